@@ -1,0 +1,26 @@
+"""The three ways paribus says no.
+
+Each message has three beats: where, what was given, what would do.
+"""
+
+from collections.abc import Sequence
+
+
+class ParibusError(Exception):
+    """Anything paribus refuses; the command line prints it without a traceback."""
+
+
+class SpecError(ParibusError):
+    """What a person wrote cannot be meant as written; `problems` lists every fault found."""
+
+    def __init__(self, problems: str | Sequence[str]):
+        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class UnsupportedError(ParibusError):
+    """What was asked is meaningful, but this machine, kernel or file format cannot do it."""
+
+
+class RecordError(ParibusError):
+    """A file on disk is missing, torn or not what it claims to be."""

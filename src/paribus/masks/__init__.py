@@ -1,0 +1,34 @@
+"""Who may see whom?"""
+
+from paribus.masks.notation import parse as parse
+from paribus.masks.picture import Layout as Layout
+from paribus.masks.picture import dense as dense
+from paribus.masks.picture import drawing as drawing
+from paribus.masks.picture import visible_keys as visible_keys
+from paribus.masks.picture import visible_pairs as visible_pairs
+from paribus.masks.reach import appendable as appendable
+from paribus.masks.reach import kept as kept
+from paribus.masks.reach import leaks as leaks
+from paribus.masks.reach import path as path
+from paribus.masks.reach import reachability as reachability
+from paribus.masks.reach import unchanged as unchanged
+from paribus.masks.rules import Alternate as Alternate
+from paribus.masks.rules import And as And
+from paribus.masks.rules import ByHead as ByHead
+from paribus.masks.rules import ByLayer as ByLayer
+from paribus.masks.rules import Causal as Causal
+from paribus.masks.rules import Full as Full
+from paribus.masks.rules import Or as Or
+from paribus.masks.rules import Padding as Padding
+from paribus.masks.rules import Prefix as Prefix
+from paribus.masks.rules import Reverse as Reverse
+from paribus.masks.rules import Rule as Rule
+from paribus.masks.rules import SameDocument as SameDocument
+from paribus.masks.rules import Side as Side
+from paribus.masks.rules import Strided as Strided
+from paribus.masks.rules import Window as Window
+from paribus.masks.rules import at_head as at_head
+from paribus.masks.rules import at_layer as at_layer
+from paribus.masks.rules import heads as heads
+from paribus.masks.rules import leaves as leaves
+from paribus.masks.rules import simplified as simplified

@@ -1,0 +1,49 @@
+"""Rules in writing: `causal & window(256)`, `by_head(causal, reverse)`; `str(rule)` is the way back."""
+
+import ast
+import difflib
+
+from paribus.errors import SpecError
+from paribus.masks.rules import LEAVES, SEVERAL, SIZED, Rule
+
+WORDS = (*LEAVES, *(f"{name}(n)" for name in SIZED), *(f"{name}(…, …)" for name in SEVERAL))
+
+
+def parse(text: str) -> Rule:
+    """The rule a text denotes; SpecError says which word is not one."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as fault:
+        raise SpecError(
+            f"mask {text!r} cannot be read; write rules joined by & and |, such as 'causal & window(8)'"
+        ) from fault
+    return _rule(tree, text)
+
+
+def _rule(node: ast.expr, text: str) -> Rule:
+    match node:
+        case ast.BinOp(left, ast.BitAnd(), right):
+            return _rule(left, text) & _rule(right, text)
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _rule(left, text) | _rule(right, text)
+        case ast.Name(name) if name in LEAVES:
+            return LEAVES[name]()
+        case ast.Call(ast.Name(name), [], []) if name in LEAVES:
+            return LEAVES[name]()
+        case ast.Call(ast.Name(name), [ast.Constant(int(n))], []) if name in SIZED and not isinstance(n, bool):
+            return SIZED[name](n)
+        case ast.Call(ast.Name(name), rules, []) if name in SEVERAL:
+            return SEVERAL[name](tuple(_rule(part, text) for part in rules))
+        case _:
+            raise SpecError(_complaint(node, text))
+
+
+def _complaint(node: ast.expr, text: str) -> str:
+    given = ast.unparse(node)
+    word = node.func if isinstance(node, ast.Call) else node
+    name = word.id if isinstance(word, ast.Name) else ""
+    if name in SIZED:
+        return f"mask {text!r} has {given!r}; {name} takes one whole number, as in '{name}(8)'"
+    near = difflib.get_close_matches(name, [*LEAVES, *SIZED, *SEVERAL], n=1)
+    advice = f"did you mean {near[0]!r}? " if near else ""
+    return f"mask {text!r} has {given!r}, which is no rule; {advice}rules are {', '.join(WORDS)}, joined by & and |"

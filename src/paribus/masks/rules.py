@@ -1,0 +1,414 @@
+"""Rules: boolean, static statements about who may see whom.
+
+A rule is a value. It is written with comparison operators alone, so that one definition serves numpy
+(pictures, counts, plans) and torch (dense masks, FlexAttention). `True` means visible.
+Each picture has a row per query, a column per key and `#` where the key is visible; a law test compares
+every picture with the dense mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+from typing import Any, Protocol
+
+from paribus.errors import SpecError
+
+
+class Side(Protocol):
+    """What a rule may ask about a query or a key: arrays that broadcast against the other side's."""
+
+    @property
+    def index(self) -> Any: ...  # place in the sequence, counted from 0
+    @property
+    def document(self) -> Any: ...  # number of the document the token belongs to
+    @property
+    def in_prefix(self) -> Any: ...  # does it belong to the prefix
+    @property
+    def real(self) -> Any: ...  # is it a token, not padding
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who may see whom; combine with `&` and `|`."""
+
+    def sees(self, query: Side, key: Side) -> Any:
+        """Where the query may see the key, as a boolean array of the broadcast shape."""
+        raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        """Could an old query see a token appended later, or see old ones differently for it?"""
+        raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
+
+    def __and__(self, other: Rule) -> Rule:
+        if self == other or isinstance(other, Full):
+            return self
+        return other if isinstance(self, Full) else And(self, other)
+
+    def __or__(self, other: Rule) -> Rule:
+        if self == other or isinstance(self, Full):
+            return self
+        return other if isinstance(other, Full) else Or(self, other)
+
+
+@dataclass(frozen=True)
+class Full(Rule):
+    """Everyone sees everyone: an encoder.
+
+    ####
+    ####
+    ####
+    ####
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return (query.index >= 0) & (key.index >= 0)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "full"
+
+
+@dataclass(frozen=True)
+class Causal(Rule):
+    """Self and everything before: a decoder.
+
+    #...
+    ##..
+    ###.
+    ####
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return key.index <= query.index
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return "causal"
+
+
+@dataclass(frozen=True)
+class Reverse(Rule):
+    """Self and everything after: upper-triangular.
+
+    ####
+    .###
+    ..##
+    ...#
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return key.index >= query.index
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "reverse"
+
+
+@dataclass(frozen=True)
+class Prefix(Rule):
+    """Causal, but everyone sees the whole prefix (here the first 2 of 4): UniLM, prefix LM.
+
+    ##..
+    ##..
+    ###.
+    ####
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return key.in_prefix | (key.index <= query.index)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return prefix_grows
+
+    def __str__(self) -> str:
+        return "prefix"
+
+
+@dataclass(frozen=True)
+class Window(Rule):
+    """The last n tokens including self (here n=2).
+
+    #...
+    ##..
+    .##.
+    ..##
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _positive(self, self.n)
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return (key.index <= query.index) & (query.index - key.index < self.n)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"window({self.n})"
+
+
+@dataclass(frozen=True)
+class Strided(Rule):
+    """Tokens a multiple of n away, on both sides (here n=2); `causal & strided(n)` looks back only.
+
+    #.#.
+    .#.#
+    #.#.
+    .#.#
+    """
+
+    n: int
+
+    def __post_init__(self) -> None:
+        _positive(self, self.n)
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return (query.index - key.index) % self.n == 0
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return f"strided({self.n})"
+
+
+@dataclass(frozen=True)
+class SameDocument(Rule):
+    """Tokens of the query's own document (here two documents of 2).
+
+    ##..
+    ##..
+    ..##
+    ..##
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return query.document == key.document
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "same_document"
+
+
+@dataclass(frozen=True)
+class Padding(Rule):
+    """Real tokens, never padding (here the last of 4 is padding).
+
+    ###.
+    ###.
+    ###.
+    ###.
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return (query.index >= 0) & key.real
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "padding"
+
+
+@dataclass(frozen=True)
+class And(Rule):
+    """What both rules let through: `causal & strided(2)`.
+
+    #...
+    .#..
+    #.#.
+    .#.#
+    """
+
+    left: Rule
+    right: Rule
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return self.left.sees(query, key) & self.right.sees(query, key)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        # Exact, not merely safe: in one document of real tokens, all inside a growing prefix, rules that can
+        # see new tokens at all see those at a common multiple of their strides together.
+        return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
+
+    def __str__(self) -> str:
+        return " & ".join(f"({part})" if isinstance(part, Or) else str(part) for part in (self.left, self.right))
+
+
+@dataclass(frozen=True)
+class Or(Rule):
+    """What either rule lets through: `window(2) | strided(3)`.
+
+    #..#
+    ##..
+    .##.
+    #.##
+    """
+
+    left: Rule
+    right: Rule
+
+    def sees(self, query: Side, key: Side) -> Any:
+        return self.left.sees(query, key) | self.right.sees(query, key)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return self.left.sees_new(prefix_grows) or self.right.sees_new(prefix_grows)
+
+    def __str__(self) -> str:
+        return f"{self.left} | {self.right}"
+
+
+@dataclass(frozen=True)
+class _Several(Rule):
+    rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.rules) < 2:
+            raise SpecError(f"{_name(self)} has {len(self.rules)} rule; give two or more, or the rule itself")
+
+    def __str__(self) -> str:
+        return f"{_name(self)}({', '.join(map(str, self.rules))})"
+
+
+@dataclass(frozen=True)
+class ByHead(_Several):
+    """Equal groups of heads, each with its rule: `by_head(causal, reverse)`."""
+
+
+@dataclass(frozen=True)
+class ByLayer(_Several):
+    """Equal groups of layers from the bottom up: `by_layer(full, causal)`; as many rules as layers is any list."""
+
+
+@dataclass(frozen=True)
+class Alternate(_Several):
+    """Layer by layer in turn: `alternate(causal, reverse)`."""
+
+
+LEAVES: dict[str, type[Rule]] = {
+    "full": Full,
+    "causal": Causal,
+    "reverse": Reverse,
+    "prefix": Prefix,
+    "same_document": SameDocument,
+    "padding": Padding,
+}
+SIZED: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
+SEVERAL: dict[str, type[_Several]] = {"by_head": ByHead, "by_layer": ByLayer, "alternate": Alternate}
+
+
+def _name(rule: _Several) -> str:
+    return next(name for name, kind in SEVERAL.items() if type(rule) is kind)
+
+
+def _positive(rule: Rule, n: int) -> None:
+    if n < 1:
+        raise SpecError(f"mask {rule} has size {n}; use 1 or more")
+
+
+def at_layer(rule: Rule, layer: int, n_layers: int) -> Rule:
+    """The rule of one layer, counted from 0 at the bottom."""
+    match rule:
+        case And(left, right):
+            return at_layer(left, layer, n_layers) & at_layer(right, layer, n_layers)
+        case Or(left, right):
+            return at_layer(left, layer, n_layers) | at_layer(right, layer, n_layers)
+        case ByLayer(rules):
+            if n_layers % len(rules):
+                raise SpecError(
+                    f"mask {rule} has {len(rules)} rules, which do not divide n_layers {n_layers}; "
+                    f"use a number of rules among {_divisors(n_layers)}"
+                )
+            return at_layer(rules[layer * len(rules) // n_layers], layer, n_layers)
+        case Alternate(rules):
+            return at_layer(rules[layer % len(rules)], layer, n_layers)
+        case ByHead(rules):
+            parts = tuple(at_layer(part, layer, n_layers) for part in rules)
+            return parts[0] if len(set(parts)) == 1 else ByHead(parts)
+        case _:
+            return rule
+
+
+def heads(rule: Rule) -> tuple[Rule, ...]:
+    """The distinct rules of one layer's heads, in order, for equal groups of heads."""
+    match rule:
+        case And(left, right):
+            return tuple(a & b for a, b in _aligned(heads(left), heads(right)))
+        case Or(left, right):
+            return tuple(a | b for a, b in _aligned(heads(left), heads(right)))
+        case ByHead(rules):
+            parts = [heads(part) for part in rules]
+            widest = lcm(*map(len, parts))
+            return tuple(part for group in parts for part in _repeated(group, widest))
+        case ByLayer() | Alternate():
+            raise TypeError(f"{rule} differs by layer; ask at_layer first")
+        case _:
+            return (rule,)
+
+
+def at_head(rule: Rule, head: int, n_heads: int) -> Rule:
+    """The rule of one head of a layer."""
+    groups = heads(rule)
+    if n_heads % len(groups):
+        raise SpecError(
+            f"mask {rule} has {len(groups)} groups of heads, which do not divide n_heads {n_heads}; "
+            f"use a number of groups among {_divisors(n_heads)}"
+        )
+    return groups[head * len(groups) // n_heads]
+
+
+def simplified(rule: Rule, documents: bool, padding: bool, prefix: bool) -> Rule:
+    """The same rule over a sequence that has no documents, no padding or no prefix, said more shortly."""
+    match rule:
+        case And(left, right):
+            parts = [simplified(part, documents, padding, prefix) for part in (left, right)]
+            narrow = [part for part in parts if isinstance(part, Window)]
+            return narrow[0] if narrow and Causal() in parts else parts[0] & parts[1]
+        case Or(left, right):
+            return simplified(left, documents, padding, prefix) | simplified(right, documents, padding, prefix)
+        case _Several(rules):
+            parts = tuple(simplified(part, documents, padding, prefix) for part in rules)
+            return parts[0] if len(set(parts)) == 1 else type(rule)(parts)
+        case SameDocument() if not documents:
+            return Full()
+        case Padding() if not padding:
+            return Full()
+        case Prefix() if not prefix:
+            return Causal()
+        case _:
+            return rule
+
+
+def leaves(rule: Rule) -> frozenset[Rule]:
+    """Every elementary rule that occurs in a rule."""
+    match rule:
+        case And(left, right) | Or(left, right):
+            return leaves(left) | leaves(right)
+        case _Several(rules):
+            return frozenset().union(*map(leaves, rules))
+        case _:
+            return frozenset({rule})
+
+
+def _aligned(left: tuple[Rule, ...], right: tuple[Rule, ...]) -> zip[tuple[Rule, Rule]]:
+    widest = lcm(len(left), len(right))
+    return zip(_repeated(left, widest), _repeated(right, widest), strict=True)
+
+
+def _repeated(group: tuple[Rule, ...], width: int) -> tuple[Rule, ...]:
+    return tuple(rule for rule in group for _ in range(width // len(group)))
+
+
+def _divisors(n: int) -> str:
+    return ", ".join(str(d) for d in range(1, n + 1) if n % d == 0)

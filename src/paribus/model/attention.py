@@ -1,0 +1,91 @@
+"""The attention branch: projections around a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from paribus.model.kernels import View, Wanted, attend
+from paribus.model.norm import Norm
+from paribus.model.positions import Turn
+from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
+
+
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """What an attention branch needs beside its input: who sees whom, and how positions enter."""
+
+    view: View
+    turn: Turn | None
+    bias: Tensor | None
+    kernel: Wanted
+
+
+class MultiHeadAttention(nn.Module):
+    """Queries from one sequence, keys and values from it or from another."""
+
+    def __init__(self, d_model: int, spec: MultiHead, norm: LayerNorm | RMSNorm):
+        super().__init__()
+        assert spec.d_head
+        assert spec.n_kv_heads
+        assert spec.score_scale
+        self.spec, self.d_head, self.scale = spec, spec.d_head, spec.score_scale
+        d_query, d_key = spec.n_heads * spec.d_head, spec.n_kv_heads * spec.d_head
+        self.query = nn.Linear(d_model, d_query, spec.bias)
+        self.key = nn.Linear(d_model, d_key, spec.bias)
+        self.value = nn.Linear(d_model, d_key, spec.bias)
+        self.output = nn.Linear(d_query, d_model, spec.bias)
+        self.query_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
+        self.key_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
+
+    def forward(self, hidden_BTD: Tensor, sight: Sight, source_BSD: Tensor | None = None) -> Tensor:
+        read_from = hidden_BTD if source_BSD is None else source_BSD
+        query, key = self._heads(self.query(hidden_BTD)), self._heads(self.key(read_from))
+        value = self._heads(self.value(read_from))
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = self.query_norm(query), self.key_norm(key)
+        if sight.turn is not None:
+            query, key = sight.turn(query), sight.turn(key)
+        seen_BHTE = attend(query, key, value, sight.view, self.scale, sight.bias, sight.kernel)
+        return self.output(seen_BHTE.transpose(1, 2).flatten(2))
+
+    def _heads(self, projected: Tensor) -> Tensor:
+        return projected.unflatten(-1, (-1, self.d_head)).transpose(1, 2)
+
+
+class LatentAttention(nn.Module):
+    """DeepSeek-V3's attention: keys and values unfold from a normalised latent; rotary channels stand apart.
+
+    The latent and the turned rotary key are all a cache would hold.
+    """
+
+    def __init__(self, d_model: int, spec: Latent, norm: LayerNorm | RMSNorm):
+        super().__init__()
+        self.spec = spec
+        self.d_query = spec.d_content + spec.d_rotary
+        d_from = spec.d_query_latent or d_model
+        self.query_down = nn.Linear(d_model, d_from, bias=False) if spec.d_query_latent else None
+        self.query_norm = Norm(d_from, norm) if spec.d_query_latent else None
+        self.query = nn.Linear(d_from, spec.n_heads * self.d_query, bias=False)
+        self.latent = nn.Linear(d_model, spec.d_latent + spec.d_rotary, bias=False)
+        self.latent_norm = Norm(spec.d_latent, norm)
+        self.key_value = nn.Linear(spec.d_latent, spec.n_heads * (spec.d_content + spec.d_value), bias=False)
+        self.output = nn.Linear(spec.n_heads * spec.d_value, d_model, bias=False)
+
+    def forward(self, hidden_BTD: Tensor, sight: Sight) -> Tensor:
+        spec = self.spec
+        query = hidden_BTD
+        if self.query_down is not None and self.query_norm is not None:
+            query = self.query_norm(self.query_down(hidden_BTD))
+        query = self.query(query).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
+        latent, rotary = self.latent(hidden_BTD).split([spec.d_latent, spec.d_rotary], -1)
+        unfolded = self.key_value(self.latent_norm(latent)).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
+        key, value = unfolded.split([spec.d_content, spec.d_value], -1)
+        if sight.turn is not None:
+            content, turning = query.split([spec.d_content, spec.d_rotary], -1)
+            query = torch.cat([content, sight.turn(turning)], -1)
+            key = torch.cat([key, sight.turn(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1)
+        seen_BHTE = attend(query, key, value, sight.view, self.d_query**-0.5, sight.bias, sight.kernel)
+        return self.output(seen_BHTE.transpose(1, 2).flatten(2))

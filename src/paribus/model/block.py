@@ -1,0 +1,86 @@
+"""One block: self-attention, perhaps cross-attention, and a feed-forward branch around the residual."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from paribus.model.attention import LatentAttention, MultiHeadAttention, Sight
+from paribus.model.dropout import Draws, dropout
+from paribus.model.experts import Load, RoutedExperts
+from paribus.model.feed_forward import FeedForward
+from paribus.model.norm import Norm
+from paribus.spec import Block, Dense, Latent, MultiHead, Resolved
+
+ExpertCompute = Literal["grouped", "gathered"]
+
+
+class TransformerBlock(nn.Module):
+    """H' = layer(H, M, C): M is in the sight, C the source it may cross-attend to."""
+
+    def __init__(self, spec: Resolved, block: Block):
+        super().__init__()
+        self.placement, self.dropout = spec.placement, spec.dropout
+        parallel = spec.placement == "parallel"
+        self.attention_norm = Norm(spec.d_model, spec.norm)
+        match block.attention:
+            case MultiHead():
+                self.attention = MultiHeadAttention(spec.d_model, block.attention, spec.norm)
+            case Latent():
+                self.attention = LatentAttention(spec.d_model, block.attention, spec.norm)
+        self.cross_norm = self.cross = None
+        if block.cross is not None:
+            assert isinstance(block.attention, MultiHead)
+            self.cross_norm = None if parallel else Norm(spec.d_model, spec.norm)
+            self.cross = MultiHeadAttention(spec.d_model, block.attention, spec.norm)
+        self.feed_forward_norm = None if parallel else Norm(spec.d_model, spec.norm)
+        match block.feed_forward:
+            case Dense(d_ff=int(d_ff)) as dense:
+                self.feed_forward = FeedForward(spec.d_model, d_ff, dense.activation, dense.gated, dense.bias)
+            case experts:
+                assert not isinstance(experts, Dense)
+                self.feed_forward = RoutedExperts(spec.d_model, experts)
+
+    def forward(
+        self,
+        hidden_BTD: Tensor,
+        sight: Sight,
+        cross_sight: Sight | None,
+        source_BSD: Tensor | None,
+        draws: Draws | None,
+        place: str,
+        compute: ExpertCompute,
+    ) -> tuple[Tensor, Load | None]:
+        loads: list[Load] = []
+
+        def attention(rows: Tensor) -> Tensor:
+            return dropout(self.attention(rows, sight), self.dropout, draws, f"{place}.attention")
+
+        def cross(rows: Tensor) -> Tensor:
+            assert self.cross is not None
+            assert cross_sight is not None
+            return dropout(self.cross(rows, cross_sight, source_BSD), self.dropout, draws, f"{place}.cross")
+
+        def feed_forward(rows: Tensor) -> Tensor:
+            if isinstance(self.feed_forward, FeedForward):
+                out = self.feed_forward(rows)
+            else:
+                out, load = self.feed_forward(rows, sight.view.queries.real_BT, compute == "gathered")
+                loads.append(load)
+            return dropout(out, self.dropout, draws, f"{place}.feed_forward")
+
+        branches = [(self.attention_norm, attention), (self.feed_forward_norm, feed_forward)]
+        if source_BSD is not None:
+            branches.insert(1, (self.cross_norm, cross))
+        if self.placement == "parallel":
+            normed = self.attention_norm(hidden_BTD)
+            hidden_BTD = hidden_BTD + sum(branch(normed) for _, branch in branches)
+        else:
+            for norm, branch in branches:
+                assert norm is not None
+                if self.placement == "pre":
+                    hidden_BTD = hidden_BTD + branch(norm(hidden_BTD))
+                else:
+                    hidden_BTD = norm(hidden_BTD + branch(hidden_BTD))
+        return hidden_BTD, loads[0] if loads else None

@@ -1,0 +1,47 @@
+"""Dropout whose draws are a function of (seed, step, place, sequence, position, channel) and of nothing else.
+
+A hash instead of a generator: the same on every device, under compilation, in any split of the batch.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from paribus.runtime import key
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """What this step's dropout is drawn from; `rows_B` numbers the sequences within the global batch."""
+
+    seed: int
+    step: int | Tensor
+    rows_B: Tensor | None = None
+
+
+def dropout(hidden_BTD: Tensor, share: float, draws: Draws | None, place: str) -> Tensor:
+    """Each value dropped with probability `share`, the others scaled up; untouched without draws."""
+    if draws is None or share == 0.0:
+        return hidden_BTD
+    kept = uniform(hidden_BTD, draws, place) >= share
+    return torch.where(kept, hidden_BTD / (1 - share), 0.0)
+
+
+def uniform(like_BTD: Tensor, draws: Draws, place: str) -> Tensor:
+    """A number in [0, 1) for each element."""
+    n_sequences, length, width = like_BTD.shape
+    device = like_BTD.device
+    rows = torch.arange(n_sequences, device=device) if draws.rows_B is None else draws.rows_B
+    step = torch.as_tensor(draws.step, dtype=torch.int64, device=device)
+    start = _mixed(_mixed(step + key(draws.seed, "dropout", place)) + rows)
+    inner = torch.arange(length * width, device=device).view(length, width)
+    return (_mixed(start[:, None, None] + inner) >> 11 & (2**53 - 1)).double().mul(2**-53).float()
+
+
+def _mixed(number: Tensor) -> Tensor:
+    """The finaliser of splitmix64 on wrapping 64-bit integers: every input bit moves every output bit."""
+    number = number * -7046029254386353131
+    number = (number ^ (number >> 30 & (2**34 - 1))) * -4658895280553007687
+    number = (number ^ (number >> 27 & (2**37 - 1))) * -7723592293110705685
+    return number ^ (number >> 31 & (2**33 - 1))

@@ -1,0 +1,167 @@
+"""The feed-forward branch with experts: a router in float32, grouped matrix products, nothing dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paribus.model.feed_forward import FeedForward, activated
+from paribus.spec import BatchBalance, Experts, NoBalance, SequenceBalance
+
+
+class Load(NamedTuple):
+    """What one layer's router did, summed per sequence: enough for every balance loss and for moving the bias."""
+
+    choices_BN: Tensor  # how often each expert was chosen
+    scores_BN: Tensor  # sum of the tokens' normalised scores, differentiable
+    tokens_B: Tensor  # real tokens routed
+
+
+class Choice(NamedTuple):
+    """Each token's experts and the weight of their answers, [tokens, K]."""
+
+    experts: Tensor
+    gates: Tensor
+
+
+class ChooseExperts(nn.Module):
+    """Scores in float32; `selection_bias` moves the choice and never the gates."""
+
+    def __init__(self, d_model: int, spec: Experts):
+        super().__init__()
+        self.spec = spec
+        self.weight = nn.Parameter(torch.empty(spec.n_experts, d_model))
+        self.selection_bias: Tensor | None
+        biased = spec.router.bias_rate is not None
+        self.register_buffer("selection_bias", torch.empty(spec.n_experts) if biased else None)
+
+    def forward(self, tokens_MD: Tensor) -> tuple[Choice, Tensor]:
+        """The choice, and every token's scores normalised to sum 1."""
+        router = self.spec.router
+        with torch.autocast(tokens_MD.device.type, enabled=False):
+            logits = F.linear(tokens_MD.float(), self.weight.float())
+            scores = logits.softmax(-1) if router.scores == "softmax" else logits.sigmoid()
+            experts = self._best(scores.detach())
+            gates = scores.gather(-1, experts)
+            if router.normalise:
+                gates = gates / (gates.sum(-1, keepdim=True) + 1e-20)
+            normalised = scores if router.scores == "softmax" else scores / scores.sum(-1, keepdim=True)
+        return Choice(experts, gates * router.scale), normalised
+
+    def _best(self, scores: Tensor) -> Tensor:
+        router, n_experts = self.spec.router, self.spec.n_experts
+        rank = scores if self.selection_bias is None else scores + self.selection_bias
+        if router.n_active_groups < router.n_groups:
+            size = n_experts // router.n_groups
+            grouped = rank.view(-1, router.n_groups, size)
+            merit = grouped.topk(min(2, size), -1).values.sum(-1)
+            chosen = torch.zeros_like(merit).scatter(-1, merit.topk(router.n_active_groups, -1).indices, 1.0)
+            rank = grouped.masked_fill(chosen[..., None] == 0, float("-inf")).flatten(1)
+        return rank.topk(self.spec.n_active, -1).indices
+
+
+class RoutedExperts(nn.Module):
+    """Shared experts for every token, and the K its router picks."""
+
+    def __init__(self, d_model: int, spec: Experts):
+        super().__init__()
+        assert spec.d_expert
+        self.spec = spec
+        self.router = ChooseExperts(d_model, spec)
+        wide, narrow = (spec.n_experts, spec.d_expert, d_model), (spec.n_experts, d_model, spec.d_expert)
+        self.gate: nn.Parameter | None
+        self.register_parameter("gate", nn.Parameter(torch.empty(wide)) if spec.gated else None)
+        self.up = nn.Parameter(torch.empty(wide))
+        self.down = nn.Parameter(torch.empty(narrow))
+        self.shared = None
+        if spec.n_shared:
+            self.shared = FeedForward(d_model, spec.n_shared * spec.d_expert, spec.activation, spec.gated, bias=False)
+
+    def forward(self, hidden_BTD: Tensor, real_BT: Tensor | None, gathered: bool = False) -> tuple[Tensor, Load]:
+        tokens_MD = hidden_BTD.flatten(0, 1)
+        choice, scores_MN = self.router(tokens_MD)
+        answers = (self._gathered if gathered else self._grouped)(tokens_MD, choice)
+        out = answers.view_as(hidden_BTD)
+        if self.shared is not None:
+            out = out + self.shared(hidden_BTD)
+        return out, self._load(choice, scores_MN, hidden_BTD, real_BT)
+
+    def _load(self, choice: Choice, scores_MN: Tensor, like_BTD: Tensor, real_BT: Tensor | None) -> Load:
+        n_sequences, length, _ = like_BTD.shape
+        real = torch.ones_like(like_BTD[..., 0]) if real_BT is None else real_BT
+        real = real.to(scores_MN.dtype)
+        chosen_MN = torch.zeros_like(scores_MN).scatter(-1, choice.experts, 1.0)
+        chosen, scores = (t.view(n_sequences, length, -1) * real[..., None] for t in (chosen_MN, scores_MN))
+        return Load(chosen.sum(1), scores.sum(1), real.sum(1))
+
+    def _grouped(self, tokens_MD: Tensor, choice: Choice) -> Tensor:
+        """Tokens sorted by expert, one grouped product per matrix, and back to their places."""
+        n_active = self.spec.n_active
+        flat = choice.experts.flatten()
+        order = flat.argsort(stable=True)
+        ends = torch.zeros(self.spec.n_experts, dtype=torch.int64, device=flat.device)
+        ends = ends.scatter_add(0, flat, torch.ones_like(flat)).cumsum(0).to(torch.int32)
+        sorted_tokens = tokens_MD.index_select(0, order // n_active)
+        answers = self._feed(lambda rows, matrices: _grouped_product(rows, matrices, ends), sorted_tokens)
+        places = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        return self._weighed(answers.index_select(0, places), choice)
+
+    def _gathered(self, tokens_MD: Tensor, choice: Choice) -> Tensor:
+        """Each token with copies of its experts' matrices: slow, plain, and free of data-dependent shapes."""
+        flat = choice.experts.flatten()
+        rows = tokens_MD.repeat_interleave(self.spec.n_active, 0)
+        answers = self._feed(lambda rows, matrices: (matrices[flat] @ rows[..., None]).squeeze(-1), rows)
+        return self._weighed(answers, choice)
+
+    def _feed(self, product: Callable[[Tensor, Tensor], Tensor], rows: Tensor) -> Tensor:
+        inner = product(rows, self.up)
+        if self.gate is None:
+            return product(activated(inner, self.spec.activation), self.down)
+        return product(activated(product(rows, self.gate), self.spec.activation) * inner, self.down)
+
+    def _weighed(self, answers: Tensor, choice: Choice) -> Tensor:
+        each = answers.view(*choice.gates.shape, -1)
+        return (each * choice.gates[..., None].to(each.dtype)).sum(1)
+
+
+def _grouped_product(rows: Tensor, matrices_NOI: Tensor, ends_N: Tensor) -> Tensor:
+    """Row blocks up to each end, each times its own matrix."""
+    if torch.is_autocast_enabled(rows.device.type):
+        dtype = torch.get_autocast_dtype(rows.device.type)
+        rows, matrices_NOI = rows.to(dtype), matrices_NOI.to(dtype)
+    aligned = all(width * rows.element_size() % 16 == 0 for width in matrices_NOI.shape[1:])
+    if aligned and (rows.device.type != "cuda" or rows.dtype == torch.bfloat16):
+        return F.grouped_mm(rows, matrices_NOI.transpose(-2, -1), offs=ends_N)
+    sizes = torch.diff(ends_N, prepend=ends_N.new_zeros(1)).tolist()
+    parts = zip(rows.split(sizes), matrices_NOI.unbind(), strict=True)
+    return torch.cat([part @ matrix.T for part, matrix in parts])
+
+
+def balance_loss(loads: list[Load], spec: Experts) -> Tensor | None:
+    """The router's auxiliary loss over these layers, already weighted: a mean over sequences or over the batch."""
+    match spec.balance:
+        case NoBalance():
+            return None
+        case SequenceBalance(weight=weight):
+            factor = weight * spec.n_experts / spec.n_active
+            return torch.stack([factor * _sequence_balance(load) for load in loads]).sum()
+        case BatchBalance(weight=weight):
+            return torch.stack([weight * spec.n_experts * _batch_balance(load) for load in loads]).sum()
+
+
+def _sequence_balance(load: Load) -> Tensor:
+    squared = load.tokens_B.clamp(min=1) ** 2
+    return ((load.choices_BN * load.scores_BN).sum(-1) / squared).mean()
+
+
+def _batch_balance(load: Load) -> Tensor:
+    return (load.choices_BN.sum(0) * load.scores_BN.sum(0)).sum() / load.tokens_B.sum().clamp(min=1) ** 2
+
+
+def moved_bias(bias_N: Tensor, choices_N: Tensor, rate: float) -> Tensor:
+    """The selection bias after a step: up where an expert had less than the mean of the global batch, down where more."""
+    return bias_N + rate * torch.sign(choices_N.mean() - choices_N)

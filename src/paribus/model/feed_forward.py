@@ -1,0 +1,35 @@
+"""The feed-forward branch, dense."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paribus.spec.architecture import Activation
+
+
+def activated(hidden: Tensor, activation: Activation) -> Tensor:
+    """The non-linearity by name; `gelu_tanh` is GELU's tanh form."""
+    match activation:
+        case "relu":
+            return F.relu(hidden)
+        case "gelu":
+            return F.gelu(hidden)
+        case "gelu_tanh":
+            return F.gelu(hidden, approximate="tanh")
+        case "silu":
+            return F.silu(hidden)
+
+
+class FeedForward(nn.Module):
+    """down(act(up(x))), or down(act(gate(x)) · up(x))."""
+
+    def __init__(self, d_model: int, d_ff: int, activation: Activation, gated: bool, bias: bool):
+        super().__init__()
+        self.activation: Activation = activation
+        self.gate = nn.Linear(d_model, d_ff, bias) if gated else None
+        self.up = nn.Linear(d_model, d_ff, bias)
+        self.down = nn.Linear(d_ff, d_model, bias)
+
+    def forward(self, hidden_BTD: Tensor) -> Tensor:
+        if self.gate is None:
+            return self.down(activated(self.up(hidden_BTD), self.activation))
+        return self.down(activated(self.gate(hidden_BTD), self.activation) * self.up(hidden_BTD))

@@ -1,0 +1,95 @@
+"""Attention without a mask in memory: SDPA's full and causal forms, and what can be made of them.
+
+A reversed triangle is a causal one of flipped sequences. A prefix is a rectangle (everyone sees the prefix) and a
+causal triangle (the rest sees itself). Groups of heads are done one after another, or at once where flips suffice.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from paribus.masks import Causal, Full, Prefix, Reverse, Rule
+from paribus.model.kernels.joined import flipped_heads, joined_prefix
+from paribus.model.kernels.view import View
+
+
+def fusible(view: View, half: bool, d_head: int) -> bool:
+    """Can every group of heads be made of full and causal attention?"""
+    return all(_fusible(rule, view, half, d_head) for rule in view.groups)
+
+
+def _fusible(rule: Rule, view: View, half: bool, d_head: int) -> bool:
+    match rule:
+        case Full():
+            return True
+        case Causal():
+            return view.aligned or _newest(view)
+        case Reverse():
+            return view.aligned
+        case Prefix():
+            if not view.aligned or isinstance(view.keys.prefix, Tensor):
+                return False
+            return view.device.type == "cpu" or (view.device.type == "cuda" and half and d_head % 8 == 0)
+        case _:
+            return False
+
+
+def _newest(view: View) -> bool:
+    """A single query that comes last sees every key."""
+    return view.queries.length == 1 and view.queries.start == view.keys.start + view.keys.length - 1
+
+
+def fused(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float) -> Tensor:
+    """Each group of heads by the form its rule has; `fusible` must hold."""
+    groups = view.groups
+    if len(groups) == 1:
+        return _one(query_BHTE, key_BHSE, value_BHSE, groups[0], view, scale)
+    if view.aligned and set(groups) == {Causal(), Reverse()}:
+        return _flipped_groups(query_BHTE, key_BHSE, value_BHSE, groups, scale)
+    parts = [
+        _one(q, k, v, rule, view, scale)
+        for rule, q, k, v in zip(groups, *_divided((query_BHTE, key_BHSE, value_BHSE), len(groups)), strict=True)
+    ]
+    return torch.cat(parts, 1)
+
+
+def _flipped_groups(query: Tensor, key: Tensor, value: Tensor, groups: tuple[Rule, ...], scale: float) -> Tensor:
+    """Heads that look ahead are flipped, all heads are causal, and the answers are flipped back: one call."""
+    backward = tuple(rule == Reverse() for rule in groups)
+    query, key, value = flipped_heads((query, key, value), backward)
+    (out,) = flipped_heads((F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale),), backward)
+    return out
+
+
+def _divided(tensors: tuple[Tensor, ...], n: int) -> list[tuple[Tensor, ...]]:
+    return [tensor.chunk(n, 1) for tensor in tensors]
+
+
+def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scale: float) -> Tensor:
+    match rule:
+        case Causal() if view.aligned:
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+        case Full() | Causal():
+            return F.scaled_dot_product_attention(query, key, value, scale=scale)
+        case Reverse():
+            query, key, value = (tensor.flip(2) for tensor in (query, key, value))
+            return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale).flip(2)
+        case Prefix():
+            prefix = view.keys.prefix
+            assert isinstance(prefix, int)
+            if prefix >= view.keys.length:
+                return F.scaled_dot_product_attention(query, key, value, scale=scale)
+            if query.device.type == "cuda":
+                return joined_prefix(query, key, value, prefix, scale)
+            return _split_prefix(query, key, value, prefix, scale)
+        case _:
+            raise AssertionError(f"{rule} is not fusible")
+
+
+def _split_prefix(query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: float) -> Tensor:
+    """Two calls: the prefix sees itself, the rest sees everything up to itself."""
+    inner = F.scaled_dot_product_attention(query[:, :, :prefix], key[:, :, :prefix], value[:, :, :prefix], scale=scale)
+    length = query.shape[2]
+    rest = torch.ones(length - prefix, length, dtype=torch.bool, device=query.device).tril(prefix)
+    outer = F.scaled_dot_product_attention(query[:, :, prefix:], key, value, attn_mask=rest, scale=scale)
+    return torch.cat([inner, outer], 2)

@@ -1,0 +1,92 @@
+"""Two building bricks of fused attention on CUDA: partial attentions joined by their log-sum-exp, and flipped heads.
+
+Attention over two disjoint sets of keys is the mean of both answers weighted by exp(log-sum-exp). Given the joined
+answer and log-sum-exp, each part's own backward pass yields its exact share of the gradient.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_forward = torch.ops.aten._scaled_dot_product_cudnn_attention
+_backward = torch.ops.aten._scaled_dot_product_cudnn_attention_backward
+
+
+def joined_prefix(query_BHTE: Tensor, key_BHTE: Tensor, value_BHTE: Tensor, prefix: int, scale: float) -> Tensor:
+    """Prefix attention by cuDNN: all queries over the prefix's keys, joined with the rest over itself, causally."""
+    return _JoinedPrefix.apply(query_BHTE, key_BHTE, value_BHTE, prefix, scale)  # pyright: ignore[reportReturnType]
+
+
+class _JoinedPrefix(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: float) -> Tensor:
+        rest = slice(prefix, None)
+        out, logsumexp, *_, seed, offset, _ = _forward(
+            query, key[:, :, :prefix], value[:, :, :prefix], None, True, 0.0, False, False, scale=scale
+        )
+        part, part_logsumexp, *_ = _forward(
+            query[:, :, rest], key[:, :, rest], value[:, :, rest], None, True, 0.0, True, False, scale=scale
+        )
+        _fast(_join)(out, logsumexp, part, part_logsumexp, prefix)
+        ctx.save_for_backward(query, key, value, out, logsumexp, seed, offset)
+        ctx.prefix, ctx.scale = prefix, scale
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        query, key, value, out, logsumexp, seed, offset = ctx.saved_tensors
+        length, prefix, rest = query.shape[2], ctx.prefix, slice(ctx.prefix, None)
+        grad = torch.empty_strided(out.shape, out.stride(), dtype=out.dtype, device=out.device).copy_(grad)
+        tail = (None, None, None)
+        first = _backward(
+            grad, query, key[:, :, :prefix], value[:, :, :prefix], out, logsumexp, seed, offset,
+            *tail, length, prefix, 0.0, False, scale=ctx.scale,
+        )  # fmt: skip
+        second = _backward(
+            grad[:, :, rest], query[:, :, rest], key[:, :, rest], value[:, :, rest], out[:, :, rest],
+            logsumexp[:, :, rest], seed, offset, *tail, length - prefix, length - prefix, 0.0, True, scale=ctx.scale,
+        )  # fmt: skip
+        return *_fast(_assemble)(*first, *second, prefix), None, None
+
+
+def _join(out: Tensor, logsumexp: Tensor, part: Tensor, part_logsumexp: Tensor, prefix: int) -> None:
+    """Mix `part` into the rows of `out` after the prefix, and its log-sum-exp likewise."""
+    there, there_logsumexp = out[:, :, prefix:].float(), logsumexp[:, :, prefix:]
+    share = torch.sigmoid(part_logsumexp - there_logsumexp)
+    out[:, :, prefix:] = (there + (part.float() - there) * share).to(out.dtype)
+    logsumexp[:, :, prefix:] = torch.logaddexp(there_logsumexp, part_logsumexp)
+
+
+def _assemble(
+    query: Tensor, key_0: Tensor, value_0: Tensor, query_1: Tensor, key_1: Tensor, value_1: Tensor, prefix: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The whole gradients, laid out position by position as projections read them."""
+    query, key_0, value_0, query_1, key_1, value_1 = (
+        part.transpose(1, 2) for part in (query, key_0, value_0, query_1, key_1, value_1)
+    )
+    query = torch.cat([query[:, :prefix], query[:, prefix:] + query_1], 1)
+    key, value = torch.cat([key_0, key_1], 1), torch.cat([value_0, value_1], 1)
+    return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
+
+
+def flipped_heads(tensors_BHTE: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    """The sequences of every group of heads marked `backward`, turned end for end."""
+    flip = _flip if tensors_BHTE[0].device.type == "cpu" else _fast(_flip)
+    return flip(tensors_BHTE, backward)
+
+
+def _flip(tensors: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    def one(tensor: Tensor) -> Tensor:
+        parts = tensor.chunk(len(backward), 1)
+        return torch.cat([part.flip(2) if flip else part for part, flip in zip(parts, backward, strict=True)], 1)
+
+    return tuple(one(tensor) for tensor in tensors)
+
+
+@lru_cache(maxsize=8)
+def _fast(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled to one kernel; written out, these moves of memory would cost as much as the attention."""
+    return torch.compile(function, dynamic=False)

@@ -1,0 +1,37 @@
+"""Attention with the whole mask in memory: `dense` is the definition, `masked` hands it to SDPA."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from paribus.model.kernels.view import View
+
+
+def dense(
+    query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float, bias: Tensor | None
+) -> Tensor:
+    """softmax(scale · Q Kᵀ + bias over the visible) V, the truth every other kernel is held against.
+
+    A query that sees nothing gives zeros.
+    """
+    scores = query_BHTE @ key_BHSE.transpose(-1, -2) * scale
+    if bias is not None:
+        scores = scores + bias
+    visible = view.dense
+    scores = scores.masked_fill(~visible, torch.finfo(scores.dtype).min)
+    # A blind row is uniform here; the product with its mask makes it zero and leaves every other row alone.
+    weights = scores.softmax(-1, torch.float32).to(value_BHSE.dtype) * visible
+    return weights @ value_BHSE
+
+
+def masked(
+    query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float, bias: Tensor | None
+) -> Tensor:
+    """SDPA with a boolean mask, or with the bias where visible."""
+    visible = view.dense
+    sighted = visible.any(-1, keepdim=True) if view.may_be_blind else None
+    if sighted is not None:
+        visible = visible | ~sighted  # backends disagree on rows without a key, so none reaches them
+    mask = visible if bias is None else bias.masked_fill(~visible, float("-inf")).to(query_BHTE.dtype)
+    out = F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSE, attn_mask=mask, scale=scale)
+    return out if sighted is None else out.masked_fill(~sighted, 0.0)

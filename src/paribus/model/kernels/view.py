@@ -1,0 +1,98 @@
+"""A rule over a batch's layout, as tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from paribus.batch import Layout
+from paribus.masks import Padding, Rule, SameDocument, heads, leaves, simplified
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Which keys each query sees: one rule, already simplified for layouts without documents, padding or prefix."""
+
+    rule: Rule
+    queries: Layout
+    keys: Layout
+    n_heads: int
+    device: torch.device
+
+    @staticmethod
+    def of(rule: Rule, queries: Layout, keys: Layout, n_heads: int, device: torch.device) -> View:
+        has_documents = queries.documents_BT is not None and keys.documents_BT is not None
+        has_prefix = isinstance(keys.prefix, Tensor) or keys.prefix > 0
+        plain = simplified(rule, has_documents, keys.real_BT is not None, has_prefix)
+        return View(plain, queries, keys, n_heads, device)
+
+    @property
+    def groups(self) -> tuple[Rule, ...]:
+        """The rules of equal groups of heads."""
+        return heads(self.rule)
+
+    @property
+    def static(self) -> bool:
+        """Does the rule depend on positions alone, not on the batch?"""
+        tensors = isinstance(self.keys.prefix, Tensor) or bool(leaves(self.rule) & {Padding(), SameDocument()})
+        return not tensors
+
+    @property
+    def aligned(self) -> bool:
+        """Are queries and keys the same positions?"""
+        return self.queries.start == self.keys.start and self.queries.length == self.keys.length
+
+    @property
+    def may_be_blind(self) -> bool:
+        """Could a query see nothing? Every rule but padding lets a token see itself, if it is among the keys."""
+        inside = self.keys.start <= self.queries.start and (
+            self.queries.start + self.queries.length <= self.keys.start + self.keys.length
+        )
+        crosses = not inside or self.queries.documents_BT is not self.keys.documents_BT
+        return Padding() in leaves(self.rule) or (crosses and SameDocument() in leaves(self.rule))
+
+    @cached_property
+    def dense(self) -> Tensor:
+        """True where visible: [B or 1, H or 1, T, S]."""
+        query, key = Places(self.queries, self.device, -2), Places(self.keys, self.device, -1)
+        parts = [rule.sees(query, key) for rule in self.groups]
+        parts = [part if part.dim() == 4 else part[None, None] for part in parts]
+        if len(parts) == 1:
+            return parts[0]
+        n_sequences = max(part.shape[0] for part in parts)
+        each = self.n_heads // len(parts)
+        return torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """One side of a dense mask: queries lie along dimension -2, keys along -1."""
+
+    layout: Layout
+    device: torch.device
+    dimension: int
+
+    @property
+    def index(self) -> Tensor:
+        return self._laid(torch.arange(self.layout.start, self.layout.start + self.layout.length, device=self.device))
+
+    @property
+    def document(self) -> Tensor:
+        assert self.layout.documents_BT is not None
+        return self._laid(self.layout.documents_BT[:, None])
+
+    @property
+    def in_prefix(self) -> Tensor:
+        prefix = self.layout.prefix
+        return self.index < (prefix[:, None, None, None] if isinstance(prefix, Tensor) else prefix)
+
+    @property
+    def real(self) -> Tensor:
+        assert self.layout.real_BT is not None
+        return self._laid(self.layout.real_BT[:, None])
+
+    def _laid(self, along: Tensor) -> Tensor:
+        return along.unsqueeze(-1) if self.dimension == -2 else along.unsqueeze(-2)

@@ -1,0 +1,106 @@
+"""Where a token stands: added to embeddings, turned into queries and keys, or added to scores."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from paribus.batch import Layout
+from paribus.spec import Alibi, Learned, RelativeBias, Rotary, Sinusoidal, Stack, bidirectional
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """The rotation of each position: channel i is paired with i + E/2."""
+
+    cosine: Tensor  # [T, E/2] or [B, 1, T, E/2]
+    sine: Tensor
+
+    def __call__(self, heads_BHTE: Tensor) -> Tensor:
+        left, right = heads_BHTE.float().chunk(2, -1)
+        turned = torch.cat(
+            [left * self.cosine - right * self.sine, right * self.cosine + left * self.sine],
+            -1,
+        )
+        return turned.to(heads_BHTE.dtype)
+
+
+class Positions(nn.Module):
+    """All a stack knows of positions; its one table, if any, is `weight`."""
+
+    def __init__(self, stack: Stack, max_length: int, d_model: int):
+        super().__init__()
+        self.spec = stack.positions
+        self.n_heads = stack.layers[0].attention.n_heads
+        self.bidirectional = bidirectional(stack)
+        self.weight: nn.Parameter | None
+        self.register_parameter("weight", None)
+        match self.spec:
+            case Learned(offset=offset):
+                self.weight = nn.Parameter(torch.empty(max_length + offset, d_model))
+            case RelativeBias(n_buckets=n_buckets):
+                self.weight = nn.Parameter(torch.empty(n_buckets, self.n_heads))
+            case _:
+                pass
+
+    def added(self, layout: Layout, d_model: int, like: Tensor) -> Tensor | None:
+        """What is added to the embeddings: [T, D] or [B, T, D]."""
+        match self.spec:
+            case Learned(offset=offset):
+                assert self.weight is not None
+                return F.embedding(layout.positions(like.device) + offset, self.weight)
+            case Sinusoidal(theta=theta):
+                return sinusoids(layout.positions(like.device), d_model, theta).to(like.dtype)
+            case _:
+                return None
+
+    def turn(self, layout: Layout, width: int, device: torch.device) -> Turn | None:
+        """How queries and keys of `width` rotary channels are turned."""
+        if not isinstance(self.spec, Rotary):
+            return None
+        rates = self.spec.theta ** (-torch.arange(0, width, 2, dtype=torch.float32, device=device) / width)
+        angles = layout.positions(device).float()[..., None] * rates
+        angles = angles[:, None] if angles.dim() == 3 else angles
+        return Turn(angles.cos(), angles.sin())
+
+    def bias(self, queries: Layout, keys: Layout, device: torch.device) -> Tensor | None:
+        """What is added to the scores: [1, H, T, S]."""
+        if not isinstance(self.spec, RelativeBias | Alibi):
+            return None
+        query = torch.arange(queries.start, queries.start + queries.length, device=device)
+        key = torch.arange(keys.start, keys.start + keys.length, device=device)
+        ahead_TS = key[None] - query[:, None]
+        if isinstance(self.spec, Alibi):
+            return -ahead_TS.abs() * alibi_slopes(self.n_heads, device)[None, :, None, None]
+        assert self.weight is not None
+        table_TSH = F.embedding(relative_buckets(ahead_TS, self.spec, self.bidirectional), self.weight)
+        return table_TSH.permute(2, 0, 1)[None]
+
+
+def sinusoids(positions: Tensor, d_model: int, theta: float) -> Tensor:
+    """Sines in even channels, cosines in odd ones, at rates theta^(-2i/D)."""
+    channels = torch.arange(d_model, device=positions.device)
+    rates = theta ** (-(channels // 2 * 2).float() / d_model)
+    angles = positions.float()[..., None] * rates
+    return torch.where(channels % 2 == 0, angles.sin(), angles.cos())
+
+
+def alibi_slopes(n_heads: int, device: torch.device) -> Tensor:
+    """2^(-8/n), 2^(-16/n), …; for other than powers of two, the odd slopes of the next power fill in."""
+    whole = 2 ** math.floor(math.log2(n_heads))
+    slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
+    extra = [2 ** (-4 * (2 * i + 1) / whole) for i in range(n_heads - whole)]
+    return torch.tensor(slopes + extra, device=device)
+
+
+def relative_buckets(ahead: Tensor, spec: RelativeBias, both_ways: bool) -> Tensor:
+    """T5's bucket of each distance: exact when small, logarithmic up to max_distance, the last beyond."""
+    n_buckets = spec.n_buckets // 2 if both_ways else spec.n_buckets
+    offset = (ahead > 0).long() * n_buckets if both_ways else torch.zeros_like(ahead)
+    distance = ahead.abs() if both_ways else (-ahead).clamp(min=0)
+    n_exact = n_buckets // 2
+    growth = torch.log(distance.clamp(min=1).float() / n_exact) / math.log(spec.max_distance / n_exact)
+    far = (n_exact + (growth * (n_buckets - n_exact)).long()).clamp(max=n_buckets - 1)
+    return offset + torch.where(distance < n_exact, distance, far)

@@ -1,0 +1,41 @@
+"""Starting weights: every parameter from its role and its name.
+
+A parameter of the same name, shape and distribution starts with the same values in every architecture: its draws
+come from a stream of its own, on the CPU, whatever else is drawn.
+"""
+
+import torch
+from torch import Tensor
+
+from paribus.runtime import stream
+from paribus.spec import FanIn, Normal, Parameter, Resolved, parameters
+
+
+@torch.no_grad()
+def start(model: torch.nn.Module, spec: Resolved, seed: int) -> None:
+    """Fill a built model: parameters by the table of roles, selection biases with zero."""
+    table = parameters(spec)
+    for name, tensor in model.named_parameters():
+        tensor.copy_(drawn(name, table[name], spec, seed))
+    for buffer in model.buffers():
+        buffer.zero_()
+
+
+def drawn(name: str, parameter: Parameter, spec: Resolved, seed: int) -> Tensor:
+    """The starting values of one parameter."""
+    match parameter.role:
+        case "gain":
+            return torch.ones(parameter.shape)
+        case "bias":
+            return torch.zeros(parameter.shape)
+        case _:
+            return torch.randn(parameter.shape, generator=stream(seed, "start", name)) * _std(parameter, spec)
+
+
+def _std(parameter: Parameter, spec: Resolved) -> float:
+    match spec.start:
+        case Normal(std=std, residual=residual):
+            scaled = residual and parameter.role == "residual"
+            return std / (2 * len(spec.stack.layers)) ** 0.5 if scaled else std
+        case FanIn(gain=gain):
+            return gain if parameter.role in ("word", "position") else gain * parameter.shape[-1] ** -0.5

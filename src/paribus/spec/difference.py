@@ -1,0 +1,71 @@
+"""What differs between two specs, and a name for what does not."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from paribus.spec.resolved import Resolved
+
+ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One path at which two specs part; `absent` where one has nothing there."""
+
+    path: str
+    left: Any
+    right: Any
+
+
+def difference(left: Resolved, right: Resolved) -> tuple[Difference, ...]:
+    """Every path at which two resolved specs differ; the same change in neighbouring layers is one entry."""
+    return tuple(_folded(list(_walk((), left.model_dump(mode="json"), right.model_dump(mode="json")))))
+
+
+def fingerprint(spec: Resolved) -> str:
+    """The same for two specs exactly if they resolve to the same model."""
+    text = json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+Path = tuple[str | int, ...]
+
+
+def _walk(path: Path, left: Any, right: Any) -> Iterator[tuple[Path, Any, Any]]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        if left.get("kind") != right.get("kind"):
+            yield path, left, right
+            return
+        for key in [*left, *(key for key in right if key not in left)]:
+            yield from _walk((*path, key), left.get(key, ABSENT), right.get(key, ABSENT))
+    elif isinstance(left, list) and isinstance(right, list):
+        for place in range(max(len(left), len(right))):
+            pair = (side[place] if place < len(side) else ABSENT for side in (left, right))
+            yield from _walk((*path, place), *pair)
+    elif left != right:
+        yield path, left, right
+
+
+def _folded(found: list[tuple[Path, Any, Any]]) -> Iterator[Difference]:
+    """`stack.layers.0.mask`, `stack.layers.1.mask`, … with equal values become `stack.layers.0-1.mask`."""
+
+    def family(entry: tuple[Path, Any, Any]) -> str:
+        path, left, right = entry
+        return json.dumps([["*" if isinstance(part, int) else part for part in path], left, right], sort_keys=True)
+
+    order = {family(entry): place for place, entry in reversed(list(enumerate(found)))}
+    for _, group in groupby(sorted(found, key=lambda entry: order[family(entry)]), family):
+        entries = list(group)
+        path, left, right = entries[0]
+        numbers = [part for entry in entries for part in entry[0] if isinstance(part, int)]
+        name = ".".join(_ranges(numbers) if isinstance(part, int) else part for part in path)
+        yield Difference(name, left, right)
+
+
+def _ranges(numbers: list[int]) -> str:
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    return ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)

@@ -1,0 +1,211 @@
+"""What an architecture costs, by arithmetic, before anything is built.
+
+FLOPs are those of matrix products, two per multiply-add, and come two ways. *Dense*: every query meets every key,
+and the backward pass costs twice the forward. *Visible*: only the pairs the mask lets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paribus.masks import Layout, Rule, appendable, unchanged, visible_keys, visible_pairs
+from paribus.spec.architecture import Dense, Experts, Latent, MultiHead
+from paribus.spec.parameters import parameters
+from paribus.spec.resolved import Block, Resolved, Stack
+
+
+@dataclass(frozen=True)
+class Flops:
+    """The same work counted two ways."""
+
+    dense: float
+    visible: float
+
+    def __add__(self, other: Flops) -> Flops:
+        return Flops(self.dense + other.dense, self.visible + other.visible)
+
+    def __mul__(self, factor: float) -> Flops:
+        return Flops(self.dense * factor, self.visible * factor)
+
+
+@dataclass(frozen=True)
+class Price:
+    """Parameters, cache and FLOPs at the given lengths; FLOPs are of one sequence, decode of one token."""
+
+    length: int
+    source_length: int  # 0 without an encoder
+    prefix: int
+    bytes_per_value: int
+    parameters: int
+    non_embedding_parameters: int  # without word, position and output tables
+    active_parameters: int  # what one token uses
+    kv_bytes_per_token: int
+    kv_bytes_per_source_token: int
+    visible_share: float  # of the main stack's query-key pairs
+    appendable: bool  # does the cache stay valid while the text grows
+    training: Flops
+    prefill: Flops  # the prompt and the words after its last token
+    decode: Flops  # one more token after length - 1; positions whose cache is lost are computed again
+
+
+def price(
+    spec: Resolved,
+    length: int | None = None,
+    source_length: int | None = None,
+    prefix: int | None = None,
+    bytes_per_value: int = 2,
+) -> Price:
+    """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value."""
+    length = length or spec.max_length
+    source_length = 0 if spec.encoder is None else source_length or spec.max_length
+    layout = Layout(length, prefix=length // 2 if prefix is None else prefix)
+    table = parameters(spec)
+    counts = {name: parameter.count for name, parameter in table.items()}
+    tables = sum(counts[name] for name, p in table.items() if p.role in ("word", "position", "head"))
+    own, cross = _kv_values(spec.stack)
+    forward = _forward(spec, layout, source_length)
+    return Price(
+        length=length,
+        source_length=source_length,
+        prefix=layout.prefix,
+        bytes_per_value=bytes_per_value,
+        parameters=sum(counts.values()),
+        non_embedding_parameters=sum(counts.values()) - tables,
+        active_parameters=round(sum(p.count * p.share for p in table.values())),
+        kv_bytes_per_token=own * bytes_per_value,
+        kv_bytes_per_source_token=cross * bytes_per_value,
+        visible_share=visible_share(spec.stack.masks, layout),
+        appendable=appendable(spec.stack.masks),
+        training=(forward + _words(spec, length)) * 3,
+        prefill=forward + _words(spec, 1),
+        decode=_decode(spec, layout, source_length) + _words(spec, 1),
+    )
+
+
+def visible_share(masks: Sequence[Rule], layout: Layout) -> float:
+    """The visible part of all query-key pairs, over layers and heads."""
+    return sum(visible_pairs(rule, layout) for rule in masks) / (len(masks) * layout.length**2)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Multiply-adds of one block: per query position, per key position, per query-key pair of all heads."""
+
+    query: int
+    key: int
+    pair: int
+
+
+def _self_work(block: Block, d_model: int) -> _Work:
+    attention = _attention_work(block.attention, d_model)
+    return _Work(attention.query + _feed_forward_work(block, d_model), attention.key, attention.pair)
+
+
+def _attention_work(attention: MultiHead | Latent, d_model: int) -> _Work:
+    n_heads = attention.n_heads
+    if isinstance(attention, MultiHead):
+        assert attention.d_head
+        assert attention.n_kv_heads
+        d_query, d_key = n_heads * attention.d_head, attention.n_kv_heads * attention.d_head
+        return _Work(query=2 * d_model * d_query, key=2 * d_model * d_key, pair=2 * d_query)
+    d_query = n_heads * (attention.d_content + attention.d_rotary)
+    d_up, d_value = n_heads * (attention.d_content + attention.d_value), n_heads * attention.d_value
+    latent = attention.d_query_latent
+    into = d_model * d_query if latent is None else latent * (d_model + d_query)
+    return _Work(
+        query=into + d_value * d_model,
+        key=d_model * (attention.d_latent + attention.d_rotary) + attention.d_latent * d_up,
+        pair=d_query + d_value,
+    )
+
+
+def _absorbed_work(attention: Latent, d_model: int) -> _Work:
+    """One query against cached latents, which are never expanded: queries and values are moved into the latent."""
+    plain = _attention_work(attention, d_model)
+    d_up = attention.n_heads * (attention.d_content + attention.d_value)
+    return _Work(
+        query=plain.query + attention.d_latent * d_up,
+        key=d_model * (attention.d_latent + attention.d_rotary),
+        pair=attention.n_heads * (2 * attention.d_latent + attention.d_rotary),
+    )
+
+
+def _feed_forward_work(block: Block, d_model: int) -> int:
+    given = block.feed_forward
+    matrices = 3 if given.gated else 2
+    match given:
+        case Dense(d_ff=int(d_ff)):
+            return matrices * d_model * d_ff
+        case Experts(d_expert=int(d_expert)):
+            return d_model * given.n_experts + matrices * d_model * d_expert * (given.n_active + given.n_shared)
+        case _:
+            raise AssertionError("a resolved block knows its width")
+
+
+def _flops(work: _Work, queries: float, keys: float, dense_pairs: float, visible_pairs: float) -> Flops:
+    linear = work.query * queries + work.key * keys
+    return Flops(2 * (linear + work.pair * dense_pairs), 2 * (linear + work.pair * visible_pairs))
+
+
+def _forward(spec: Resolved, layout: Layout, source_length: int) -> Flops:
+    """All layers of both stacks over whole sequences, without the words."""
+    total = Flops(0, 0)
+    length, source = layout.length, Layout(source_length)
+    for block in spec.stack.layers:
+        pairs = visible_pairs(block.mask, layout)
+        total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)
+        if block.cross is not None:
+            work, pairs = _attention_work(block.attention, spec.d_model), length * source_length
+            total += _flops(work, length, source_length, pairs, pairs)
+    for block in spec.encoder.layers if spec.encoder else ():
+        pairs = visible_pairs(block.mask, source)
+        total += _flops(_self_work(block, spec.d_model), source_length, source_length, source_length**2, pairs)
+    return total
+
+
+def _decode(spec: Resolved, layout: Layout, source_length: int) -> Flops:
+    """One token more: its own row in each layer, and every older row whose input or view it changed."""
+    old = Layout(layout.length - 1, min(layout.prefix, layout.length - 1))
+    new = Layout(layout.length, old.prefix)
+    masks = spec.stack.masks
+    stale = np.ones((len(masks) + 1, new.length), bool)  # rows to compute: what changed, and the new one
+    stale[:, :-1] = False if appendable(masks) else ~unchanged(masks, old, new)
+    stale[-1, :-1] = False  # of the last layer only the newest output is asked for
+    total = Flops(0, 0)
+    for number, block in enumerate(spec.stack.layers):
+        rows = stale[number + 1]
+        n_queries, n_keys = int(rows.sum()), int(stale[number].sum())
+        work = _self_work(block, spec.d_model)
+        if isinstance(block.attention, Latent) and n_queries == n_keys == 1:
+            absorbed = _absorbed_work(block.attention, spec.d_model)
+            work = _Work(absorbed.query + _feed_forward_work(block, spec.d_model), absorbed.key, absorbed.pair)
+        seen = visible_keys(block.mask, new, rows)
+        total += _flops(work, n_queries, n_keys, n_queries * new.length, seen)
+        if block.cross is not None:
+            pairs = n_queries * source_length
+            total += _flops(_attention_work(block.attention, spec.d_model), n_queries, 0, pairs, pairs)
+    return total
+
+
+def _words(spec: Resolved, length: int) -> Flops:
+    """The output head over `length` positions."""
+    per_token = spec.d_model * (spec.n_vocab + (spec.d_model if spec.head.transform else 0))
+    return Flops(2 * per_token * length, 2 * per_token * length)
+
+
+def _kv_values(stack: Stack) -> tuple[int, int]:
+    """Cached values for each token read, and for each source token."""
+    own = cross = 0
+    for block in stack.layers:
+        match block.attention:
+            case Latent(d_latent=d_latent, d_rotary=d_rotary):
+                own += d_latent + d_rotary
+            case MultiHead(n_kv_heads=int(n_kv_heads), d_head=int(d_head)):
+                own += 2 * n_kv_heads * d_head
+                cross += 2 * n_kv_heads * d_head if block.cross is not None else 0
+            case _:
+                raise AssertionError("a resolved block knows its heads")
+    return own, cross

@@ -1,0 +1,261 @@
+"""From what a person wrote to a spec: TOML, JSON or a mapping, a preset beneath it, all faults at once."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from paribus.errors import SpecError
+from paribus.spec.architecture import Architecture
+from paribus.spec.resolved import resolve
+
+Table = dict[str, Any]
+
+# The sizes people change most, by their own name wherever they live.
+SHORT = {
+    "n_heads": "attention.n_heads",
+    "n_kv_heads": "attention.n_kv_heads",
+    "d_head": "attention.d_head",
+    "d_ff": "feed_forward.d_ff",
+}
+SPEC_FILE = "spec.json"
+
+
+def presets() -> tuple[str, ...]:
+    """The names of all presets."""
+    folder = resources.files("paribus.spec") / "presets"
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def load(
+    source: str | Path | Mapping[str, Any],
+    *,
+    n_layers: int | None = None,
+    d_model: int | None = None,
+    n_heads: int | None = None,
+    n_kv_heads: int | None = None,
+    d_head: int | None = None,
+    d_ff: int | None = None,
+    n_vocab: int | None = None,
+    max_length: int | None = None,
+    mask: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+) -> Architecture:
+    """An architecture from a preset's name, a TOML or JSON file, a checkpoint folder or a mapping.
+
+    The named sizes change it, and so do `changes`, whose keys are paths: `{"feed_forward.gated": True}`.
+    """
+    short = {
+        "n_layers": n_layers, "d_model": d_model, "n_heads": n_heads, "n_kv_heads": n_kv_heads, "d_head": d_head,
+        "d_ff": d_ff, "n_vocab": n_vocab, "max_length": max_length, "mask": mask,
+    }  # fmt: skip
+    wanted = {name: value for name, value in short.items() if value is not None} | dict(changes or {})
+    table = table_of(source)
+    for path, value in wanted.items():
+        _assign(table, SHORT.get(path, path), value)
+    return read(table)
+
+
+def read(table: Mapping[str, Any]) -> Architecture:
+    """The architecture a table describes, checked to resolve; SpecError lists every fault."""
+    table = _on_preset(dict(table))
+    try:
+        spec = Architecture.model_validate(table)
+    except ValidationError as fault:
+        raise SpecError([*_complaints(fault, table), *_beyond(fault, table)]) from None
+    resolve(spec)
+    return spec
+
+
+def table_of(source: str | Path | Mapping[str, Any]) -> Table:
+    """What was written, merged over its preset, not yet checked."""
+    if isinstance(source, Mapping):
+        return _on_preset(copy.deepcopy(dict(source)))
+    path = Path(source)
+    if str(source) in presets():
+        return _preset(str(source))
+    if path.is_dir():
+        path = path / SPEC_FILE
+    if path.suffix not in (".toml", ".json"):
+        near = difflib.get_close_matches(str(source), presets(), n=1)
+        advice = f"did you mean {near[0]!r}? " if near else ""
+        raise SpecError(f"{source} is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}")
+    return _on_preset(_file(path))
+
+
+def _file(path: Path) -> Table:
+    try:
+        text = path.read_text("utf-8")
+        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except OSError as fault:
+        raise SpecError(f"{path} cannot be read: {fault.strerror}; give a preset or a readable file") from fault
+    except UnicodeDecodeError as fault:
+        raise SpecError(f"{path} is not UTF-8 at byte {fault.start}; save it as UTF-8 text") from fault
+    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as fault:
+        raise SpecError(f"{path} cannot be parsed: {fault}; correct the {path.suffix[1:].upper()} there") from fault
+    if not isinstance(table, dict):
+        raise SpecError(f"{path} holds a {type(table).__name__}, not a table; write key = value pairs")
+    return table
+
+
+def _preset(name: str) -> Table:
+    text = (resources.files("paribus.spec") / "presets" / f"{name}.toml").read_text("utf-8")
+    return _on_preset(tomllib.loads(text))
+
+
+def _on_preset(table: Table) -> Table:
+    """`preset = "gpt2"` in a table puts it over that preset."""
+    if "preset" not in table:
+        return table
+    name = table.pop("preset")
+    if name not in presets():
+        near = difflib.get_close_matches(str(name), presets(), n=1)
+        advice = f"did you mean {near[0]!r}? " if near else ""
+        raise SpecError(f"preset is {name!r}, which does not exist; {advice}presets are {', '.join(presets())}")
+    return _merged(_preset(name), table)
+
+
+def _merged(below: Table, above: Mapping[str, Any]) -> Table:
+    """`above` over `below`; a table of another kind replaces, one of the same kind is filled in."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        if isinstance(old, str) and isinstance(value, Mapping) and value.get("kind", old) == old:
+            old = {"kind": old}
+        alike = (
+            isinstance(old, dict)
+            and isinstance(value, Mapping)
+            and value.get("kind", old.get("kind")) == old.get("kind")
+        )
+        result[key] = _merged(old, value) if alike and isinstance(old, dict) else value
+    return result
+
+
+def _assign(table: Table, path: str, value: Any) -> None:
+    *outer, _ = names = path.split(".")
+    change: Any = value
+    for name in reversed(names):
+        change = {name: change}
+    here: Any = table
+    for depth, name in enumerate(outer, 1):
+        here = here.get(name, {}) if isinstance(here, dict) else here
+        if not isinstance(here, dict | str):
+            raise SpecError(
+                f"{'.'.join(outer[:depth])} is {here!r}, which has nothing inside to set as {path}; set it itself"
+            )
+    table.update(_merged(table, change))
+
+
+def _beyond(fault: ValidationError, table: Table) -> Iterator[str]:
+    """What else is wrong once unknown keys are set aside, so that one reading shows all."""
+    if any(error["type"] != "extra_forbidden" for error in fault.errors()):
+        return
+    pruned = copy.deepcopy(table)
+    for error in fault.errors():
+        here: Any = pruned
+        *outer, last = _written(error["loc"], pruned)
+        for part in outer:
+            here = here[part]
+        del here[last]
+    try:
+        resolve(Architecture.model_validate(pruned))
+    except SpecError as further:
+        yield from further.problems
+
+
+def _complaints(fault: ValidationError, table: Table) -> Iterator[str]:
+    for error in fault.errors():
+        where = _written(error["loc"], table)
+        yield _complaint(error, ".".join(map(str, where)), where, table)
+
+
+def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], table: Table) -> str:
+    """One fault in three beats: where, what was given, what would do."""
+    given, context = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            known = _fields(error["loc"])
+            near = difflib.get_close_matches(str(where[-1]), known, n=1)
+            advice = f"did you mean {near[0]!r}? " if near else ""
+            return f"{path} is not a key here; {advice}keys are {', '.join(known)}"
+        case "missing":
+            return f"{path} is missing; give it a value"
+        case "union_tag_invalid":
+            tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
+            near = difflib.get_close_matches(str(context["tag"]), tags, n=1)
+            advice = f"did you mean {near[0]!r}? " if near else ""
+            return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
+        case "union_tag_not_found":
+            return f"{path}.kind is missing; say which kind it is"
+        case "literal_error":
+            near = difflib.get_close_matches(str(given), _quoted(context["expected"]), n=1)
+            advice = f"did you mean {near[0]!r}? " if near else ""
+            return f"{path} is {given!r}; {advice}use {context['expected']}"
+        case "value_error":
+            return f"{path}: {context['error']}"
+        case _:
+            message = error["msg"].removeprefix("Input should be ")
+            return f"{path} is {given!r} ({type(given).__name__}); use {message}"
+
+
+def _quoted(expected: str) -> list[str]:
+    return [part for place, part in enumerate(expected.split("'")) if place % 2]
+
+
+def _written(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
+    """pydantic's location without the union tags and types it inserts: the path as the person wrote it."""
+    result: list[str | int] = []
+    here: Any = table
+    for place, part in enumerate(loc):
+        last = place == len(loc) - 1
+        if isinstance(here, Mapping) and part in here:
+            here = here[part]
+        elif not (last and isinstance(here, Mapping)) or (isinstance(here, Mapping) and here.get("kind") == part):
+            continue
+        result.append(part)
+    return tuple(result)
+
+
+def _fields(loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that may stand where an unknown one was found."""
+    model: type[BaseModel] = Architecture
+    for part in loc[:-1]:
+        for candidate in (
+            _models(model.model_fields[part].annotation) if part in model.model_fields else _siblings(model, part)
+        ):
+            model = candidate
+            break
+    return list(model.model_fields)
+
+
+def _siblings(model: type[BaseModel], tag: str | int) -> list[type[BaseModel]]:
+    """The union member a tag names; `model` is the union's first member."""
+    unions = (_models(field.annotation) for owner in _owners(Architecture) for field in owner.model_fields.values())
+    return [m for union in unions if model in union for m in union if _kind(m) == tag]
+
+
+def _owners(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        for inner in _models(field.annotation):
+            yield from _owners(inner)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in get_args(annotation) for model in _models(part)]
+
+
+def _kind(model: type[BaseModel]) -> str | None:
+    field = model.model_fields.get("kind")
+    return None if field is None else field.default

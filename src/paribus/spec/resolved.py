@@ -1,0 +1,254 @@
+"""A spec with nothing implicit: one block per layer, every number written out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paribus.errors import SpecError
+from paribus.masks import Full, Padding, Rule, SameDocument, at_head, at_layer, heads, leaves
+from paribus.spec.architecture import (
+    Alibi,
+    Architecture,
+    AttentionKind,
+    Count,
+    Dense,
+    Embedding,
+    Experts,
+    FeedForwardKind,
+    Head,
+    Latent,
+    Learned,
+    Mask,
+    MultiHead,
+    NoPositions,
+    NormKind,
+    Placement,
+    PositionsKind,
+    RelativeBias,
+    Rotary,
+    Scale,
+    Share,
+    Spec,
+    StartKind,
+)
+
+
+class Block(Spec):
+    """One layer: who sees whom, and what it computes."""
+
+    mask: Mask
+    cross: Mask | None  # which source positions it sees; None: no cross-attention
+    attention: AttentionKind
+    feed_forward: FeedForwardKind
+
+
+class Stack(Spec):
+    """Blocks from the bottom up, under one kind of positions."""
+
+    layers: tuple[Block, ...]
+    positions: PositionsKind
+
+    @property
+    def masks(self) -> tuple[Rule, ...]:
+        return tuple(block.mask for block in self.layers)
+
+
+class Resolved(Spec):
+    """What is built: the stack that predicts, and the encoder it reads from, if any."""
+
+    n_vocab: Count
+    max_length: Count
+    d_model: Count
+    stack: Stack
+    encoder: Stack | None
+    shared: bool
+    norm: NormKind
+    placement: Placement
+    embedding: Embedding
+    head: Head
+    start: StartKind
+    dropout: Share
+
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        """The main stack, then the encoder if there is one."""
+        return (self.stack,) if self.encoder is None else (self.stack, self.encoder)
+
+
+def resolve(spec: Architecture) -> Resolved:
+    """One block per layer with nothing implicit; SpecError lists every combination that cannot be."""
+    problems = list(_problems(spec))
+    if problems:
+        raise SpecError(problems)
+    cross = None if spec.encoder is None else _cross(spec.mask)
+    encoder = spec.encoder
+    return Resolved(
+        n_vocab=spec.n_vocab,
+        max_length=spec.max_length,
+        d_model=spec.d_model,
+        stack=_stack(spec, spec.mask, spec.n_layers, cross),
+        encoder=None if encoder is None else _stack(spec, encoder.mask, encoder.n_layers, None),
+        shared=encoder is not None and encoder.shared,
+        norm=spec.norm,
+        placement=spec.placement,
+        embedding=spec.embedding.model_copy(update={"scale": _scale(spec.embedding.scale, spec.d_model)}),
+        head=spec.head.model_copy(update={"scale": _scale(spec.head.scale, spec.d_model)}),
+        start=spec.start,
+        dropout=spec.dropout,
+    )
+
+
+def bidirectional(stack: Stack) -> bool:
+    """Does any layer look ahead? T5's relative bias then keeps half its buckets for distances ahead."""
+    return any(part.sees_new(prefix_grows=True) for rule in stack.masks for part in heads(rule))
+
+
+def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
+    blocks = (
+        Block(
+            mask=at_layer(mask, layer, n_layers) & Padding(),
+            cross=cross,
+            attention=_attention(spec),
+            feed_forward=_feed_forward(spec, layer),
+        )
+        for layer in range(n_layers)
+    )
+    return Stack(layers=tuple(blocks), positions=spec.positions)
+
+
+def _cross(mask: Rule) -> Rule:
+    """Every real source token, of the same document where the stack keeps documents apart."""
+    return (SameDocument() if SameDocument() in leaves(mask) else Full()) & Padding()
+
+
+def _attention(spec: Architecture) -> MultiHead | Latent:
+    attention = spec.attention
+    if isinstance(attention, Latent):
+        return attention
+    d_head = attention.d_head or spec.d_model // attention.n_heads
+    filled = {
+        "n_kv_heads": attention.n_kv_heads or attention.n_heads,
+        "d_head": d_head,
+        "score_scale": attention.score_scale or d_head**-0.5,
+    }
+    return attention.model_copy(update=filled)
+
+
+def _feed_forward(spec: Architecture, layer: int) -> Dense | Experts:
+    given, wide = spec.feed_forward, 4 * spec.d_model
+    if isinstance(given, Dense):
+        return given.model_copy(update={"d_ff": given.d_ff or wide})
+    after = layer - given.n_dense_layers
+    if after < 0 or (after + 1) % given.every:
+        return Dense(d_ff=given.d_ff or wide, activation=given.activation, gated=given.gated)
+    settled = {"d_expert": given.d_expert or wide, "d_ff": None, "n_dense_layers": 0, "every": 1}
+    return given.model_copy(update=settled)
+
+
+def _scale(scale: Scale, d_model: int) -> float:
+    match scale:
+        case "sqrt_d_model":
+            return d_model**0.5
+        case "rsqrt_d_model":
+            return d_model**-0.5
+        case _:
+            return scale
+
+
+def _problems(spec: Architecture) -> Iterator[str]:
+    yield from _mask_problems("mask", spec.mask, spec.n_layers, spec.attention.n_heads)
+    if isinstance(spec.attention, MultiHead):
+        yield from _head_problems(spec, spec.attention)
+    else:
+        yield from _latent_problems(spec, spec.attention)
+    if isinstance(spec.feed_forward, Experts):
+        yield from _expert_problems(spec, spec.feed_forward)
+    if spec.encoder is not None:
+        yield from _mask_problems("encoder.mask", spec.encoder.mask, spec.encoder.n_layers, spec.attention.n_heads)
+        if spec.encoder.shared and spec.encoder.n_layers != spec.n_layers:
+            yield (
+                f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is {spec.n_layers}; "
+                f"use {spec.n_layers}, or encoder.shared = false"
+            )
+    if isinstance(spec.positions, RelativeBias):
+        exact = spec.positions.n_buckets // 2
+        if spec.positions.max_distance <= exact:
+            yield (
+                f"positions.max_distance is {spec.positions.max_distance}, which leaves no room past the "
+                f"{exact} exact buckets; use {exact + 1} or more"
+            )
+
+
+def _mask_problems(path: str, mask: Rule, n_layers: int, n_heads: int) -> Iterator[str]:
+    try:
+        for layer in range(n_layers):
+            at_head(at_layer(mask, layer, n_layers), 0, n_heads)
+    except SpecError as fault:
+        yield f"{path}: {fault}"
+
+
+def _head_problems(spec: Architecture, attention: MultiHead) -> Iterator[str]:
+    n_heads, n_kv_heads = attention.n_heads, attention.n_kv_heads
+    if n_kv_heads is not None and n_heads % n_kv_heads:
+        yield (
+            f"attention.n_kv_heads is {n_kv_heads}, which does not divide n_heads {n_heads}; use {_divisors(n_heads)}"
+        )
+    if attention.d_head is None and spec.d_model % n_heads:
+        yield (
+            f"attention.n_heads is {n_heads}, which does not divide d_model {spec.d_model}; "
+            f"use {_divisors(spec.d_model)}, or set attention.d_head"
+        )
+    elif isinstance(spec.positions, Rotary) and (attention.d_head or spec.d_model // n_heads) % 2:
+        d_head = attention.d_head or spec.d_model // n_heads
+        yield f"attention.d_head is {d_head} with rotary positions, which turn channels in pairs; use an even d_head"
+
+
+def _latent_problems(spec: Architecture, attention: Latent) -> Iterator[str]:
+    match spec.positions:
+        case Rotary():
+            if attention.d_rotary == 0 or attention.d_rotary % 2:
+                yield f"attention.d_rotary is {attention.d_rotary} with rotary positions; use an even number from 2 up"
+        case NoPositions():
+            if attention.d_rotary:
+                yield (
+                    f"attention.d_rotary is {attention.d_rotary} but positions are none; use 0, or positions = 'rotary'"
+                )
+        case Learned() | Alibi() | RelativeBias() | _:
+            yield f"positions.kind is {spec.positions.kind!r} with latent attention; use 'rotary' or 'none'"
+    if spec.encoder is not None:
+        yield "attention.kind is 'latent' with an encoder, which has no cross-attention form; use 'multi_head'"
+
+
+def _expert_problems(spec: Architecture, experts: Experts) -> Iterator[str]:
+    router = experts.router
+    if experts.n_active > experts.n_experts:
+        yield (
+            f"feed_forward.n_active is {experts.n_active} of n_experts {experts.n_experts}; "
+            f"use 1 to {experts.n_experts}"
+        )
+    if experts.n_experts % router.n_groups:
+        yield (
+            f"feed_forward.router.n_groups is {router.n_groups}, which does not divide n_experts "
+            f"{experts.n_experts}; use {_divisors(experts.n_experts)}"
+        )
+    elif router.n_active_groups > router.n_groups:
+        yield (
+            f"feed_forward.router.n_active_groups is {router.n_active_groups} of n_groups {router.n_groups}; "
+            f"use 1 to {router.n_groups}"
+        )
+    elif experts.n_active > router.n_active_groups * experts.n_experts // router.n_groups:
+        per_group = experts.n_experts // router.n_groups
+        yield (
+            f"feed_forward.n_active is {experts.n_active}, more than the {router.n_active_groups} active groups of "
+            f"{per_group} experts hold; use at most {router.n_active_groups * per_group}"
+        )
+    if not any(isinstance(_feed_forward(spec, layer), Experts) for layer in range(spec.n_layers)):
+        yield (
+            f"feed_forward.n_dense_layers {experts.n_dense_layers} and every {experts.every} leave none of "
+            f"n_layers {spec.n_layers} with experts; lower one of them"
+        )
+
+
+def _divisors(n: int) -> str:
+    *most, last = [str(d) for d in range(1, n + 1) if n % d == 0] or ["1"]
+    return f"{', '.join(most)} or {last}" if most else last
