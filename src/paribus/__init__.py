@@ -1,1 +1,50 @@
-"""Language-model architectures, all else equal."""
+"""Language-model architectures, all else equal.
+
+    import paribus as pb
+
+    spec = pb.load("gpt2", n_layers=4)
+    model = pb.build(spec, seed=1)
+
+Each verb of the command line is a function of the same name here. Importing paribus imports nothing else:
+a name's home is imported when the name is first used, and only what computes needs torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from paribus.batch import Batch as Batch
+    from paribus.cli.diff import diff as diff
+    from paribus.cli.doctor import doctor as doctor
+    from paribus.cli.price import price as price
+    from paribus.cli.show import show as show
+    from paribus.interop import export as export
+    from paribus.interop import import_ as import_
+    from paribus.model import build as build
+    from paribus.model import restore as restore
+    from paribus.model import save as save
+    from paribus.spec import load as load
+else:
+    _HOMES = {
+        "Batch": "paribus.batch",
+        "build": "paribus.model",
+        "diff": "paribus.cli.diff",
+        "doctor": "paribus.cli.doctor",
+        "export": "paribus.interop",
+        "import_": "paribus.interop",
+        "load": "paribus.spec",
+        "price": "paribus.cli.price",
+        "restore": "paribus.model",
+        "save": "paribus.model",
+        "show": "paribus.cli.show",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'paribus' has no attribute {name!r}; it has {', '.join(_HOMES)}")
+        return getattr(import_module(_HOMES[name]), name)
+
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *_HOMES])

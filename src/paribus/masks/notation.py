@@ -12,12 +12,11 @@ WORDS = (*LEAVES, *(f"{name}(n)" for name in SIZED), *(f"{name}(…, …)" for n
 def parse(text: str) -> Rule:
     """The rule a text denotes; SpecError says which word is not one."""
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError) as fault:
+        return _rule(ast.parse(text.strip(), mode="eval").body, text)
+    except (SyntaxError, ValueError, RecursionError) as fault:
         raise SpecError(
             f"mask {text!r} cannot be read; write rules joined by & and |, such as 'causal & window(8)'"
         ) from fault
-    return _rule(tree, text)
 
 
 def _rule(node: ast.expr, text: str) -> Rule:

@@ -41,14 +41,19 @@ class Rule:
         raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
 
     def __and__(self, other: Rule) -> Rule:
-        if self == other or isinstance(other, Full):
+        if isinstance(other, Full) or other in _parts(self, And):
             return self
-        return other if isinstance(self, Full) else And(self, other)
+        if isinstance(self, Full):
+            return other
+        # Leaning left, as written without brackets, so that text and value are one to one.
+        return self & other.left & other.right if isinstance(other, And) else And(self, other)
 
     def __or__(self, other: Rule) -> Rule:
-        if self == other or isinstance(self, Full):
+        if isinstance(self, Full) or other in _parts(self, Or):
             return self
-        return other if isinstance(other, Full) else Or(self, other)
+        if isinstance(other, Full):
+            return other
+        return self | other.left | other.right if isinstance(other, Or) else Or(self, other)
 
 
 @dataclass(frozen=True)
@@ -306,6 +311,11 @@ LEAVES: dict[str, type[Rule]] = {
 }
 SIZED: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
 SEVERAL: dict[str, type[_Several]] = {"by_head": ByHead, "by_layer": ByLayer, "alternate": Alternate}
+
+
+def _parts(rule: Rule, joint: type[And] | type[Or]) -> tuple[Rule, ...]:
+    """A rule and what it is a chain of: `a & b & c` is itself, `a & b`, a, b and c."""
+    return (rule, *_parts(rule.left, joint), rule.right) if isinstance(rule, joint) else (rule,)
 
 
 def _name(rule: _Several) -> str:

@@ -8,3 +8,6 @@ from paribus.model.experts import balance_loss as balance_loss
 from paribus.model.experts import moved_bias as moved_bias
 from paribus.model.transformer import Output as Output
 from paribus.model.transformer import Transformer as Transformer
+from paribus.model.weights import origin as origin
+from paribus.model.weights import restore as restore
+from paribus.model.weights import save as save

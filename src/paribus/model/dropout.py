@@ -17,7 +17,7 @@ class Draws:
 
     seed: int
     step: int | Tensor
-    rows_B: Tensor | None = None
+    rows_B: Tensor | None = None  # None: as the batch numbers them
 
 
 def dropout(hidden_BTD: Tensor, share: float, draws: Draws | None, place: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -42,8 +43,9 @@ class ChooseExperts(nn.Module):
     def forward(self, tokens_MD: Tensor) -> tuple[Choice, Tensor]:
         """The choice, and every token's scores normalised to sum 1."""
         router = self.spec.router
-        with torch.autocast(tokens_MD.device.type, enabled=False):
-            logits = F.linear(tokens_MD.float(), self.weight.float())
+        with _without_autocast(tokens_MD.device.type):
+            precise = torch.promote_types(tokens_MD.dtype, torch.float32)
+            logits = F.linear(tokens_MD.to(precise), self.weight.to(precise))
             scores = logits.softmax(-1) if router.scores == "softmax" else logits.sigmoid()
             experts = self._best(scores.detach())
             gates = scores.gather(-1, experts)
@@ -62,6 +64,13 @@ class ChooseExperts(nn.Module):
             chosen = torch.zeros_like(merit).scatter(-1, merit.topk(router.n_active_groups, -1).indices, 1.0)
             rank = grouped.masked_fill(chosen[..., None] == 0, float("-inf")).flatten(1)
         return rank.topk(self.spec.n_active, -1).indices
+
+
+def _without_autocast(device_type: str) -> AbstractContextManager[object]:
+    """Full precision inside; the meta device has no autocast to switch off."""
+    if not torch.amp.autocast_mode.is_autocast_available(device_type):
+        return nullcontext()
+    return torch.autocast(device_type, enabled=False)
 
 
 class RoutedExperts(nn.Module):
@@ -130,7 +139,7 @@ class RoutedExperts(nn.Module):
 
 def _grouped_product(rows: Tensor, matrices_NOI: Tensor, ends_N: Tensor) -> Tensor:
     """Row blocks up to each end, each times its own matrix."""
-    if torch.is_autocast_enabled(rows.device.type):
+    if torch.amp.autocast_mode.is_autocast_available(rows.device.type) and torch.is_autocast_enabled(rows.device.type):
         dtype = torch.get_autocast_dtype(rows.device.type)
         rows, matrices_NOI = rows.to(dtype), matrices_NOI.to(dtype)
     aligned = all(width * rows.element_size() % 16 == 0 for width in matrices_NOI.shape[1:])
@@ -163,5 +172,5 @@ def _batch_balance(load: Load) -> Tensor:
 
 
 def moved_bias(bias_N: Tensor, choices_N: Tensor, rate: float) -> Tensor:
-    """The selection bias after a step: up where an expert had less than the mean of the global batch, down where more."""
+    """The selection bias after a step: up where an expert had less than the global batch's mean, down where more."""
     return bias_N + rate * torch.sign(choices_N.mean() - choices_N)

@@ -66,17 +66,16 @@ class Positions(nn.Module):
         return Turn(angles.cos(), angles.sin())
 
     def bias(self, queries: Layout, keys: Layout, device: torch.device) -> Tensor | None:
-        """What is added to the scores: [1, H, T, S]."""
+        """What is added to the scores: [1 or B, H, T, S]."""
         if not isinstance(self.spec, RelativeBias | Alibi):
             return None
-        query = torch.arange(queries.start, queries.start + queries.length, device=device)
-        key = torch.arange(keys.start, keys.start + keys.length, device=device)
-        ahead_TS = key[None] - query[:, None]
+        ahead = keys.positions(device)[..., None, :] - queries.positions(device)[..., :, None]
+        ahead_BTS = ahead if ahead.dim() == 3 else ahead[None]
         if isinstance(self.spec, Alibi):
-            return -ahead_TS.abs() * alibi_slopes(self.n_heads, device)[None, :, None, None]
+            return -ahead_BTS[:, None].abs() * alibi_slopes(self.n_heads, device)[:, None, None]
         assert self.weight is not None
-        table_TSH = F.embedding(relative_buckets(ahead_TS, self.spec, self.bidirectional), self.weight)
-        return table_TSH.permute(2, 0, 1)[None]
+        table_BTSH = F.embedding(relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight)
+        return table_BTSH.movedim(-1, 1)
 
 
 def sinusoids(positions: Tensor, d_model: int, theta: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -147,6 +148,8 @@ class Transformer(nn.Module):
         """Everything below the words."""
         batch = Batch.of(batch) if isinstance(batch, Tensor) else batch
         self._check(batch)
+        if draws is not None and draws.rows_B is None:
+            draws = replace(draws, rows_B=batch.rows_B)
         source, loads = None, {}
         if self.encoder is not None and batch.source is not None:
             blocks = self.stack.layers if self.spec.shared else self.encoder.layers

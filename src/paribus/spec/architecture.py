@@ -35,7 +35,7 @@ def _read_kind(given: Any) -> Any:
 
 Count = Annotated[int, Field(ge=1)]
 Few = Annotated[int, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Mask = Annotated[InstanceOf[Rule], BeforeValidator(_read_mask), PlainSerializer(str, return_type=str)]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]

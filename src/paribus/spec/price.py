@@ -6,11 +6,12 @@ and the backward pass costs twice the forward. *Visible*: only the pairs the mas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from paribus.errors import SpecError
 from paribus.masks import Layout, Rule, appendable, unchanged, visible_keys, visible_pairs
 from paribus.spec.architecture import Dense, Experts, Latent, MultiHead
 from paribus.spec.parameters import parameters
@@ -59,6 +60,9 @@ def price(
     bytes_per_value: int = 2,
 ) -> Price:
     """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value."""
+    problems = list(_problems(spec, length, source_length, prefix, bytes_per_value))
+    if problems:
+        raise SpecError(problems)
     length = length or spec.max_length
     source_length = 0 if spec.encoder is None else source_length or spec.max_length
     layout = Layout(length, prefix=length // 2 if prefix is None else prefix)
@@ -83,6 +87,22 @@ def price(
         prefill=forward + _words(spec, 1),
         decode=_decode(spec, layout, source_length) + _words(spec, 1),
     )
+
+
+def _problems(
+    spec: Resolved, length: int | None, source_length: int | None, prefix: int | None, bytes_per_value: int
+) -> Iterator[str]:
+    for name, given in (("length", length), ("source_length", source_length)):
+        if given is not None and not 1 <= given <= spec.max_length:
+            limit = spec.max_length
+            yield f"{name} is {given}, but max_length is {limit}; use 1 to {limit}, or set max_length"
+    if source_length is not None and spec.encoder is None:
+        yield f"source_length is {source_length}, but there is no encoder to read a source; leave it out"
+    longest = length or spec.max_length
+    if prefix is not None and not 0 <= prefix <= longest:
+        yield f"prefix is {prefix} of length {longest}; use 0 to {longest}"
+    if bytes_per_value < 1:
+        yield f"bytes_per_value is {bytes_per_value}; use 1 or more"
 
 
 def visible_share(masks: Sequence[Rule], layout: Layout) -> float:

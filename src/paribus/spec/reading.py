@@ -59,15 +59,17 @@ def load(
         "d_ff": d_ff, "n_vocab": n_vocab, "max_length": max_length, "mask": mask,
     }  # fmt: skip
     wanted = {name: value for name, value in short.items() if value is not None} | dict(changes or {})
+    changed = {SHORT.get(name, name): value for name, value in wanted.items()}
     table = table_of(source)
-    for path, value in wanted.items():
-        _assign(table, SHORT.get(path, path), value)
+    # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
+    for path in sorted(changed, key=lambda path: (path.count("."), not path.endswith(".kind"))):
+        _assign(table, path, changed[path])
     return read(table)
 
 
 def read(table: Mapping[str, Any]) -> Architecture:
     """The architecture a table describes, checked to resolve; SpecError lists every fault."""
-    table = _on_preset(dict(table))
+    table = _with_kinds(_on_preset(dict(table)), Architecture)
     try:
         spec = Architecture.model_validate(table)
     except ValidationError as fault:
@@ -100,7 +102,7 @@ def _file(path: Path) -> Table:
         raise SpecError(f"{path} cannot be read: {fault.strerror}; give a preset or a readable file") from fault
     except UnicodeDecodeError as fault:
         raise SpecError(f"{path} is not UTF-8 at byte {fault.start}; save it as UTF-8 text") from fault
-    except (tomllib.TOMLDecodeError, json.JSONDecodeError) as fault:
+    except (ValueError, RecursionError) as fault:
         raise SpecError(f"{path} cannot be parsed: {fault}; correct the {path.suffix[1:].upper()} there") from fault
     if not isinstance(table, dict):
         raise SpecError(f"{path} holds a {type(table).__name__}, not a table; write key = value pairs")
@@ -131,12 +133,31 @@ def _merged(below: Table, above: Mapping[str, Any]) -> Table:
         old = result.get(key)
         if isinstance(old, str) and isinstance(value, Mapping) and value.get("kind", old) == old:
             old = {"kind": old}
+        if isinstance(old, dict) and "kind" in old and old["kind"] == value:
+            continue
         alike = (
             isinstance(old, dict)
             and isinstance(value, Mapping)
             and value.get("kind", old.get("kind")) == old.get("kind")
         )
         result[key] = _merged(old, value) if alike and isinstance(old, dict) else value
+    return result
+
+
+def _with_kinds(table: Table, model: type[BaseModel]) -> Table:
+    """A table that names no kind is of the kind its default has: `norm = { eps = 1e-6 }` is a layer norm."""
+    result = dict(table)
+    for name, field in model.model_fields.items():
+        value = result.get(name)
+        if not isinstance(value, Mapping):
+            continue
+        default = field.default if isinstance(field.default, BaseModel) else None
+        if default is not None and "kind" in type(default).model_fields:
+            value = {"kind": _kind(type(default)), **value}
+        for inner in _models(field.annotation):
+            if _kind(inner) in (None, value.get("kind")):
+                value = _with_kinds(dict(value), inner)
+        result[name] = value
     return result
 
 
@@ -200,6 +221,8 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], tab
             near = difflib.get_close_matches(str(given), _quoted(context["expected"]), n=1)
             advice = f"did you mean {near[0]!r}? " if near else ""
             return f"{path} is {given!r}; {advice}use {context['expected']}"
+        case "is_instance_of":
+            return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"
         case "value_error":
             return f"{path}: {context['error']}"
         case _:
@@ -217,6 +240,9 @@ def _written(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
     here: Any = table
     for place, part in enumerate(loc):
         last = place == len(loc) - 1
+        if here == part:  # a kind in short is the table of that kind
+            here = {"kind": part}
+            continue
         if isinstance(here, Mapping) and part in here:
             here = here[part]
         elif not (last and isinstance(here, Mapping)) or (isinstance(here, Mapping) and here.get("kind") == part):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paribus.errors import SpecError
-from paribus.masks import Full, Padding, Rule, SameDocument, at_head, at_layer, heads, leaves
+from paribus.masks import Full, Rule, SameDocument, at_head, at_layer, heads, leaves
 from paribus.spec.architecture import (
     Alibi,
     Architecture,
@@ -106,7 +106,7 @@ def bidirectional(stack: Stack) -> bool:
 def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
     blocks = (
         Block(
-            mask=at_layer(mask, layer, n_layers) & Padding(),
+            mask=at_layer(mask, layer, n_layers),
             cross=cross,
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
@@ -117,8 +117,8 @@ def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) ->
 
 
 def _cross(mask: Rule) -> Rule:
-    """Every real source token, of the same document where the stack keeps documents apart."""
-    return (SameDocument() if SameDocument() in leaves(mask) else Full()) & Padding()
+    """The whole source, or that of the same document where the stack keeps documents apart."""
+    return SameDocument() if SameDocument() in leaves(mask) else Full()
 
 
 def _attention(spec: Architecture) -> MultiHead | Latent:

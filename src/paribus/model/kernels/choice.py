@@ -50,8 +50,6 @@ def _why_not_fused(view: View, half: bool, d_head: int, biased: bool) -> str | N
         return "it adds no bias to the scores"
     if not fusible(view, half, d_head):
         return "it is not made of full and causal attention"
-    if len(view.groups) > 1 and view.device.type == "cuda" and not view.aligned:
-        return "its groups of heads differ and the queries are not the keys"
     return None
 
 

@@ -20,9 +20,17 @@ _MOST_SHAPES = 256  # compiled forms kept; beyond its default of 8 dynamo would 
 def flex(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float) -> Tensor:
     """FlexAttention, compiled; a query that sees nothing gives zeros."""
     with torch._dynamo.config.patch(recompile_limit=_MOST_SHAPES):
-        out = _compiled()(query_BHTE, key_BHSE, value_BHSE, block_mask=block_mask(view), scale=scale)
+        out = _compiled()(
+            query_BHTE, key_BHSE, value_BHSE, block_mask=block_mask(view), scale=scale,
+            kernel_options=_options(query_BHTE.shape[-1]),
+        )  # fmt: skip
     assert isinstance(out, Tensor)
     return out
+
+
+def _options(d_head: int) -> dict[str, int] | None:
+    """Tiles of the forward pass; narrow keys waste less at the edge of a window (measured on an H200, heads of 64)."""
+    return {"fwd_BLOCK_M": 128, "fwd_BLOCK_N": 64} if d_head <= 64 else None
 
 
 def block_mask(view: View) -> BlockMask:

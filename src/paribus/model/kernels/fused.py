@@ -14,7 +14,12 @@ from paribus.model.kernels.view import View
 
 
 def fusible(view: View, half: bool, d_head: int) -> bool:
-    """Can every group of heads be made of full and causal attention?"""
+    """Can every group of heads be made of full and causal attention?
+
+    On CUDA, heads are never cut apart: cuDNN's gradient was wrong for some cuts (torch 2.11, heads beside channels).
+    """
+    if len(view.groups) > 1 and view.device.type == "cuda" and not _flippable(view):
+        return False
     return all(_fusible(rule, view, half, d_head) for rule in view.groups)
 
 
@@ -27,7 +32,7 @@ def _fusible(rule: Rule, view: View, half: bool, d_head: int) -> bool:
         case Reverse():
             return view.aligned
         case Prefix():
-            if not view.aligned or isinstance(view.keys.prefix, Tensor):
+            if not view.aligned or view.keys.start or isinstance(view.keys.prefix, Tensor):
                 return False
             return view.device.type == "cpu" or (view.device.type == "cuda" and half and d_head % 8 == 0)
         case _:
@@ -42,15 +47,20 @@ def _newest(view: View) -> bool:
 def fused(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float) -> Tensor:
     """Each group of heads by the form its rule has; `fusible` must hold."""
     groups = view.groups
+    if _flippable(view):
+        return _flipped_groups(query_BHTE, key_BHSE, value_BHSE, groups, scale)
     if len(groups) == 1:
         return _one(query_BHTE, key_BHSE, value_BHSE, groups[0], view, scale)
-    if view.aligned and set(groups) == {Causal(), Reverse()}:
-        return _flipped_groups(query_BHTE, key_BHSE, value_BHSE, groups, scale)
     parts = [
         _one(q, k, v, rule, view, scale)
         for rule, q, k, v in zip(groups, *_divided((query_BHTE, key_BHSE, value_BHSE), len(groups)), strict=True)
     ]
     return torch.cat(parts, 1)
+
+
+def _flippable(view: View) -> bool:
+    """Do all heads become causal when some are flipped?"""
+    return view.aligned and Reverse() in view.groups and set(view.groups) <= {Causal(), Reverse()}
 
 
 def _flipped_groups(query: Tensor, key: Tensor, value: Tensor, groups: tuple[Rule, ...], scale: float) -> Tensor:
@@ -72,8 +82,7 @@ def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scal
         case Full() | Causal():
             return F.scaled_dot_product_attention(query, key, value, scale=scale)
         case Reverse():
-            query, key, value = (tensor.flip(2) for tensor in (query, key, value))
-            return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale).flip(2)
+            return _flipped_groups(query, key, value, (rule,), scale)
         case Prefix():
             prefix = view.keys.prefix
             assert isinstance(prefix, int)

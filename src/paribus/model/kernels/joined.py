@@ -30,7 +30,7 @@ class _JoinedPrefix(torch.autograd.Function):
         part, part_logsumexp, *_ = _forward(
             query[:, :, rest], key[:, :, rest], value[:, :, rest], None, True, 0.0, True, False, scale=scale
         )
-        _fast(_join)(out, logsumexp, part, part_logsumexp, prefix)
+        _fast(_join, out)(out, logsumexp, part, part_logsumexp, prefix)
         ctx.save_for_backward(query, key, value, out, logsumexp, seed, offset)
         ctx.prefix, ctx.scale = prefix, scale
         return out
@@ -49,7 +49,7 @@ class _JoinedPrefix(torch.autograd.Function):
             grad[:, :, rest], query[:, :, rest], key[:, :, rest], value[:, :, rest], out[:, :, rest],
             logsumexp[:, :, rest], seed, offset, *tail, length - prefix, length - prefix, 0.0, True, scale=ctx.scale,
         )  # fmt: skip
-        return *_fast(_assemble)(*first, *second, prefix), None, None
+        return *_fast(_assemble, out)(*first, *second, prefix), None, None
 
 
 def _join(out: Tensor, logsumexp: Tensor, part: Tensor, part_logsumexp: Tensor, prefix: int) -> None:
@@ -74,19 +74,37 @@ def _assemble(
 
 def flipped_heads(tensors_BHTE: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
     """The sequences of every group of heads marked `backward`, turned end for end."""
-    flip = _flip if tensors_BHTE[0].device.type == "cpu" else _fast(_flip)
-    return flip(tensors_BHTE, backward)
+    return _FlippedHeads.apply(backward, *tensors_BHTE)  # pyright: ignore[reportReturnType]
 
 
-def _flip(tensors: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
-    def one(tensor: Tensor) -> Tensor:
-        parts = tensor.chunk(len(backward), 1)
-        return torch.cat([part.flip(2) if flip else part for part, flip in zip(parts, backward, strict=True)], 1)
+class _FlippedHeads(torch.autograd.Function):
+    """Its own inverse, so its own gradient."""
 
-    return tuple(one(tensor) for tensor in tensors)
+    @staticmethod
+    def forward(ctx: Any, backward: tuple[bool, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.backward = backward
+        return _fast(_flip, tensors[0])(tensors, backward)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return None, *_fast(_flip, grads[0])(grads, ctx.backward)
+
+
+def _flip(tensors_BHTE: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    """One gather of rows, heads next to channels, as projections give and take them."""
+    _, n_heads, length, _ = tensors_BHTE[0].shape
+    device = tensors_BHTE[0].device
+    place, head = torch.arange(length, device=device)[:, None], torch.arange(n_heads, device=device)
+    turned = torch.tensor(backward, device=device).repeat_interleave(n_heads // len(backward))
+    source = torch.where(turned, length - 1 - place, place)
+    return tuple(tensor.transpose(1, 2)[:, source, head].transpose(1, 2) for tensor in tensors_BHTE)
+
+
+def _fast(function: Callable[..., Any], tensor: Tensor) -> Callable[..., Any]:
+    """On CUDA one kernel; written out, these moves of memory would cost as much as the attention."""
+    return function if tensor.device.type == "cpu" or torch.compiler.is_compiling() else _compiled(function)
 
 
 @lru_cache(maxsize=8)
-def _fast(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled to one kernel; written out, these moves of memory would cost as much as the attention."""
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return torch.compile(function, dynamic=False)

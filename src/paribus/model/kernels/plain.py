@@ -15,12 +15,13 @@ def dense(
     A query that sees nothing gives zeros.
     """
     scores = query_BHTE @ key_BHSE.transpose(-1, -2) * scale
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     if bias is not None:
         scores = scores + bias
     visible = view.dense
     scores = scores.masked_fill(~visible, torch.finfo(scores.dtype).min)
     # A blind row is uniform here; the product with its mask makes it zero and leaves every other row alone.
-    weights = scores.softmax(-1, torch.float32).to(value_BHSE.dtype) * visible
+    weights = scores.softmax(-1).to(value_BHSE.dtype) * visible
     return weights @ value_BHSE
 
 

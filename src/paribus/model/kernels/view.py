@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from paribus.batch import Layout
-from paribus.masks import Padding, Rule, SameDocument, heads, leaves, simplified
+from paribus.masks import Full, Padding, Rule, SameDocument, heads, leaves, simplified
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Which keys each query sees: one rule, already simplified for layouts without documents, padding or prefix."""
+    """Which keys each query sees: one rule and never padding, simplified for layouts that lack what it asks about."""
 
     rule: Rule
     queries: Layout
@@ -26,7 +26,7 @@ class View:
     def of(rule: Rule, queries: Layout, keys: Layout, n_heads: int, device: torch.device) -> View:
         has_documents = queries.documents_BT is not None and keys.documents_BT is not None
         has_prefix = isinstance(keys.prefix, Tensor) or keys.prefix > 0
-        plain = simplified(rule, has_documents, keys.real_BT is not None, has_prefix)
+        plain = simplified(rule & Padding(), has_documents, keys.real_BT is not None, has_prefix)
         return View(plain, queries, keys, n_heads, device)
 
     @property
@@ -51,7 +51,9 @@ class View:
         inside = self.keys.start <= self.queries.start and (
             self.queries.start + self.queries.length <= self.keys.start + self.keys.length
         )
-        crosses = not inside or self.queries.documents_BT is not self.keys.documents_BT
+        if not inside:
+            return leaves(self.rule) != {Full()}
+        crosses = self.queries.documents_BT is not self.keys.documents_BT
         return Padding() in leaves(self.rule) or (crosses and SameDocument() in leaves(self.rule))
 
     @cached_property

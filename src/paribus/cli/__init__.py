@@ -1,0 +1,94 @@
+"""What can be asked from a shell? One file a verb, found by its name and imported when it is called.
+
+Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake in what was
+asked; 130 interrupted.
+"""
+
+import ast
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import typer
+
+from paribus import __version__
+from paribus.cli.terminal.console import complain, console, write_plainly
+from paribus.errors import ParibusError, SpecError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what the command line asks for; the exit status."""
+    write_plainly()
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = _run(words)
+        sys.stdout.flush()
+        return status
+    except SpecError as fault:
+        complain(fault.problems)
+        return 2
+    except ParibusError as fault:
+        complain([str(fault)])
+        return 1
+    except BrokenPipeError:
+        # The reader has gone, as in `paribus show | head`; Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as fault:
+        complain([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def verbs() -> dict[str, str]:
+    """Verb → the name of its module; a Python keyword such as `import` carries an underscore there."""
+    names = (module.name for module in iter_modules(__path__) if not module.ispkg)
+    return {name.rstrip("_"): name for name in names if not name.startswith("_")}
+
+
+def line(module: str) -> str:
+    """What a verb does, read from its file without running it."""
+    tree = ast.parse((Path(__path__[0]) / f"{module}.py").read_text("utf-8"))
+    return (ast.get_docstring(tree) or "").partition("\n")[0]
+
+
+def _run(words: list[str]) -> int:
+    match words:
+        case [] | ["--help" | "-h", *_]:
+            _help()
+        case ["--version", *_]:
+            console().print(f"paribus {__version__}")
+        case [verb, *rest]:
+            return _call(verb, rest)
+    return 0
+
+
+def _call(verb: str, rest: list[str]) -> int:
+    known = verbs()
+    if verb not in known:
+        near = difflib.get_close_matches(verb, known, n=1)
+        advice = f"did you mean {near[0]!r}? " if near else ""
+        raise SpecError(f"{verb!r} is no verb of paribus; {advice}verbs are {', '.join(known)}")
+    module = import_module(f"{__name__}.{known[verb]}")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(verb, help=module.__doc__)(module.command)
+    try:
+        typer.main.get_command(app).main(rest, f"paribus {verb}")
+    except SystemExit as done:
+        return done.code if isinstance(done.code, int) else 0
+    return 0
+
+
+def _help() -> None:
+    page, known = console(), verbs()
+    width = max(map(len, known))
+    page.print("Usage: paribus VERB …\n\nLanguage-model architectures, all else equal.\n")
+    for verb, module in known.items():
+        page.print(f"  {verb:{width}}  {line(module)}")
+    page.print("\nparibus VERB --help says more; paribus --version says which version this is.")
+    page.print("Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked.")

@@ -1,0 +1,95 @@
+"""What this machine is: processor, memory, accelerators, disk and versions."""
+
+import os
+import platform
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+
+import torch
+
+from paribus import __version__
+from paribus.runtime import best_device
+
+_ASK_PROCESSOR = (("lscpu",), ("sysctl", "machdep.cpu.brand_string"))
+_LIBRARIES = ("torch", "numpy", "safetensors", "transformers")
+_REPEATS = 4
+_SIDES = {"cpu": 256, "cuda": 4096, "mps": 1024}  # of the matrix product that is timed, large enough to fill each
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What was found; `bf16_speed` is that of float32 on the same device, 1.0 when equal."""
+
+    processor: str
+    n_cores: int
+    n_threads: int
+    memory_bytes: int
+    accelerators: tuple[str, ...]
+    device: str  # where work runs by default
+    bf16_speed: float
+    folder: str
+    disk_free_bytes: int
+    versions: dict[str, str]
+
+
+def machine(folder: Path) -> Machine:
+    """This machine, and the disk that `folder` is on."""
+    device = best_device()
+    return Machine(
+        processor=_processor(),
+        n_cores=os.cpu_count() or 1,
+        n_threads=torch.get_num_threads(),
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        accelerators=_accelerators(),
+        device=device.type,
+        bf16_speed=_seconds(torch.float32, device) / _seconds(torch.bfloat16, device),
+        folder=str(folder),
+        disk_free_bytes=shutil.disk_usage(folder).free,
+        versions={"paribus": __version__, "python": platform.python_version(), **_versions()},
+    )
+
+
+def _processor() -> str:
+    for command in _ASK_PROCESSOR:
+        if shutil.which(command[0]) is None:
+            continue
+        answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        for line in answer.splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() in ("Model name", "machdep.cpu.brand_string"):
+                return f"{value.strip()} ({platform.machine()})"
+    return platform.processor() or platform.machine()
+
+
+def _accelerators() -> tuple[str, ...]:
+    found = []
+    for number in range(torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(number)
+        found.append(f"cuda:{number} {card.name}, {card.total_memory / 1e9:.0f} GB")
+    return (*found, "mps") if torch.backends.mps.is_available() else tuple(found)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            found[library] = "not installed"
+    return found
+
+
+def _seconds(dtype: torch.dtype, device: torch.device) -> float:
+    """The best time of one matrix product."""
+    side = _SIDES[device.type]
+    matrix = torch.ones(side, side, dtype=dtype, device=device)
+    times = []
+    for _ in range(_REPEATS):
+        begin = perf_counter()
+        (matrix @ matrix)[0, 0].item()  # item waits for the device
+        times.append(perf_counter() - begin)
+    return min(times)

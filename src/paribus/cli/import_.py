@@ -1,0 +1,25 @@
+"""From a Hugging Face folder of safetensors and config.json to a checkpoint of ours.
+
+OUT must be new or empty. It is written whole or not at all, and keeps what the config says beyond the architecture.
+"""
+
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from paribus.cli.terminal.checkpoints import Precision, precision_named, print_receipt
+from paribus.interop import import_
+from paribus.model import save
+
+
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="Holds config.json and safetensors.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The checkpoint to write.")],
+    dtype: Precision = "float32",
+) -> None:
+    begin = perf_counter()
+    model, kept = import_(folder, precision_named(dtype))
+    save(model, out, kept)
+    print_receipt("imported", out, model, perf_counter() - begin)

@@ -1,0 +1,1 @@
+"""How are arguments read, and answers shown?"""

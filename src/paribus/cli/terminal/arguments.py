@@ -1,0 +1,86 @@
+"""What was asked for: architectures by name or file, and the changes made to them."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paribus.errors import SpecError
+from paribus.spec import Architecture, Resolved, fingerprint, load, presets, resolve
+
+Source = str | Path | Mapping[str, Any] | Architecture
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="PATH=VALUE", help="Change a field: n_layers=4, mask='causal & window(8)'. Repeats."),
+]
+Length = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Positions; by default the architecture's max_length.")
+]
+Prefix = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Positions of the prefix; by default half the length.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
+ARCH = "A preset, a .toml or .json file, or a checkpoint folder."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An architecture under the name it was asked for."""
+
+    name: str
+    about: str  # the first comment of its file
+    architecture: Architecture
+    spec: Resolved
+
+
+def asked(source: Source, changes: Mapping[str, Any] | None = None) -> Asked:
+    """The architecture a source names, with changes; an architecture is called by its fingerprint."""
+    if isinstance(source, Architecture):
+        assert not changes
+        spec = resolve(source)
+        return Asked(fingerprint(spec)[:12], "", source, spec)
+    architecture = load(source, changes=changes)
+    name = "mapping" if isinstance(source, Mapping) else str(source)
+    changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
+    return Asked(name + changed, _about(source), architecture, resolve(architecture))
+
+
+def changes(settings: Sequence[str] | None, option: str = "--set") -> dict[str, Any]:
+    """`path=value` texts as a table; a value is TOML, or else a plain string."""
+    problems, table = [], {}
+    for setting in settings or ():
+        path, equals, text = setting.partition("=")
+        if not path.strip() or not equals:
+            problems.append(f"{option} is {setting!r}; write path=value, such as n_layers=4")
+        elif path.strip() in table:
+            problems.append(f"{option} gives {path.strip()} twice; give it once")
+        table[path.strip()] = _value(text.strip())
+    if problems:
+        raise SpecError(problems)
+    return table
+
+
+def _value(text: str) -> Any:
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return table["value"] if len(table) == 1 else text
+
+
+def _about(source: str | Path | Mapping[str, Any]) -> str:
+    if str(source) in presets():
+        text = (resources.files("paribus.spec") / "presets" / f"{source}.toml").read_text("utf-8")
+    elif isinstance(source, str | Path) and Path(source).suffix == ".toml":
+        text = Path(source).read_text("utf-8")
+    else:
+        return ""
+    first = text.partition("\n")[0]
+    return first.removeprefix("#").strip() if first.startswith("#") else ""

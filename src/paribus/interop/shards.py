@@ -1,0 +1,41 @@
+"""The tensors of a Hugging Face folder: one safetensors file, or shards and their index."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from paribus.errors import RecordError
+from paribus.model.weights import read_json, read_tensors
+
+TENSORS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+
+
+def read_folder(folder: Path) -> dict[str, Tensor]:
+    """Every tensor by the name it has on disk."""
+    if (folder / TENSORS_FILE).exists():
+        return read_tensors(folder / TENSORS_FILE)
+    if (folder / INDEX_FILE).exists():
+        return _sharded(folder, read_json(folder / INDEX_FILE).get("weight_map"))
+    pickles = sorted(path.name for path in folder.glob("*.bin"))
+    found = f"only {', '.join(pickles)}, and nothing is unpickled" if pickles else "no weights"
+    raise RecordError(f"{folder} holds {found}; give {TENSORS_FILE} or shards with {INDEX_FILE}")
+
+
+def _sharded(folder: Path, places: Any) -> dict[str, Tensor]:
+    where = folder / INDEX_FILE
+    if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
+        raise RecordError(f"{where} has no weight_map from tensors to files; fetch or write it again")
+    tensors: dict[str, Tensor] = {}
+    for shard in sorted(set(places.values())):
+        # A name with a folder in it could reach outside this one.
+        if Path(shard).name != shard or shard == ".." or "\\" in shard:
+            raise RecordError(f"{where} names the file {shard!r}; use a plain file name in the same folder")
+        held = read_tensors(folder / shard)
+        promised = {name for name, place in places.items() if place == shard}
+        if held.keys() != promised:
+            odd = ", ".join(sorted(held.keys() ^ promised))
+            raise RecordError(f"{folder / shard} and {INDEX_FILE} disagree on {odd}; fetch or write both again")
+        tensors |= held
+    return tensors

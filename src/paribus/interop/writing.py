@@ -1,0 +1,56 @@
+"""From a model to a folder that transformers loads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from paribus.interop.choice import chosen
+from paribus.interop.config import COMMON
+from paribus.interop.family import Family
+from paribus.interop.reading import CONFIG_FILE
+from paribus.interop.shards import TENSORS_FILE
+from paribus.model import Transformer
+from paribus.model.weights import whole, write_json, write_tensors
+
+# A config that leaves these out would get the published model's, which mean nothing in another vocabulary.
+TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id")
+DECODER_TOKENS = ("decoder_start_token_id", "forced_eos_token_id")
+
+
+def export(model: Transformer, folder: str | Path, kept: Mapping[str, Any] | None = None) -> None:
+    """Write config.json and model.safetensors into a new or empty folder, for `AutoModelFor….from_pretrained`.
+
+    `kept` is what `import_` kept of a config, or `origin` found in a checkpoint; what the spec says prevails over it.
+    UnsupportedError where transformers has no class with the same mask and wiring. Of the spec, only what no logit
+    depends on is left behind: start, dropout, balance loss and the rate of a selection bias.
+    """
+    family, config, given = chosen(model.spec)
+    with whole(folder) as draft:
+        write_json(draft / CONFIG_FILE, {**_kept(family, model, kept or {}), **config, **_class(family, model)})
+        write_tensors(draft / TENSORS_FILE, _tensors(family, model, given))
+
+
+def _kept(family: Family, model: Transformer, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """The kept keys this family knows too, over the absence of special tokens."""
+    tokens = TOKENS if model.spec.encoder is None else TOKENS + DECODER_TOKENS
+    known = COMMON.kept | family.tables.kept
+    return {**dict.fromkeys(tokens), **{name: value for name, value in kept.items() if name in known}}
+
+
+def _class(family: Family, model: Transformer) -> dict[str, Any]:
+    dtype = str(model.embedding.weight.dtype).removeprefix("torch.")
+    return {"architectures": [family.classname], "dtype": dtype}
+
+
+def _tensors(family: Family, model: Transformer, given: Mapping[str, Any]) -> dict[str, Tensor]:
+    ours = model.state_dict()
+    tensors: dict[str, Tensor] = {}
+    for pair in family.pairs(model.spec, given):
+        tensors |= zip(pair.theirs, pair.write([ours[name] for name in pair.ours]), strict=True)
+    if not model.spec.head.tied:
+        tensors |= {name: tensors[source].clone() for name, source in family.written_untied.items()}
+    return tensors

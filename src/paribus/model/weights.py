@@ -1,0 +1,151 @@
+"""Native checkpoints: a spec and its weights in one folder, written whole or not at all.
+
+`spec.json` is the architecture, `weights.safetensors` every parameter and selection bias under our own names, and
+`origin.json`, where there is one, what an imported config said that the spec does not: it travels on to export.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from paribus.errors import RecordError, SpecError
+from paribus.model.build import empty
+from paribus.model.kernels import Wanted
+from paribus.model.transformer import Transformer
+from paribus.spec import read
+from paribus.spec.reading import SPEC_FILE
+
+WEIGHTS_FILE = "weights.safetensors"
+ORIGIN_FILE = "origin.json"
+FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+def save(model: Transformer, folder: str | Path, kept: Mapping[str, Any] | None = None) -> None:
+    """Write a checkpoint into a new or empty folder; `kept` is what `import_` kept of a config."""
+    with whole(folder) as draft:
+        write_json(draft / SPEC_FILE, model.architecture.model_dump(mode="json"))
+        write_tensors(draft / WEIGHTS_FILE, model.state_dict())
+        if kept:
+            write_json(draft / ORIGIN_FILE, kept)
+
+
+def restore(
+    folder: str | Path,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype | None = None,
+    kernel: Wanted = "auto",
+) -> Transformer:
+    """The model a checkpoint holds, in float32 unless asked otherwise; RecordError names every tensor that is off."""
+    folder = Path(folder)
+    try:
+        architecture = read(read_json(folder / SPEC_FILE))
+    except SpecError as fault:
+        raise RecordError(f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again") from fault
+    model = empty(architecture, device="meta", dtype=dtype or torch.float32, kernel=kernel)
+    tensors = read_tensors(folder / WEIGHTS_FILE)
+    check(tensors, {name: tuple(place.shape) for name, place in model.state_dict().items()}, folder / WEIGHTS_FILE)
+    return filled(model, tensors, device)
+
+
+def origin(folder: str | Path) -> dict[str, Any]:
+    """What `import_` kept of the config a checkpoint came from; empty where it came from none."""
+    path = Path(folder) / ORIGIN_FILE
+    return read_json(path) if path.exists() else {}
+
+
+@torch.no_grad()
+def filled(model: Transformer, tensors: dict[str, Tensor], device: str | torch.device) -> Transformer:
+    """A model of shapes alone with its tensors put in place; they have been checked, and are used up."""
+    model = model.to_empty(device=device)
+    for name, place in model.state_dict().items():
+        place.copy_(tensors.pop(name))
+    return model
+
+
+def check(tensors: Mapping[str, Tensor], expected: Shapes, where: Path) -> None:
+    """RecordError with every tensor that is missing, unknown, of another shape or not of floating point."""
+    faults = list(_faults(tensors, expected))
+    if faults:
+        raise RecordError(f"{where} does not hold this model: {'; '.join(faults)}")
+
+
+def _faults(tensors: Mapping[str, Tensor], expected: Shapes) -> Iterator[str]:
+    for name, shape in expected.items():
+        if name not in tensors:
+            yield f"{name} is missing, give one of shape {list(shape)}"
+        elif tuple(tensors[name].shape) != shape:
+            yield f"{name} has shape {list(tensors[name].shape)}, give {list(shape)}"
+        elif tensors[name].dtype not in FLOATS:
+            yield f"{name} holds {_brief(tensors[name].dtype)}, give {', '.join(map(_brief, FLOATS))}"
+    for name in tensors:
+        if name not in expected:
+            yield f"{name} has no place in it, take it out"
+
+
+def _brief(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Every tensor of one safetensors file."""
+    if not path.is_file():
+        raise RecordError(f"{path} does not exist; give a folder that holds it")
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+    except (SafetensorError, OSError) as fault:
+        raise RecordError(f"{path} cannot be read as safetensors: {fault}; fetch or write it again") from fault
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """One safetensors file, marked the way transformers asks for."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    save_file(plain, path, metadata={"format": "pt"})
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The table a JSON file holds."""
+    try:
+        table = json.loads(path.read_text("utf-8"))
+    except OSError as fault:
+        raise RecordError(f"{path} cannot be read: {fault.strerror}; give a folder that holds it") from fault
+    except (ValueError, RecursionError) as fault:
+        raise RecordError(f"{path} is not JSON: {fault}; fetch or write it again") from fault
+    if not isinstance(table, dict):
+        raise RecordError(f"{path} holds a {type(table).__name__}, not a table; write {{…}} with keys and values")
+    return table
+
+
+def write_json(path: Path, table: Mapping[str, Any]) -> None:
+    """A table as JSON, its keys in order."""
+    path.write_text(json.dumps(dict(table), indent=2, sort_keys=True) + "\n", "utf-8")
+
+
+@contextmanager
+def whole(folder: str | Path) -> Iterator[Path]:
+    """A draft beside `folder` that takes its name if all goes well and vanishes if not."""
+    folder = Path(folder).absolute()
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise RecordError(f"{folder} already holds something; give a new or an empty folder")
+    draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        draft.mkdir(parents=True)
+        yield draft
+        draft.rename(folder)
+    except (OSError, SafetensorError) as fault:
+        raise RecordError(f"{folder} cannot be written: {fault}; choose another folder") from fault
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""Numbers, values and settings as they are written and read."""
+
+import pytest
+
+from paribus.cli.terminal.arguments import asked, changes
+from paribus.cli.terminal.numbers import count, flops, share, size, spans, whether
+from paribus.cli.terminal.spelling import spelled
+from paribus.errors import SpecError
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (7, "7"), (999, "999"), (1000, "1.000K"), (999_949, "999.9K"), (999_951, "1.000M"),
+     (124439808, "124.4M"), (671026404352, "671.0B"), (1.5e15, "1500T")],
+)  # fmt: skip
+def test_counts_have_four_digits(number, text):
+    assert count(number) == text
+
+
+def test_each_quantity_has_its_unit():
+    assert flops(874944921600) == "874.9 GFLOP"
+    assert size(36864) == "36.86 kB"
+    assert size(0) == "—"
+    assert share(0.50048) == "50.0%"
+    assert (whether(True), whether(False)) == ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([3], "3"), ([3, 4], "3, 4"), ([0, 1, 2], "0–2"), ([1, 3, 5, 7], "1, 3 … 7"), ([0, 1, 5], "0, 1, 5")],
+)
+def test_runs_of_numbers_are_written_short(numbers, text):
+    assert spans(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [({"kind": "alibi"}, "alibi"), ({"kind": "rotary", "theta": 1e6}, "rotary(theta=1e+06)"), (True, "true"),
+     ({"tied": False, "inner": {"a": None}}, "tied=false, inner=(a=none)"), ([1, 1, 2], "2 × 1, 2"),
+     ({"mask": "causal & window(2)"}, "mask=causal & window(2)"), ("absent", "absent")],
+)  # fmt: skip
+def test_values_are_spelled_like_masks(value, text):
+    assert spelled(value) == text
+
+
+def test_settings_are_toml_or_plain_text():
+    given = ["n_layers=4", "mask=causal & window(8)", "head.tied = false", 'positions={ kind = "rotary" }', "a=1\nb=2"]
+    assert changes(given) == {
+        "n_layers": 4,
+        "mask": "causal & window(8)",
+        "head.tied": False,
+        "positions": {"kind": "rotary"},
+        "a": "1\nb=2",
+    }
+
+
+def test_every_faulty_setting_is_named():
+    with pytest.raises(SpecError) as caught:
+        changes(["n_layers", "=3", "a=1", "a=2"])
+    assert caught.value.problems == (
+        "--set is 'n_layers'; write path=value, such as n_layers=4",
+        "--set is '=3'; write path=value, such as n_layers=4",
+        "--set gives a twice; give it once",
+    )
+
+
+def test_a_mapping_can_be_asked_for():
+    assert asked({"preset": "gpt2"}).name == "mapping"
+    assert asked("gpt2").about == "GPT-2 (Radford et al. 2019): pre-norm, causal."

@@ -1,0 +1,67 @@
+"""Prices on the command line are the prices of the spec."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+import paribus as pb
+from paribus.errors import SpecError
+from paribus.spec import load, presets, price, resolve
+
+
+@pytest.mark.parametrize("name", presets())
+def test_json_equals_the_price_of_the_spec(ask, name):
+    (given,) = json.loads(ask("price", name, "--length", "37", "--prefix", "11", "--bytes", "4", "--json").out)
+    expected = asdict(price(resolve(load(name)), 37, prefix=11, bytes_per_value=4))
+    assert {key: given[key] for key in expected} == expected
+    assert given["name"] == name
+
+
+def test_json_counts_are_whole_numbers(ask):
+    assert '"dense": 874944921600,' in ask("price", "gpt2", "--json").out
+
+
+def test_the_table_says_both_ways_of_counting_and_at_which_lengths(ask):
+    out = ask("price", "gpt2").out
+    assert "874.9 GFLOP" in out
+    assert "817.0 GFLOP" in out
+    assert "124.4M" in out
+    assert "dense: every query meets every key; visible: only the pairs the mask lets through" in out
+    assert "At length 1024, 2 bytes a cached value." in out
+
+
+def test_a_prefix_and_a_source_are_named_where_they_matter(ask):
+    out = ask("price", "unilm", "bart", "t5", "--length", "64", "--source-length", "32").out
+    assert "unilm: at length 64, prefix 32, 2 bytes" in out
+    assert "bart, t5: at length 64, source length 32, 2 bytes" in out
+
+
+def test_a_page_too_narrow_for_all_gets_several_tables(ask, monkeypatch):
+    monkeypatch.setattr("paribus.cli.terminal.console._PIPE_WIDTH", 80)
+    out = ask("price", "gpt2", "t5", "mixtral", "bart").out
+    assert out.count("non-embedding  ") == 2
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_function_gives_the_price(ask):
+    assert pb.price("gpt2", length=16) == price(resolve(load("gpt2")), 16)
+
+
+BAD = [
+    (("gpt2", 1025), "length is 1025, but max_length is 1024; use 1 to 1024, or set max_length"),
+    (("t5", 5, 0), "source_length is 0, but max_length is 512; use 1 to 512, or set max_length"),
+    (("gpt2", 5, None, 6), "prefix is 6 of length 5; use 0 to 5"),
+    (("gpt2", 5, 7), "source_length is 7, but there is no encoder to read a source; leave it out"),
+]
+
+
+@pytest.mark.parametrize(("given", "complaint"), BAD)
+def test_lengths_the_model_could_not_read_are_refused(given, complaint):
+    with pytest.raises(SpecError, match=complaint):
+        pb.price(*given)
+
+
+def test_a_source_length_nobody_could_use_is_refused(ask):
+    assert ask("price", "gpt2", "bert", "--source-length", "7").status == 2
+    assert ask("price", "gpt2", "t5", "--source-length", "7").status == 0

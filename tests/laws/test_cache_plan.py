@@ -1,0 +1,56 @@
+"""What `kept` says of a cache is what happens in the model: append tokens, compare all earlier hidden states."""
+
+import pytest
+import torch
+
+from paribus.batch import Batch
+from paribus.masks import Layout, appendable, kept, unchanged
+from paribus.model import Transformer, build
+from paribus.spec import resolve
+from tiny import PRESETS, tiny, tokens
+
+OLD, NEW = 7, 11
+PREFIXES = [(0, 0), (4, 4), (4, 9), (7, 11)]  # fixed at the first turn; moved to the end of the prompt
+
+
+def states(model: Transformer, length: int, prefix: int) -> torch.Tensor:
+    """The input of every layer and the last output, [L + 1, T, D]."""
+    seen: list[torch.Tensor] = []
+    hooks = [
+        layer.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0][0])) for layer in model.stack.layers
+    ]
+    hooks.append(model.stack.layers[-1].register_forward_hook(lambda _, __, output: seen.append(output[0][0])))
+    source = None if model.encoder is None else tokens(1, 5, seed=1)
+    seen_by_encoder = len(model.stack.layers) + 1 if model.spec.shared else 0  # shared layers speak twice
+    model(Batch.of(tokens(1, NEW)[:, :length], prefix=prefix, source=source))
+    for hook in hooks:
+        hook.remove()
+    return torch.stack(seen[seen_by_encoder:])
+
+
+@pytest.mark.parametrize("prefixes", PREFIXES)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_kept_is_true_of_real_models(preset: str, prefixes: tuple[int, int]) -> None:
+    spec = tiny(preset)
+    model, masks = build(spec).double(), resolve(spec).stack.masks
+    before, after = states(model, OLD, prefixes[0]), states(model, NEW, prefixes[1])[:, :OLD]
+    same = ((before - after).abs().amax(-1) < 1e-9).numpy()
+    old, new = Layout(OLD, prefixes[0]), Layout(NEW, prefixes[1])
+    assert (unchanged(masks, old, new) == same).all()
+    assert (kept(masks, old, new) == same[:-1]).all()
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_appendable_is_kept_for_every_continuation(preset: str) -> None:
+    masks = resolve(tiny(preset)).stack.masks
+    fixed = [(old, new, p) for old in range(1, 7) for new in range(old + 1, 9) for p in range(old + 1)]
+    assert appendable(masks) == all(kept(masks, Layout(o, p), Layout(n, p)).all() for o, n, p in fixed)
+    grown = [(old, new, p, g) for old, new, p in fixed for g in range(p, new + 1)]
+    moving = all(kept(masks, Layout(o, p), Layout(n, g)).all() for o, n, p, g in grown)
+    assert appendable(masks, prefix_grows=True) == moving
+
+
+def test_the_table_of_presets_is_as_expected() -> None:
+    grows = {preset for preset in PRESETS if appendable(resolve(tiny(preset)).stack.masks, prefix_grows=True)}
+    assert grows == set(PRESETS) - {"bert", "mixed-heads", "mixed-layers", "fixed-head", "hybrid", "unilm"}
+    assert appendable(resolve(tiny("unilm")).stack.masks)

@@ -1,0 +1,72 @@
+"""No leak: a logit's gradient with respect to a token it may not see is exactly zero, and not zero where it may."""
+
+import pytest
+import torch
+
+from paribus.batch import Batch
+from paribus.masks import Layout, reachability
+from paribus.model import build
+from paribus.model.kernels import Wanted
+from paribus.spec import resolve
+from tiny import PRESETS, batch, tiny
+
+LENGTH, PREFIX = 11, 4
+
+
+def influence(preset: str, mask: str | None, kernel: Wanted) -> tuple[torch.Tensor, torch.Tensor]:
+    """How much each input row moves each output row, [output, input], and who may reach whom."""
+    spec = tiny(preset, {"mask": mask} if mask else None)
+    model = build(spec, kernel=kernel).double()
+    given = batch(spec, n_sequences=1, length=LENGTH, prefix=PREFIX)
+    embedded = model._embedded(given).detach()
+    source = None
+    if model.encoder is not None and given.source is not None:
+        blocks = model.stack.layers if model.spec.shared else model.encoder.layers
+        encoded = model.encoder(model._embedded(given.source), given.source.layout, blocks, None, None)
+        source = (encoded.states_BTD.detach(), given.source.layout)
+
+    def rows(inputs: torch.Tensor) -> torch.Tensor:
+        return model.stack(inputs, given.layout, model.stack.layers, source, None).states_BTD[0]
+
+    jacobian_TDTD = torch.autograd.functional.jacobian(rows, embedded).squeeze(2)
+    reached = reachability(resolve(spec).stack.masks, Layout(LENGTH, PREFIX))
+    return jacobian_TDTD.abs().amax((1, 3)), torch.from_numpy(reached)
+
+
+@pytest.mark.parametrize("kernel", ["auto", "dense"])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(preset: str, kernel: Wanted) -> None:
+    moved, reached = influence(preset, None, kernel)
+    assert (moved[~reached] == 0).all()
+    assert (moved[reached] > 0).all()
+
+
+@pytest.mark.parametrize(
+    "mask", ["window(2)", "strided(3)", "causal & (window(2) | strided(4))", "by_head(window(2), reverse)"]
+)
+def test_new_masks_keep_the_law(mask: str) -> None:
+    moved, reached = influence("gpt2", mask, "auto")
+    assert (moved[~reached] == 0).all()
+    assert (moved[reached] > 0).all()
+
+
+def test_future_tokens_do_not_change_past_logits() -> None:
+    spec = tiny("gpt2")
+    model, given = build(spec), batch(spec)
+    changed = given.tokens_BT.clone()
+    changed[:, 6:] = (changed[:, 6:] + 1) % spec.n_vocab
+    before, after = model(given).logits_BTV, model(Batch.of(changed)).logits_BTV
+    assert torch.equal(before[:, :6], after[:, :6])
+    assert not torch.equal(before[:, 6:], after[:, 6:])
+
+
+def test_padding_and_other_documents_are_out_of_sight() -> None:
+    spec = tiny("bert", {"mask": "same_document"})
+    model, tokens = build(spec), batch(spec).tokens_BT
+    documents = (torch.arange(11) >= 5).long().expand(2, -1)
+    real = (torch.arange(11) < 9).expand(2, -1)
+    changed = tokens.clone()
+    changed[:, 2], changed[:, 10] = (tokens[:, 2] + 1) % 37, (tokens[:, 10] + 1) % 37
+    before, after = (model(Batch.of(t, documents_BT=documents, real_BT=real)).logits_BTV for t in (tokens, changed))
+    assert torch.equal(before[:, 5:9], after[:, 5:9])
+    assert (before[:, :5] != after[:, :5]).any(-1).all()

@@ -1,0 +1,288 @@
+import random
+from itertools import product
+
+import numpy as np
+import pytest
+
+from paribus.masks import (
+    ByHead,
+    Causal,
+    Full,
+    Layout,
+    Padding,
+    Prefix,
+    Reverse,
+    SameDocument,
+    Strided,
+    Window,
+    appendable,
+    at_layer,
+    dense,
+    heads,
+    kept,
+    leaks,
+    parse,
+    path,
+    reachability,
+    unchanged,
+)
+
+
+def _stack(text, n_layers):
+    return [at_layer(parse(text), layer, n_layers) for layer in range(n_layers)]
+
+
+def _random_rule(generator, depth):
+    if depth and generator.random() < 0.6:
+        left, right = _random_rule(generator, depth - 1), _random_rule(generator, depth - 1)
+        kind = generator.choice(["and", "and", "or", "heads"])
+        if kind == "heads":
+            return ByHead((left, right))
+        return left & right if kind == "and" else left | right
+    n = generator.randint(1, 3)
+    return generator.choice(
+        [Full(), Causal(), Causal(), Reverse(), Prefix(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
+    )
+
+
+def _random_layout(generator, length):
+    documents = generator.choice([None, np.array([i * 2 // length for i in range(length)])])
+    real = generator.choice([None, np.array([generator.random() < 0.7 for _ in range(length)])])
+    return Layout(length, generator.randint(0, length), documents, real)
+
+
+def _sees(rule, layout, query, key):
+    return query == key or any(dense(part, layout)[query, key] for part in heads(rule))
+
+
+# Reachability and paths
+
+
+def test_information_travels_one_visible_hop_a_layer():
+    generator = random.Random(3)
+    for _ in range(40):
+        length = generator.randint(1, 5)
+        layout = _random_layout(generator, length)
+        stack = [_random_rule(generator, 1) for _ in range(generator.randint(1, 3))]
+        reached = {(p, p) for p in range(length)}
+        for rule in stack:
+            reached = {
+                (q, source) for q in range(length) for k, source in reached if _sees(rule, layout, q, k)
+            }  # a query has what each key it sees had
+        expected = [[(p, source) in reached for source in range(length)] for p in range(length)]
+        assert np.array_equal(reachability(stack, layout), expected)
+
+
+def test_windows_add_up_over_layers():
+    # Three layers of window(3) look back 3 · 2 positions.
+    reached = reachability([Window(3)] * 3, Layout(11))
+    assert [int(row.sum()) for row in reached] == [1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7]
+
+
+def test_every_position_reaches_itself_even_without_attention():
+    assert np.array_equal(reachability([], Layout(3)), np.eye(3))
+    blind = Layout(3, real=np.zeros(3, bool))
+    assert np.array_equal(reachability([Padding()], blind), np.eye(3))
+
+
+def test_a_path_is_one_visible_hop_a_layer_and_exists_exactly_where_reached():
+    generator = random.Random(5)
+    for _ in range(30):
+        length = generator.randint(2, 5)
+        layout = _random_layout(generator, length)
+        stack = [_random_rule(generator, 1) for _ in range(generator.randint(1, 3))]
+        reached = reachability(stack, layout)
+        for position, source in product(range(length), repeat=2):
+            route = path(stack, layout, position, source)
+            if not reached[position, source]:
+                assert route is None
+                continue
+            assert route is not None
+            assert (route[0], route[-1], len(route)) == (source, position, len(stack) + 1)
+            hops = zip(stack, route[1:], route[:-1], strict=True)
+            assert all(_sees(rule, layout, query, key) for rule, query, key in hops)
+
+
+def test_a_path_names_the_hop_that_carries_the_answer():
+    # The lower layer looks ahead, the upper one does not: 4 comes to 1 below and stays there.
+    assert path([Full(), Causal()], Layout(5), 1, 4) == [4, 1, 1]
+    assert path([Causal(), Full()], Layout(5), 1, 4) == [4, 4, 1]
+    assert path([Causal(), Causal()], Layout(5), 1, 4) is None
+
+
+# Leaks
+
+
+NEXT = np.array([1, 2, 3, 4, -1])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("causal", []),
+        ("window(2)", []),
+        ("full", [0, 1, 2, 3]),
+        ("reverse", [0, 1, 2, 3]),
+        ("by_layer(full, causal)", [0, 1, 2, 3]),
+        ("by_layer(causal, full)", [0, 1, 2, 3]),
+        ("by_head(causal, reverse)", [0, 1, 2, 3]),
+        ("alternate(causal, reverse)", [0, 1, 2, 3]),
+        ("prefix", [0, 1]),
+        ("causal & strided(2)", []),
+        ("strided(2)", []),
+        ("alternate(strided(2), strided(3))", [0, 1, 3]),  # 0 → 3 → 1, 1 → 4 → 2, 3 → 0 → 4; from 2 no detour fits
+    ],
+)
+def test_a_next_token_leaks_where_some_layer_or_head_looks_ahead(text, expected):
+    assert leaks(_stack(text, 2), Layout(5, prefix=3), NEXT).tolist() == expected
+
+
+def test_a_stride_leaks_the_next_token_only_by_two_hops():
+    # One ahead is −2 + 3: it takes both strides, and room for the detour.
+    assert leaks([Strided(2)], Layout(5), NEXT).tolist() == []
+    assert leaks([Strided(3)], Layout(5), NEXT).tolist() == []
+    assert leaks([Strided(2), Strided(3)], Layout(3), np.array([1, 2, -1])).tolist() == []
+
+
+def test_what_is_not_predicted_or_not_in_the_input_does_not_leak():
+    assert leaks([Full()], Layout(3), np.array([-1, -1, -1])).tolist() == []
+    assert leaks([Full()], Layout(3), np.array([-1, 0, -1])).tolist() == [1]
+
+
+def test_predicting_the_token_in_place_always_leaks():
+    assert leaks([Causal()], Layout(3), np.array([0, 1, 2])).tolist() == [0, 1, 2]
+
+
+def test_an_answer_in_another_document_does_not_leak():
+    layout = Layout(4, documents=np.array([0, 0, 1, 1]))
+    stack = [parse("full & same_document")] * 3
+    assert leaks(stack, layout, np.array([1, 2, 3, -1])).tolist() == [0, 2]
+
+
+# What stays the same when the text grows
+
+
+def _values(stack, layout):
+    """Each layer's input at each position, written out as what it was computed from."""
+    rows = [list(range(layout.length))]
+    for rule in stack:
+        masks = [dense(part, layout) for part in heads(rule)]
+        below = rows[-1]
+        rows.append(
+            [
+                (below[q], *(tuple((k, below[k]) for k in range(layout.length) if mask[q, k]) for mask in masks))
+                for q in range(layout.length)
+            ]
+        )
+    return rows
+
+
+def _grown(generator, old):
+    more = generator.randint(0, 3)
+    new_prefix = old.prefix if generator.random() < 0.5 else generator.randint(old.prefix, old.length + more)
+    documents = real = None
+    if old.documents is not None:
+        documents = np.concatenate([old.documents, old.documents[-1] + np.sort([generator.randint(0, 1)] * more)])
+    if old.real is not None:
+        real = np.concatenate([old.real, [generator.random() < 0.7 for _ in range(more)]]).astype(bool)
+    return Layout(old.length + more, new_prefix, documents, real)
+
+
+def test_unchanged_and_kept_equal_comparing_every_value_before_and_after():
+    generator = random.Random(13)
+    seen = set()
+    for _ in range(300):
+        old = _random_layout(generator, generator.randint(1, 5))
+        new = _grown(generator, old)
+        stack = [_random_rule(generator, 2) for _ in range(generator.randint(1, 3))]
+        before, after = _values(stack, old), _values(stack, new)
+        expected = np.array([[a == b for a, b in zip(x, y, strict=False)] for x, y in zip(before, after, strict=True)])
+        assert np.array_equal(unchanged(stack, old, new), expected), (stack, old, new)
+        assert np.array_equal(kept(stack, old, new), expected[:-1])
+        seen.update(map(bool, expected.flat))
+    assert seen == {True, False}
+
+
+def test_a_prefix_fixed_at_the_first_turn_is_kept():
+    assert kept([Prefix()] * 3, Layout(5, prefix=3), Layout(7, prefix=3)).all()
+
+
+def test_a_prefix_moved_to_the_end_of_the_prompt_is_computed_again():
+    # The three old prefix tokens now see 3 and 4 as well; the first layer's keys come from embeddings alone.
+    after = unchanged([Prefix()] * 2, Layout(4, prefix=3), Layout(5, prefix=5))
+    assert after.tolist() == [[True] * 4, [False] * 4, [False] * 4]
+    # A prefix that grows by what was already causal changes only those before its new end.
+    after = unchanged([Prefix()], Layout(5, prefix=2), Layout(5, prefix=3))
+    assert after.tolist() == [[True] * 5, [False, False, True, True, True]]
+
+
+def test_a_changed_position_spoils_those_that_see_it_one_layer_up():
+    # Reverse lets only the old tokens look at the new one; through causal the damage spreads in the next layer.
+    after = unchanged([parse("reverse & strided(3)"), Causal()], Layout(4), Layout(5))
+    assert after.tolist() == [[True] * 4, [True, False, True, True], [True, False, False, False]]
+
+
+def test_an_encoder_keeps_nothing_above_its_first_layer():
+    assert kept([Full()] * 3, Layout(2), Layout(3)).tolist() == [[True] * 2, [False] * 2, [False] * 2]
+
+
+# Appendable: kept for every continuation
+
+
+def _layouts(prefix_grows):
+    """Pairs (old, new): short sequences with one or two documents, with or without padding."""
+    for length, more in product((1, 2, 4, 8), (1, 3)):
+        total = length + more
+        ends = {None, length // 2, length}
+        pads = {None, 0, length}
+        for prefix, end, pad in product(range(length + 1), ends, pads):
+            documents = None if end is None else (np.arange(total) >= end).astype(int)
+            real = None if pad is None else np.arange(total) != pad
+            old = Layout(length, prefix, _first(documents, length), _first(real, length))
+            for new_prefix in range(prefix, total + 1) if prefix_grows else (prefix,):
+                yield old, Layout(total, new_prefix, documents, real)
+
+
+def _first(array, length):
+    return None if array is None else array[:length]
+
+
+FIXED, GROWING = list(_layouts(False)), list(_layouts(True))
+
+
+def _stacks():
+    generator = random.Random(17)
+    for _ in range(40):
+        yield [_random_rule(generator, 2) for _ in range(generator.randint(1, 4))]
+    # Drawn at random, most stacks look ahead somewhere; these are rules that look ahead only in part, or never.
+    rules = [
+        "causal", "prefix", "prefix & strided(2)", "strided(2) & strided(3)", "reverse & prefix", "reverse & causal",
+        "reverse & window(2)", "(causal | reverse) & window(3)", "(window(2) | prefix) & (strided(3) | causal)",
+        "by_head(causal, prefix & same_document)", "by_head(causal, window(3) & padding)", "reverse & prefix & causal",
+    ]  # fmt: skip
+    for text in rules:
+        yield [parse(text), Causal()]
+        yield [Causal(), Causal(), parse(text)]
+
+
+@pytest.mark.parametrize("prefix_grows", [False, True])
+def test_appendable_is_exactly_kept_for_every_continuation(prefix_grows):
+    layouts = GROWING if prefix_grows else FIXED
+    random.Random(19).shuffle(layouts)
+    answers = []
+    for stack in _stacks():
+        always = all(kept(stack, old, new).all() for old, new in layouts)
+        assert appendable(stack, prefix_grows) == always, list(map(str, stack))
+        answers.append(always)
+    assert 15 < sum(answers) < len(answers) - 15
+
+
+def test_the_last_layers_rule_does_not_matter():
+    assert appendable([Full()])
+    assert appendable([Causal(), Full()])
+    assert not appendable([Full(), Causal()])
+
+
+def test_a_prefix_is_appendable_only_while_it_stays():
+    assert appendable([Prefix(), Prefix()])
+    assert not appendable([Prefix(), Prefix()], prefix_grows=True)

@@ -1,0 +1,230 @@
+import random
+
+import numpy as np
+import pytest
+
+from paribus.errors import SpecError
+from paribus.masks import (
+    Alternate,
+    And,
+    ByHead,
+    ByLayer,
+    Causal,
+    Full,
+    Layout,
+    Or,
+    Padding,
+    Prefix,
+    Reverse,
+    SameDocument,
+    Strided,
+    Window,
+    at_head,
+    at_layer,
+    dense,
+    heads,
+    leaves,
+    parse,
+    simplified,
+)
+
+# Five positions: a prefix of 2, documents 0 0 0 1 1, the third token padding.
+LAYOUT = Layout(5, 2, np.array([0, 0, 0, 1, 1]), np.array([True, True, False, True, True]))
+
+BY_HAND = {
+    "full": ["#####", "#####", "#####", "#####", "#####"],
+    "causal": ["#....", "##...", "###..", "####.", "#####"],
+    "reverse": ["#####", ".####", "..###", "...##", "....#"],
+    "prefix": ["##...", "##...", "###..", "####.", "#####"],
+    "window(1)": ["#....", ".#...", "..#..", "...#.", "....#"],
+    "window(3)": ["#....", "##...", "###..", ".###.", "..###"],
+    "window(7)": ["#....", "##...", "###..", "####.", "#####"],
+    "strided(1)": ["#####", "#####", "#####", "#####", "#####"],
+    "strided(2)": ["#.#.#", ".#.#.", "#.#.#", ".#.#.", "#.#.#"],
+    "strided(3)": ["#..#.", ".#..#", "..#..", "#..#.", ".#..#"],
+    "same_document": ["###..", "###..", "###..", "...##", "...##"],
+    "padding": ["##.##", "##.##", "##.##", "##.##", "##.##"],
+    "causal & strided(2)": ["#....", ".#...", "#.#..", ".#.#.", "#.#.#"],
+    "window(2) | strided(3)": ["#..#.", "##..#", ".##..", "#.##.", ".#.##"],
+    "causal & same_document & padding": ["#....", "##...", "##...", "...#.", "...##"],
+    "reverse & padding | window(1)": ["##.##", ".#.##", "..###", "...##", "....#"],
+    "prefix & (same_document | window(2))": ["##...", "##...", "###..", "..##.", "...##"],
+}
+
+
+@pytest.mark.parametrize("text", BY_HAND)
+def test_the_dense_mask_is_the_one_drawn_by_hand(text):
+    drawn = np.array([[character == "#" for character in row] for row in BY_HAND[text]])
+    assert np.array_equal(dense(parse(text), LAYOUT), drawn)
+
+
+def test_anything_and_full_is_itself_and_anything_or_full_is_full():
+    assert Causal() & Full() == Full() & Causal() == Causal()
+    assert Causal() | Full() == Full() | Causal() == Full()
+
+
+def test_a_rule_joined_with_itself_is_itself():
+    assert Window(3) & Window(3) == Window(3) | Window(3) == Window(3)
+
+
+def test_other_rules_are_kept_side_by_side():
+    assert Causal() & Window(3) == And(Causal(), Window(3))
+    assert Window(2) | Window(3) == Or(Window(2), Window(3))
+
+
+def test_brackets_among_equals_do_not_make_another_rule():
+    a, b, c, d = Causal(), Strided(3), SameDocument(), Padding()
+    assert a & (b & c) == (a & b) & c
+    assert a | (b | c) == (a | b) | c
+    assert (a & b) & (c & d) == ((a & b) & c) & d
+    assert a & (b | c) == And(a, Or(b, c))
+    assert a & (a & b) == a & b
+
+
+def test_rules_are_values():
+    assert Window(3) == Window(3) != Window(5)
+    assert len({Window(3), Window(3), Strided(3), Causal(), Causal()}) == 3
+
+
+@pytest.mark.parametrize(("kind", "name"), [(Window, "window"), (Strided, "strided")])
+@pytest.mark.parametrize("n", [0, -3])
+def test_a_size_below_one_is_refused(kind, name, n):
+    with pytest.raises(SpecError, match=rf"^mask {name}\({n}\) has size {n}; use 1 or more$"):
+        kind(n)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(ByHead, "by_head"), (ByLayer, "by_layer"), (Alternate, "alternate")])
+@pytest.mark.parametrize("rules", [(), (Causal(),)])
+def test_fewer_than_two_rules_are_refused(kind, name, rules):
+    with pytest.raises(SpecError, match=f"^{name} has {len(rules)} rule; give two or more, or the rule itself$"):
+        kind(rules)
+
+
+def test_by_layer_gives_equal_groups_from_the_bottom_up():
+    rule = ByLayer((Full(), Causal(), Reverse()))
+    assert [at_layer(rule, layer, 6) for layer in range(6)] == [Full()] * 2 + [Causal()] * 2 + [Reverse()] * 2
+    assert [at_layer(rule, layer, 3) for layer in range(3)] == [Full(), Causal(), Reverse()]
+
+
+def test_alternate_takes_turns_for_any_number_of_layers():
+    rule = Alternate((Causal(), Reverse(), Full()))
+    expected = [Causal(), Reverse(), Full(), Causal(), Reverse()]
+    assert [at_layer(rule, layer, 5) for layer in range(5)] == expected
+
+
+def test_layers_reach_inside_and_or_and_heads():
+    rule = ByHead((ByLayer((Full(), Causal())), Reverse())) & Padding()
+    assert at_layer(rule, 0, 2) == ByHead((Full(), Reverse())) & Padding()
+    assert at_layer(rule, 1, 2) == ByHead((Causal(), Reverse())) & Padding()
+    assert at_layer(Alternate((Causal(), Full())) | Window(3), 0, 2) == Or(Causal(), Window(3))
+    assert at_layer(Alternate((Causal(), Full())) | Window(3), 1, 2) == Full()
+
+
+def test_rules_by_layer_may_lie_inside_each_other():
+    rule = ByLayer((Alternate((Causal(), Reverse())), Full()))
+    assert [at_layer(rule, layer, 4) for layer in range(4)] == [Causal(), Reverse(), Full(), Full()]
+
+
+def test_heads_that_are_equal_at_a_layer_are_one_rule_there():
+    rule = ByHead((Alternate((Causal(), Full())), Causal()))
+    assert at_layer(rule, 0, 2) == Causal()
+    assert at_layer(rule, 1, 2) == ByHead((Full(), Causal()))
+
+
+def test_a_rule_without_layers_is_the_same_at_each():
+    assert at_layer(Window(5), 2, 3) == Window(5)
+
+
+def test_rules_that_do_not_divide_the_layers_are_refused():
+    match = r"^mask by_layer\(full, causal\) has 2 rules, which do not divide n_layers 7; .* among 1, 7$"
+    with pytest.raises(SpecError, match=match):
+        at_layer(ByLayer((Full(), Causal())), 0, 7)
+
+
+def test_heads_are_listed_in_equal_groups():
+    assert heads(Causal()) == (Causal(),)
+    assert heads(ByHead((Causal(), Reverse()))) == (Causal(), Reverse())
+    assert heads(ByHead((ByHead((Causal(), Reverse())), Full()))) == (Causal(), Reverse(), Full(), Full())
+
+
+def test_heads_of_a_combination_are_combined_group_by_group():
+    two, three = ByHead((Causal(), Reverse())), ByHead((Window(2), Strided(3), Padding()))
+    a, b = Causal(), Reverse()
+    w, s, p = Window(2), Strided(3), Padding()
+    assert heads(And(two, three)) == (a & w, a & w, a & s, b & s, b & p, b & p)
+    assert heads(Or(two, Window(5))) == (a | Window(5), b | Window(5))
+
+
+def test_each_head_has_the_rule_of_its_group():
+    rule = ByHead((Causal(), Reverse(), Full()))
+    assert [at_head(rule, head, 6) for head in range(6)] == [Causal()] * 2 + [Reverse()] * 2 + [Full()] * 2
+    assert [at_head(Window(3), head, 5) for head in range(5)] == [Window(3)] * 5
+
+
+def test_groups_that_do_not_divide_the_heads_are_refused():
+    match = r"^mask by_head\(causal, reverse\) has 2 groups of heads, which do not divide n_heads 5; .* among 1, 5$"
+    with pytest.raises(SpecError, match=match):
+        at_head(ByHead((Causal(), Reverse())), 0, 5)
+
+
+def test_a_rule_by_layer_has_no_heads_yet():
+    with pytest.raises(TypeError, match=r"^by_layer\(full, causal\) differs by layer; ask at_layer first$"):
+        heads(ByLayer((Full(), Causal())))
+    with pytest.raises(TypeError, match=r"^alternate\(full, causal\) differs by layer; ask at_layer first$"):
+        heads(Causal() & Alternate((Full(), Causal())))
+
+
+def test_a_rule_by_head_or_layer_cannot_be_drawn_or_asked():
+    match = r"^by_head\(causal, full\) differs by head or layer; ask at_layer and at_head first$"
+    with pytest.raises(TypeError, match=match):
+        dense(ByHead((Causal(), Full())), Layout(3))
+    with pytest.raises(TypeError, match=match):
+        ByHead((Causal(), Full())).sees_new(prefix_grows=False)
+
+
+def test_what_a_sequence_does_not_have_is_left_out():
+    rule = (Prefix() & SameDocument()) & Padding()
+    assert simplified(rule, documents=False, padding=False, prefix=False) == Causal()
+    assert simplified(rule, documents=True, padding=False, prefix=False) == And(Causal(), SameDocument())
+    assert simplified(rule, documents=False, padding=True, prefix=True) == And(Prefix(), Padding())
+    assert simplified(Or(SameDocument(), Causal()), False, False, False) == Full()
+
+
+def test_a_window_is_already_causal():
+    assert simplified(And(Causal(), Window(3)), False, False, False) == Window(3)
+    assert simplified(And(Window(3), Prefix()), False, False, prefix=False) == Window(3)
+    assert simplified(And(Window(3), Prefix()), False, False, prefix=True) == And(Window(3), Prefix())
+
+
+def test_groups_that_become_equal_become_one():
+    rule = ByHead((Causal(), Prefix()))
+    assert simplified(rule, False, False, prefix=False) == Causal()
+    assert simplified(rule, False, False, prefix=True) == rule
+
+
+def test_leaves_are_the_elementary_rules():
+    rule = ByLayer((Causal() & Window(3), ByHead((Full(), Causal() | Strided(2)))))
+    assert leaves(rule) == {Causal(), Window(3), Full(), Strided(2)}
+
+
+def test_a_simplified_rule_draws_the_same_mask():
+    generator = random.Random(7)
+    for _ in range(200):
+        rule = _random_rule(generator, depth=3)
+        length = generator.randint(1, 7)
+        prefix = generator.choice([0, generator.randint(0, length)])
+        documents = generator.choice([None, np.array([i // 3 for i in range(length)])])
+        real = generator.choice([None, np.array([generator.random() < 0.7 for _ in range(length)])])
+        layout = Layout(length, prefix, documents, real)
+        plain = simplified(rule, documents is not None, real is not None, prefix > 0)
+        assert np.array_equal(dense(plain, layout), dense(rule, layout)), rule
+
+
+def _random_rule(generator, depth):
+    if depth and generator.random() < 0.7:
+        left, right = _random_rule(generator, depth - 1), _random_rule(generator, depth - 1)
+        return left & right if generator.random() < 0.5 else left | right
+    n = generator.randint(1, 3)
+    return generator.choice(
+        [Full(), Causal(), Reverse(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
+    )

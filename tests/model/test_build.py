@@ -1,0 +1,74 @@
+import pytest
+import torch
+
+from paribus.errors import SpecError
+from paribus.model import build, empty
+from paribus.spec import load, parameters, presets, price, read, resolve
+
+SMALL = {
+    "n_vocab": 13,
+    "max_length": 11,
+    "d_model": 6,
+    "n_layers": 2,
+    "attention": {"kind": "multi_head", "n_heads": 3},
+}
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_model_on_meta_has_the_priced_parameters_and_no_memory(name):
+    spec = load(name)
+    model = build(spec, device="meta")
+    tensors = [*model.parameters(), *model.buffers()]
+    assert all(tensor.is_meta for tensor in tensors)
+    resolved = resolve(spec)
+    assert {n: tuple(p.shape) for n, p in model.named_parameters()} == {
+        n: p.shape for n, p in parameters(resolved).items()
+    }
+    assert sum(p.numel() for p in model.parameters()) == price(resolved, length=3).parameters
+
+
+def test_building_does_not_touch_the_global_generator():
+    before = torch.random.get_rng_state()
+    build(read(SMALL), seed=3)
+    empty(read(SMALL))
+    build(read(SMALL), device="meta")
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_the_global_generator_does_not_touch_the_model():
+    torch.manual_seed(1)
+    left = build(read(SMALL), seed=3)
+    torch.manual_seed(2)
+    right = build(read(SMALL), seed=3)
+    assert all(torch.equal(a, b) for a, b in zip(left.parameters(), right.parameters(), strict=True))
+    other = build(read(SMALL), seed=5)
+    assert not torch.equal(left.embedding.weight, other.embedding.weight)
+
+
+def test_a_model_in_another_precision_is_the_same_model_rounded():
+    full, half = build(read(SMALL), seed=3), build(read(SMALL), seed=3, dtype=torch.bfloat16)
+    for a, b in zip(full.parameters(), half.parameters(), strict=True):
+        assert b.dtype == torch.bfloat16
+        assert torch.equal(a.bfloat16(), b)
+    out = half(torch.arange(10).view(2, 5)).logits_BTV
+    assert out.dtype == torch.bfloat16
+
+
+def test_an_empty_model_is_on_the_device_and_waits_for_its_weights():
+    model = empty(read(SMALL), dtype=torch.float64)
+    assert all(p.device.type == "cpu" and p.dtype == torch.float64 for p in model.parameters())
+
+
+def test_an_unknown_kernel_is_refused():
+    with pytest.raises(SpecError, match=r"^kernel is 'flash'; use one of auto, dense, masked, fused, flex$"):
+        build(read(SMALL), kernel="flash")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("kernel", ["dense", "masked", "fused"])
+def test_a_model_runs_on_the_kernel_it_was_built_with(kernel, monkeypatch):
+    wanted = []
+    true = __import__("paribus.model.attention", fromlist=["attend"]).attend
+    monkeypatch.setattr("paribus.model.attention.attend", lambda *given: wanted.append(given[-1]) or true(*given))
+    model = build(read(SMALL), kernel=kernel)
+    model(torch.arange(10).view(2, 5))
+    assert wanted == [kernel] * 2

@@ -1,0 +1,39 @@
+import math
+
+import pytest
+import torch
+
+from paribus.model.norm import Norm
+from paribus.spec import LayerNorm, RMSNorm
+
+
+def _filled(norm):
+    with torch.no_grad():
+        for parameter in norm.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(3)))
+    return norm
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_layer_norm_takes_off_the_mean_and_divides_by_the_deviation(bias):
+    norm = _filled(Norm(7, LayerNorm(eps=0.1, bias=bias)))
+    rows = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(5))
+    out = norm(rows)
+    for row, got in zip(rows.view(-1, 7).tolist(), out.view(-1, 7).tolist(), strict=True):
+        mean = sum(row) / 7
+        deviation = math.sqrt(sum((x - mean) ** 2 for x in row) / 7 + 0.1)
+        gains = norm.weight.tolist()
+        biases = norm.bias.tolist() if bias else [0.0] * 7
+        expected = [(x - mean) / deviation * g + b for x, g, b in zip(row, gains, biases, strict=True)]
+        assert got == pytest.approx(expected, abs=1e-5)
+
+
+def test_rms_norm_divides_by_the_root_mean_square():
+    norm = _filled(Norm(7, RMSNorm(eps=0.1)))
+    assert norm.bias is None
+    rows = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(5))
+    out = norm(rows)
+    for row, got in zip(rows.view(-1, 7).tolist(), out.view(-1, 7).tolist(), strict=True):
+        size = math.sqrt(sum(x * x for x in row) / 7 + 0.1)
+        expected = [x / size * g for x, g in zip(row, norm.weight.tolist(), strict=True)]
+        assert got == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,79 @@
+import math
+
+import pytest
+import torch
+
+from paribus.model import build
+from paribus.model.start import drawn
+from paribus.runtime import stream
+from paribus.spec import Parameter, parameters, read, resolve
+
+SMALL = {
+    "n_vocab": 101, "max_length": 53, "d_model": 48, "n_layers": 3, "positions": "learned",
+    "attention": {"kind": "multi_head", "n_heads": 3, "bias": True}, "head": {"tied": False, "bias": True},
+    "feed_forward": {
+        "kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 29, "router": {"bias_rate": 0.01},
+    },
+}  # fmt: skip
+
+
+def _deviations(**changes):
+    spec = resolve(read({**SMALL, **changes}))
+    model = build(read({**SMALL, **changes}), seed=7)
+    return {
+        name: (parameters(spec)[name].role, tensor.shape, tensor.std(correction=0).item(), tensor.mean().item())
+        for name, tensor in model.named_parameters()
+    }
+
+
+def _holds(actual, expected, count):
+    return abs(actual - expected) < 5 * expected / math.sqrt(2 * count)
+
+
+@pytest.mark.parametrize("residual", [True, False])
+def test_normal_starts_draw_every_matrix_alike_but_those_into_the_residual(residual):
+    for name, (role, shape, deviation, mean) in _deviations(
+        start={"kind": "normal", "std": 0.3, "residual": residual}
+    ).items():
+        if role in ("gain", "bias"):
+            assert (deviation, mean) == (0.0, 1.0 if role == "gain" else 0.0), name
+        else:
+            expected = 0.3 / math.sqrt(2 * 3) if role == "residual" and residual else 0.3
+            assert _holds(deviation, expected, shape.numel()), name
+            assert abs(mean) < 5 * expected / math.sqrt(shape.numel()), name
+
+
+def test_fan_in_starts_divide_by_the_root_of_the_inputs_but_not_in_tables():
+    seen = set()
+    for name, (role, shape, deviation, _) in _deviations(start={"kind": "fan_in", "gain": 0.5}).items():
+        seen.add(role)
+        if role in ("word", "position"):
+            assert _holds(deviation, 0.5, shape.numel()), name
+        elif role not in ("gain", "bias"):
+            assert _holds(deviation, 0.5 / math.sqrt(shape[-1]), shape.numel()), name
+    assert seen == {"word", "position", "inward", "residual", "router", "gain", "bias", "head"}
+
+
+def test_selection_biases_start_at_zero():
+    model = build(read(SMALL))
+    buffers = dict(model.named_buffers())
+    assert len(buffers) == 3
+    assert all(torch.equal(buffer, torch.zeros(5)) for buffer in buffers.values())
+
+
+def test_a_parameter_is_drawn_from_the_stream_of_its_name():
+    spec = resolve(read({**SMALL, "start": {"kind": "normal", "std": 0.25}}))
+    expected = torch.randn(5, 7, generator=stream(3, "start", "some.name")) * 0.25
+    assert torch.equal(drawn("some.name", Parameter((5, 7), "inward"), spec, seed=3), expected)
+    assert not torch.equal(drawn("other.name", Parameter((5, 7), "inward"), spec, seed=3), expected)
+    assert not torch.equal(drawn("some.name", Parameter((5, 7), "inward"), spec, seed=5), expected)
+
+
+def test_parameters_of_one_name_shape_and_distribution_start_equal_in_other_models():
+    left = dict(build(read({**SMALL, "start": {"kind": "normal", "residual": False}}), seed=3).named_parameters())
+    other = {**SMALL, "mask": "full", "n_layers": 2, "norm": "rms", "placement": "post", "positions": "none",
+             "start": {"kind": "normal", "residual": False}, "encoder": {"n_layers": 2}}  # fmt: skip
+    right = dict(build(read(other), seed=3).named_parameters())
+    common = [name for name in left if name in right and "bias" not in name and "norm" not in name]
+    assert len(common) == 2 + 2 * 8
+    assert all(torch.equal(left[name], right[name]) for name in common)

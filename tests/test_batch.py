@@ -1,0 +1,54 @@
+import torch
+
+from paribus.batch import Batch, Layout
+
+CPU = torch.device("cpu")
+
+
+def test_the_layout_of_a_batch_follows_from_its_tokens():
+    tokens = torch.arange(15).view(3, 5)
+    batch = Batch.of(tokens, prefix=2)
+    assert batch.tokens_BT is tokens
+    assert (batch.layout.n_sequences, batch.layout.length, batch.layout.start, batch.layout.prefix) == (3, 5, 0, 2)
+    assert batch.source is None
+    assert batch.layout.documents_BT is batch.layout.real_BT is batch.layout.positions_BT is None
+
+
+def test_everything_given_arrives_where_it_belongs():
+    tokens, source = torch.zeros(2, 3, dtype=torch.long), Batch.of(torch.ones(2, 7, dtype=torch.long))
+    documents, real, positions, segments = (torch.randint(5, (2, 3)) for _ in range(4))
+    rows, prefix = torch.tensor([5, 11]), torch.tensor([1, 2])
+    batch = Batch.of(
+        tokens,
+        prefix=prefix,
+        documents_BT=documents,
+        real_BT=real,
+        positions_BT=positions,
+        segments_BT=segments,
+        source=source,
+        rows_B=rows,
+    )
+    assert batch.layout.prefix is prefix
+    assert batch.layout.documents_BT is documents
+    assert batch.layout.real_BT is real
+    assert batch.layout.positions_BT is positions
+    assert batch.segments_BT is segments
+    assert batch.source is source
+    assert batch.rows_B is rows
+
+
+def test_a_source_may_be_given_as_tokens():
+    batch = Batch.of(torch.zeros(2, 3, dtype=torch.long), source=torch.ones(2, 7, dtype=torch.long))
+    assert batch.source is not None
+    assert (batch.source.layout.n_sequences, batch.source.layout.length) == (2, 7)
+    assert batch.source.source is None
+
+
+def test_positions_count_from_the_start_of_the_layout():
+    assert Layout(2, 3).positions(CPU).tolist() == [0, 1, 2]
+    assert Layout(2, 3, start=5).positions(CPU).tolist() == [5, 6, 7]
+
+
+def test_given_positions_win_over_the_place_in_the_sequence():
+    given = torch.tensor([[0, 1, 0], [4, 5, 6]])
+    assert Layout(2, 3, start=5, positions_BT=given).positions(CPU) is given

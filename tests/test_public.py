@@ -1,0 +1,62 @@
+"""The public surface: small, honest to type checkers, and light to import."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+import paribus as pb
+from paribus.cli import verbs
+
+ROOT = Path(__file__).parents[1]
+NAMES = ["Batch", "build", "diff", "doctor", "export", "import_", "load", "price", "restore", "save", "show"]
+
+
+def test_importing_paribus_imports_nothing_heavy():
+    heavy = "('torch', 'numpy', 'pydantic', 'rich', 'typer')"
+    code = f"import sys, paribus; sys.exit(any(name in sys.modules for name in {heavy}))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, check=False).returncode == 0
+    )
+
+
+def test_type_checkers_see_the_names_that_exist():
+    tree = ast.parse((ROOT / "src/paribus/__init__.py").read_text())
+    imports = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("paribus")
+    ]
+    declared = {alias.name: node.module for node in imports for alias in node.names}
+    assert declared == vars(pb)["_HOMES"]
+    assert sorted(declared, key=NAMES.index) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_can_be_used(name):
+    assert callable(getattr(pb, name))
+    assert name in dir(pb)
+
+
+def test_every_verb_is_a_function_of_the_same_name():
+    assert set(verbs().values()) <= set(NAMES)
+
+
+def test_an_unknown_name_is_met_with_those_there_are():
+    with pytest.raises(AttributeError, match="module 'paribus' has no attribute 'train'; it has Batch, build"):
+        pb.train  # noqa: B018
+
+
+def test_three_lines_make_a_model():
+    spec = pb.load("gpt2", n_layers=2, d_model=22, n_heads=2, n_vocab=31, max_length=13)
+    model = pb.build(spec, seed=1)
+    assert model(torch.tensor([[3, 1, 4, 1, 5]])).logits_BTV.shape == (1, 5, 31)
+
+
+def test_the_version_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project.get("version", pb.__version__) == pb.__version__

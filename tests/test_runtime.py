@@ -1,0 +1,43 @@
+import hashlib
+
+import torch
+
+from paribus.runtime import best_device, key, stream
+
+
+def test_a_key_is_the_first_63_bits_of_the_hash_of_seed_and_names():
+    digest = hashlib.sha256(b"int:7\x1fstr:start\x1fint:3").digest()
+    assert key(7, "start", 3) == int.from_bytes(digest[:8], "big") // 2
+
+
+def test_a_key_does_not_depend_on_the_process_or_the_version():
+    assert key(1, "dropout", "stack.embedding") == 6542479625948494353
+
+
+def test_names_that_read_alike_are_different_keys():
+    keys = [key(1), key(1, ""), key(11), key(1, 1), key(1, "1"), key(1, "a", "b"), key(1, "ab"), key(1, "b", "a")]
+    assert len(set(keys)) == len(keys)
+    assert all(0 <= number < 2**63 for number in keys)
+
+
+def test_a_stream_repeats_itself_and_no_other_moves_it():
+    first = torch.randn(5, generator=stream(3, "a"))
+    torch.randn(11, generator=stream(3, "b"))
+    assert torch.equal(torch.randn(5, generator=stream(3, "a")), first)
+    assert not torch.equal(torch.randn(5, generator=stream(3, "b")), first)
+    assert not torch.equal(torch.randn(5, generator=stream(2, "a")), first)
+
+
+def test_a_stream_leaves_the_global_generator_alone():
+    before = torch.random.get_rng_state()
+    torch.randn(7, generator=stream(3, "a"))
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_the_best_device_is_cuda_then_mps_then_cpu(monkeypatch):
+    chosen = []
+    for cuda, mps in [(True, True), (False, True), (False, False)]:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=cuda: there)
+        monkeypatch.setattr(torch.backends.mps, "is_available", lambda there=mps: there)
+        chosen.append(best_device().type)
+    assert chosen == ["cuda", "mps", "cpu"]
