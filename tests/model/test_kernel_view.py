@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from paribus.batch import Layout
-from paribus.masks import Padding, (
+from paribus.masks import (
     ByHead,
     Causal,
     Full,
@@ -19,7 +19,7 @@ from paribus.masks import Padding, (
     dense,
     parse,
 )
-from paribus.masks import Padding, Layout as OneLayout
+from paribus.masks import Layout as OneLayout
 from paribus.model.kernels import View
 
 CPU = torch.device("cpu")
