@@ -170,7 +170,7 @@ def test_an_unknown_or_missing_model_type_is_named(tmp_path: Path):
 def test_what_we_do_not_model_is_refused(preset: str, key: str, value: Any, message: str, tmp_path: Path):
     written(preset, tmp_path / "theirs")
     set_keys(tmp_path / "theirs", {key: value})
-    with pytest.raises(UnsupportedError, match=message):
+    with pytest.raises(UnsupportedError, match=rf"theirs/config.json cannot be obeyed: {message}"):
         import_(tmp_path / "theirs")
 
 

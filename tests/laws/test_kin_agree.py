@@ -103,6 +103,8 @@ COUSINS = (
     Kin("bert untied", "BertConfig", MASKED,
         BERT_SIZES | {"tie_word_embeddings": False, "hidden_act": "gelu_new", "layer_norm_eps": 0.1}),
     Kin("t5 gated, tied and scaled", "T5Config", SEQ2SEQ, T5_SIZES | {"feed_forward_proj": "gated-silu"}),
+    Kin("t5 with the derived keys written", "T5Config", SEQ2SEQ,
+        T5_SIZES | {"feed_forward_proj": "relu", "dense_act_fn": "gelu", "is_gated_act": True}),
     Kin("bart scaled and untied", "BartConfig", SEQ2SEQ,
         BART_SIZES | {"scale_embedding": True, "tie_word_embeddings": False, "activation_function": "silu"}),
     Kin("mixtral tied", "MixtralConfig", CAUSAL,

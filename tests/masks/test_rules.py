@@ -79,6 +79,8 @@ def test_brackets_among_equals_do_not_make_another_rule():
     assert (a & b) & (c & d) == ((a & b) & c) & d
     assert a & (b | c) == And(a, Or(b, c))
     assert a & (a & b) == a & b
+    assert a & b & a == a & b
+    assert (a | b) | (c | a) == a | b | c
 
 
 def test_rules_are_values():

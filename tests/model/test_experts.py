@@ -208,8 +208,8 @@ def test_experts_are_chosen_within_the_best_groups():
 
 def test_the_selection_bias_moves_groups_too():
     chooser, tokens = _router(GROUPED, router=Router(scores="sigmoid", n_groups=3, n_active_groups=1, bias_rate=0.1))
-    chooser.selection_bias.copy_(torch.tensor([0.0, 0.0, -1.0, -1.0, -3.0, -3.0]))
-    # Token 0: 0.99, −0.10, −4.25. Even where every score is below zero, only the group chosen is chosen from.
+    chooser.selection_bias.copy_(torch.tensor([0.0, -0.5, -1.0, -1.0, -3.0, -3.0]))
+    # Token 0's groups: 0.49, −0.10, −4.25. Expert 1 ranks below zero, yet only its group is chosen from.
     assert chooser(tokens)[0].experts.tolist() == [[0, 1], [0, 1]]
 
 

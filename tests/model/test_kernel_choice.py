@@ -2,6 +2,7 @@ import re
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import bfloat16, float16, float32
 
 from paribus.batch import Layout
@@ -190,6 +191,21 @@ def test_a_query_that_sees_nothing_gives_zeros_and_no_gradient(kernel, biased):
     gradients = torch.autograd.grad(out.square().sum(), (query, key, value))
     assert all(gradient.isfinite().all() for gradient in gradients)
     assert all(torch.equal(gradient[0], torch.zeros(H, T, E)) for gradient in gradients)
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_no_blind_row_reaches_sdpa_whose_backends_disagree_on_it(biased, monkeypatch):
+    masks = []
+    true = F.scaled_dot_product_attention
+
+    def spy(*given, attn_mask, scale):
+        masks.append(attn_mask if attn_mask.dtype == torch.bool else attn_mask.isfinite())
+        return true(*given, attn_mask=attn_mask, scale=scale)
+
+    monkeypatch.setattr(F, "scaled_dot_product_attention", spy)
+    bias = torch.zeros(1, H, T, T) if biased else None
+    masked(*_inputs(BLIND, BLIND), _view("causal & padding", BLIND), 0.3, bias)
+    assert [bool(mask.any(-1).all()) for mask in masks] == [True]
 
 
 def test_queries_beyond_the_keys_give_zeros_where_they_see_none():

@@ -1,8 +1,11 @@
 """Prices against published counts, and against formulas written out here."""
 
+import re
+
 import numpy as np
 import pytest
 
+from paribus.errors import SpecError
 from paribus.masks import Layout, parse
 from paribus.spec import (
     Architecture,
@@ -231,6 +234,27 @@ def test_lengths_are_max_length_unless_told():
     cost = price(_spec())
     assert (cost.length, cost.source_length, cost.bytes_per_value) == (11, 0, 2)
     assert price(_spec(encoder={"n_layers": 2})).source_length == 11
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        ({"length": 12}, "length is 12, but max_length is 11; use 1 to 11, or set max_length"),
+        ({"length": 0}, "length is 0, but max_length is 11; use 1 to 11, or set max_length"),
+        ({"length": 5, "prefix": 6}, "prefix is 6 of length 5; use 0 to 5"),
+        ({"prefix": -1}, "prefix is -1 of length 11; use 0 to 11"),
+        ({"source_length": 5}, "source_length is 5, but there is no encoder to read a source; leave it out"),
+        ({"bytes_per_value": 0}, "bytes_per_value is 0; use 1 or more"),
+    ],
+)
+def test_lengths_that_cannot_be_are_refused(lengths, message):
+    with pytest.raises(SpecError, match=f"^{re.escape(message)}$"):
+        price(_spec(), **lengths)
+
+
+def test_a_source_may_not_be_longer_than_can_be_read():
+    with pytest.raises(SpecError, match=r"^source_length is 13, but max_length is 11; use 1 to 11, or set max_length$"):
+        price(_spec(encoder={"n_layers": 2}), source_length=13)
 
 
 def test_grouped_heads_save_projections_but_no_pairs():

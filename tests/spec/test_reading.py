@@ -246,6 +246,15 @@ def test_a_kind_in_short_is_filled_in_like_its_table():
     assert read({"preset": "mixtral", "positions": "learned"}).positions == Learned()
 
 
+def test_a_table_that_names_no_kind_is_of_the_default_kind():
+    assert read({**SMALL, "norm": {"eps": 0.5}}).norm == LayerNorm(eps=0.5)
+    assert read({**SMALL, "feed_forward": {"d_ff": 13}}).feed_forward == Dense(d_ff=13)
+    balanced = {**EXPERTS, "balance": {}}
+    assert read({**SMALL, "feed_forward": balanced}).feed_forward.balance.kind == "none"
+    with pytest.raises(SpecError, match=r"^positions.theta is not a key here; keys are kind$"):
+        read({**SMALL, "positions": {"theta": 5.0}})
+
+
 def test_tables_without_a_kind_are_filled_in_too():
     spec = read({"preset": "bert", "head": {"tied": False}, "embedding": {"n_segments": 3}})
     assert (spec.head.tied, spec.head.bias, spec.head.transform) == (False, True, "gelu")

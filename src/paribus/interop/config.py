@@ -154,7 +154,7 @@ def activation_of(name: str, given: Config, key: str) -> Activation:
         if name in theirs:
             return ours
     known = ", ".join(word for words in ACTIVATIONS.values() for word in words)
-    raise UnsupportedError(f"config.json: {key} is {given[key]!r}, which we do not model; use one of {known}")
+    raise UnsupportedError(f"{key} is {given[key]!r}, which we do not model; use one of {known}")
 
 
 def theirs(activation: Activation) -> str:

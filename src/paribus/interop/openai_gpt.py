@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, Activation] = {"gelu": "gelu_tanh", "relu": "relu", "silu
 
 def _architecture(given: Config, tied: bool) -> dict[str, Any]:
     if given["afn"] not in ACTIVATIONS:
-        raise UnsupportedError(f"config.json: afn is {given['afn']!r}; use one of {', '.join(ACTIVATIONS)}")
+        raise UnsupportedError(f"afn is {given['afn']!r}; use one of {', '.join(ACTIVATIONS)}")
     return {
         "n_vocab": given["vocab_size"],
         "max_length": given["n_positions"],

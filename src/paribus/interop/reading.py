@@ -52,6 +52,8 @@ def architecture_of(family: Family, given: Config, tied: bool, where: Path) -> A
         return read(family.architecture(given, tied))
     except SpecError as fault:
         raise RecordError(f"{where} describes no {family.title}: {fault}") from fault
+    except UnsupportedError as fault:
+        raise UnsupportedError(f"{where} cannot be obeyed: {fault}") from fault
 
 
 def canonical(tensors: Mapping[str, Tensor], family: Family, given: Config, where: Path) -> dict[str, Tensor]:

@@ -22,12 +22,12 @@ def theta_of(given: Config, default: float) -> float:
         thetas.add(table.pop("rope_theta", None))
         if kinds != {"default"} or (table and table != {"partial_rotary_factor": 1.0}):
             raise UnsupportedError(
-                f"config.json: {name} is {given[name]}, but scaled, partial or nested rotary positions are not "
+                f"{name} is {given[name]}, but scaled, partial or nested rotary positions are not "
                 "modelled; use rope_type 'default' with a rope_theta alone"
             )
     named = sorted(theta for theta in thetas if theta is not None)
     if len(named) > 1:
-        raise UnsupportedError(f"config.json: rope_theta is both {named[0]} and {named[1]}; give one")
+        raise UnsupportedError(f"rope_theta is both {named[0]} and {named[1]}; give one")
     return float(named[0]) if named else default
 
 

@@ -18,7 +18,7 @@ def _architecture(given: Config, tied: bool) -> dict[str, Any]:
         "n_vocab": given["vocab_size"],
         "max_length": given["n_positions"],
         "d_model": given["d_model"],
-        "n_layers": given["num_decoder_layers"] or given["num_layers"],
+        "n_layers": given["num_layers"] if given["num_decoder_layers"] is None else given["num_decoder_layers"],
         "norm": {"kind": "rms", "eps": given["layer_norm_epsilon"]},
         "positions": {
             "kind": "relative_bias",
@@ -44,7 +44,7 @@ def _branch(given: Config) -> tuple[Activation, bool]:
     implied = "gelu_new" if given["feed_forward_proj"] == "gated-gelu" else words[-1]
     if len(words) > 2 or (len(words) == 2 and words[0] != "gated"):
         raise UnsupportedError(
-            f"config.json: feed_forward_proj is {given['feed_forward_proj']!r}; use an activation or 'gated-' and one"
+            f"feed_forward_proj is {given['feed_forward_proj']!r}; use an activation or 'gated-' and one"
         )
     key = "feed_forward_proj" if given["dense_act_fn"] is None else "dense_act_fn"
     gated = words[0] == "gated" if given["is_gated_act"] is None else given["is_gated_act"]
@@ -104,9 +104,7 @@ def _pairs(spec: Resolved, given: Config) -> Pairs:
 
 
 def _block(ours: str, here: str, crosses: bool, gated: bool) -> Pairs:
-    branches = (
-        [("attention", "SelfAttention"), ("cross", "EncDecAttention")] if crosses else [("attention", "SelfAttention")]
-    )
+    branches = (("attention", "SelfAttention"), ("cross", "EncDecAttention"))[: 2 if crosses else 1]
     for place, (branch, name) in enumerate(branches):
         yield same(f"{ours}.{branch}_norm.weight", f"{here}.{place}.layer_norm.weight")
         for role in ("query", "key", "value", "output"):
