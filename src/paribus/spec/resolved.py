@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paribus.errors import SpecError
-from paribus.masks import Full, Rule, SameDocument, at_head, at_layer, heads, leaves
+from paribus.masks import Full, Rule, SameDocument, at_head, at_layer, heads, leaves, simplified
 from paribus.spec.architecture import (
     Alibi,
     Architecture,
@@ -106,7 +106,7 @@ def bidirectional(stack: Stack) -> bool:
 def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
     blocks = (
         Block(
-            mask=at_layer(mask, layer, n_layers),
+            mask=_padding_apart(at_layer(mask, layer, n_layers)),
             cross=cross,
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
@@ -114,6 +114,11 @@ def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) ->
         for layer in range(n_layers)
     )
     return Stack(layers=tuple(blocks), positions=spec.positions)
+
+
+def _padding_apart(mask: Rule) -> Rule:
+    """Nobody sees padding under any mask, so saying so makes no other model."""
+    return simplified(mask, documents=True, padding=False, prefix=True)
 
 
 def _cross(mask: Rule) -> Rule:

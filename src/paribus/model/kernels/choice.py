@@ -30,7 +30,7 @@ def choose(view: View, dtype: torch.dtype, d_head: int, biased: bool, wanted: Wa
         "dense": None,
         "masked": None,
         "fused": _why_not_fused(view, half, d_head, biased),
-        "flex": _why_not_flex(view, biased),
+        "flex": _why_not_flex(view, d_head, biased),
     }
     if wanted != "auto":
         if why_not[wanted] is not None:
@@ -53,9 +53,11 @@ def _why_not_fused(view: View, half: bool, d_head: int, biased: bool) -> str | N
     return None
 
 
-def _why_not_flex(view: View, biased: bool) -> str | None:
+def _why_not_flex(view: View, d_head: int, biased: bool) -> str | None:
     if view.device.type != "cuda":
         return "it trains on CUDA alone"
+    if d_head < 16:
+        return f"it needs heads of 16 or more, not {d_head}"
     return "it adds no bias to the scores" if biased else None
 
 
@@ -70,7 +72,8 @@ def attend(
 ) -> Tensor:
     """Attention under a view; key/value heads serve equal groups of query heads."""
     key, value = _spread(key_BGSE, query_BHTE.shape[1]), _spread(value_BGSE, query_BHTE.shape[1])
-    match choose(view, query_BHTE.dtype, query_BHTE.shape[-1], bias is not None, wanted):
+    narrowest = min(query_BHTE.shape[-1], value_BGSE.shape[-1])
+    match choose(view, query_BHTE.dtype, narrowest, bias is not None, wanted):
         case "dense":
             return dense(query_BHTE, key, value, view, scale, bias)
         case "masked":

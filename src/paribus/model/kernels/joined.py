@@ -4,12 +4,12 @@ Attention over two disjoint sets of keys is the mean of both answers weighted by
 answer and log-sum-exp, each part's own backward pass yields its exact share of the gradient.
 """
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from paribus.model.kernels.compiled import compiled
 
 _forward = torch.ops.aten._scaled_dot_product_cudnn_attention
 _backward = torch.ops.aten._scaled_dot_product_cudnn_attention_backward
@@ -30,7 +30,7 @@ class _JoinedPrefix(torch.autograd.Function):
         part, part_logsumexp, *_ = _forward(
             query[:, :, rest], key[:, :, rest], value[:, :, rest], None, True, 0.0, True, False, scale=scale
         )
-        _fast(_join, out)(out, logsumexp, part, part_logsumexp, prefix)
+        compiled(_join)(out, logsumexp, part, part_logsumexp, prefix)
         ctx.save_for_backward(query, key, value, out, logsumexp, seed, offset)
         ctx.prefix, ctx.scale = prefix, scale
         return out
@@ -49,7 +49,7 @@ class _JoinedPrefix(torch.autograd.Function):
             grad[:, :, rest], query[:, :, rest], key[:, :, rest], value[:, :, rest], out[:, :, rest],
             logsumexp[:, :, rest], seed, offset, *tail, length - prefix, length - prefix, 0.0, True, scale=ctx.scale,
         )  # fmt: skip
-        return *_fast(_assemble, out)(*first, *second, prefix), None, None
+        return *compiled(_assemble)(*first, *second, prefix), None, None
 
 
 def _join(out: Tensor, logsumexp: Tensor, part: Tensor, part_logsumexp: Tensor, prefix: int) -> None:
@@ -83,11 +83,17 @@ class _FlippedHeads(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, backward: tuple[bool, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.backward = backward
-        return _fast(_flip, tensors[0])(tensors, backward)
+        return _flipped(tensors, backward)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return None, *_fast(_flip, grads[0])(grads, ctx.backward)
+        return None, *_flipped(grads, ctx.backward)
+
+
+def _flipped(tensors_BHTE: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
+    """On CUDA one kernel; written out, these moves of memory would cost as much as the attention."""
+    flip = _flip if tensors_BHTE[0].device.type == "cpu" else compiled(_flip)
+    return flip(tensors_BHTE, backward)
 
 
 def _flip(tensors_BHTE: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple[Tensor, ...]:
@@ -95,16 +101,8 @@ def _flip(tensors_BHTE: tuple[Tensor, ...], backward: tuple[bool, ...]) -> tuple
     _, n_heads, length, _ = tensors_BHTE[0].shape
     device = tensors_BHTE[0].device
     place, head = torch.arange(length, device=device)[:, None], torch.arange(n_heads, device=device)
-    turned = torch.tensor(backward, device=device).repeat_interleave(n_heads // len(backward))
-    source = torch.where(turned, length - 1 - place, place)
+    source = place.expand(length, n_heads)
+    for group, turned in enumerate(backward):
+        if turned:
+            source = torch.where(head * len(backward) // n_heads == group, length - 1 - place, source)
     return tuple(tensor.transpose(1, 2)[:, source, head].transpose(1, 2) for tensor in tensors_BHTE)
-
-
-def _fast(function: Callable[..., Any], tensor: Tensor) -> Callable[..., Any]:
-    """On CUDA one kernel; written out, these moves of memory would cost as much as the attention."""
-    return function if tensor.device.type == "cpu" or torch.compiler.is_compiling() else _compiled(function)
-
-
-@lru_cache(maxsize=8)
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    return torch.compile(function, dynamic=False)

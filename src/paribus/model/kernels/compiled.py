@@ -1,0 +1,25 @@
+"""Functions compiled on first use, for tensors that are not inside a compiled model already."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+_MOST_SHAPES = 256  # compiled forms kept; beyond its default of 8 dynamo would fall back to the slow form in silence
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function fused into as few kernels as it takes; inside a compiled model it is part of that."""
+    return function if torch.compiler.is_compiling() else _patient(function)
+
+
+@lru_cache(maxsize=16)
+def _patient(function: Callable[..., Any]) -> Callable[..., Any]:
+    fast = torch.compile(function, dynamic=False)
+
+    def call(*inputs: Any) -> Any:
+        with torch._dynamo.config.patch(recompile_limit=_MOST_SHAPES):
+            return fast(*inputs)
+
+    return call
