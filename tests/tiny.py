@@ -11,7 +11,7 @@ from paribus.spec import Architecture, load, presets
 PRESETS = presets()
 N_VOCAB, MAX_LENGTH = 37, 29
 LATENT = {"n_heads": 6, "d_latent": 11, "d_query_latent": 7, "d_content": 5, "d_rotary": 4, "d_value": 3}
-EXPERTS = {"n_experts": 8, "n_active": 2, "d_expert": 13, "n_dense_layers": 0, "d_ff": 17}
+EXPERTS = {"n_experts": 8, "n_active": 2, "d_expert": 13, "n_dense_layers": 0, "d_ff": None}
 
 
 def tiny(preset: str, changes: Mapping[str, Any] | None = None) -> Architecture:
@@ -33,7 +33,7 @@ def tiny(preset: str, changes: Mapping[str, Any] | None = None) -> Architecture:
         kept = wired.feed_forward.n_active
         small |= {f"feed_forward.{name}": value for name, value in (EXPERTS | {"n_active": min(kept, 2)}).items()}
         if wired.feed_forward.n_dense_layers:
-            small |= {"feed_forward.n_dense_layers": 1}
+            small |= {"feed_forward.n_dense_layers": 1, "feed_forward.d_ff": 17}
         if wired.feed_forward.router.n_groups > 1:
             small |= {"feed_forward.router.n_groups": 4, "feed_forward.router.n_active_groups": 2}
     else:

@@ -48,8 +48,8 @@ def test_what_no_class_computes_is_refused_with_the_reason(preset: str):
     [
         (
             "gpt2",
-            {"mask": "causal & window(8)"},
-            "mask is 'causal & window.8.', GPT-2 has 'causal'",
+            {"mask": "causal & strided(8)"},
+            "mask is 'causal & strided.8.', GPT-2 has 'causal'",
         ),
         ("gpt2", {"mask": "causal & same_document"}, "mask is 'causal & same_document', GPT-2 has 'causal'"),
         ("gpt2", {"attention.score_scale": 0.3}, "score_scale is 0.3, GPT-2 has 0.44"),

@@ -34,7 +34,8 @@ def test_stored_weights_are_converted_to_the_asked_dtype(stored: torch.dtype, wa
     set_tensors(tmp_path / "theirs", lambda tensors: {name: tensor.to(stored) for name, tensor in tensors.items()})
     found = import_(tmp_path / "theirs", dtype=wanted).model.state_dict()
     for name, tensor in model.state_dict().items():
-        assert torch.equal(found[name], tensor.to(stored).to(wanted)), name
+        kept = torch.float32 if name.endswith("selection_bias") else wanted  # a bias moves in steps too small for half
+        assert torch.equal(found[name], tensor.to(stored).to(kept)), name
 
 
 BASE = {"gpt1": "transformer.", "gpt2": "transformer.", "bert": "bert.", "bart": "model.", "llama": "model."}

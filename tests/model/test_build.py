@@ -4,6 +4,7 @@ import torch
 from paribus.errors import SpecError
 from paribus.model import build, empty
 from paribus.spec import load, parameters, presets, price, read, resolve
+from tiny import tiny
 
 SMALL = {
     "n_vocab": 13,
@@ -72,3 +73,16 @@ def test_a_model_runs_on_the_kernel_it_was_built_with(kernel, monkeypatch):
     model = build(read(SMALL), kernel=kernel)
     model(torch.arange(10).view(2, 5))
     assert wanted == [kernel] * 2
+
+
+def test_an_unknown_compute_is_refused():
+    with pytest.raises(SpecError, match="compute is 'groped'; use one of grouped, gathered"):
+        build(tiny("mixtral"), compute="groped")
+
+
+def test_selection_biases_stay_in_float32():
+    state = build(tiny("deepseek-v3"), dtype=torch.bfloat16).state_dict()
+    biases = [tensor for name, tensor in state.items() if name.endswith("selection_bias")]
+    assert biases
+    assert all(tensor.dtype == torch.float32 for tensor in biases)
+    assert state["embedding.weight"].dtype == torch.bfloat16

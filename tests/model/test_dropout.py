@@ -6,7 +6,7 @@ import torch
 
 from paribus.batch import Batch
 from paribus.model import Draws, build
-from paribus.model.dropout import dropout, uniform
+from paribus.model.dropout import drawn, dropout
 from paribus.spec import read
 
 LIKE = torch.zeros(3, 5, 7)
@@ -24,19 +24,19 @@ def _mixed(number):
 def test_each_draw_is_a_hash_of_seed_step_place_row_and_element():
     text = b"int:3\x1fstr:dropout\x1fstr:here"
     place = int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
-    drawn = uniform(LIKE, Draws(seed=3, step=11), "here")
+    numbers = drawn(LIKE, Draws(seed=3, step=11), "here")
     for row, position, channel in [(0, 0, 0), (0, 4, 6), (2, 3, 1), (1, 0, 5)]:
         start = _mixed(_mixed(11 + place & WORD) + row & WORD)
         number = _mixed(start + position * 7 + channel & WORD) >> 11
-        assert drawn[row, position, channel].item() == np.float32(number / 2**53)
+        assert numbers[row, position, channel].item() == number
 
 
 def test_the_draws_are_spread_evenly():
-    drawn = uniform(torch.zeros(11, 101, 97), Draws(seed=3, step=0), "here").numpy()
-    counts, _ = np.histogram(drawn, bins=10, range=(0, 1))
-    expected = drawn.size / 10
+    numbers = drawn(torch.zeros(11, 101, 97), Draws(seed=3, step=0), "here").numpy()
+    counts, _ = np.histogram(numbers, bins=10, range=(0, 2**53))
+    expected = numbers.size / 10
     assert np.all(np.abs(counts - expected) < 5 * expected**0.5)
-    assert abs(np.corrcoef(drawn[:, :-1].ravel(), drawn[:, 1:].ravel())[0, 1]) < 0.02
+    assert abs(np.corrcoef(numbers[:, :-1].ravel(), numbers[:, 1:].ravel())[0, 1]) < 0.02
 
 
 def test_a_share_is_dropped_and_the_rest_scaled_up():
@@ -55,36 +55,36 @@ def test_without_draws_or_share_nothing_happens():
 
 
 def test_the_same_key_draws_the_same_and_any_other_draws_anew():
-    base = uniform(LIKE, Draws(3, 5), "here")
-    assert torch.equal(uniform(LIKE, Draws(3, 5), "here"), base)
+    base = drawn(LIKE, Draws(3, 5), "here")
+    assert torch.equal(drawn(LIKE, Draws(3, 5), "here"), base)
     for other in [
-        uniform(LIKE, Draws(2, 5), "here"),
-        uniform(LIKE, Draws(3, 7), "here"),
-        uniform(LIKE, Draws(3, 5), "there"),
-        uniform(LIKE, Draws(3, 5, torch.tensor([3, 4, 5])), "here"),
+        drawn(LIKE, Draws(2, 5), "here"),
+        drawn(LIKE, Draws(3, 7), "here"),
+        drawn(LIKE, Draws(3, 5), "there"),
+        drawn(LIKE, Draws(3, 5, torch.tensor([3, 4, 5])), "here"),
     ]:
         assert (other == base).float().mean() < 0.05
 
 
 def test_a_step_may_be_a_number_or_a_tensor():
-    base = uniform(LIKE, Draws(3, 5), "here")
-    assert torch.equal(uniform(LIKE, Draws(3, torch.tensor(5)), "here"), base)
+    base = drawn(LIKE, Draws(3, 5), "here")
+    assert torch.equal(drawn(LIKE, Draws(3, torch.tensor(5)), "here"), base)
 
 
 def test_a_row_draws_the_same_in_any_split_of_the_batch():
-    whole = uniform(torch.zeros(7, 5, 3), Draws(3, 5), "here")
-    part = uniform(torch.zeros(2, 5, 3), Draws(3, 5, torch.tensor([6, 2])), "here")
+    whole = drawn(torch.zeros(7, 5, 3), Draws(3, 5), "here")
+    part = drawn(torch.zeros(2, 5, 3), Draws(3, 5, torch.tensor([6, 2])), "here")
     assert torch.equal(part, whole[[6, 2]])
 
 
 def test_a_longer_sequence_begins_with_the_draws_of_a_shorter():
-    long, short = (uniform(torch.zeros(2, n, 3), Draws(3, 5), "here") for n in (11, 5))
+    long, short = (drawn(torch.zeros(2, n, 3), Draws(3, 5), "here") for n in (11, 5))
     assert torch.equal(long[:, :5], short)
 
 
 def test_draws_leave_the_global_generator_alone():
     before = torch.random.get_rng_state()
-    uniform(LIKE, Draws(3, 5), "here")
+    drawn(LIKE, Draws(3, 5), "here")
     assert torch.equal(torch.random.get_rng_state(), before)
 
 

@@ -89,8 +89,8 @@ def test_a_wanted_kernel_is_used_where_it_can(wanted):
 
 REFUSED = [
     ("window(3)", WHOLE, "cpu", False, "fused",
-     "kernel 'fused' cannot do the mask window(3) on cpu: it is not made of full and causal attention; "
-     "use dense, masked or auto"),
+     "kernel 'fused' cannot do the mask window(3) on cpu: it is not made of full and causal attention over the "
+     "same positions; use dense, masked or auto"),
     ("causal", WHOLE, "cpu", True, "fused",
      "kernel 'fused' cannot do the mask causal on cpu: it adds no bias to the scores; use dense, masked or auto"),
     ("causal", WHOLE, "cpu", False, "flex",
@@ -98,8 +98,8 @@ REFUSED = [
     ("causal", WHOLE, "cuda", True, "flex",
      "kernel 'flex' cannot do the mask causal on cuda: it adds no bias to the scores; use dense, masked or auto"),
     ("by_head(causal, full)", NEWEST, "cuda", False, "fused",
-     "kernel 'fused' cannot do the mask by_head(causal, full) on cuda: it is not made of full and causal attention; "
-     "use dense, masked, flex or auto"),
+     "kernel 'fused' cannot do the mask by_head(causal, full) on cuda: it would cut the heads apart, which cuDNN "
+     "does not stand; use dense, masked, flex or auto"),
 ]  # fmt: skip
 
 
@@ -254,3 +254,11 @@ def test_two_answers_are_joined_by_their_log_sum_exp():
     torch.testing.assert_close(out[:, :, 3:], whole[:, :, 3:])
     torch.testing.assert_close(logsumexp[:, :, 3:], whole_logsumexp[:, :, 3:])
     torch.testing.assert_close(out[:, :, :3], part(slice(0, 3), slice(0, 3))[0])
+
+
+def test_narrow_heads_are_too_narrow_for_flex():
+    view = _view("window(3)", WHOLE, WHOLE, "cuda")
+    assert choose(view, bfloat16, 16, biased=False) == "flex"
+    assert choose(view, bfloat16, 8, biased=False) == "masked"
+    with pytest.raises(UnsupportedError, match="it needs heads of 16 or more, not 8"):
+        choose(view, bfloat16, 8, biased=False, wanted="flex")

@@ -8,6 +8,7 @@ from paribus.batch import Batch, Layout
 from paribus.errors import SpecError, UnsupportedError
 from paribus.model import Draws, build
 from paribus.spec import load, presets, read
+from tiny import tiny, tokens
 
 SMALL = {
     "n_vocab": 13,
@@ -341,3 +342,18 @@ def test_every_preset_runs_forward_and_back_at_a_small_size(name):
     assert out.logits_BTV.shape == (2, 5, 13)
     out.logits_BTV.square().sum().backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_documents_on_one_side_alone_are_refused():
+    spec = tiny("t5")
+    given = Batch.of(tokens(1, 3), documents_BT=torch.zeros(1, 3, dtype=torch.long), source=tokens(1, 5))
+    with pytest.raises(SpecError, match="must both have documents_BT, or neither"):
+        build(spec)(given)
+
+
+def test_a_wanted_kernel_serves_cross_attention_too():
+    spec = tiny("t5", {"positions": "none"})
+    real = torch.ones(1, 5, dtype=torch.bool)
+    given = Batch.of(tokens(1, 3), source=Batch.of(tokens(1, 5), real_BT=real))
+    with pytest.raises(UnsupportedError, match="kernel 'fused' cannot do the mask padding"):
+        build(spec, kernel="fused")(given)

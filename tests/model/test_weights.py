@@ -11,24 +11,11 @@ from paribus.errors import RecordError
 from paribus.model import Transformer, build, origin, restore, save
 from paribus.spec import load, presets
 from paribus.spec.reading import SPEC_FILE
-
-SMALL = {"n_layers": 2, "d_model": 15, "n_vocab": 19, "max_length": 13}
+from tiny import tiny as small
 
 
 def tiny(preset: str) -> Transformer:
-    """A preset with few layers; widths that do not follow from d_model are cut by hand."""
-    spec = load(preset)
-    changes = {"attention.n_heads": 6 if "mixed" in preset else 3}
-    if spec.attention.kind == "latent":
-        changes |= {"attention.d_latent": 5, "attention.d_query_latent": 7, "attention.d_content": 3}
-        changes |= {"attention.d_rotary": 4, "attention.d_value": 5}
-    else:
-        changes |= {"attention.n_kv_heads": 3, "attention.d_head": 4}
-    if spec.feed_forward.kind == "experts":
-        changes |= {"feed_forward.d_expert": 3, "feed_forward.n_dense_layers": 0}
-    if spec.encoder is not None:
-        changes |= {"encoder.n_layers": 2}
-    return build(load(preset, **SMALL, changes=changes), seed=3)
+    return build(small(preset), seed=3)
 
 
 def same(left: Transformer, right: Transformer) -> bool:

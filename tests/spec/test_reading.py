@@ -375,3 +375,15 @@ def test_the_masks_of_presets_are_those_of_their_names():
     assert str(load("encdec-causal-encoder").encoder.mask) == "causal"
     assert str(load("encdec-mixed-encoder").encoder.mask) == "by_head(causal, reverse)"
     assert load("encdec-shared").encoder.shared
+
+
+def test_a_key_that_appears_twice_in_json_is_refused(tmp_path):
+    path = tmp_path / "twice.json"
+    path.write_text('{"preset": "gpt2", "n_layers": 2, "n_layers": 3}')
+    with pytest.raises(SpecError, match=r"twice\.json cannot be parsed: key 'n_layers' appears twice"):
+        load(path)
+
+
+def test_a_name_too_long_for_a_file_is_no_preset():
+    with pytest.raises(SpecError, match="is no preset and no"):
+        load("x" * 300)

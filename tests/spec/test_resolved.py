@@ -211,3 +211,12 @@ def test_all_that_is_wrong_is_said_at_once():
         "feed_forward.n_active",
         "encoder.n_layers",
     ]
+
+
+def test_a_dense_width_without_dense_layers_is_refused():
+    with pytest.raises(SpecError, match=r"feed_forward\.d_ff is 13, the width of dense layers, but every layer has"):
+        _resolved(feed_forward={**EXPERTS, "d_ff": 13})
+
+
+def test_padding_in_a_mask_makes_no_other_model():
+    assert _resolved(mask="causal & padding") == _resolved(mask="causal")

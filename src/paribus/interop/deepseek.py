@@ -46,6 +46,7 @@ def _experts(given: Config, dense: dict[str, Any]) -> dict[str, Any]:
     return {
         **dense,
         "kind": "experts",
+        "d_ff": dense["d_ff"] if given["first_k_dense_replace"] else None,
         "n_experts": given["n_routed_experts"],
         "n_active": given["num_experts_per_tok"],
         "n_shared": given["n_shared_experts"],

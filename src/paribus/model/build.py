@@ -1,8 +1,12 @@
 """From a spec to a model."""
 
+from typing import get_args
+
 import torch
 
+from paribus.errors import SpecError
 from paribus.model.block import ExpertCompute
+from paribus.model.experts import ChooseExperts
 from paribus.model.kernels import Wanted, kernel_named
 from paribus.model.start import start
 from paribus.model.transformer import Transformer
@@ -35,5 +39,15 @@ def empty(
 ) -> Transformer:
     """A model whose weights hold nothing yet: the caller fills all of them."""
     with torch.device("meta"):
-        model = Transformer(architecture, kernel_named(kernel), compute)
-    return model.to(dtype).to_empty(device=device)
+        model = Transformer(architecture, kernel_named(kernel), _compute_named(compute)).to(dtype)
+    for module in model.modules():
+        if isinstance(module, ChooseExperts) and module.selection_bias is not None:
+            module.selection_bias = module.selection_bias.float()  # its steps would round away in half precision
+    return model.to_empty(device=device)
+
+
+def _compute_named(name: str) -> ExpertCompute:
+    for known in get_args(ExpertCompute):
+        if name == known:
+            return known
+    raise SpecError(f"compute is {name!r}; use one of {', '.join(get_args(ExpertCompute))}")

@@ -24,19 +24,19 @@ def dropout(hidden_BTD: Tensor, share: float, draws: Draws | None, place: str) -
     """Each value dropped with probability `share`, the others scaled up; untouched without draws."""
     if draws is None or share == 0.0:
         return hidden_BTD
-    kept = uniform(hidden_BTD, draws, place) >= share
+    kept = drawn(hidden_BTD, draws, place) >= round(share * 2**53)
     return torch.where(kept, hidden_BTD / (1 - share), 0.0)
 
 
-def uniform(like_BTD: Tensor, draws: Draws, place: str) -> Tensor:
-    """A number in [0, 1) for each element."""
+def drawn(like_BTD: Tensor, draws: Draws, place: str) -> Tensor:
+    """A whole number below 2^53 for each element, all equally likely."""
     n_sequences, length, width = like_BTD.shape
     device = like_BTD.device
     rows = torch.arange(n_sequences, device=device) if draws.rows_B is None else draws.rows_B
     step = torch.as_tensor(draws.step, dtype=torch.int64, device=device)
     start = _mixed(_mixed(step + key(draws.seed, "dropout", place)) + rows)
     inner = torch.arange(length * width, device=device).view(length, width)
-    return (_mixed(start[:, None, None] + inner) >> 11 & (2**53 - 1)).double().mul(2**-53).float()
+    return _mixed(start[:, None, None] + inner) >> 11 & (2**53 - 1)
 
 
 def _mixed(number: Tensor) -> Tensor:

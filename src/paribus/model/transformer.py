@@ -94,7 +94,7 @@ class TransformerStack(nn.Module):
         n_heads = self.stack.layers[0].attention.n_heads
         rules = dict.fromkeys(block.cross for block in self.stack.layers if block.cross is not None)
         views = {rule: View.of(rule, layout, source[1], n_heads, like.device) for rule in rules}
-        return {rule: Sight(view, None, None, "auto") for rule, view in views.items()}
+        return {rule: Sight(view, None, None, self.kernel) for rule, view in views.items()}
 
 
 class WordHead(nn.Module):
@@ -178,6 +178,10 @@ class Transformer(nn.Module):
                 if batch.source is None
                 else "batch.source is given, but the model has no encoder; leave it out"
             )
+        if batch.source is not None and (batch.layout.documents_BT is None) != (
+            batch.source.layout.documents_BT is None
+        ):
+            raise SpecError("batch and batch.source must both have documents_BT, or neither; one of them has none")
         for part in (batch, batch.source):
             if part is None:
                 continue

@@ -27,7 +27,7 @@ def difference(left: Resolved, right: Resolved) -> tuple[Difference, ...]:
 
 
 def fingerprint(spec: Resolved) -> str:
-    """The same for two specs exactly if they resolve to the same model."""
+    """The same for two specs that resolve alike; any difference in what is resolved shows."""
     text = json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

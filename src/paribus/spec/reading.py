@@ -85,7 +85,7 @@ def table_of(source: str | Path | Mapping[str, Any]) -> Table:
     path = Path(source)
     if str(source) in presets():
         return _preset(str(source))
-    if path.is_dir():
+    if _is_folder(path):
         path = path / SPEC_FILE
     if path.suffix not in (".toml", ".json"):
         near = difflib.get_close_matches(str(source), presets(), n=1)
@@ -94,10 +94,17 @@ def table_of(source: str | Path | Mapping[str, Any]) -> Table:
     return _on_preset(_file(path))
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # such as a name longer than any file's
+        return False
+
+
 def _file(path: Path) -> Table:
     try:
         text = path.read_text("utf-8")
-        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=_once)
     except OSError as fault:
         raise SpecError(f"{path} cannot be read: {fault.strerror}; give a preset or a readable file") from fault
     except UnicodeDecodeError as fault:
@@ -106,6 +113,15 @@ def _file(path: Path) -> Table:
         raise SpecError(f"{path} cannot be parsed: {fault}; correct the {path.suffix[1:].upper()} there") from fault
     if not isinstance(table, dict):
         raise SpecError(f"{path} holds a {type(table).__name__}, not a table; write key = value pairs")
+    return table
+
+
+def _once(pairs: list[tuple[str, Any]]) -> Table:
+    """A JSON object whose keys appear once, as TOML demands of itself."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} appears twice")
     return table
 
 

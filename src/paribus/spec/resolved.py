@@ -247,6 +247,12 @@ def _expert_problems(spec: Architecture, experts: Experts) -> Iterator[str]:
             f"feed_forward.n_active is {experts.n_active}, more than the {router.n_active_groups} active groups of "
             f"{per_group} experts hold; use at most {router.n_active_groups * per_group}"
         )
+    deepest = max(spec.n_layers, spec.encoder.n_layers if spec.encoder else 0)
+    if experts.d_ff is not None and all(isinstance(_feed_forward(spec, layer), Experts) for layer in range(deepest)):
+        yield (
+            f"feed_forward.d_ff is {experts.d_ff}, the width of dense layers, but every layer has experts; "
+            f"leave it out, or set n_dense_layers or every"
+        )
     if not any(isinstance(_feed_forward(spec, layer), Experts) for layer in range(spec.n_layers)):
         yield (
             f"feed_forward.n_dense_layers {experts.n_dense_layers} and every {experts.every} leave none of "

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from paribus.errors import SpecError, UnsupportedError
 from paribus.model.kernels.flex import flex
-from paribus.model.kernels.fused import fused, fusible
+from paribus.model.kernels.fused import fused, obstacle
 from paribus.model.kernels.plain import dense, masked
 from paribus.model.kernels.view import View
 
@@ -46,11 +46,7 @@ def choose(view: View, dtype: torch.dtype, d_head: int, biased: bool, wanted: Wa
 
 
 def _why_not_fused(view: View, half: bool, d_head: int, biased: bool) -> str | None:
-    if biased:
-        return "it adds no bias to the scores"
-    if not fusible(view, half, d_head):
-        return "it is not made of full and causal attention"
-    return None
+    return "it adds no bias to the scores" if biased else obstacle(view, half, d_head)
 
 
 def _why_not_flex(view: View, d_head: int, biased: bool) -> str | None:

@@ -13,14 +13,14 @@ from paribus.model.kernels.joined import flipped_heads, joined_prefix
 from paribus.model.kernels.view import View
 
 
-def fusible(view: View, half: bool, d_head: int) -> bool:
-    """Can every group of heads be made of full and causal attention?
-
-    On CUDA, heads are never cut apart: cuDNN's gradient was wrong for some cuts (torch 2.11, heads beside channels).
-    """
+def obstacle(view: View, half: bool, d_head: int) -> str | None:
+    """Why this view cannot be made of full and causal attention; None if it can."""
     if len(view.groups) > 1 and view.device.type == "cuda" and not _flippable(view):
-        return False
-    return all(_fusible(rule, view, half, d_head) for rule in view.groups)
+        # cuDNN's gradient was wrong for some cuts (torch 2.11, heads beside channels).
+        return "it would cut the heads apart, which cuDNN does not stand"
+    if not all(_fusible(rule, view, half, d_head) for rule in view.groups):
+        return "it is not made of full and causal attention over the same positions"
+    return None
 
 
 def _fusible(rule: Rule, view: View, half: bool, d_head: int) -> bool:
@@ -45,7 +45,7 @@ def _newest(view: View) -> bool:
 
 
 def fused(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float) -> Tensor:
-    """Each group of heads by the form its rule has; `fusible` must hold."""
+    """Each group of heads by the form its rule has; there must be no `obstacle`."""
     groups = view.groups
     if _flippable(view):
         return _flipped_groups(query_BHTE, key_BHSE, value_BHSE, groups, scale)
