@@ -130,14 +130,14 @@ def test_every_tensor_that_is_off_is_named_at_once(folder: Path):
     tensors = load_file(folder / "weights.safetensors")
     del tensors["stack.final_norm.bias"]
     tensors["embedding.weight"] = torch.ones(19, 14)
-    tensors["stack.final_norm.weight"] = torch.ones(15, dtype=torch.int64)
+    tensors["stack.final_norm.weight"] = torch.ones(23, dtype=torch.int64)
     tensors["extra"] = torch.ones(1)
     save_file(tensors, folder / "weights.safetensors")
     with pytest.raises(RecordError) as raised:
         restore(folder)
     message = str(raised.value)
     assert message.startswith(f"{folder / 'weights.safetensors'} does not hold this model: ")
-    assert "stack.final_norm.bias is missing, give one of shape [15]" in message
-    assert "embedding.weight has shape [19, 14], give [19, 15]" in message
+    assert "stack.final_norm.bias is missing, give one of shape [23]" in message
+    assert "embedding.weight has shape [19, 14], give [37, 23]" in message
     assert "stack.final_norm.weight holds int64, give float64, float32, float16, bfloat16" in message
     assert "extra has no place in it, take it out" in message
