@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tiny import PRESETS, batch, tiny
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from paribus.model import build
+from tiny import PRESETS, batch, tiny
 
 
 @pytest.mark.parametrize("preset", PRESETS)
