@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from paribus.cli import main
-from paribus.spec import load
+from paribus.spec import load, presets
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -112,8 +112,9 @@ def test_a_quoted_answer_must_be_whole() -> None:
         assert not re.fullmatch(pattern(quoted), printed)
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short_and_counts_the_presets() -> None:
     assert README.count("\n") < 150
+    assert f"{len(presets())} presets" in README
 
 
 def test_the_readme_names_every_law_and_its_test() -> None:

@@ -99,7 +99,7 @@ REFUSED = [
      "kernel 'flex' cannot do the mask causal on cuda: it adds no bias to the scores; use dense, masked or auto"),
     ("by_head(causal, full)", NEWEST, "cuda", False, "fused",
      "kernel 'fused' cannot do the mask by_head(causal, full) on cuda: it would cut the heads apart, which cuDNN "
-     "does not stand; use dense, masked, flex or auto"),
+     "does not do right; use dense, masked, flex or auto"),
 ]  # fmt: skip
 
 

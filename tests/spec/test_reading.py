@@ -84,7 +84,7 @@ NEAR = [
     ({"norm": "rsm"}, "norm.kind is 'rsm'; did you mean 'rms'? use one of layer, rms"),
     ({"positions": {"kind": "absolute"}}, "positions.kind is 'absolute'; use one of none, learned, sinusoidal, rotary"),
     ({"attention": {"kind": "multihead", "n_heads": 3}}, "attention.kind is 'multihead'; did you mean 'multi_head'?"),
-    ({"mask": "caual"}, "mask: mask 'caual' has 'caual', which is no rule; did you mean 'causal'?"),
+    ({"mask": "caual"}, "mask 'caual' is no rule; did you mean 'causal'?"),
 ]
 MISSING = [
     ({"attention": {"n_heads": 3}}, "attention.kind is missing; say which kind it is"),
@@ -110,7 +110,7 @@ def test_all_faults_are_told_at_once():
     table = {**SMALL, "n_layer": 3, "d_model": "6", "norm": "rsm", "mask": "caual", "head": {"tie": True}}
     del table["n_vocab"]
     starts = {problem.split(" ")[0] for problem in _problems(table)}
-    assert starts == {"n_layer", "d_model", "norm.kind", "mask:", "head.tie", "n_vocab"}
+    assert starts == {"n_layer", "d_model", "norm.kind", "mask", "head.tie", "n_vocab"}
 
 
 def test_what_does_not_fit_together_is_told_beside_unknown_keys():
@@ -387,3 +387,15 @@ def test_a_key_that_appears_twice_in_json_is_refused(tmp_path):
 def test_a_name_too_long_for_a_file_is_no_preset():
     with pytest.raises(SpecError, match="is no preset and no"):
         load("x" * 300)
+
+
+def test_a_bad_mask_does_not_hide_what_else_is_wrong():
+    with pytest.raises(SpecError) as caught:
+        load("gpt2", changes={"mask": "causl", "attention.n_kv_heads": 5, "n_layer": 3})
+    assert [problem.split()[0] for problem in caught.value.problems] == ["mask", "n_layer", "attention.n_kv_heads"]
+
+
+def test_what_hangs_on_a_fault_is_not_judged():
+    with pytest.raises(SpecError) as caught:
+        load("deepseek-v3", changes={"positions": "rotery", "attention.n_heads": 0})
+    assert [problem.split()[0] for problem in caught.value.problems] == ["attention.n_heads", "positions.kind"]

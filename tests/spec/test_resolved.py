@@ -124,17 +124,17 @@ REFUSED = [
     ),
     (
         {"mask": "by_layer(full, causal, reverse)"},
-        "mask: mask by_layer(full, causal, reverse) has 3 rules, which do not divide n_layers 4; "
+        "mask by_layer(full, causal, reverse) has 3 rules, which do not divide n_layers 4; "
         "use a number of rules among 1, 2, 4",
     ),
     (
         {"mask": "by_head(full, causal)"},
-        "mask: mask by_head(full, causal) has 2 groups of heads, which do not divide n_heads 3; "
+        "mask by_head(full, causal) has 2 groups of heads, which do not divide n_heads 3; "
         "use a number of groups among 1, 3",
     ),
     (
         {"encoder": {"n_layers": 5, "mask": "by_layer(full, causal)"}},
-        "encoder.mask: mask by_layer(full, causal) has 2 rules, which do not divide n_layers 5; "
+        "encoder.mask by_layer(full, causal) has 2 rules, which do not divide n_layers 5; "
         "use a number of rules among 1, 5",
     ),
     (
@@ -205,7 +205,7 @@ def test_all_that_is_wrong_is_said_at_once():
         encoder={"n_layers": 5, "shared": True},
     )
     assert [problem.split()[0] for problem in problems] == [
-        "mask:",
+        "mask",
         "attention.n_heads",
         "feed_forward.n_active",
         "feed_forward.n_active",

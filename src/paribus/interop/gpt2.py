@@ -98,7 +98,7 @@ GPT2 = Family(
         },
         kept=frozenset({*SUMMARY, *DROPOUT, "n_ctx", "reorder_and_upcast_attn"}),
         refused={
-            "scale_attn_by_inverse_layer_idx": Refused((False,), "scores scaled by layer are not modelled"),
+            "scale_attn_by_inverse_layer_idx": Refused((None, False), "scores scaled by layer are not modelled"),
         },
     ),
     architecture=_architecture,

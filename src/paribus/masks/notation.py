@@ -45,4 +45,5 @@ def _complaint(node: ast.expr, text: str) -> str:
         return f"mask {text!r} has {given!r}; {name} takes one whole number, as in '{name}(8)'"
     near = difflib.get_close_matches(name, [*LEAVES, *SIZED, *SEVERAL], n=1)
     advice = f"did you mean {near[0]!r}? " if near else ""
-    return f"mask {text!r} has {given!r}, which is no rule; {advice}rules are {', '.join(WORDS)}, joined by & and |"
+    fault = "is no rule" if given == text.strip() else f"has {given!r}, which is no rule"
+    return f"mask {text!r} {fault}; {advice}rules are {', '.join(WORDS)}, joined by & and |"

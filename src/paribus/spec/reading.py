@@ -28,6 +28,7 @@ SHORT = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
+APART = ("mask", "norm", "placement", "embedding", "head", "start", "dropout")  # no other field is judged by these
 
 
 def presets() -> tuple[str, ...]:
@@ -193,20 +194,25 @@ def _assign(table: Table, path: str, value: Any) -> None:
 
 
 def _beyond(fault: ValidationError, table: Table) -> Iterator[str]:
-    """What else is wrong once unknown keys are set aside, so that one reading shows all."""
-    if any(error["type"] != "extra_forbidden" for error in fault.errors()):
-        return
+    """What else is wrong once these faults are set aside, so that one reading shows all."""
     pruned = copy.deepcopy(table)
     for error in fault.errors():
-        here: Any = pruned
-        *outer, last = _written(error["loc"], pruned)
-        for part in outer:
-            here = here[part]
-        del here[last]
+        path = _written(error["loc"], pruned)
+        if error["type"] != "extra_forbidden" and path[0] not in APART and path != ("encoder", "mask"):
+            return  # what it should have been may decide whether the rest fits
+        _removed(pruned, path)
     try:
         resolve(Architecture.model_validate(pruned))
-    except SpecError as further:
-        yield from further.problems
+    except (SpecError, ValidationError) as further:
+        yield from further.problems if isinstance(further, SpecError) else ()
+
+
+def _removed(table: Table, path: tuple[str | int, ...]) -> None:
+    here: Any = table
+    for part in path[:-1]:
+        here = here.get(part, {}) if isinstance(here, dict) else {}
+    if isinstance(here, dict):
+        here.pop(path[-1], None)
 
 
 def _complaints(fault: ValidationError, table: Table) -> Iterator[str]:
@@ -240,7 +246,7 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], tab
         case "is_instance_of":
             return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"
         case "value_error":
-            return f"{path}: {context['error']}"
+            return f"{path} {str(context['error']).removeprefix('mask ')}"
         case _:
             message = error["msg"].removeprefix("Input should be ")
             return f"{path} is {given!r} ({type(given).__name__}); use {message}"

@@ -189,7 +189,7 @@ def _mask_problems(path: str, mask: Rule, n_layers: int, n_heads: int) -> Iterat
         for layer in range(n_layers):
             at_head(at_layer(mask, layer, n_layers), 0, n_heads)
     except SpecError as fault:
-        yield f"{path}: {fault}"
+        yield f"{path} {str(fault).removeprefix('mask ')}"
 
 
 def _head_problems(spec: Architecture, attention: MultiHead) -> Iterator[str]:

@@ -17,7 +17,7 @@ def obstacle(view: View, half: bool, d_head: int) -> str | None:
     """Why this view cannot be made of full and causal attention; None if it can."""
     if len(view.groups) > 1 and view.device.type == "cuda" and not _flippable(view):
         # cuDNN's gradient was wrong for some cuts (torch 2.11, heads beside channels).
-        return "it would cut the heads apart, which cuDNN does not stand"
+        return "it would cut the heads apart, which cuDNN does not do right"
     if not all(_fusible(rule, view, half, d_head) for rule in view.groups):
         return "it is not made of full and causal attention over the same positions"
     return None
