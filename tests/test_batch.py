@@ -1,6 +1,8 @@
+import pytest
 import torch
 
 from paribus.batch import Batch, Layout
+from paribus.errors import SpecError
 
 CPU = torch.device("cpu")
 
@@ -16,7 +18,8 @@ def test_the_layout_of_a_batch_follows_from_its_tokens():
 
 def test_everything_given_arrives_where_it_belongs():
     tokens, source = torch.zeros(2, 3, dtype=torch.long), Batch.of(torch.ones(2, 7, dtype=torch.long))
-    documents, real, positions, segments = (torch.randint(5, (2, 3)) for _ in range(4))
+    documents, positions, segments = (torch.randint(5, (2, 3)) for _ in range(3))
+    real = torch.ones(2, 3, dtype=torch.bool)
     rows, prefix = torch.tensor([5, 11]), torch.tensor([1, 2])
     batch = Batch.of(
         tokens,
@@ -52,3 +55,25 @@ def test_positions_count_from_the_start_of_the_layout():
 def test_given_positions_win_over_the_place_in_the_sequence():
     given = torch.tensor([[0, 1, 0], [4, 5, 6]])
     assert Layout(2, 3, start=5, positions_BT=given).positions(CPU) is given
+
+
+WORDS = torch.zeros(2, 3, dtype=torch.long)
+WRONG = [
+    ({"tokens_BT": torch.zeros(3, dtype=torch.long)}, r"tokens are torch.int64 \[3\]; give a tensor of whole numbers"),
+    ({"tokens_BT": [[1, 2]]}, "tokens are list; give a tensor of whole numbers"),
+    ({"tokens_BT": torch.zeros(2, 3)}, "tokens are torch.float32"),
+    ({"documents_BT": torch.zeros(2, 4)}, r"documents_BT is torch.float32 \[2, 4\] beside tokens torch.int64 \[2, 3\]"),
+    ({"real_BT": torch.ones(2, 3)}, "real_BT holds torch.float32; give torch.bool, True where there is a token"),
+    ({"prefix": -3}, "prefix is -3 of length 3; use 0 to 3"),
+    ({"prefix": 4}, "prefix is 4 of length 3; use 0 to 3"),
+    ({"prefix": 2.5}, "prefix is 2.5 of length 3; use 0 to 3"),
+    ({"prefix": torch.zeros(3, dtype=torch.long)}, r"prefix is torch.int64 \[3\]; give a whole number for each of 2"),
+    ({"source": torch.zeros(1, 5, dtype=torch.long)}, "source has 1 sequences beside 2, or a source of its own"),
+    ({"source": Batch.of(WORDS, source=WORDS)}, "source has 2 sequences beside 2, or a source of its own"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG)
+def test_a_batch_that_does_not_fit_together_is_refused(given, message):
+    with pytest.raises(SpecError, match=message):
+        Batch.of(**({"tokens_BT": WORDS} | given))

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from paribus.errors import SpecError
+
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -54,7 +56,40 @@ class Batch:
         rows_B: Tensor | None = None,
     ) -> Batch:
         """A batch from its tokens; the layout's length follows from their shape."""
+        if not isinstance(tokens_BT, Tensor) or tokens_BT.dim() != 2 or tokens_BT.is_floating_point():
+            raise SpecError(f"tokens are {_brief(tokens_BT)}; give a tensor of whole numbers, [sequences, positions]")
         n_sequences, length = tokens_BT.shape
+        laid = {
+            "documents_BT": documents_BT,
+            "real_BT": real_BT,
+            "positions_BT": positions_BT,
+            "segments_BT": segments_BT,
+        }
+        for name, tensor in laid.items():
+            if tensor is not None and tensor.shape != tokens_BT.shape:
+                raise SpecError(
+                    f"{name} is {_brief(tensor)} beside tokens {_brief(tokens_BT)}; give one of their shape"
+                )
+        if real_BT is not None and real_BT.dtype != torch.bool:
+            raise SpecError(f"real_BT holds {real_BT.dtype}; give torch.bool, True where there is a token")
+        _check_prefix(prefix, n_sequences, length)
         layout = Layout(n_sequences, length, 0, prefix, documents_BT, real_BT, positions_BT)
         source = Batch.of(source) if isinstance(source, Tensor) else source
+        if source is not None and (source.source is not None or source.layout.n_sequences != n_sequences):
+            raise SpecError(
+                f"source has {source.layout.n_sequences} sequences beside {n_sequences}, or a source of its own; "
+                f"give one sequence for each, without"
+            )
         return Batch(tokens_BT, layout, segments_BT, source, rows_B)
+
+
+def _check_prefix(prefix: int | Tensor, n_sequences: int, length: int) -> None:
+    if isinstance(prefix, Tensor):
+        if prefix.shape != (n_sequences,) or prefix.is_floating_point():
+            raise SpecError(f"prefix is {_brief(prefix)}; give a whole number for each of {n_sequences} sequences")
+    elif not isinstance(prefix, int) or not 0 <= prefix <= length:
+        raise SpecError(f"prefix is {prefix!r} of length {length}; use 0 to {length}")
+
+
+def _brief(given: object) -> str:
+    return f"{given.dtype} {list(given.shape)}" if isinstance(given, Tensor) else type(given).__name__

@@ -21,7 +21,7 @@ DEEPSEEK = {
     "attention.d_latent": 5, "attention.d_query_latent": 7, "attention.d_content": 3, "attention.d_rotary": 4,
     "attention.d_value": 5, "feed_forward.n_experts": 4, "feed_forward.n_active": 2, "feed_forward.d_expert": 3,
     "feed_forward.n_dense_layers": 1, "feed_forward.router.n_groups": 2, "feed_forward.router.n_active_groups": 1,
-    "feed_forward.balance": "none", "start.std": 0.02, "start.residual": True,  # a config does not say these
+    "feed_forward.balance": "none", "start.std": 0.02,  # a config does not say these
 }  # fmt: skip
 CHANGES: dict[str, dict[str, Any]] = {
     "gpt1": {},

@@ -9,7 +9,7 @@ import torch
 from hf_folder import CHANGES, Tensors, drop_key, same_model, set_keys, set_tensors, tensors_of, written
 from safetensors.torch import save_file
 
-from paribus.errors import RecordError
+from paribus.errors import ParibusError, RecordError
 from paribus.interop import import_
 
 
@@ -335,3 +335,41 @@ def test_an_index_without_a_map_is_named(places: object, tmp_path: Path):
     put_index(tmp_path / "theirs", places)
     with pytest.raises(RecordError, match=r"index.json has no weight_map from tensors to files; fetch or write it"):
         import_(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(("keys", "message"), [
+    ({"architectures": ["GPT2ForSequenceClassification"]}, "no class with a language-model head"),
+    ({"dtype": "int4"}, 'dtype is "int4", which we do not read; use float64, float32, float16, bfloat16'),
+    ({"vocab_size": 10**18}, "less than or equal to"),
+])  # fmt: skip
+def test_a_config_that_says_its_files_hold_something_else_is_refused(keys, message: str, tmp_path: Path):
+    written("gpt2", tmp_path / "theirs")
+    set_keys(tmp_path / "theirs", keys)
+    with pytest.raises(ParibusError, match=message):
+        import_(tmp_path / "theirs")
+
+
+def test_a_key_that_appears_twice_is_refused(tmp_path: Path):
+    written("gpt2", tmp_path / "theirs")
+    path = tmp_path / "theirs/config.json"
+    path.write_text(path.read_text().replace("{", '{"n_layer": 7,', 1))
+    with pytest.raises(RecordError, match="key 'n_layer' appears twice"):
+        import_(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(("value", "dtype", "message"), [
+    (float("nan"), torch.float32, "holds values that are not finite"),
+    (1e6, torch.float16, "has values too large for float16; read it in float32 or bfloat16"),
+])  # fmt: skip
+def test_weights_that_are_not_finite_are_refused(value: float, dtype: torch.dtype, message: str, tmp_path: Path):
+    written("gpt2", tmp_path / "theirs")
+    name = "transformer.wte.weight"
+    set_tensors(tmp_path / "theirs", lambda tensors: {**tensors, name: tensors[name].fill_(value)})
+    with pytest.raises(RecordError, match=message):
+        import_(tmp_path / "theirs", dtype)
+
+
+def test_others_may_read_what_was_written(tmp_path: Path):
+    written("gpt2", tmp_path / "theirs")
+    modes = {path.stat().st_mode for path in (tmp_path / "theirs").iterdir()}
+    assert len(modes) == 1

@@ -1,5 +1,6 @@
 """What `kept` says of a cache is what happens in the model: append tokens, compare all earlier hidden states."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -54,3 +55,13 @@ def test_the_table_of_presets_is_as_expected() -> None:
     grows = {preset for preset in PRESETS if appendable(resolve(tiny(preset)).stack.masks, prefix_grows=True)}
     assert grows == set(PRESETS) - {"bert", "mixed-heads", "mixed-layers", "fixed-head", "hybrid", "unilm"}
     assert appendable(resolve(tiny("unilm")).stack.masks)
+
+
+def test_padding_that_becomes_text_is_seen_by_the_plan() -> None:
+    model, masks = build(tiny("bert")).double(), resolve(tiny("bert")).stack.masks
+    text, real = tokens(1, 8), np.arange(8) < 5
+    given = (Batch.of(text, real_BT=torch.from_numpy(real)[None]), Batch.of(text))
+    before, after = (model.hidden(one).states_BTD[0] for one in given)
+    same = ((before - after).abs().amax(-1) < 1e-9).numpy()
+    assert (unchanged(masks, Layout(8, real=real), Layout(8))[-1][:5] == same[:5]).all()
+    assert not same[:5].any()

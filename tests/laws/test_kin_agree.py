@@ -393,3 +393,23 @@ def test_given_positions_agree(met: Met):
     with torch.no_grad():
         assert apart(logits, met.model(batch).logits_BTV, met.given) < CLOSE
     assert apart(met.logits, logits, met.given) > BROKEN
+
+
+def test_rotary_positions_agree_over_thousands_of_them(tmp_path: Path):
+    """Far out, the angle of a position shows every rounding of its rate."""
+    config = transformers.LlamaConfig(
+        vocab_size=37, hidden_size=48, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3,
+        num_key_value_heads=1, head_dim=16, max_position_embeddings=3000,
+        rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
+    )  # fmt: skip
+    generator = torch.Generator().manual_seed(5)
+    model = transformers.LlamaForCausalLM(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 2.2 * parameter.shape[-1] ** -0.5)
+    model.save_pretrained(tmp_path / "theirs")
+    tokens = torch.randint(37, (1, 3000), generator=generator)
+    with torch.no_grad():
+        exact, mine = model(tokens).logits, import_(tmp_path / "theirs").model(tokens).logits_BTV
+    assert 0.3 < exact.std() < 30
+    assert (mine - exact).abs().max() <= 1e-4 * exact.std()

@@ -17,6 +17,7 @@ from paribus.masks import (
     SameDocument,
     Strided,
     Window,
+    heads,
     parse,
 )
 
@@ -98,7 +99,7 @@ def test_a_size_is_one_whole_number(name, size):
 
 
 def test_sizes_and_counts_of_rules_are_checked_in_writing_too():
-    with pytest.raises(SpecError, match=r"^mask window\(0\) has size 0; use 1 or more$"):
+    with pytest.raises(SpecError, match=r"^mask window\(0\) has size 0; use 1 to 10000000$"):
         parse("causal & window(0)")
     with pytest.raises(SpecError, match=r"^by_head has 1 rule; give two or more"):
         parse("by_head(causal)")
@@ -115,3 +116,16 @@ def _random_rule(generator, depth):
     return generator.choice(
         [Full(), Causal(), Reverse(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
     )
+
+
+def test_a_mask_of_too_many_words_is_refused():
+    with pytest.raises(SpecError, match="has more than 64 words; use fewer"):
+        parse(" & ".join(f"window({n})" for n in range(1, 67)))
+
+
+def test_a_mask_of_too_many_groups_of_heads_is_refused():
+    nested = "causal"
+    for _ in range(20):
+        nested = f"by_head(reverse, {nested})"
+    with pytest.raises(SpecError, match="groups of heads; use at most 4096"):
+        heads(parse(nested))

@@ -55,7 +55,8 @@ BY_HAND = {
 @pytest.mark.parametrize("text", BY_HAND)
 def test_the_dense_mask_is_the_one_drawn_by_hand(text):
     drawn = np.array([[character == "#" for character in row] for row in BY_HAND[text]])
-    assert np.array_equal(dense(parse(text), LAYOUT), drawn)
+    # The drawings are of the rules themselves; over a sequence with padding nobody sees that.
+    assert np.array_equal(dense(parse(text), LAYOUT), drawn & np.asarray(LAYOUT.real))
 
 
 def test_anything_and_full_is_itself_and_anything_or_full_is_full():
@@ -91,7 +92,7 @@ def test_rules_are_values():
 @pytest.mark.parametrize(("kind", "name"), [(Window, "window"), (Strided, "strided")])
 @pytest.mark.parametrize("n", [0, -3])
 def test_a_size_below_one_is_refused(kind, name, n):
-    with pytest.raises(SpecError, match=rf"^mask {name}\({n}\) has size {n}; use 1 or more$"):
+    with pytest.raises(SpecError, match=rf"^mask {name}\({n}\) has size {n}; use 1 to 10000000$"):
         kind(n)
 
 

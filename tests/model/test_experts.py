@@ -4,8 +4,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from paribus.model import build
 from paribus.model.experts import ChooseExperts, Load, RoutedExperts, balance_loss, moved_bias
-from paribus.spec import BatchBalance, Experts, NoBalance, Router, SequenceBalance
+from paribus.spec import BatchBalance, Experts, NoBalance, Router, SequenceBalance, load
 
 
 def _experts(d_model=7, **given):
@@ -306,3 +307,11 @@ def test_the_loss_pushes_scores_of_crowded_experts_down():
 def test_the_bias_moves_up_for_the_idle_and_down_for_the_crowded():
     moved = moved_bias(torch.tensor([0.5, 0.0, -0.25, 1.0]), torch.tensor([7.0, 3.0, 5.0, 5.0]), 0.125)
     assert moved.tolist() == [0.375, 0.125, -0.25, 1.0]
+
+
+def test_aligned_experts_run_in_double_too():
+    spec = load("mixtral", n_layers=1, d_model=8, n_heads=2, n_kv_heads=1, n_vocab=11, max_length=7,
+                changes={"feed_forward.d_expert": 16})  # fmt: skip
+    tokens = torch.arange(5)[None]
+    single, double = build(spec)(tokens), build(spec, dtype=torch.float64)(tokens)
+    torch.testing.assert_close(single.logits_BTV.double(), double.logits_BTV, atol=1e-5, rtol=1e-4)

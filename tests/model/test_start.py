@@ -1,12 +1,14 @@
 import math
 
+import numpy as np
 import pytest
 import torch
 
+from paribus.errors import SpecError
 from paribus.model import build
 from paribus.model.start import drawn
 from paribus.runtime import stream
-from paribus.spec import Parameter, parameters, read, resolve
+from paribus.spec import Parameter, load, parameters, read, resolve
 
 SMALL = {
     "n_vocab": 101, "max_length": 53, "d_model": 48, "n_layers": 3, "positions": "learned",
@@ -51,7 +53,41 @@ def test_fan_in_starts_divide_by_the_root_of_the_inputs_but_not_in_tables():
             assert _holds(deviation, 0.5, shape.numel()), name
         elif role not in ("gain", "bias"):
             assert _holds(deviation, 0.5 / math.sqrt(shape[-1]), shape.numel()), name
-    assert seen == {"word", "position", "inward", "residual", "router", "gain", "bias", "head"}
+    assert seen == {"word", "position", "query", "inward", "residual", "router", "gain", "bias", "head"}
+
+
+def test_scores_start_at_one_size_whatever_their_scale():
+    """T5 has no scale and draws its queries 1/√d_head smaller; its relative bias starts at 1/√d_model."""
+    spec = load("t5", d_model=256, n_heads=4, n_layers=1, changes={"encoder.n_layers": 1})
+    weights = dict(build(spec).named_parameters())
+    query, bias = weights["stack.layers.0.attention.query.weight"], weights["stack.positions.weight"]
+    assert _holds(query.std(), 256**-0.5 * 64**-0.5, query.numel())
+    assert _holds(bias.std(), 256**-0.5, bias.numel())
+    assert _holds(weights["stack.layers.0.attention.key.weight"].std(), 256**-0.5, query.numel())
+
+
+def test_only_gpt2_starts_its_residuals_smaller():
+    for preset, share in (("gpt2", 8**-0.5), ("bert", 1.0), ("llama", 1.0), ("gpt1", 1.0)):
+        spec = load(preset, d_model=128, n_layers=4, n_heads=4)
+        output = dict(build(spec).named_parameters())["stack.layers.0.attention.output.weight"]
+        assert _holds(output.std(), 0.02 * share, output.numel()), preset
+
+
+@pytest.mark.parametrize("seed", [np.int64(3), np.int32(3), True + 2])
+def test_a_seed_is_its_number_whatever_its_type(seed):
+    spec = load("gpt2", d_model=8, n_heads=2, n_layers=1, n_vocab=11, max_length=5)
+    assert torch.equal(build(spec, seed=seed).embedding.weight, build(spec, seed=3).embedding.weight)
+
+
+@pytest.mark.parametrize("seed", [1.0, "x", None])
+def test_a_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(SpecError, match=r"seed is .*; use a whole number"):
+        build(load("gpt2"), seed=seed)
+
+
+def test_build_wants_an_architecture():
+    with pytest.raises(SpecError, match=r"build was given 'gpt2' \(str\); give what pb.load returns"):
+        build("gpt2")
 
 
 def test_selection_biases_start_at_zero():

@@ -345,7 +345,7 @@ def test_every_preset_runs_forward_and_back_at_a_small_size(name):
 
 
 def test_documents_on_one_side_alone_are_refused():
-    spec = tiny("t5")
+    spec = tiny("t5", {"mask": "causal & same_document"})
     given = Batch.of(tokens(1, 3), documents_BT=torch.zeros(1, 3, dtype=torch.long), source=tokens(1, 5))
     with pytest.raises(SpecError, match="must both have documents_BT, or neither"):
         build(spec)(given)
@@ -357,3 +357,9 @@ def test_a_wanted_kernel_serves_cross_attention_too():
     given = Batch.of(tokens(1, 3), source=Batch.of(tokens(1, 5), real_BT=real))
     with pytest.raises(UnsupportedError, match="kernel 'fused' cannot do the mask padding"):
         build(spec, kernel="fused")(given)
+
+
+def test_documents_no_mask_asks_about_are_refused():
+    given = Batch.of(tokens(1, 3), documents_BT=torch.zeros(1, 3, dtype=torch.long))
+    with pytest.raises(SpecError, match="the mask causal does not keep documents apart; add '& same_document'"):
+        build(tiny("gpt2"))(given)

@@ -22,7 +22,7 @@ def _table(**changes):
 PLAIN = {
     "embedding.weight": ((V, D), "word"),
     "stack.layers.0.attention_norm.weight": ((D,), "gain"),
-    "stack.layers.0.attention.query.weight": ((H * E, D), "inward"),
+    "stack.layers.0.attention.query.weight": ((H * E, D), "query"),
     "stack.layers.0.attention.key.weight": ((H * E, D), "inward"),
     "stack.layers.0.attention.value.weight": ((H * E, D), "inward"),
     "stack.layers.0.attention.output.weight": ((D, H * E), "residual"),
@@ -94,7 +94,7 @@ def test_placement_decides_which_norms_there_are():
         ("rotary", {}),
         ("alibi", {}),
         ({"kind": "learned", "offset": 2}, {"stack.positions.weight": ((T + 2, D), "position")}),
-        ({"kind": "relative_bias", "n_buckets": 8}, {"stack.positions.weight": ((8, H), "position")}),
+        ({"kind": "relative_bias", "n_buckets": 8}, {"stack.positions.weight": ((8, H), "relative")}),
     ],
 )
 def test_positions_have_a_table_or_none(positions, added):
@@ -161,7 +161,7 @@ def test_experts_lie_in_one_tensor_each_and_a_token_uses_its_share():
 def test_an_encoder_has_blocks_of_its_own_or_shares_them():
     crossing = {
         "stack.layers.0.cross_norm.weight": ((D,), "gain"),
-        "stack.layers.0.cross.query.weight": ((H * E, D), "inward"),
+        "stack.layers.0.cross.query.weight": ((H * E, D), "query"),
         "stack.layers.0.cross.key.weight": ((H * E, D), "inward"),
         "stack.layers.0.cross.value.weight": ((H * E, D), "inward"),
         "stack.layers.0.cross.output.weight": ((D, H * E), "residual"),

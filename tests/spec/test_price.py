@@ -326,3 +326,14 @@ def test_a_block_that_was_not_resolved_has_no_price():
 def test_flops_add_and_multiply():
     assert Flops(2, 3) + Flops(5, 7) == Flops(7, 10)
     assert Flops(2, 3) * 5 == Flops(10, 15)
+
+
+def test_a_latent_cache_unfolds_whole_where_rows_are_computed_again():
+    spec = load("deepseek-v3", n_layers=2, mask="full", changes={"feed_forward": {"kind": "dense", "d_ff": 100}})
+    length, d, h, dq, dl, c, r, v = 1000, 7168, 128, 1536, 512, 128, 64, 128
+    query = d * dq + dq * h * (c + r) + h * v * d + 2 * d * 100
+    down, up, pair = d * (dl + r), dl * h * (c + v), h * (c + r + v)
+    first = query * length + down * 1 + up * length + pair * length**2
+    second = query * 1 + (down + up) * length + pair * length
+    words = d * 129280
+    assert price(resolve(spec), length).decode.dense == 2 * (first + second + words)

@@ -399,3 +399,20 @@ def test_what_hangs_on_a_fault_is_not_judged():
     with pytest.raises(SpecError) as caught:
         load("deepseek-v3", changes={"positions": "rotery", "attention.n_heads": 0})
     assert [problem.split()[0] for problem in caught.value.problems] == ["attention.n_heads", "positions.kind"]
+
+
+def test_a_preset_is_no_change():
+    with pytest.raises(SpecError, match="preset is no field to change; load 'bert' itself"):
+        load("gpt2", changes={"preset": "bert"})
+
+
+@pytest.mark.parametrize("changes", [
+    {"n_vocab": 10**24}, {"n_layers": 10**9}, {"d_model": 10**12, "attention.n_heads": 7}, {"max_length": 10**30},
+])  # fmt: skip
+def test_sizes_beyond_all_sense_are_refused_at_once(changes):
+    with pytest.raises(SpecError, match="less than or equal to"):
+        load("gpt2", changes=changes)
+
+
+def test_minus_nothing_is_nothing():
+    assert fingerprint(resolve(load("gpt2", changes={"dropout": -0.0}))) == fingerprint(resolve(load("gpt2")))

@@ -22,6 +22,8 @@ from paribus.errors import ParibusError, SpecError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; the exit status."""
+    if sys.stdout is None:  # closed by the caller, as in `paribus show >&-`
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     write_plainly()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:

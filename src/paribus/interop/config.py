@@ -99,6 +99,20 @@ COMMON = Tables(
     },
 )
 
+SPEAKING = ("Model", "ForCausalLM", "ForMaskedLM", "ForPreTraining", "ForConditionalGeneration")  # endings of a class
+STORED = ("float64", "float32", "float16", "bfloat16")
+
+
+def undescribed(given: Config) -> Iterator[str]:
+    """What a config says its files hold, where that is not a language model's floats."""
+    names = given["architectures"] or []
+    if names and not any(isinstance(name, str) and name.endswith(SPEAKING) for name in names):
+        yield f"architectures is {_written(names)}, no class with a language-model head; use a base or language model"
+    for key in ("dtype", "torch_dtype"):
+        if given[key] is not None and str(given[key]).removeprefix("torch.") not in STORED:
+            yield f"{key} is {_written(given[key])}, which we do not read; use {', '.join(STORED)}"
+
+
 ENCODES = Refused((True,), "its class always has an encoder")
 
 # transformers' names of an activation; the first is the one we write.

@@ -33,6 +33,7 @@ def _architecture(given: Config, tied: bool) -> dict[str, Any]:
             "bias": True,
         },
         "head": {"tied": tied},
+        "start": {"kind": "normal", "residual": True},
     }
 
 

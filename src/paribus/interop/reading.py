@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from paribus.errors import RecordError, SpecError, UnsupportedError
-from paribus.interop.config import Config, sorted_keys
+from paribus.interop.config import Config, sorted_keys, undescribed
 from paribus.interop.families import family_of
 from paribus.interop.family import Family
 from paribus.interop.names import Pair
@@ -36,7 +36,7 @@ def import_(folder: str | Path, dtype: torch.dtype = torch.float32) -> Imported:
     config = read_json(folder / CONFIG_FILE)
     family = family_of(config, folder / CONFIG_FILE)
     given, kept = sorted_keys(config, family.tables, folder / CONFIG_FILE)
-    problems = list(family.problems(given))
+    problems = [*undescribed(given), *family.problems(given)]
     if problems:
         raise UnsupportedError(f"{folder / CONFIG_FILE} cannot be obeyed: {'; '.join(problems)}")
     tensors = canonical(read_folder(folder), family, given, folder)

@@ -29,6 +29,7 @@ from paribus.masks.rules import Strided as Strided
 from paribus.masks.rules import Window as Window
 from paribus.masks.rules import at_head as at_head
 from paribus.masks.rules import at_layer as at_layer
+from paribus.masks.rules import divisors as divisors
 from paribus.masks.rules import heads as heads
 from paribus.masks.rules import leaves as leaves
 from paribus.masks.rules import simplified as simplified

@@ -9,11 +9,17 @@ from paribus.masks.rules import LEAVES, SEVERAL, SIZED, Rule
 WORDS = (*LEAVES, *(f"{name}(n)" for name in SIZED), *(f"{name}(…, …)" for name in SEVERAL))
 
 
+MOST_WORDS = 64
+
+
 def parse(text: str) -> Rule:
     """The rule a text denotes; SpecError says which word is not one."""
     try:
-        return _rule(ast.parse(text.strip(), mode="eval").body, text)
-    except (SyntaxError, ValueError, RecursionError) as fault:
+        tree = ast.parse(text.strip(), mode="eval").body
+        if sum(isinstance(node, ast.Name) for node in ast.walk(tree)) > MOST_WORDS:
+            raise SpecError(f"mask {text[:40]!r}… has more than {MOST_WORDS} words; use fewer")
+        return _rule(tree, text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as fault:
         raise SpecError(
             f"mask {text!r} cannot be read; write rules joined by & and |, such as 'causal & window(8)'"
         ) from fault

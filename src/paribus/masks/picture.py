@@ -49,9 +49,12 @@ class _Side:
 
 
 def dense(rule: Rule, layout: Layout, keys: Layout | None = None) -> Bools:
-    """The mask of a rule without head groups, query by key; `keys` is another sequence for cross-attention."""
+    """The mask of a rule without head groups, query by key; `keys` is another sequence for cross-attention.
+
+    Padding is hidden under every rule, as it is from every model.
+    """
     side = _Side.of(layout)
-    return np.asarray(rule.sees(side.rows(slice(None)), side if keys is None else _Side.of(keys)))
+    return _seen(rule, side.rows(slice(None)), side if keys is None else _Side.of(keys))
 
 
 def visible_pairs(rule: Rule, layout: Layout, keys: Layout | None = None) -> float:
@@ -97,7 +100,11 @@ def _plain_pairs(rule: Rule, length: int, prefix: int) -> int:
 
 def _counted(rule: Rule, query: _Side, key: _Side, where: NDArray[np.integer]) -> int:
     starts = range(0, len(where), _ROWS)
-    return sum(int(np.count_nonzero(rule.sees(query.rows(where[s : s + _ROWS]), key))) for s in starts)
+    return sum(int(np.count_nonzero(_seen(rule, query.rows(where[s : s + _ROWS]), key))) for s in starts)
+
+
+def _seen(rule: Rule, query: _Side, key: _Side) -> Bools:
+    return np.asarray(rule.sees(query, key)) & key.real
 
 
 def drawing(picture: Bools) -> str:

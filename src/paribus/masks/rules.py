@@ -9,10 +9,13 @@ every picture with the dense mask.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import lcm
+from math import isqrt, lcm
 from typing import Any, Protocol
 
 from paribus.errors import SpecError
+
+LARGEST = 10_000_000  # of a window or stride
+MOST_GROUPS = 4096  # of heads
 
 
 class Side(Protocol):
@@ -323,8 +326,8 @@ def _name(rule: _Several) -> str:
 
 
 def _positive(rule: Rule, n: int) -> None:
-    if n < 1:
-        raise SpecError(f"mask {rule} has size {n}; use 1 or more")
+    if not 1 <= n <= LARGEST:
+        raise SpecError(f"mask {rule} has size {n}; use 1 to {LARGEST}")
 
 
 def at_layer(rule: Rule, layer: int, n_layers: int) -> Rule:
@@ -360,6 +363,8 @@ def heads(rule: Rule) -> tuple[Rule, ...]:
         case ByHead(rules):
             parts = [heads(part) for part in rules]
             widest = lcm(*map(len, parts))
+            if widest * len(parts) > MOST_GROUPS:
+                raise SpecError(f"mask has {widest * len(parts)} groups of heads; use at most {MOST_GROUPS}")
             return tuple(part for group in parts for part in _repeated(group, widest))
         case ByLayer() | Alternate():
             raise TypeError(f"{rule} differs by layer; ask at_layer first")
@@ -420,5 +425,11 @@ def _repeated(group: tuple[Rule, ...], width: int) -> tuple[Rule, ...]:
     return tuple(rule for rule in group for _ in range(width // len(group)))
 
 
+def divisors(n: int) -> list[int]:
+    """Every divisor, in order."""
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
+
+
 def _divisors(n: int) -> str:
-    return ", ".join(str(d) for d in range(1, n + 1) if n % d == 0)
+    return ", ".join(map(str, divisors(n)))

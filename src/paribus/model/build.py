@@ -1,5 +1,6 @@
 """From a spec to a model."""
 
+from numbers import Integral
 from typing import get_args
 
 import torch
@@ -23,6 +24,11 @@ def build(
     compute: ExpertCompute = "grouped",
 ) -> Transformer:
     """A model with its starting weights, the same on every device; on `meta`, shapes alone."""
+    if not isinstance(architecture, Architecture):
+        raise SpecError(f"build was given {architecture!r} ({type(architecture).__name__}); give what pb.load returns")
+    if not isinstance(seed, Integral):
+        raise SpecError(f"seed is {seed!r} ({type(seed).__name__}); use a whole number")
+    seed = int(seed)
     model = empty(architecture, device=device, dtype=dtype, kernel=kernel, compute=compute)
     if torch.device(device).type != "meta":
         start(model, model.spec, seed)

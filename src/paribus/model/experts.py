@@ -143,7 +143,8 @@ def _grouped_product(rows: Tensor, matrices_NOI: Tensor, ends_N: Tensor) -> Tens
         dtype = torch.get_autocast_dtype(rows.device.type)
         rows, matrices_NOI = rows.to(dtype), matrices_NOI.to(dtype)
     aligned = all(width * rows.element_size() % 16 == 0 for width in matrices_NOI.shape[1:])
-    if aligned and (rows.device.type != "cuda" or rows.dtype == torch.bfloat16):
+    known = (torch.bfloat16,) if rows.device.type == "cuda" else (torch.float32, torch.bfloat16, torch.float16)
+    if aligned and rows.dtype in known:
         return F.grouped_mm(rows, matrices_NOI.transpose(-2, -1), offs=ends_N)
     sizes = torch.diff(ends_N, prepend=ends_N.new_zeros(1)).tolist()
     parts = zip(rows.split(sizes), matrices_NOI.unbind(), strict=True)

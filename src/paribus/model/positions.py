@@ -60,7 +60,8 @@ class Positions(nn.Module):
         """How queries and keys of `width` rotary channels are turned."""
         if not isinstance(self.spec, Rotary):
             return None
-        rates = self.spec.theta ** (-torch.arange(0, width, 2, dtype=torch.float32, device=device) / width)
+        # Rounded as transformers rounds: over thousands of positions another order of the same steps would show.
+        rates = 1.0 / self.spec.theta ** (torch.arange(0, width, 2, dtype=torch.float32, device=device) / width)
         angles = layout.positions(device).float()[..., None] * rates
         angles = angles[:, None] if angles.dim() == 3 else angles
         return Turn(angles.cos(), angles.sin())

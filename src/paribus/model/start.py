@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from paribus.runtime import stream
-from paribus.spec import FanIn, Normal, Parameter, Resolved, parameters
+from paribus.spec import FanIn, MultiHead, Normal, Parameter, Resolved, parameters
 
 
 @torch.no_grad()
@@ -38,4 +38,21 @@ def _std(parameter: Parameter, spec: Resolved) -> float:
             scaled = residual and parameter.role == "residual"
             return std / (2 * len(spec.stack.layers)) ** 0.5 if scaled else std
         case FanIn(gain=gain):
-            return gain if parameter.role in ("word", "position") else gain * parameter.shape[-1] ** -0.5
+            return gain * _fan_in(parameter, spec)
+
+
+def _fan_in(parameter: Parameter, spec: Resolved) -> float:
+    match parameter.role:
+        case "word" | "position":
+            return 1.0
+        case "relative":
+            return spec.d_model**-0.5
+        case "query":
+            # Scores start at one size whatever their scale; T5, which has none, draws its queries this much smaller.
+            attention = spec.stack.layers[0].attention
+            assert isinstance(attention, MultiHead)
+            assert attention.d_head
+            assert attention.score_scale
+            return parameter.shape[-1] ** -0.5 * attention.d_head**-0.5 / attention.score_scale
+        case _:
+            return parameter.shape[-1] ** -0.5

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from paribus.batch import Batch, Layout
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import Rule
+from paribus.masks import Rule, SameDocument, leaves
 from paribus.model.attention import Sight
 from paribus.model.block import ExpertCompute, TransformerBlock
 from paribus.model.dropout import Draws, dropout
@@ -131,6 +131,8 @@ class Transformer(nn.Module):
         super().__init__()
         self.architecture, self.spec = architecture, resolve(architecture)
         spec = self.spec
+        masks = [rule for stack in spec.stacks for rule in stack.masks]
+        self.keeps_documents = any(SameDocument() in leaves(rule) for rule in masks)
         self.embedding = nn.Embedding(spec.n_vocab, spec.d_model)
         n_segments = spec.embedding.n_segments
         self.segments = nn.Embedding(n_segments, spec.d_model) if n_segments else None
@@ -177,6 +179,12 @@ class Transformer(nn.Module):
                 "batch.source is missing, but the model has an encoder; give Batch.of(tokens, source=…)"
                 if batch.source is None
                 else "batch.source is given, but the model has no encoder; leave it out"
+            )
+        given = [part for part in (batch, batch.source) if part is not None and part.layout.documents_BT is not None]
+        if given and not self.keeps_documents:
+            raise SpecError(
+                f"batch has documents_BT, but the mask {self.architecture.mask} does not keep documents apart; "
+                f"add '& same_document' to it, or leave them out"
             )
         if batch.source is not None and (batch.layout.documents_BT is None) != (
             batch.source.layout.documents_BT is None

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
@@ -24,7 +25,7 @@ from paribus.model.build import empty
 from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
 from paribus.spec import read
-from paribus.spec.reading import SPEC_FILE
+from paribus.spec.reading import SPEC_FILE, once
 
 WEIGHTS_FILE = "weights.safetensors"
 ORIGIN_FILE = "origin.json"
@@ -72,6 +73,8 @@ def filled(model: Transformer, tensors: dict[str, Tensor], device: str | torch.d
     model = model.to_empty(device=device)
     for name, place in model.state_dict().items():
         place.copy_(tensors.pop(name))
+        if not bool(torch.isfinite(place).all()):
+            raise RecordError(f"{name} has values too large for {_brief(place.dtype)}; read it in float32 or bfloat16")
     return model
 
 
@@ -90,6 +93,8 @@ def _faults(tensors: Mapping[str, Tensor], expected: Shapes) -> Iterator[str]:
             yield f"{name} has shape {list(tensors[name].shape)}, give {list(shape)}"
         elif tensors[name].dtype not in FLOATS:
             yield f"{name} holds {_brief(tensors[name].dtype)}, give {', '.join(map(_brief, FLOATS))}"
+        elif not bool(torch.isfinite(tensors[name]).all()):
+            yield f"{name} holds values that are not finite, give finite ones"
     for name in tensors:
         if name not in expected:
             yield f"{name} has no place in it, take it out"
@@ -114,12 +119,14 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """One safetensors file, marked the way transformers asks for."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     save_file(plain, path, metadata={"format": "pt"})
+    os.umask(mask := os.umask(0))
+    path.chmod(0o666 & ~mask)  # the library writes for the owner alone
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """The table a JSON file holds."""
     try:
-        table = json.loads(path.read_text("utf-8"))
+        table = json.loads(path.read_text("utf-8"), object_pairs_hook=once)
     except OSError as fault:
         raise RecordError(f"{path} cannot be read: {fault.strerror}; give a folder that holds it") from fault
     except (ValueError, RecursionError) as fault:

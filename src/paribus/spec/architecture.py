@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, PlainSerializer
 
 from paribus.errors import SpecError
 from paribus.masks import Causal, Full, Rule, parse
@@ -33,10 +33,12 @@ def _read_kind(given: Any) -> Any:
     return {"kind": given} if isinstance(given, str) else given
 
 
-Count = Annotated[int, Field(ge=1)]
-Few = Annotated[int, Field(ge=0)]
+LARGEST = 10_000_000  # of any size; beyond it, a slip of the finger
+Count = Annotated[int, Field(ge=1, le=LARGEST)]
+Few = Annotated[int, Field(ge=0, le=LARGEST)]
+Layers = Annotated[int, Field(ge=1, le=4096)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 is 0
 Mask = Annotated[InstanceOf[Rule], BeforeValidator(_read_mask), PlainSerializer(str, return_type=str)]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Placement = Literal["pre", "post", "parallel"]
@@ -196,11 +198,14 @@ class Normal(Spec):
 
     kind: Literal["normal"] = "normal"
     std: Positive = 0.02
-    residual: bool = True
+    residual: bool = False
 
 
 class FanIn(Spec):
-    """Every matrix from N(0, gain/√(inputs)); tables from N(0, gain)."""
+    """Every matrix from N(0, gain/√(inputs)), tables from N(0, gain), a relative bias from N(0, gain/√d_model).
+
+    Queries make up for a score scale other than 1/√d_head, so that scores start at one size: T5's own start.
+    """
 
     kind: Literal["fan_in"] = "fan_in"
     gain: Positive = 1.0
@@ -209,7 +214,7 @@ class FanIn(Spec):
 class Encoder(Spec):
     """A second stack that reads the source; its output is what the main stack cross-attends to."""
 
-    n_layers: Count
+    n_layers: Layers
     mask: Mask = Full()
     shared: bool = False  # its blocks are the main stack's own, without the cross-attention
 
@@ -231,7 +236,7 @@ class Architecture(Spec):
     n_vocab: Count
     max_length: Count
     d_model: Count
-    n_layers: Count
+    n_layers: Layers
     mask: Mask = Causal()
     attention: AttentionKind
     feed_forward: FeedForwardKind = Dense()

@@ -11,7 +11,7 @@ from typing import Literal
 from paribus.spec.architecture import Dense, Experts, Latent, LayerNorm, Learned, MultiHead, NormKind, RelativeBias
 from paribus.spec.resolved import Block, Resolved, Stack
 
-Role = Literal["word", "position", "inward", "residual", "router", "gain", "bias", "head"]
+Role = Literal["word", "position", "relative", "query", "inward", "residual", "router", "gain", "bias", "head"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def _stack(path: str, spec: Resolved, stack: Stack, own_blocks: bool) -> Named:
             yield f"{path}.positions.weight", Parameter((spec.max_length + offset, spec.d_model), "position")
         case RelativeBias(n_buckets=n_buckets):
             n_heads = stack.layers[0].attention.n_heads
-            yield f"{path}.positions.weight", Parameter((n_buckets, n_heads), "position")
+            yield f"{path}.positions.weight", Parameter((n_buckets, n_heads), "relative")
         case _:
             pass
     if spec.embedding.norm:
@@ -84,7 +84,7 @@ def _attention(path: str, spec: Resolved, attention: MultiHead | Latent) -> Name
     assert attention.d_head
     assert attention.n_kv_heads
     d_query, d_key = attention.n_heads * attention.d_head, attention.n_kv_heads * attention.d_head
-    yield from _matrix(f"{path}.query", d_query, d_model, "inward", attention.bias)
+    yield from _matrix(f"{path}.query", d_query, d_model, "query", attention.bias)
     yield from _matrix(f"{path}.key", d_key, d_model, "inward", attention.bias)
     yield from _matrix(f"{path}.value", d_key, d_model, "inward", attention.bias)
     yield from _matrix(f"{path}.output", d_model, d_query, "residual", attention.bias)

@@ -59,7 +59,10 @@ def price(
     prefix: int | None = None,
     bytes_per_value: int = 2,
 ) -> Price:
-    """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value."""
+    """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value.
+
+    A source is priced without a prefix of its own.
+    """
     problems = list(_problems(spec, length, source_length, prefix, bytes_per_value))
     if problems:
         raise SpecError(problems)
@@ -68,7 +71,7 @@ def price(
     layout = Layout(length, prefix=length // 2 if prefix is None else prefix)
     table = parameters(spec)
     counts = {name: parameter.count for name, parameter in table.items()}
-    tables = sum(counts[name] for name, p in table.items() if p.role in ("word", "position", "head"))
+    tables = sum(counts[name] for name, p in table.items() if p.role in ("word", "position", "relative", "head"))
     own, cross = _kv_values(spec.stack)
     forward = _forward(spec, layout, source_length)
     return Price(
@@ -132,12 +135,12 @@ def _attention_work(attention: MultiHead | Latent, d_model: int) -> _Work:
         d_query, d_key = n_heads * attention.d_head, attention.n_kv_heads * attention.d_head
         return _Work(query=2 * d_model * d_query, key=2 * d_model * d_key, pair=2 * d_query)
     d_query = n_heads * (attention.d_content + attention.d_rotary)
-    d_up, d_value = n_heads * (attention.d_content + attention.d_value), n_heads * attention.d_value
+    d_value = n_heads * attention.d_value
     latent = attention.d_query_latent
     into = d_model * d_query if latent is None else latent * (d_model + d_query)
     return _Work(
         query=into + d_value * d_model,
-        key=d_model * (attention.d_latent + attention.d_rotary) + attention.d_latent * d_up,
+        key=d_model * (attention.d_latent + attention.d_rotary) + _unfolding(attention),
         pair=d_query + d_value,
     )
 
@@ -145,12 +148,15 @@ def _attention_work(attention: MultiHead | Latent, d_model: int) -> _Work:
 def _absorbed_work(attention: Latent, d_model: int) -> _Work:
     """One query against cached latents, which are never expanded: queries and values are moved into the latent."""
     plain = _attention_work(attention, d_model)
-    d_up = attention.n_heads * (attention.d_content + attention.d_value)
     return _Work(
-        query=plain.query + attention.d_latent * d_up,
+        query=plain.query + _unfolding(attention),
         key=d_model * (attention.d_latent + attention.d_rotary),
         pair=attention.n_heads * (2 * attention.d_latent + attention.d_rotary),
     )
+
+
+def _unfolding(attention: Latent) -> int:
+    return attention.d_latent * attention.n_heads * (attention.d_content + attention.d_value)
 
 
 def _feed_forward_work(block: Block, d_model: int) -> int:
@@ -202,6 +208,8 @@ def _decode(spec: Resolved, layout: Layout, source_length: int) -> Flops:
         if isinstance(block.attention, Latent) and n_queries == n_keys == 1:
             absorbed = _absorbed_work(block.attention, spec.d_model)
             work = _Work(absorbed.query + _feed_forward_work(block, spec.d_model), absorbed.key, absorbed.pair)
+        elif isinstance(block.attention, Latent):  # what was cached is latents: all of them unfold again
+            total += _flops(_Work(0, _unfolding(block.attention), 0), 0, new.length - n_keys, 0, 0)
         seen = visible_keys(block.mask, new, rows)
         total += _flops(work, n_queries, n_keys, n_queries * new.length, seen)
         if block.cross is not None:

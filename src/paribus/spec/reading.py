@@ -61,6 +61,8 @@ def load(
     }  # fmt: skip
     wanted = {name: value for name, value in short.items() if value is not None} | dict(changes or {})
     changed = {SHORT.get(name, name): value for name, value in wanted.items()}
+    if "preset" in changed:
+        raise SpecError(f"preset is no field to change; load {changed['preset']!r} itself, or a table with preset = …")
     table = table_of(source)
     # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
     for path in sorted(changed, key=lambda path: (path.count("."), not path.endswith(".kind"))):
@@ -105,7 +107,7 @@ def _is_folder(path: Path) -> bool:
 def _file(path: Path) -> Table:
     try:
         text = path.read_text("utf-8")
-        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=_once)
+        table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=once)
     except OSError as fault:
         raise SpecError(f"{path} cannot be read: {fault.strerror}; give a preset or a readable file") from fault
     except UnicodeDecodeError as fault:
@@ -117,7 +119,7 @@ def _file(path: Path) -> Table:
     return table
 
 
-def _once(pairs: list[tuple[str, Any]]) -> Table:
+def once(pairs: list[tuple[str, Any]]) -> Table:
     """A JSON object whose keys appear once, as TOML demands of itself."""
     table = dict(pairs)
     if len(table) < len(pairs):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paribus.errors import SpecError
-from paribus.masks import Full, Rule, SameDocument, at_head, at_layer, heads, leaves, simplified
+from paribus.masks import Full, Rule, SameDocument, at_head, at_layer, divisors, heads, leaves, simplified
 from paribus.spec.architecture import (
-    Alibi,
     Architecture,
     AttentionKind,
     Count,
@@ -17,7 +16,6 @@ from paribus.spec.architecture import (
     FeedForwardKind,
     Head,
     Latent,
-    Learned,
     Mask,
     MultiHead,
     NoPositions,
@@ -218,7 +216,7 @@ def _latent_problems(spec: Architecture, attention: Latent) -> Iterator[str]:
                 yield (
                     f"attention.d_rotary is {attention.d_rotary} but positions are none; use 0, or positions = 'rotary'"
                 )
-        case Learned() | Alibi() | RelativeBias() | _:
+        case _:
             yield f"positions.kind is {spec.positions.kind!r} with latent attention; use 'rotary' or 'none'"
     if spec.encoder is not None:
         yield "attention.kind is 'latent' with an encoder, which has no cross-attention form; use 'multi_head'"
@@ -261,5 +259,5 @@ def _expert_problems(spec: Architecture, experts: Experts) -> Iterator[str]:
 
 
 def _divisors(n: int) -> str:
-    *most, last = [str(d) for d in range(1, n + 1) if n % d == 0] or ["1"]
+    *most, last = map(str, divisors(n))
     return f"{', '.join(most)} or {last}" if most else last
