@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 from paribus.model import build
 from paribus.model.experts import ChooseExperts, Load, RoutedExperts, balance_loss, moved_bias
-from paribus.spec import BatchBalance, Experts, NoBalance, Router, SequenceBalance, load
+from paribus.spec import BatchBalance, Experts, NoBalance, Router, SequenceBalance
 
 
 def _experts(d_model=7, **given):
@@ -310,7 +310,7 @@ def test_the_bias_moves_up_for_the_idle_and_down_for_the_crowded():
 
 
 def test_aligned_experts_run_in_double_too():
-    spec = load("mixtral", n_layers=1, d_model=8, n_heads=2, n_kv_heads=1, n_vocab=11, max_length=7,
+    spec = load_preset("mixtral", n_layers=1, d_model=8, n_heads=2, n_kv_heads=1, n_vocab=11, max_length=7,
                 changes={"feed_forward.d_expert": 16})  # fmt: skip
     tokens = torch.arange(5)[None]
     single, double = build(spec)(tokens), build(spec, dtype=torch.float64)(tokens)
