@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from paribus.model import build
 from paribus.model.experts import ChooseExperts, Load, RoutedExperts, balance_loss, moved_bias
 from paribus.spec import BatchBalance, Experts, NoBalance, Router, SequenceBalance
+from paribus.spec import load as load_preset
 
 
 def _experts(d_model=7, **given):
