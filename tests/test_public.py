@@ -13,7 +13,8 @@ import paribus as pb
 from paribus.cli import verbs
 
 ROOT = Path(__file__).parents[1]
-NAMES = ["Batch", "build", "diff", "doctor", "export", "import_", "load", "price", "restore", "save", "show"]
+NAMES = ["Batch", "build", "diff", "doctor", "export", "import_", "load", "price", "restore", "runs", "save", "show"]
+PACKAGES = {"train", "generate"}  # verbs whose function lives in the package of the same name
 
 
 def test_importing_paribus_imports_nothing_heavy():
@@ -43,12 +44,12 @@ def test_every_name_can_be_used(name):
 
 
 def test_every_verb_is_a_function_of_the_same_name():
-    assert set(verbs().values()) <= set(NAMES)
+    assert set(verbs().values()) - PACKAGES <= set(NAMES)
 
 
 def test_an_unknown_name_is_met_with_those_there_are():
-    with pytest.raises(AttributeError, match="module 'paribus' has no attribute 'train'; it has Batch, build"):
-        pb.train  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'paribus' has no attribute 'nothing'; it has Batch, build"):
+        pb.nothing  # noqa: B018
 
 
 def test_three_lines_make_a_model():

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from paribus.model import build as build
     from paribus.model import restore as restore
     from paribus.model import save as save
+    from paribus.record import runs as runs
     from paribus.spec import load as load
 else:
     _HOMES = {
@@ -37,6 +38,7 @@ else:
         "load": "paribus.spec",
         "price": "paribus.cli.price",
         "restore": "paribus.model",
+        "runs": "paribus.record",
         "save": "paribus.model",
         "show": "paribus.cli.show",
     }

@@ -6,7 +6,7 @@ G key/value heads, E head width, F feed-forward width, V vocabulary, L layers, N
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -26,6 +26,12 @@ class Layout:
     real_BT: Tensor | None = None  # False where padding; None: no padding
     positions_BT: Tensor | None = None  # what position encodings read; None: the place in the sequence
 
+    def to(self, device: torch.device) -> Layout:
+        """The same layout, its tensors on another device."""
+        return replace(
+            self, **{name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        )
+
     def positions(self, device: torch.device) -> Tensor:
         """[T] or [B, T]."""
         if self.positions_BT is not None:
@@ -42,6 +48,12 @@ class Batch:
     segments_BT: Tensor | None = None
     source: Batch | None = None
     rows_B: Tensor | None = None  # each sequence's number in the global batch; None: counted from 0
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on another device."""
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        source = None if self.source is None else self.source.to(device)
+        return replace(self, layout=self.layout.to(device), source=source, **tensors)
 
     @staticmethod
     def of(
@@ -81,6 +93,67 @@ class Batch:
                 f"give one sequence for each, without"
             )
         return Batch(tokens_BT, layout, segments_BT, source, rows_B)
+
+
+N_SENTINELS = 100  # T5's number of them
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Which numbers are text and which are signs: the tokenizer's ids come first, then ours in a fixed order."""
+
+    n_text: int
+    bytes_V: Tensor  # how many bytes of text each id stands for; 0 for a sign
+
+    @property
+    def pad(self) -> int:
+        return self.n_text
+
+    @property
+    def end(self) -> int:
+        """After every document, and after every answer."""
+        return self.n_text + 1
+
+    @property
+    def start(self) -> int:
+        """What a decoder reads before its first word."""
+        return self.n_text + 2
+
+    @property
+    def mask(self) -> int:
+        return self.n_text + 3
+
+    @property
+    def modes(self) -> dict[str, int]:
+        """UL2's signs of what kind of denoising is asked."""
+        return {mode: self.n_text + 4 + place for place, mode in enumerate("RSX")}
+
+    def sentinel(self, number: int | Tensor) -> int | Tensor:
+        """The sign of the n-th gap, counted from 0."""
+        return self.n_text + 7 + number
+
+    @property
+    def size(self) -> int:
+        return self.n_text + 7 + N_SENTINELS
+
+    def __post_init__(self) -> None:
+        assert self.bytes_V.shape == (self.size,)
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A slice of global batch k: text as it was read, on the CPU, not yet a problem.
+
+    Running text fills every row, document after document. A pair is one row: its source, its target, then padding.
+    """
+
+    k: int
+    rows_B: Tensor  # each row's number in the global batch
+    tokens_BT: Tensor
+    documents_BT: Tensor  # numbered from 0 within each row
+    sentences_BT: Tensor  # likewise
+    real_BT: Tensor | None = None  # None: no padding
+    targets_from_B: Tensor | None = None  # where the target of a pair begins; None: running text
 
 
 def _check_prefix(prefix: int | Tensor, n_sequences: int, length: int) -> None:

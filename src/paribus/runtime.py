@@ -3,6 +3,7 @@
 import hashlib
 from operator import index
 
+import numpy as np
 import torch
 
 Name = str | int
@@ -28,3 +29,8 @@ def best_device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def numbers(seed: int, *names: Name) -> np.random.Generator:
+    """A numpy generator of its own for each (seed, names)."""
+    return np.random.Generator(np.random.Philox(key=key(seed, *names)))

@@ -18,6 +18,7 @@ import pytest
 
 from paribus.cli import main
 from paribus.spec import load, presets
+from paribus.spec.run import load_run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -65,13 +66,14 @@ def do(block: Block, names: dict[str, Any]) -> None:
             name = re.match(r"# (\w+\.toml)\n", block.text)
             assert name, f"{block.place}: name the file in the first line, as in '# mine.toml'"
             Path(name[1]).write_text(block.text, "utf-8")
-            load(name[1])
+            (load_run if "architecture" in tomllib.loads(block.text) else load)(name[1])
 
 
 def test_the_readme_does_and_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
         monkeypatch.delenv(name, raising=False)
     before, printed, names = "", "", {}
@@ -82,7 +84,7 @@ def test_the_readme_does_and_prints_what_it_says(
         do(block, names)
         before, printed = block.language, "".join(capsys.readouterr())
     assert names["model"].spec.d_model
-    assert {"mine.toml", "small.toml"} <= set(os.listdir())
+    assert {"mine.toml", "run.toml", "runs"} <= set(os.listdir())
 
 
 def test_every_line_for_the_shell_is_checked_or_run() -> None:

@@ -16,7 +16,7 @@ def reachability(stack: Sequence[Rule], layout: Layout) -> Bools:
     """Whose input can change whose output, through all layers and heads: [position, source]."""
     reached = np.eye(layout.length, dtype=bool)
     for rule in stack:
-        reached = _step(rule, layout) @ reached
+        reached = _after(_step(rule, layout), reached)
     return reached
 
 
@@ -25,7 +25,7 @@ def path(stack: Sequence[Rule], layout: Layout, position: int, source: int) -> l
     steps = [_step(rule, layout) for rule in stack]
     reached = [np.eye(layout.length, dtype=bool)[source]]
     for step in steps:
-        reached.append(step @ reached[-1])
+        reached.append(_after(step, reached[-1]))
     if not reached[-1][position]:
         return None
     route = [position]
@@ -72,6 +72,11 @@ def appendable(stack: Sequence[Rule], prefix_grows: bool = False) -> bool:
     The last layer's rule does not matter: its keys and values come from below it.
     """
     return not any(part.sees_new(prefix_grows) for rule in stack[:-1] for part in heads(rule))
+
+
+def _after(step: Bools, reached: Bools) -> Bools:
+    """One layer more; in floats, whose product is a hundred times faster than that of booleans and as exact here."""
+    return step.astype(np.float32) @ reached.astype(np.float32) > 0
 
 
 def _groups(rule: Rule, layout: Layout) -> Bools:

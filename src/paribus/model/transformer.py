@@ -114,11 +114,13 @@ class WordHead(nn.Module):
         self.register_parameter("bias", nn.Parameter(torch.empty(spec.n_vocab)) if spec.head.bias else None)
 
     def forward(self, states_BTD: Tensor, embedding_VD: Tensor) -> Tensor:
+        return F.linear(self.readied(states_BTD), embedding_VD if self.weight is None else self.weight, self.bias)
+
+    def readied(self, states_BTD: Tensor) -> Tensor:
+        """The states as the table of words meets them."""
         if self.transform is not None and self.norm is not None and self.spec.transform is not None:
             states_BTD = self.norm(activated(self.transform(states_BTD), self.spec.transform))
-        table = embedding_VD if self.weight is None else self.weight
-        states_BTD = states_BTD if self.scale == 1.0 else states_BTD * self.scale
-        return F.linear(states_BTD, table, self.bias)
+        return states_BTD if self.scale == 1.0 else states_BTD * self.scale
 
 
 class Transformer(nn.Module):
@@ -163,6 +165,11 @@ class Transformer(nn.Module):
     def words(self, states_BTD: Tensor) -> Tensor:
         """The score of every word."""
         return self.head(states_BTD, self.embedding.weight)
+
+    def words_from(self, states_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """What words are made of: readied states, the table [V, D] and the bias; a loss may take them in chunks."""
+        table = self.embedding.weight if self.head.weight is None else self.head.weight
+        return self.head.readied(states_BTD), table, self.head.bias
 
     def _embedded(self, batch: Batch) -> Tensor:
         scale = float(self.spec.embedding.scale)

@@ -28,7 +28,7 @@ def _read_mask(given: Any) -> Any:
         raise ValueError(str(fault)) from fault
 
 
-def _read_kind(given: Any) -> Any:
+def read_kind(given: Any) -> Any:
     """`positions = "rotary"` is short for `positions = { kind = "rotary" }`."""
     return {"kind": given} if isinstance(given, str) else given
 
@@ -123,7 +123,7 @@ class Experts(Spec):
     gated: bool = True
     router: Router = Router()
     balance: Annotated[
-        NoBalance | SequenceBalance | BatchBalance, Field(discriminator="kind"), BeforeValidator(_read_kind)
+        NoBalance | SequenceBalance | BatchBalance, Field(discriminator="kind"), BeforeValidator(read_kind)
     ] = NoBalance()
     n_dense_layers: Few = 0  # the first layers are dense
     every: Count = 1  # of the others, each `every`-th has experts
@@ -219,15 +219,15 @@ class Encoder(Spec):
     shared: bool = False  # its blocks are the main stack's own, without the cross-attention
 
 
-AttentionKind = Annotated[MultiHead | Latent, Field(discriminator="kind"), BeforeValidator(_read_kind)]
-FeedForwardKind = Annotated[Dense | Experts, Field(discriminator="kind"), BeforeValidator(_read_kind)]
+AttentionKind = Annotated[MultiHead | Latent, Field(discriminator="kind"), BeforeValidator(read_kind)]
+FeedForwardKind = Annotated[Dense | Experts, Field(discriminator="kind"), BeforeValidator(read_kind)]
 PositionsKind = Annotated[
     NoPositions | Learned | Sinusoidal | Rotary | RelativeBias | Alibi,
     Field(discriminator="kind"),
-    BeforeValidator(_read_kind),
+    BeforeValidator(read_kind),
 ]
-NormKind = Annotated[LayerNorm | RMSNorm, Field(discriminator="kind"), BeforeValidator(_read_kind)]
-StartKind = Annotated[Normal | FanIn, Field(discriminator="kind"), BeforeValidator(_read_kind)]
+NormKind = Annotated[LayerNorm | RMSNorm, Field(discriminator="kind"), BeforeValidator(read_kind)]
+StartKind = Annotated[Normal | FanIn, Field(discriminator="kind"), BeforeValidator(read_kind)]
 
 
 class Architecture(Spec):

@@ -66,17 +66,17 @@ def load(
     table = table_of(source)
     # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
     for path in sorted(changed, key=lambda path: (path.count("."), not path.endswith(".kind"))):
-        _assign(table, path, changed[path])
+        assign(table, path, changed[path])
     return read(table)
 
 
 def read(table: Mapping[str, Any]) -> Architecture:
     """The architecture a table describes, checked to resolve; SpecError lists every fault."""
-    table = _with_kinds(_on_preset(dict(table)), Architecture)
+    table = with_kinds(_on_preset(dict(table)), Architecture)
     try:
         spec = Architecture.model_validate(table)
     except ValidationError as fault:
-        raise SpecError([*_complaints(fault, table), *_beyond(fault, table)]) from None
+        raise SpecError([*complaints(fault, table, Architecture), *_beyond(fault, table)]) from None
     resolve(spec)
     return spec
 
@@ -94,7 +94,7 @@ def table_of(source: str | Path | Mapping[str, Any]) -> Table:
         near = difflib.get_close_matches(str(source), presets(), n=1)
         advice = f"did you mean {near[0]!r}? " if near else ""
         raise SpecError(f"{source} is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}")
-    return _on_preset(_file(path))
+    return _on_preset(file_table(path))
 
 
 def _is_folder(path: Path) -> bool:
@@ -104,7 +104,8 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def _file(path: Path) -> Table:
+def file_table(path: Path) -> Table:
+    """What a TOML or JSON file holds."""
     try:
         text = path.read_text("utf-8")
         table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=once)
@@ -163,7 +164,7 @@ def _merged(below: Table, above: Mapping[str, Any]) -> Table:
     return result
 
 
-def _with_kinds(table: Table, model: type[BaseModel]) -> Table:
+def with_kinds(table: Table, model: type[BaseModel]) -> Table:
     """A table that names no kind is of the kind its default has: `norm = { eps = 1e-6 }` is a layer norm."""
     result = dict(table)
     for name, field in model.model_fields.items():
@@ -175,12 +176,13 @@ def _with_kinds(table: Table, model: type[BaseModel]) -> Table:
             value = {"kind": _kind(type(default)), **value}
         for inner in _models(field.annotation):
             if _kind(inner) in (None, value.get("kind")):
-                value = _with_kinds(dict(value), inner)
+                value = with_kinds(dict(value), inner)
         result[name] = value
     return result
 
 
-def _assign(table: Table, path: str, value: Any) -> None:
+def assign(table: Table, path: str, value: Any) -> None:
+    """Put a value at a dotted path, over what the table says there."""
     *outer, _ = names = path.split(".")
     change: Any = value
     for name in reversed(names):
@@ -217,18 +219,19 @@ def _removed(table: Table, path: tuple[str | int, ...]) -> None:
         here.pop(path[-1], None)
 
 
-def _complaints(fault: ValidationError, table: Table) -> Iterator[str]:
+def complaints(fault: ValidationError, table: Table, root: type[BaseModel]) -> Iterator[str]:
+    """Every fault of a table that was to be a `root`, in our words."""
     for error in fault.errors():
         where = _written(error["loc"], table)
-        yield _complaint(error, ".".join(map(str, where)), where, table)
+        yield _complaint(error, ".".join(map(str, where)), where, root)
 
 
-def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], table: Table) -> str:
+def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], root: type[BaseModel]) -> str:
     """One fault in three beats: where, what was given, what would do."""
     given, context = error["input"], error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
-            known = _fields(error["loc"])
+            known = _fields(error["loc"], root)
             near = difflib.get_close_matches(str(where[-1]), known, n=1)
             advice = f"did you mean {near[0]!r}? " if near else ""
             return f"{path} is not a key here; {advice}keys are {', '.join(known)}"
@@ -275,21 +278,21 @@ def _written(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
     return tuple(result)
 
 
-def _fields(loc: tuple[str | int, ...]) -> list[str]:
+def _fields(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     """The keys that may stand where an unknown one was found."""
-    model: type[BaseModel] = Architecture
+    model = root
     for part in loc[:-1]:
         for candidate in (
-            _models(model.model_fields[part].annotation) if part in model.model_fields else _siblings(model, part)
+            _models(model.model_fields[part].annotation) if part in model.model_fields else _siblings(model, part, root)
         ):
             model = candidate
             break
     return list(model.model_fields)
 
 
-def _siblings(model: type[BaseModel], tag: str | int) -> list[type[BaseModel]]:
+def _siblings(model: type[BaseModel], tag: str | int, root: type[BaseModel]) -> list[type[BaseModel]]:
     """The union member a tag names; `model` is the union's first member."""
-    unions = (_models(field.annotation) for owner in _owners(Architecture) for field in owner.model_fields.values())
+    unions = (_models(field.annotation) for owner in _owners(root) for field in owner.model_fields.values())
     return [m for union in unions if model in union for m in union if _kind(m) == tag]
 
 

@@ -1,0 +1,187 @@
+"""Training speed and memory against transformers, on the same weights and the same batches, in one run.
+
+    python benchmarks/train_peers.py            # d=256, 4 layers, 4 heads, T=256, vocab 4096, batch 16
+
+Each row first shows both losses over 20 steps: a row whose losses part by more than 1e-3 is void. Then rounds are
+interleaved, a step of ours and a step of theirs in turn; the ratio is of medians, with its quartiles. Dropout is 0 on
+both sides; time includes reading, posing, clipping, the schedule and the row. Peak memory is that of a process of its
+own for each side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+import transformers
+
+from paribus.corpus import Built
+from paribus.corpus import build as build_corpus
+from paribus.interop import export
+from paribus.model import Transformer, build
+from paribus.objectives import Problem, keeps_documents
+from paribus.spec import load
+from paribus.spec.corpus import BytePairs, Corpus
+from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
+from paribus.spec.run import Stage
+from paribus.spec.training import Training
+from paribus.train.learner import Learner
+from paribus.train.lesson import Lessons
+from paribus.train.schedule import rate_at
+
+SIZE = {"d_model": 256, "n_layers": 4, "n_heads": 4, "n_vocab": 4096}
+LENGTH, N_SEQUENCES, N_STEPS = 256, 16, 400
+N_SIGNS = 107
+PEERS: dict[str, tuple[str, Objective, str, str]] = {
+    # name: our preset, objective, their class, the preset whose weights they get
+    "causal / GPT-2": ("gpt2", CausalLM(), "AutoModelForCausalLM", "gpt2"),
+    "prefix / GPT-2": ("unilm", PrefixLM(), "AutoModelForCausalLM", "gpt2"),
+    "masked / BERT": ("bert", MaskedLM(), "AutoModelForMaskedLM", "bert"),
+    "spans / T5": ("t5", SpanCorruption(), "AutoModelForSeq2SeqLM", "t5"),
+}
+Step = Callable[[int], float]
+
+
+def text() -> Built:
+    corpus = Corpus(tokenizer=BytePairs(n_vocab=SIZE["n_vocab"] - N_SIGNS))
+    return build_corpus(corpus, Path.home() / ".cache" / "paribus", show_progress=False)
+
+
+def model_of(preset: str) -> Transformer:
+    changes = {"encoder.n_layers": SIZE["n_layers"], "attention.d_head": 64} if preset == "t5" else {}
+    return build(load(preset, **SIZE, max_length=LENGTH, changes=changes), seed=1)
+
+
+def lessons(preset: str, objective: Objective, built: Built) -> Lessons:
+    training = Training(n_steps=N_STEPS, n_sequences=N_SEQUENCES, length=LENGTH)
+    stage = Stage(corpus=built.corpus, objective=objective, training=training)
+    model = load(preset)
+    return Lessons(built, stage, model.encoder is not None, False)
+
+
+def ours(name: str, built: Built) -> Step:
+    preset, objective, _, _ = PEERS[name]
+    asked = lessons(preset, objective, built)
+    model = model_of(preset)
+    assert not keeps_documents(model.spec)
+    learner = Learner(model, asked.stage.training, built.vocabulary)
+
+    def step(k: int) -> float:
+        sums = learner.step(k, asked.at(k))
+        return (sums.nats_sum / sums.target_count).item()
+
+    return step
+
+
+def theirs(name: str, built: Built) -> Step:
+    preset, objective, auto, twin = PEERS[name]
+    asked = lessons(preset, objective, built)
+    with tempfile.TemporaryDirectory() as folder:
+        export(model_of(twin), Path(folder) / "hf")
+        model = getattr(transformers, auto).from_pretrained(Path(folder) / "hf", torch_dtype=torch.float32)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    model.train()
+    training = asked.stage.training
+    matrices = [p for p in model.parameters() if p.dim() == 2]
+    others = [p for p in model.parameters() if p.dim() != 2]
+    given = training.optimizer
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": given.decay}, {"params": others, "weight_decay": 0.0}],
+        lr=given.rate, betas=(given.beta1, given.beta2), eps=given.eps, fused=True,
+    )  # fmt: skip
+
+    def step(k: int) -> float:
+        (problem,) = asked.at(k)
+        loss = _peer_loss(model, problem)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), given.clip or float("inf"))
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(k, training)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.item()
+
+    return step
+
+
+def _peer_loss(model: torch.nn.Module, problem: Problem) -> torch.Tensor:
+    """Their loss as they write it: labels of -100 where nothing is asked."""
+    inputs = problem.inputs
+    labels = torch.full_like(inputs.tokens_BT, -100).scatter(1, problem.at_BM, problem.targets_BM)
+    if inputs.source is not None:
+        logits = model(input_ids=inputs.source.tokens_BT, decoder_input_ids=inputs.tokens_BT).logits
+    else:
+        logits = model(input_ids=inputs.tokens_BT).logits
+    return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+
+
+def compared(name: str, built: Built, rounds: int) -> str:
+    mine, peer = ours(name, built), theirs(name, built)
+    parted = max(abs(mine(k) - peer(k)) for k in range(20))
+    mask_differs = PEERS[name][0] != PEERS[name][3]  # a prefix has no twin in transformers: the loss may part
+    pairs = []
+    for k in range(20, 20 + rounds):
+        begin = time.perf_counter()
+        mine(k)
+        middle = time.perf_counter()
+        peer(k)
+        pairs.append((middle - begin, time.perf_counter() - middle))
+    ratios = sorted(other / own for own, other in pairs)
+    ratio = statistics.median(other for _, other in pairs) / statistics.median(own for own, _ in pairs)
+    low, _, high = statistics.quantiles(ratios, n=4)
+    memory = [_peak(name, side) for side in ("ours", "theirs")]
+    void = "" if parted <= 1e-3 or mask_differs else " VOID"
+    return (
+        f"| {name} | {ratio:.3f} | {low:.3f}–{high:.3f} | {memory[0]} | {memory[1]} | {memory[0] / memory[1]:.2f} | "
+        f"{parted:.1e}{void} |"
+    )
+
+
+def _peak(name: str, side: str) -> int:
+    """MiB of a process that takes ten steps of one side."""
+    answer = subprocess.run(
+        [sys.executable, __file__, "--peak", name, side], capture_output=True, text=True, check=True
+    )
+    return json.loads(answer.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--only", action="append", choices=[*PEERS])
+    parser.add_argument("--peak", nargs=2, metavar=("NAME", "SIDE"), help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    built = text()
+    if wanted.peak:
+        name, side = wanted.peak
+        step = (ours if side == "ours" else theirs)(name, built)
+        for k in range(10):
+            step(k)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        return
+    print(
+        f"{date.today()}, {platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
+        f"transformers {transformers.__version__}, float32, {SIZE}, T={LENGTH}, batch {N_SEQUENCES}\n"
+    )
+    print("| ours / theirs | × as fast | quartiles | peak MiB, ours | theirs | ratio | losses part by |")
+    print("|---|---|---|---|---|---|---|")
+    for name in wanted.only or PEERS:
+        print(compared(name, built, wanted.rounds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

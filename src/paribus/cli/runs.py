@@ -1,0 +1,52 @@
+"""Every run there is: how far it got, and how it stands."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from paribus.cli.terminal.arguments import Json
+from paribus.cli.terminal.console import console, print_json
+from paribus.cli.terminal.folders import Runs
+from paribus.record import Entry, stages_of
+from paribus.record import runs as found
+
+
+def command(runs: Runs = Path("runs"), json: Json = False) -> None:
+    entries = list(found(runs)) if runs.is_dir() else []
+    if json:
+        print_json([_described(entry) for entry in entries])
+        return
+    page = console()
+    if not entries:
+        page.print(f"no runs in {runs}; `paribus train SPEC` makes one", soft_wrap=True)
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for heading in ("run", "state", "objective", "mask"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("step", "of", "nats", "valid"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for entry in entries:
+        table.add_row(*_cells(entry))
+    page.print(table)
+
+
+def _cells(entry: Entry) -> tuple[str, ...]:
+    last = entry.last or {}
+    stage = {} if entry.faults else stages_of(entry.folder)[-1]
+    step = str(last["step"] + 1) if "step" in last else "0"
+    of = str(stage.get("training", {}).get("n_steps", "—"))
+    mask = str(stage.get("architecture", {}).get("mask", "—"))
+    nats, valid = (f"{last[name]:.4f}" if last.get(name) is not None else "—" for name in ("nats", "valid_nats"))
+    state = f"{entry.state}: {entry.reason}" if entry.reason else str(entry.state)
+    return entry.name, state, str(stage.get("objective", {}).get("kind", "—")), mask, step, of, nats, valid
+
+
+def _described(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "state": entry.state,
+        "reason": entry.reason,
+        "last": entry.last,
+        "faults": entry.faults,
+    }

@@ -1,0 +1,46 @@
+"""Train a run, or go on with one: the same command resumes.
+
+SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is kept under the
+fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM save it first.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+from paribus.cli.terminal.arguments import Settings, changes
+from paribus.cli.terminal.console import console
+from paribus.cli.terminal.folders import Cache, Runs
+from paribus.cli.terminal.watching import watched
+from paribus.corpus import build
+from paribus.runtime import best_device
+from paribus.spec.run import load_run
+from paribus.train.loop import train
+
+
+def command(
+    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml or .json file that describes the run.")],
+    settings: Settings = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Instead of the fingerprint.")] = None,
+    runs: Runs = Path("runs"),
+    cache: Cache = None,
+    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="cpu, cuda or mps; by default the best.")] = None,
+    accept_environment: Annotated[
+        bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
+    ] = False,
+) -> None:
+    page = console()
+    asked = load_run(spec, changes(settings))
+    stage = asked.stages[0]
+    built = build(stage.corpus, cache or Path.home() / ".cache" / "paribus", show_progress=True)
+    with watched(page, stage.training.n_steps) as watch:
+        outcome = train(
+            asked, built, runs,
+            device=torch.device(device) if device else best_device(), name=name,
+            accept_environment=accept_environment, on_row=watch.row, on_step=watch.step,
+        )  # fmt: skip
+    for note in outcome.notes:
+        page.print(f"note: {note}", style="dim", soft_wrap=True)
+    page.print(f"{outcome.step} steps: {outcome.folder}", soft_wrap=True)

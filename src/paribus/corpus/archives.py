@@ -1,0 +1,152 @@
+"""Files, folders, globs and tars, plain or compressed, as streams of bytes; nothing is unpacked to disk."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import io
+import lzma
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path, PurePath
+from typing import IO, Any, cast
+
+from paribus.corpus.documents import Notes
+from paribus.corpus.progress import Progress
+from paribus.errors import RecordError, SpecError, UnsupportedError
+
+PACKED = (".gz", ".xz", ".zst")
+SHORT = {".tgz": ".tar.gz", ".txz": ".tar.xz"}
+
+
+@dataclass(frozen=True)
+class Member:
+    """An open file, or a file inside a tar, whose name is only a name."""
+
+    where: str
+    suffix: str
+    stream: IO[bytes]
+
+
+def suffix_of(name: str) -> str:
+    """What a file holds, whatever it is packed with: `a.jsonl.gz` → `.jsonl`."""
+    path = PurePath(name)
+    path = path.with_suffix(SHORT.get(path.suffix, path.suffix))
+    return path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
+
+
+def found(paths: Sequence[str], suffixes: Sequence[str], notes: Notes) -> list[Path]:
+    """Every file meant by the paths, each once, in the order of the paths and sorted within each."""
+    files: dict[Path, Path] = {}
+    for given in paths:
+        inside = list(_inside(given, (*suffixes, ".tar"), notes))
+        if not inside:
+            kinds = ", ".join((*suffixes, ".tar"))
+            raise SpecError(
+                f"paths {given!r} holds no file that can be read here; give {kinds}, or packed: .gz .xz .zst"
+            )
+        for path in inside:
+            files.setdefault(path.resolve(), path)
+    return list(files.values())
+
+
+def _inside(given: str, suffixes: Sequence[str], notes: Notes) -> Iterator[Path]:
+    path = Path(given).expanduser()
+    if path.is_dir():
+        yield from _chosen(_walked(path), suffixes, notes)
+    elif path.exists():
+        if suffix_of(path.name) in suffixes:
+            yield path
+    elif glob.has_magic(given):
+        matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
+        yield from _chosen((match for match in matches if match.is_file()), suffixes, notes)
+    else:
+        raise SpecError(f"paths {given!r} does not exist; give a file, a folder or a glob")
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    for here, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(here, name) for name in sorted(files))
+
+
+def _chosen(paths: Iterator[Path], suffixes: Sequence[str], notes: Notes) -> Iterator[Path]:
+    for path in paths:
+        if suffix_of(path.name) in suffixes and not path.name.startswith("."):
+            yield path
+        else:
+            notes.n_passed_over += 1
+
+
+def members(path: Path, suffixes: Sequence[str], notes: Notes, progress: Progress) -> Iterator[Member]:
+    """A file itself, or each file of a tar that can be read, in its order; one must be read before the next."""
+    with torn(str(path)), _watched(path, progress) as raw:
+        stream = _unpacked(raw, str(path))
+        if suffix_of(path.name) != ".tar":
+            yield Member(str(path), suffix_of(path.name), stream)
+            return
+        with tarfile.open(fileobj=stream, mode="r|") as tar:
+            for entry in tar:
+                name = PurePath(entry.name).name
+                if entry.isfile() and suffix_of(name) in suffixes and not name.startswith("."):
+                    inner = tar.extractfile(entry)
+                    assert inner is not None
+                    yield Member(f"{path}:{entry.name}", suffix_of(name), _unpacked(inner, f"{path}:{entry.name}"))
+                elif entry.isfile():
+                    notes.n_passed_over += 1
+
+
+@contextmanager
+def torn(where: str) -> Iterator[None]:
+    """Around whatever reads a stream: says which file was cut short or is not what its name says."""
+    faults: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError)
+    if where.endswith(".zst"):
+        faults = (*faults, _zstandard(where).ZstdError)
+    try:
+        yield
+    except faults as fault:
+        raise RecordError(f"{where} cannot be read: {fault}; it may be cut short: get it again") from fault
+
+
+@contextmanager
+def _watched(path: Path, progress: Progress) -> Iterator[IO[bytes]]:
+    raw = _Watched(path)
+    raw.progress = progress
+    with io.BufferedReader(raw, 2**17) as file:
+        yield file
+
+
+class _Watched(io.FileIO):
+    """A file that tells how much of it was read."""
+
+    progress: Progress
+
+    def readinto(self, buffer: Any, /) -> int:
+        size = super().readinto(buffer) or 0
+        self.progress.advance(size)
+        return size
+
+
+def _unpacked(stream: IO[bytes], where: str) -> IO[bytes]:
+    """The stream behind a compression, by the name."""
+    suffix = PurePath(where).suffix
+    match "." + SHORT.get(suffix, suffix).rpartition(".")[2]:
+        case ".gz":
+            return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
+        case ".xz":
+            return cast(IO[bytes], lzma.LZMAFile(stream))
+        case ".zst":
+            return _zstandard(where).ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    return stream
+
+
+def _zstandard(where: str) -> Any:
+    try:
+        return import_module("zstandard")
+    except ImportError:
+        raise UnsupportedError(f"{where} is packed with Zstandard and needs zstandard; install paribus[data]") from None

@@ -1,0 +1,149 @@
+"""A corpus ready to be read: its vocabulary, and global batch k as a pure function of (data seed, k)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paribus.batch import N_SENTINELS, Reading, Vocabulary
+from paribus.corpus.cache import Index
+from paribus.corpus.order import Mixture
+from paribus.corpus.rows import PairRows, Rows, RunningText
+from paribus.corpus.shards import Shard
+from paribus.corpus.splits import SPLITS, Split
+from paribus.corpus.tokenizer import Tokenizer, opened
+from paribus.errors import SpecError
+from paribus.runtime import key
+from paribus.spec.corpus import Corpus, gives_pairs
+
+N_SIGNS = 7 + N_SENTINELS
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """Tokens on disk and how to read them; `fingerprint` names exactly this text in exactly these shares."""
+
+    corpus: Corpus
+    folder: Path
+    index: Index
+    fingerprint: str
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    readers: dict[Split, tuple[RunningText | PairRows, ...]]
+
+    def reading(self, split: Split, data_seed: int, k: int, n_sequences: int, length: int) -> Reading:
+        """Global batch k: n sequences of this length, in the order in which they are read."""
+        assert k >= 0
+        assert n_sequences >= 1
+        readers = self._readers(split, length)
+        mixture = self._mixture(split, data_seed)
+        sources_B = mixture.sources(k * n_sequences, n_sequences)
+        before = mixture.before(k * n_sequences)
+        places, parts = [], []
+        for number, reader in enumerate(readers):
+            rows_B = np.flatnonzero(sources_B == number)
+            epochs, numbers = np.divmod(before[number] + np.arange(len(rows_B)), reader.n_rows(length))
+            for epoch in np.unique(epochs).tolist():
+                places.append(rows_B[epochs == epoch])
+                parts.append(reader.rows(data_seed, epoch, numbers[epochs == epoch], length))
+        return _reading(k, np.argsort(np.concatenate(places)), parts)
+
+    def epochs(self, data_seed: int, k: int, n_sequences: int, length: int) -> tuple[float, ...]:
+        """How often the training text of each source has been read when batch k begins."""
+        before = self._mixture("train", data_seed).before(k * n_sequences)
+        readers = self._readers("train", length)
+        return tuple(rows / reader.n_rows(length) for rows, reader in zip(before, readers, strict=True))
+
+    def n_rows(self, split: Split, length: int) -> tuple[int, ...]:
+        """Rows in one epoch of each source."""
+        return tuple(reader.n_rows(length) for reader in self.readers[split])
+
+    def n_cut(self, split: Split, length: int) -> int:
+        """How many pairs are too long for rows of this length; running text has none."""
+        return sum(reader.n_cut(length) for reader in self.readers[split] if isinstance(reader, PairRows))
+
+    def encode(self, text: str) -> list[int]:
+        return self.tokenizer.ids(text)
+
+    def decode(self, ids: Sequence[int] | Tensor) -> str:
+        """The text of ids; signs are left out."""
+        return self.tokenizer.text(ids.tolist() if isinstance(ids, Tensor) else ids)
+
+    def _mixture(self, split: Split, data_seed: int) -> Mixture:
+        return Mixture([source.weight for source in self.corpus.sources], key(data_seed, "corpus", "mixture", split))
+
+    def _readers(self, split: Split, length: int) -> tuple[RunningText | PairRows, ...]:
+        for number, reader in enumerate(self.readers[split]):
+            if reader.n_rows(length) == 0:
+                there = f"{reader.n_tokens} tokens" if isinstance(reader, RunningText) else "no pair"
+                raise SpecError(
+                    f"corpus.sources.{number} ({self.corpus.sources[number].kind}) has {there} of {split} text, "
+                    f"not one row of length {length}; read more text, hold out another share, or use shorter rows"
+                )
+        return self.readers[split]
+
+
+def built(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> Built:
+    """What lies in a folder of the cache, opened."""
+    tokenizer = opened(folder / "tokenizer.json")
+    vocabulary = _vocabulary(tokenizer)
+    readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
+    for split in SPLITS:
+        readers[split] = tuple(
+            _reader(Shard.opened(folder / f"{n}.{split}", tokenizer.n_text, gives_pairs(source)), f"{n}", vocabulary)
+            for n, source in enumerate(corpus.sources)
+        )
+    return Built(corpus, folder, index, fingerprint, tokenizer, vocabulary, readers)
+
+
+def part(reading: Reading, first: int, last: int) -> Reading:
+    """Rows first … last-1 of a reading: what one rank or micro-batch sees of the global batch."""
+
+    def rows(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values[first:last]
+
+    return replace(
+        reading,
+        rows_B=reading.rows_B[first:last],
+        tokens_BT=reading.tokens_BT[first:last],
+        documents_BT=reading.documents_BT[first:last],
+        sentences_BT=reading.sentences_BT[first:last],
+        real_BT=rows(reading.real_BT),
+        targets_from_B=rows(reading.targets_from_B),
+    )
+
+
+def _vocabulary(tokenizer: Tokenizer) -> Vocabulary:
+    counts = np.concatenate([tokenizer.n_bytes, np.zeros(N_SIGNS, np.int64)])
+    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
+
+
+def _reader(shard: Shard, name: str, vocabulary: Vocabulary) -> RunningText | PairRows:
+    if shard.n_pieces == 1:
+        return RunningText(shard, name, vocabulary.end)
+    return PairRows(shard, name, vocabulary.end, vocabulary.pad)
+
+
+def _reading(k: int, order: np.ndarray, parts: list[Rows]) -> Reading:
+    """The rows of all sources, back in the order of the batch."""
+
+    def joined(arrays: list[np.ndarray]) -> Tensor:
+        values = np.concatenate(arrays)[order]
+        return torch.from_numpy(values if values.dtype == np.bool_ else values.astype(np.int64, copy=False))
+
+    real = [rows.real for rows in parts if rows.real is not None]
+    targets_from = [rows.targets_from for rows in parts if rows.targets_from is not None]
+    return Reading(
+        k,
+        torch.arange(len(order)),
+        joined([rows.tokens for rows in parts]),
+        joined([rows.documents for rows in parts]),
+        joined([rows.sentences for rows in parts]),
+        joined(real) if real else None,
+        joined(targets_from) if targets_from else None,
+    )

@@ -1,0 +1,158 @@
+"""Where built corpora are kept: under the fingerprint of their text, each whole or not there at all.
+
+cache/<fingerprint>/      index.json, tokenizer.json and the shards
+cache/keys/<key>.json     from what is known before reading (the spec; sizes, times, versions) to a fingerprint
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.corpus.sources import identity
+from paribus.corpus.splits import Split
+from paribus.spec.corpus import Corpus, TokenizerFile
+
+FORMAT = 1  # another number where what is written, or how text is cut, has changed
+INDEX = "index.json"
+PATHS = {"paths", "path"}  # where text lies does not say which text it is
+
+
+@dataclass(frozen=True)
+class Count:
+    n_documents: int
+    n_tokens: int
+    n_bytes: int
+
+
+@dataclass(frozen=True)
+class SourceIndex:
+    kind: str
+    digest: str  # of every text read, in order
+    n_replaced: int
+    n_empty: int
+    n_passed_over: int
+    splits: dict[Split, Count]
+
+
+@dataclass(frozen=True)
+class Index:
+    """What lies in the folder beside it; `files` are sizes, by which a torn folder is known."""
+
+    fingerprint: str
+    spec: dict[str, Any]
+    sources: tuple[SourceIndex, ...]
+    files: dict[str, int]
+    format: int = FORMAT
+
+
+def described(corpus: Corpus, without: set[str]) -> dict[str, Any]:
+    """The spec as JSON, without some fields of its sources and tokenizer."""
+    table = corpus.model_dump(mode="json")
+    kept = [{name: value for name, value in source.items() if name not in without} for source in table["sources"]]
+    tokenizer = {name: value for name, value in table["tokenizer"].items() if name not in without}
+    return {**table, "sources": kept, "tokenizer": tokenizer}
+
+
+def hashed(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def text_fingerprint(corpus: Corpus, digests: list[str], tokenizer: str) -> str:
+    """A name for the tokens: what was asked, every text read, and the tokenizer; weights and places do not matter."""
+    return hashed(
+        [FORMAT, described(corpus, {"weight"} | PATHS), digests, hashlib.sha256(tokenizer.encode()).hexdigest()]
+    )
+
+
+def fingerprint(corpus: Corpus, text: str) -> str:
+    """A name for what is read: the tokens, and in which shares."""
+    total = sum(source.weight for source in corpus.sources)
+    return hashed([text, [source.weight / total for source in corpus.sources]])
+
+
+def cheap_key(corpus: Corpus) -> str:
+    """What is known before anything is read."""
+    path = Path(corpus.tokenizer.path).expanduser() if isinstance(corpus.tokenizer, TokenizerFile) else None
+    tokenizer = [path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None
+    return hashed([FORMAT, described(corpus, {"weight"}), [identity(source) for source in corpus.sources], tokenizer])
+
+
+def looked_up(cache: Path, key: str) -> Index | None:
+    """The index of a folder that is there and whole."""
+    try:
+        name = json.loads((cache / "keys" / f"{key}.json").read_text())["fingerprint"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return whole(cache / name)
+
+
+def whole(folder: Path) -> Index | None:
+    """The index of a folder, if every file it lists is there in its size."""
+    try:
+        table = json.loads((folder / INDEX).read_text())
+        if table["format"] != FORMAT or any((folder / name).stat().st_size != n for name, n in table["files"].items()):
+            return None
+        sources = [
+            SourceIndex(**one | {"splits": {name: Count(**n) for name, n in one["splits"].items()}})
+            for one in table["sources"]
+        ]
+        return Index(**table | {"sources": tuple(sources)})
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def workplace(cache: Path) -> Iterator[Path]:
+    """A folder to build in, gone afterwards unless it was kept; what killed builds left behind goes too."""
+    cache.mkdir(parents=True, exist_ok=True)
+    for left in cache.glob(f".building-{platform.node()}-*"):
+        if not _is_running(int(left.name.split("-")[-2])):
+            shutil.rmtree(left, ignore_errors=True)
+    folder = cache / f".building-{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # someone else's
+        pass
+    return True
+
+
+def keep(folder: Path, cache: Path, index: Index, key: str) -> None:
+    """Move a finished folder to its name at once; one that is there already and whole stays."""
+    _write(folder / INDEX, asdict(index))
+    place = cache / index.fingerprint
+    if whole(place) is None:
+        if place.exists():
+            shutil.rmtree(place)
+        folder.rename(place)
+    (cache / "keys").mkdir(exist_ok=True)
+    _write(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint})
+
+
+def _write(path: Path, value: Any) -> None:
+    """JSON that is there whole or not at all."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    with open(beside, "w") as file:
+        json.dump(value, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)

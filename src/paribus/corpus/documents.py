@@ -1,0 +1,77 @@
+"""One text on its own, as bytes of UTF-8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from paribus.errors import RecordError
+from paribus.spec.corpus import Errors
+
+PARCEL_BYTES, PARCEL_DOCUMENTS = 2**20, 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Running text, or with a target a pair; UTF-8."""
+
+    text: bytes
+    target: bytes | None = None
+
+    @property
+    def pieces(self) -> tuple[bytes, ...]:
+        return (self.text,) if self.target is None else (self.text, self.target)
+
+
+@dataclass
+class Notes:
+    """What was met while reading a source and does not show in its text."""
+
+    n_replaced: int = 0  # faults of UTF-8
+    n_empty: int = 0  # documents without a letter
+    n_passed_over: int = 0  # files of other kinds in folders and tars
+
+
+def parcels(documents: Iterable[Document], notes: Notes) -> Iterator[list[Document]]:
+    """Documents in lists of about a megabyte; those without a letter are left out and counted."""
+    parcel: list[Document] = []
+    size = 0
+    for document in documents:
+        if not all(piece.strip() for piece in document.pieces):
+            notes.n_empty += 1
+            continue
+        parcel.append(document)
+        size += sum(map(len, document.pieces))
+        if size >= PARCEL_BYTES or len(parcel) == PARCEL_DOCUMENTS:
+            yield parcel
+            parcel, size = [], 0
+    if parcel:
+        yield parcel
+
+
+def decoded(data: bytes, where: str, offset: int, errors: Errors, notes: Notes) -> str:
+    """Bytes as text; what is not UTF-8 is refused with its place in the file, or replaced and counted."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as fault:
+        if errors == "strict":
+            raise RecordError(
+                f"{where} is not UTF-8 at byte {offset + fault.start}; save it as UTF-8, or set errors = 'replace'"
+            ) from None
+    text = data.decode(errors="replace")
+    notes.n_replaced += text.count("\ufffd") - data.count("\ufffd".encode())
+    return text
+
+
+def encoded(text: str, where: str, errors: Errors, notes: Notes) -> bytes:
+    """Text as bytes; half of a surrogate pair, which JSON can write, is no character."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as fault:
+        if errors == "strict":
+            raise RecordError(
+                f"{where} holds half a surrogate pair at character {fault.start}; correct it, or set errors = 'replace'"
+            ) from None
+    whole = text.encode(errors="replace")
+    notes.n_replaced += sum("\ud800" <= letter <= "\udfff" for letter in text)
+    return whole

@@ -1,0 +1,93 @@
+"""Shards of bytes into shards of tokens, and the lessons a tokenizer is trained on, a few megabytes at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.corpus.formats import cut
+from paribus.corpus.order import shuffled
+from paribus.corpus.progress import Progress
+from paribus.corpus.shards import Shard, ShardWriter
+from paribus.corpus.tokenizer import Tokenizer
+
+STRETCH = 2**16  # bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
+TOGETHER = 2**21  # bytes handed to the library at once
+MAX_LESSONS = 2**27  # bytes a tokenizer is trained on
+
+
+def lessons(shards: list[Shard], progress: Progress) -> Iterator[str]:
+    """The text to train a tokenizer on: all of it, or where that is long whole pieces evenly from all of it."""
+    share = min(1.0, MAX_LESSONS / max(1, sum(shard.n_tokens for shard in shards)))
+    for shard in shards:
+        n_pieces = len(shard.cuts) - 1
+        chosen = (
+            np.ones(n_pieces, bool) if share == 1 else shuffled(np.arange(n_pieces), n_pieces, 0) < share * n_pieces
+        )
+        for number in np.flatnonzero(chosen).tolist():
+            for first, last in _stretches(shard, number):
+                progress.advance(last - first)
+                yield shard.tokens[first:last].tobytes().decode()
+
+
+def encode_shard(shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Progress) -> None:
+    """Every piece of a shard, in order."""
+    waiting: list[tuple[int, int, bool]] = []  # stretches, and whether each ends its piece
+    for number in range(len(shard.cuts) - 1):
+        stretches = list(_stretches(shard, number))
+        waiting += [(first, last, (first, last) == stretches[-1]) for first, last in stretches]
+        if waiting[-1][1] - waiting[0][0] >= TOGETHER:
+            _encode(shard, tokenizer, writer, waiting)
+            progress.advance(waiting[-1][1] - waiting[0][0])
+            waiting = []
+    if waiting:
+        _encode(shard, tokenizer, writer, waiting)
+
+
+def _stretches(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
+    """One piece, cut where it is too long to be encoded at once."""
+    first, end = int(shard.cuts[number]), int(shard.cuts[number + 1])
+    while end - first > STRETCH:
+        last = first + cut(shard.tokens[first : first + STRETCH + 1].tobytes(), 0, STRETCH)
+        yield first, last
+        first = last
+    yield first, end
+
+
+def _encode(shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, stretches: list[tuple[int, int, bool]]) -> None:
+    texts = [shard.tokens[first:last].tobytes() for first, last, _ in stretches]
+    length = 0
+    ids, begins, lengths = [], [], []
+    for text, (first, last, ends), (numbers, places) in zip(
+        texts, stretches, tokenizer.encoded([text.decode() for text in texts]), strict=True
+    ):
+        starts = np.flatnonzero(shard.begins_sentence(np.arange(first, last)))
+        ids.append(numbers)
+        begins.append(_begins(tokenizer, text, starts, numbers, places))
+        length += len(numbers)
+        if ends:
+            lengths.append(length)
+            length = 0
+    writer.append(np.concatenate(ids), np.concatenate(begins), np.array(lengths, np.int64))
+
+
+def _begins(
+    tokenizer: Tokenizer,
+    text: bytes,
+    starts: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    places: NDArray[np.int64] | None,
+) -> NDArray[np.bool_]:
+    """Which tokens hold the first byte of a sentence."""
+    begins = np.zeros(len(numbers), bool)
+    if places is None:
+        ends = tokenizer.n_bytes[numbers].cumsum()
+    else:
+        ends = places
+        letters = (np.frombuffer(text, np.uint8) & 0xC0 != 0x80).cumsum()
+        starts = letters[starts] - 1
+    found = np.searchsorted(ends, starts, "right")
+    begins[found[found < len(numbers)]] = True
+    return begins

@@ -1,0 +1,129 @@
+"""The documents of one open file: whole text, lines of JSON, rows of a table."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+from paribus.corpus.archives import Member
+from paribus.corpus.documents import Document, Notes, decoded, encoded
+from paribus.errors import RecordError, SpecError
+from paribus.spec.corpus import Errors, Files, Pairs
+
+WHOLE = (".txt", ".md")
+KEYED = (".jsonl", ".csv", ".tsv")
+CHUNK = 2**20
+MAX_LINE = 2**28
+MARK = b"\xef\xbb\xbf"  # the byte order mark some editors put first
+
+
+def documents(member: Member, source: Files | Pairs, notes: Notes) -> Iterator[Document]:
+    """One by one, as the file is read."""
+    if isinstance(source, Files) and member.suffix in WHOLE:
+        yield from _whole(member, source, notes)
+        return
+    keys = (source.text,) if isinstance(source, Files) else (source.source, source.target)
+    for place, values in _keyed(member, keys, source.errors, notes):
+        yield Document(*(encoded(value, place, source.errors, notes) for value in values))
+
+
+def _whole(member: Member, source: Files, notes: Notes) -> Iterator[Document]:
+    """A file in documents of at most `max_document` bytes; put together they are the file again."""
+    offset, held = 0, member.stream.read(max(CHUNK, source.max_document))
+    if held.startswith(MARK):
+        offset, held = len(MARK), held[len(MARK) :]
+    while held:
+        begin = 0
+        while len(held) - begin > source.max_document:
+            end = cut(held, begin, begin + source.max_document)
+            yield _document(held[begin:end], member, offset + begin, source.errors, notes)
+            begin = end
+        more = member.stream.read(CHUNK)
+        if not more:
+            yield _document(held[begin:], member, offset + begin, source.errors, notes)
+            return
+        offset, held = offset + begin, held[begin:] + more
+
+
+def _document(data: bytes, member: Member, offset: int, errors: Errors, notes: Notes) -> Document:
+    return Document(decoded(data, member.where, offset, errors, notes).encode())
+
+
+def cut(text: bytes, begin: int, end: int) -> int:
+    """A good place to cut in the second half: after an empty line, a line, a word, or anywhere between characters."""
+    half = (begin + end) // 2
+    for sign in (b"\n\n", b"\n", b" "):
+        place = text.rfind(sign, half, end)
+        if place >= 0:
+            return place + len(sign)
+    while end > half and text[end] & 0xC0 == 0x80:
+        end -= 1
+    return end
+
+
+def _keyed(member: Member, keys: Sequence[str], errors: Errors, notes: Notes) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The values of some keys, row by row, and where each row lies."""
+    lines = (
+        (number, decoded(line, member.where, offset, errors, notes))
+        for number, offset, line in _lines(member.stream, member.where)
+    )
+    if member.suffix == ".jsonl":
+        for number, line in lines:
+            if line.strip():
+                place = f"{member.where} line {number}"
+                yield place, _values(_object(line, place), keys, place, "key")
+    else:
+        yield from _table(lines, member, keys)
+
+
+def _lines(stream: IO[bytes], where: str) -> Iterator[tuple[int, int, bytes]]:
+    """Each line with its number from 1 and its first byte's place."""
+    number, offset = 1, 0
+    while line := stream.readline(MAX_LINE + 1):
+        if len(line) > MAX_LINE:
+            raise RecordError(f"{where} line {number} is longer than {MAX_LINE} bytes; cut it into several")
+        mark = len(MARK) if number == 1 and line.startswith(MARK) else 0
+        yield number, offset + mark, line[mark:]
+        number, offset = number + 1, offset + len(line)
+
+
+def _object(line: str, place: str) -> dict[str, Any]:
+    try:
+        given = json.loads(line)
+    except (ValueError, RecursionError) as fault:
+        raise RecordError(f"{place} is not JSON: {fault}; write one object a line") from None
+    if not isinstance(given, dict):
+        raise RecordError(f"{place} is a {type(given).__name__}, not an object; write one object a line")
+    return given
+
+
+def _values(row: dict[str, Any], keys: Sequence[str], place: str, kind: str) -> tuple[str, ...]:
+    for key in keys:
+        if key not in row:
+            there = ", ".join(map(repr, row)) or "none"
+            raise SpecError(f"{place} has no {kind} {key!r}; its {kind}s are {there}")
+        if not isinstance(row[key], str):
+            raise RecordError(f"{place} has {key!r} = {row[key]!r} ({type(row[key]).__name__}); give it as text")
+    return tuple(row[key] for key in keys)
+
+
+def _table(
+    lines: Iterator[tuple[int, str]], member: Member, keys: Sequence[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Rows under a header; in .tsv a quote is a letter like any other."""
+    texts = (line for _, line in lines)
+    tabs = member.suffix == ".tsv"
+    rows = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(texts, strict=True)
+    try:
+        header = next(rows, [])
+        _values(dict.fromkeys(header, ""), keys, member.where, "column")
+        for row in rows:
+            place = f"{member.where} line {rows.line_num}"
+            if row and len(row) != len(header):
+                raise RecordError(f"{place} has {len(row)} columns, the header {len(header)}; give each row as many")
+            if row:
+                yield place, _values(dict(zip(header, row, strict=True)), keys, place, "column")
+    except csv.Error as fault:
+        raise RecordError(f"{member.where} line {rows.line_num}: {fault}; correct it, or use .jsonl") from None

@@ -1,0 +1,62 @@
+"""How far a build is: a bar on a terminal, a plain line now and then elsewhere, both on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+@dataclass
+class Progress:
+    """One stage after another, each with its amount of work; silent where not `shown`."""
+
+    shown: bool = False
+    _stage: str = ""
+    _total: int = 0
+    _done: int = 0
+    _said: float = field(default=0.0, repr=False)
+    _bar: Bar | None = field(default=None, repr=False)
+
+    @contextmanager
+    def stage(self, name: str, total: int) -> Iterator[None]:
+        """What is being done, and how much of it there is; 0 where that is not known."""
+        self._stage, self._total, self._done, self._said = name, total, 0, time.monotonic()
+        console = Console(stderr=True, highlight=False, markup=False)
+        if not self.shown:
+            yield
+        elif console.is_terminal:
+            with _bar(console) as self._bar:
+                self._bar.add_task(name, total=total or None)
+                yield
+            self._bar = None
+        else:
+            yield
+            self._say(f"{name}: done")
+
+    def advance(self, amount: int) -> None:
+        if not self.shown:
+            return
+        self._done += amount
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done)
+        elif time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
+            share = f"{min(1, self._done / self._total):.0%}" if self._total else f"{self._done:,}"
+            self._say(f"{self._stage}: {share}")
+
+    def _say(self, line: str) -> None:
+        self._said = time.monotonic()
+        print(line, file=sys.stderr, flush=True)
+
+
+def _bar(console: Console) -> Bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    return Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)

@@ -1,0 +1,148 @@
+"""Rows of tokens out of a shard: any row of any epoch, found without reading those before it.
+
+Running text. In each epoch the documents are shuffled and laid end to end, each followed by `end`; from a random
+offset this is cut into rows, which are shuffled again, so that neighbours in a batch are no neighbours in a text.
+Fewer tokens than one row, at both ends, are left out of an epoch, each time others. Pairs: one a row, shuffled.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.corpus.order import Numbers, shuffled
+from paribus.corpus.shards import Shard
+from paribus.runtime import key
+
+BLOCK = 16  # documents between two entries of an epoch's index
+N_TOGETHER = 2**18  # documents looked up at once when that is made
+N_EPOCHS = 2  # whose indices are kept: a batch may reach from one into the next
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as arrays of [B, T]."""
+
+    tokens: Numbers
+    documents: Numbers
+    sentences: Numbers
+    real: NDArray[np.bool_] | None = None
+    targets_from: Numbers | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RunningText:
+    """Rows of running text; `name` keys its shuffles."""
+
+    shard: Shard
+    name: str
+    end: int
+    _indices: OrderedDict[tuple[int, int], Numbers] = field(default_factory=OrderedDict, repr=False)
+
+    @property
+    def n_tokens(self) -> int:
+        """Of one epoch, with an `end` for each document."""
+        return self.shard.n_tokens + self.shard.n_documents
+
+    def n_rows(self, length: int) -> int:
+        return self.n_tokens // length
+
+    def rows(self, seed: int, epoch: int, numbers: Numbers, length: int) -> Rows:
+        """The rows of an epoch with these numbers, 0 ≤ number < n_rows."""
+        n_rows = self.n_rows(length)
+        spare = self.n_tokens - n_rows * length
+        offset = key(seed, "corpus", self.name, "offset", epoch) % (spare + 1)
+        places = shuffled(numbers, n_rows, key(seed, "corpus", self.name, "rows", epoch))
+        return self._cut(seed, epoch, offset + places * length, length)
+
+    def _cut(self, seed: int, epoch: int, starts: Numbers, length: int) -> Rows:
+        """The stretches of an epoch's text that begin at these places: all rows at once, by [row, document]."""
+        index = self._index(seed, epoch)
+        blocks = np.searchsorted(index, starts, "right") - 1
+        last = np.searchsorted(index, starts + length - 1, "right") - 1
+        n_documents = BLOCK * int((last - blocks).max() + 1)
+        places = blocks[:, None] * BLOCK + np.arange(n_documents)
+        documents = self._order(seed, epoch, np.minimum(places, self.shard.n_documents - 1))
+        begins = self.shard.begins(documents)
+        lengths = np.where(places < self.shard.n_documents, self.shard.begins(documents + 1) - begins + 1, 0)
+        ends = index[blocks][:, None] + lengths.cumsum(1)
+        firsts = np.maximum(ends - lengths, starts[:, None])
+        counts = np.maximum(np.minimum(ends, starts[:, None] + length) - firsts, 0)
+
+        def spread(values: Numbers) -> Numbers:
+            return np.repeat(values.ravel(), counts.ravel()).reshape(-1, length)
+
+        within = starts[:, None] + np.arange(length) - spread(ends - lengths)
+        is_end = within == spread(lengths) - 1
+        places = np.minimum(spread(begins) + within, max(self.shard.n_tokens - 1, 0))
+        tokens = np.where(is_end, self.end, self.shard.tokens[places].astype(np.int64))
+        begins_sentence = self.shard.begins_sentence(places) & ~is_end
+        return Rows(tokens, spread((counts > 0).cumsum(1) - 1), _numbered(begins_sentence))
+
+    def _order(self, seed: int, epoch: int, places: Numbers) -> Numbers:
+        return shuffled(places, self.shard.n_documents, key(seed, "corpus", self.name, "documents", epoch))
+
+    def _index(self, seed: int, epoch: int) -> Numbers:
+        """Where each block of an epoch's documents begins; the last ones made are kept."""
+        made = self._indices.get((seed, epoch))
+        if made is None:
+            made = self._indices[seed, epoch] = self._made_index(seed, epoch)
+            while len(self._indices) > N_EPOCHS:
+                self._indices.popitem(last=False)
+        return made
+
+    def _made_index(self, seed: int, epoch: int) -> Numbers:
+        n_documents = self.shard.n_documents
+        sizes = np.zeros(-(-n_documents // BLOCK) + 1, np.int64)
+        for first in range(0, n_documents, N_TOGETHER):
+            documents = self._order(seed, epoch, np.arange(first, min(first + N_TOGETHER, n_documents)))
+            lengths = self.shard.begins(documents + 1) - self.shard.begins(documents) + 1
+            block_sizes = np.add.reduceat(lengths, np.arange(0, len(lengths), BLOCK))
+            sizes[1 + first // BLOCK :][: len(block_sizes)] = block_sizes
+        return sizes.cumsum()[:-1]
+
+
+@dataclass(frozen=True, eq=False)
+class PairRows:
+    """Rows of one pair each: source, target, `end`, padding. A source too long for its row loses its beginning."""
+
+    shard: Shard
+    name: str
+    end: int
+    pad: int
+
+    def n_rows(self, length: int) -> int:
+        return self.shard.n_documents
+
+    def rows(self, seed: int, epoch: int, numbers: Numbers, length: int) -> Rows:
+        pairs = shuffled(numbers, self.shard.n_documents, key(seed, "corpus", self.name, "documents", epoch))
+        begins, targets, ends = self.shard.begins(pairs), self.shard.targets(pairs), self.shard.begins(pairs + 1)
+        n_target = np.minimum(ends - targets + 1, length)  # with its end, unless that is cut off too
+        n_source = np.minimum(targets - begins, length - n_target)
+        at = np.arange(length)
+        real = at < (n_source + n_target)[:, None]
+        places = (targets - n_source)[:, None] + at
+        is_end = places == ends[:, None]
+        places = np.clip(places, 0, self.shard.n_tokens - 1)
+        tokens = np.where(real, np.where(is_end, self.end, self.shard.tokens[places].astype(np.int64)), self.pad)
+        sentences = _numbered(self.shard.begins_sentence(places) & real & ~is_end)
+        return Rows(tokens, np.zeros_like(tokens), sentences, real, n_source)
+
+    def n_cut(self, length: int) -> int:
+        """How many pairs do not fit into rows of this length."""
+        begins = self.shard.cuts[::2]
+        return int(sum((part[1:] - part[:-1] + 1 > length).sum() for part in _stretches(begins)))
+
+
+def _stretches(values: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+    """A long array in parts that overlap by one."""
+    return [values[at : at + N_TOGETHER + 1] for at in range(0, max(1, len(values) - 1), N_TOGETHER)]
+
+
+def _numbered(begins: NDArray[np.bool_]) -> Numbers:
+    """0 up to the first beginning after a row's first place, then one more at each."""
+    begins[:, 0] = False
+    return begins.cumsum(1)

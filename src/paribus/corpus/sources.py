@@ -1,0 +1,53 @@
+"""Every kind of source as a stream of documents, and how to tell cheaply whether it has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from paribus.corpus.archives import found, members, torn
+from paribus.corpus.documents import Document, Notes
+from paribus.corpus.formats import KEYED, WHOLE
+from paribus.corpus.formats import documents as filed
+from paribus.corpus.installation import documents as installed
+from paribus.corpus.installation import identity as installation
+from paribus.corpus.languages import documents as invented
+from paribus.corpus.progress import Progress
+from paribus.spec.corpus import Files, Language, Pairs, PythonCode, PythonDocs, PythonSummaries, Source
+
+
+def documents(source: Source, notes: Notes, progress: Progress, n_workers: int) -> Iterator[Document]:
+    """All documents in an order that is always the same."""
+    match source:
+        case PythonDocs() | PythonCode() | PythonSummaries():
+            return installed(source, progress, n_workers)
+        case Files() | Pairs():
+            return _filed(source, notes, progress)
+        case Language():
+            return invented(source, progress)
+
+
+def identity(source: Source) -> Any:
+    """What changes when the text may have: sizes and times of files, versions of what is installed."""
+    match source:
+        case PythonDocs() | PythonCode() | PythonSummaries():
+            return installation(source)
+        case Files() | Pairs():
+            paths = found(source.paths, _suffixes(source), Notes())
+            return [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
+        case Language():
+            return None
+
+
+def _suffixes(source: Files | Pairs) -> tuple[str, ...]:
+    return (*WHOLE, *KEYED) if isinstance(source, Files) else KEYED
+
+
+def _filed(source: Files | Pairs, notes: Notes, progress: Progress) -> Iterator[Document]:
+    suffixes = _suffixes(source)
+    paths = found(source.paths, suffixes, notes)
+    with progress.stage(f"reading {source.kind}", sum(path.stat().st_size for path in paths)):
+        for path in paths:
+            for member in members(path, suffixes, notes, progress):
+                with torn(member.where):
+                    yield from filed(member, source, notes)

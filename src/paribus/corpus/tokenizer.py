@@ -1,0 +1,185 @@
+"""Text into ids and back, with the tokenizers library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer as Library
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from paribus.errors import SpecError
+from paribus.spec.corpus import BytePairs, TokenizerFile
+
+N_BYTES = 256
+MAX_WORDS, MAX_LETTERS = 2**18, 64  # how many words are remembered, and how long ones
+
+
+def _letters() -> tuple[str, ...]:
+    """The letter that stands for each byte in byte-level vocabularies: itself where it can be seen (GPT-2's table)."""
+    seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+    hidden = [byte for byte in range(N_BYTES) if byte not in seen]
+    return tuple(chr(byte if byte in seen else N_BYTES + hidden.index(byte)) for byte in range(N_BYTES))
+
+
+LETTERS = _letters()
+_BYTE = {letter: byte for byte, letter in enumerate(LETTERS)}
+
+
+class Tokenizer:
+    """A tokenizer.json at work: no signs of its own are added, and none is read out of plain text."""
+
+    def __init__(self, library: Library):
+        library.no_truncation()
+        library.no_padding()
+        library.encode_special_tokens = True
+        self.library = library
+        self.json = library.to_str(pretty=False)
+        self.n_text = max(library.get_vocab(with_added_tokens=True).values()) + 1
+        described = json.loads(self.json)
+        self.is_byte_level = "ByteLevel" in _kinds(described["decoder"])
+        self._bytes = {} if not self.is_byte_level else self._byte_strings(described)
+        self.n_bytes = self._byte_counts(described)
+        self._words = _Words(self) if _parts_at_spaces(described) else None
+
+    def ids(self, text: str) -> list[int]:
+        return self.library.encode(text, add_special_tokens=False).ids
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What ids of text stand for; signs say nothing."""
+        ids = [number for number in ids if number < self.n_text]
+        if self.is_byte_level:
+            return b"".join(self._bytes.get(number, b"") for number in ids).decode(errors="replace")
+        return self.library.decode(ids, skip_special_tokens=False)
+
+    def encoded(self, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
+        """Each text's ids; where a token's bytes do not tell where it lies, also the character after each."""
+        if self._words is not None:
+            for text in texts:
+                yield self._words.ids(text), None
+        elif self.is_byte_level:
+            for one in self.library.encode_batch_fast(list(texts), add_special_tokens=False):
+                yield np.array(one.ids, np.int64), None
+        else:
+            for one in self.library.encode_batch(list(texts), add_special_tokens=False):
+                yield np.array(one.ids, np.int64), np.array(one.offsets, np.int64).reshape(-1, 2)[:, 1]
+
+    def _byte_strings(self, described: dict[str, Any]) -> dict[int, bytes]:
+        added = {token["id"]: token["content"].encode() for token in described["added_tokens"]}
+        vocabulary = self.library.get_vocab(with_added_tokens=False)
+        return {i: bytes(_BYTE[letter] for letter in word) for word, i in vocabulary.items() if _is_ours(word)} | added
+
+    def _byte_counts(self, described: dict[str, Any]) -> NDArray[np.int64]:
+        """How many bytes of text each id stands for: exact for byte-level, else of its written form; 0 for signs."""
+        counts = np.zeros(self.n_text, np.int64)
+        for word, number in self.library.get_vocab(with_added_tokens=True).items():
+            counts[number] = len(self._bytes[number]) if number in self._bytes else _written(word)
+        for token in described["added_tokens"]:
+            counts[token["id"]] = 0 if token["special"] else counts[token["id"]]
+        return counts
+
+
+class _Words(dict[str, list[int]]):
+    """Remembers the ids of words, eight times as fast as the library and equal to it.
+
+    Byte-level vocabularies never join a sign to a space after it, so text may be parted before every single space.
+    """
+
+    _BEFORE_SPACES = re.compile(r"(?<=[!-~])(?= [!-~])")
+
+    def __init__(self, tokenizer: Tokenizer):
+        super().__init__()
+        self.tokenizer = tokenizer
+
+    def ids(self, text: str) -> NDArray[np.int64]:
+        if len(self) > MAX_WORDS:
+            self.clear()
+        words = self._BEFORE_SPACES.split(text)
+        return np.fromiter(chain.from_iterable(map(self.__getitem__, words)), np.int64)
+
+    def __missing__(self, word: str) -> list[int]:
+        ids = self.tokenizer.ids(word)
+        if len(word) <= MAX_LETTERS:
+            self[word] = ids
+        return ids
+
+
+def _parts_at_spaces(described: dict[str, Any]) -> bool:
+    """Whether a tokenizer is plain byte-level BPE, which parts text as GPT-2 does."""
+    plain = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
+    parting = described["pre_tokenizer"] or {}
+    return (
+        described["normalizer"] is None
+        and not described["added_tokens"]
+        and described["model"]["type"] == "BPE"
+        and not described["model"]["dropout"]
+        and {name: parting.get(name) for name in plain} == plain
+    )
+
+
+def byte_tokenizer() -> Tokenizer:
+    """Id n is byte n."""
+    return Tokenizer(_byte_level({letter: byte for byte, letter in enumerate(LETTERS)}))
+
+
+def trained(spec: BytePairs, texts: Iterable[str]) -> Tokenizer:
+    """Byte-level BPE over texts: the same texts always give the same tokenizer."""
+    library = _byte_level({})
+    trainer = trainers.BpeTrainer(
+        vocab_size=spec.n_vocab, initial_alphabet=list(LETTERS), special_tokens=[], show_progress=False
+    )
+    library.train_from_iterator(texts, trainer)
+    found = library.get_vocab_size()
+    if found < spec.n_vocab:
+        raise SpecError(
+            f"tokenizer.n_vocab is {spec.n_vocab}, but the training text gives only {found} ids; use at most {found}"
+        )
+    return Tokenizer(library)
+
+
+def loaded(spec: TokenizerFile) -> Tokenizer:
+    path = Path(spec.path).expanduser()
+    try:
+        return Tokenizer(Library.from_str(path.read_text("utf-8")))
+    except OSError as fault:
+        raise SpecError(
+            f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a tokenizer.json"
+        ) from None
+    except Exception as fault:  # the library raises a bare Exception
+        raise SpecError(f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json") from None
+
+
+def opened(path: Path) -> Tokenizer:
+    return Tokenizer(Library.from_str(path.read_text("utf-8")))
+
+
+def _byte_level(vocabulary: dict[str, int]) -> Library:
+    library = Library(models.BPE(vocab=vocabulary, merges=[]))
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore[reportAttributeAccessIssue]
+    library.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    return library
+
+
+def _kinds(part: Any) -> set[str]:
+    """The types of a part of a tokenizer.json and of what it is made of."""
+    if not isinstance(part, dict):
+        return set()
+    inside = [*part.get("decoders", ()), *part.get("pretokenizers", ())]
+    return {part["type"]}.union(*map(_kinds, inside))
+
+
+def _is_ours(word: str) -> bool:
+    return all(letter in _BYTE for letter in word)
+
+
+def _written(word: str) -> int:
+    """Bytes of a token as words are written: `▁` is a space, `##` joins, `<0x0A>` is a byte."""
+    if len(word) == 6 and word.startswith("<0x") and word.endswith(">"):
+        return 1
+    return len(word.removeprefix("##").replace("▁", " ").encode())

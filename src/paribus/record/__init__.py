@@ -1,0 +1,33 @@
+"""What happened?"""
+
+from paribus.record.address import address as address
+from paribus.record.address import canonical as canonical
+from paribus.record.checkpoints import Checkpoint as Checkpoint
+from paribus.record.checkpoints import Found as Found
+from paribus.record.checkpoints import Skipped as Skipped
+from paribus.record.checkpoints import checked as checked
+from paribus.record.checkpoints import latest as latest
+from paribus.record.checkpoints import save as save
+from paribus.record.environment import differences as differences
+from paribus.record.environment import environment as environment
+from paribus.record.environment import require_same as require_same
+from paribus.record.folder import environments_of as environments_of
+from paribus.record.folder import existing as existing
+from paribus.record.folder import place as place
+from paribus.record.folder import stages_of as stages_of
+from paribus.record.ledger import Entry as Entry
+from paribus.record.ledger import runs as runs
+from paribus.record.lock import is_held as is_held
+from paribus.record.lock import lock as lock
+from paribus.record.manifest import verify as verify
+from paribus.record.rows import Cut as Cut
+from paribus.record.rows import Row as Row
+from paribus.record.rows import Rows as Rows
+from paribus.record.rows import RowsRead as RowsRead
+from paribus.record.rows import cut as cut
+from paribus.record.rows import last_row as last_row
+from paribus.record.rows import read_rows as read_rows
+from paribus.record.run import Run as Run
+from paribus.record.run import opened as opened
+from paribus.record.state import State as State
+from paribus.record.state import read_state as read_state

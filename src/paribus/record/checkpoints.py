@@ -1,0 +1,159 @@
+"""Checkpoints: folders `step-000000123` that are whole or absent, of which the last few and the best are kept."""
+
+import math
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from paribus.errors import RecordError
+from paribus.record.disk import as_json, discard, draft, read_json, sync
+from paribus.record.manifest import MANIFEST_FILE, seal, verify
+
+CHECKPOINT_FILE = "checkpoint.json"
+_NAME = re.compile(r"step-(\d{9})", re.ASCII)
+_MAX_STEP = 10**9 - 1
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One saved state; `score` says how good it is, lower is better, None when not known."""
+
+    folder: Path
+    step: int
+    score: float | None
+
+
+class Skipped(NamedTuple):
+    """A checkpoint that cannot be used, and why."""
+
+    folder: Path
+    reason: str
+
+
+class Found(NamedTuple):
+    """The newest checkpoint that verifies, if any, and the newer ones that do not."""
+
+    checkpoint: Checkpoint | None
+    skipped: tuple[Skipped, ...]
+
+
+def save(
+    folder: Path, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2
+) -> Checkpoint:
+    """Let `fill` write its files into a new checkpoint under `folder`, and keep the last `keep` and the best.
+
+    Whatever goes wrong, the checkpoints there were remain. An intact checkpoint of the same step is the same state: it
+    stays and is not written again. One that is not intact is replaced, and later ones, which a run that stands at
+    `step` cannot have resumed from, are removed.
+    """
+    if not 0 <= step <= _MAX_STEP:
+        raise RecordError(f"{folder}: step is {step}; give 0 to {_MAX_STEP}")
+    if keep < 1:
+        raise RecordError(f"{folder}: {keep} checkpoints would be kept; keep 1 or more")
+    place = folder / f"step-{step:09}"
+    if not _intact(place):
+        _write(place, step, fill, score)
+    _retain(folder, step, keep)
+    return _opened(place)
+
+
+def latest(folder: Path) -> Found:
+    """The newest checkpoint that verifies, and those that were skipped to get to it."""
+    skipped: list[Skipped] = []
+    for place in reversed(places(folder)):
+        try:
+            return Found(checked(place), tuple(skipped))
+        except RecordError as fault:
+            skipped.append(Skipped(place, str(fault)))
+    return Found(None, tuple(skipped))
+
+
+def checked(place: Path) -> Checkpoint:
+    """One checkpoint, every byte of it verified."""
+    verify(place)
+    return _opened(place)
+
+
+def places(folder: Path) -> list[Path]:
+    """Every checkpoint folder, the oldest first."""
+    if not folder.is_dir():
+        return []
+    return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
+
+
+def _write(place: Path, step: int, fill: Callable[[Path], object], score: float | None) -> None:
+    new = draft(place)
+    try:
+        new.mkdir(parents=True)
+        fill(new)
+        _describe(new, step, score)
+        seal(new)
+        if place.exists():
+            discard(place)
+        new.rename(place)
+        sync(place.parent)
+    except Exception as fault:  # safetensors and others have errors of their own
+        raise RecordError(
+            f"{place} cannot be written: {_reason(fault)}; earlier checkpoints are untouched, the same command resumes"
+        ) from fault
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _describe(new: Path, step: int, score: float | None) -> None:
+    for name in (CHECKPOINT_FILE, MANIFEST_FILE):
+        if (new / name).exists():
+            raise RecordError(f"{name} was filled in by the caller; that name is taken, use another")
+    known = float(score) if score is not None and math.isfinite(score) else None
+    (new / CHECKPOINT_FILE).write_bytes(as_json({"step": step, "score": known}))
+
+
+def _reason(fault: Exception) -> str:
+    text = fault.strerror if isinstance(fault, OSError) else None
+    return " ".join((text or str(fault) or type(fault).__name__).split())
+
+
+def _intact(place: Path) -> bool:
+    try:
+        checked(place)
+    except RecordError:
+        return False
+    return True
+
+
+def _retain(folder: Path, step: int, keep: int) -> None:
+    current = [place for place in places(folder) if _step(place) <= step]
+    kept = {*current[-keep:], *_best(current)}
+    for place in places(folder):
+        if place not in kept:
+            discard(place)
+
+
+def _best(places: list[Path]) -> Iterator[Path]:
+    """The one with the lowest score, the earliest of equals; none where no score is known."""
+    scored = [(one.score, one.step, one.folder) for one in map(_readable, places) if one and one.score is not None]
+    if scored:
+        yield min(scored)[2]
+
+
+def _readable(place: Path) -> Checkpoint | None:
+    try:
+        return _opened(place)
+    except RecordError:
+        return None
+
+
+def _opened(place: Path) -> Checkpoint:
+    """What a checkpoint says of itself, its files not verified."""
+    path = place / CHECKPOINT_FILE
+    match read_json(path):
+        case {"step": int(step), "score": None | int() | float() as score} if step == _step(place):
+            return Checkpoint(place, step, score)
+    raise RecordError(f"{path} does not tell of step {_step(place)}; use another checkpoint")
+
+
+def _step(place: Path) -> int:
+    return int(place.name.removeprefix("step-"))

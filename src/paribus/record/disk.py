@@ -1,0 +1,98 @@
+"""Files that are there whole or not at all.
+
+What is still being written is called `.tmp-…`, what is being removed `.old-…`; both take that name, or lose it, by one
+rename. A process killed at any moment leaves at most such leftovers, and `sweep` removes them.
+"""
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError
+
+DRAFT, WASTE = ".tmp-", ".old-"
+
+
+def draft(path: Path) -> Path:
+    """A name beside `path` that nobody else uses and no reader takes for the thing itself."""
+    return path.with_name(f"{DRAFT}{path.name}-{secrets.token_hex(4)}")
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Make `content` all that `path` holds; after a kill or a full disk it holds either that or what it held before."""
+    new = draft(path)
+    try:
+        with told(path, "written", "free some space or choose another folder"):
+            new.write_bytes(content)
+            sync(new)
+            new.rename(path)
+            sync(path.parent)
+    finally:
+        _remove(new)
+
+
+def sync(path: Path) -> None:
+    """Bring a file, or a folder's list of names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def discard(folder: Path) -> None:
+    """Remove a folder such that a kill leaves it whole or under another name, never half."""
+    waste = folder.with_name(f"{WASTE}{folder.name}-{secrets.token_hex(4)}")
+    with told(folder, "removed", "make its folder writable"):
+        folder.rename(waste)
+    _remove(waste)
+
+
+def sweep(folder: Path) -> tuple[str, ...]:
+    """Remove what killed processes left in `folder`; the names of what was found."""
+    left = [path for path in folder.iterdir() if path.name.startswith((DRAFT, WASTE))] if folder.is_dir() else []
+    for path in left:
+        _remove(path)
+    return tuple(sorted(path.name for path in left))
+
+
+def _remove(path: Path) -> None:
+    """Remove what has no name of its own any more; what cannot be removed now is swept later."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with suppress(OSError):
+            path.unlink()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Replace `path` by a value as JSON, its keys in order."""
+    replace(path, as_json(value))
+
+
+def as_json(value: Any) -> bytes:
+    """JSON for people to read, its keys in order."""
+    return (json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
+
+
+def read_json(path: Path) -> Any:
+    """The value a JSON file holds."""
+    try:
+        with told(path, "read", "restore it, or remove the folder and start again"):
+            return json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as fault:
+        raise RecordError(f"{path} is not JSON: {fault}; restore it, or remove the folder and start again") from fault
+
+
+@contextmanager
+def told(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Any OSError inside becomes a RecordError: `path` cannot be `what`, why, and the `remedy`."""
+    try:
+        yield
+    except OSError as fault:
+        raise RecordError(f"{path} cannot be {what}: {fault.strerror or fault}; {remedy}") from fault

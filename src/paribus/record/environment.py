@@ -1,0 +1,101 @@
+"""What besides its spec decides a run's numbers: machine, libraries, threads and the code itself."""
+
+import hashlib
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError
+
+Environment = dict[str, Any]
+Changes = dict[str, tuple[Any, Any]]  # name → (then, now)
+
+TOUCHES_NUMBERS = ("batch.py", "corpus", "masks", "model", "objectives", "runtime.py", "spec", "train")
+_VARIABLES = ("OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY")
+_CPUINFO = Path("/proc/cpuinfo")
+_VECTORS = ("avx", "fma", "amx", "asimd", "sve", "sme", "bf16", "i8mm", "fphp")
+
+
+def environment(n_threads: int, device: str) -> Environment:
+    """This machine and this code; threads and device kind are the caller's to say."""
+    cpuinfo = _CPUINFO.read_text() if _CPUINFO.exists() else ""
+    return {
+        "python": platform.python_version(),
+        "torch": _version("torch"),
+        "numpy": _version("numpy"),
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "processor": processor(cpuinfo) or platform.processor(),
+        "cpu_capability": cpu_capability(cpuinfo),
+        "n_threads": n_threads,
+        "device": device,
+        **{name.lower(): os.environ.get(name) for name in _VARIABLES},
+        "code": code(Path(__file__).parent.parent),
+    }
+
+
+def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
+    """What is not the same, as (then, now); None where one of them says nothing."""
+    names = [*recorded, *(name for name in now if name not in recorded)]
+    pairs = {name: (recorded.get(name), now.get(name)) for name in names}
+    return {name: (then, new) for name, (then, new) in pairs.items() if then != new}
+
+
+def require_same(recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bool, where: Path) -> Changes:
+    """The differences, if they are accepted; RecordError names every one if they are not."""
+    found = differences(recorded, now)
+    if found and not accept:
+        listed = "; ".join(f"{name} was {then}, is {new}" for name, (then, new) in found.items())
+        raise RecordError(
+            f"{where} was made under another environment: {listed}; "
+            f"resume under the former one, or give --accept-environment, which marks the rows"
+        )
+    return found
+
+
+def code(package: Path) -> str:
+    """The sha256 of the sources that touch numbers: each file's place, length and text, line ends made alike."""
+    total = hashlib.sha256()
+    for path in sorted(_sources(package), key=lambda path: path.relative_to(package).as_posix()):
+        text = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        total.update(f"{path.relative_to(package).as_posix()}\0{len(text)}\0".encode() + text)
+    return total.hexdigest()
+
+
+def processor(cpuinfo: str) -> str:
+    """The model's name, or on ARM its numbers for maker and part, in /proc/cpuinfo."""
+    fields = _fields(cpuinfo)
+    parts = (fields.get("CPU implementer"), fields.get("CPU part"))
+    return fields.get("model name") or " ".join(part for part in parts if part)
+
+
+def cpu_capability(cpuinfo: str) -> str:
+    """The vector instructions named in /proc/cpuinfo: they choose the kernels, and so the rounding."""
+    fields = _fields(cpuinfo)
+    flags = (fields.get("flags") or fields.get("Features") or "").split()
+    return " ".join(sorted({flag for flag in flags if flag.startswith(_VECTORS)}))
+
+
+def _fields(cpuinfo: str) -> dict[str, str]:
+    """The fields of the first processor listed."""
+    pairs = (line.partition(":") for line in cpuinfo.split("\n\n")[0].splitlines())
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _sources(package: Path) -> Iterator[Path]:
+    for name in TOUCHES_NUMBERS:
+        path = package / name
+        if path.is_dir():
+            yield from path.rglob("*.py")
+        elif path.is_file():
+            yield path
+
+
+def _version(library: str) -> str | None:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,74 @@
+"""A run folder: everything one run has left, named by the address of its chain of stages.
+
+runs/3f9c0a1be2d47c58/
+  spec.json            the chain of stages
+  environment.json     every environment it was run under, the first first
+  rows.jsonl           what was measured
+  checkpoints/         step-000000100, step-000000200
+  state                running | finished | failed: why
+  lock                 who is at it
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError
+from paribus.record.disk import DRAFT, WASTE, read_json
+from paribus.record.environment import Environment
+
+SPEC_FILE = "spec.json"
+ENVIRONMENT_FILE = "environment.json"
+ROWS_FILE = "rows.jsonl"
+CHECKPOINTS = "checkpoints"
+STATE_FILE = "state"
+LOCK_FILE = "lock"
+_ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, STATE_FILE, LOCK_FILE)
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
+
+
+def place(root: Path, name: str) -> Path:
+    """Where the run called `name` is kept; a name cannot lead anywhere else."""
+    if not _NAME.fullmatch(name):
+        raise RecordError(
+            f"the run name {name!r} cannot be a folder's; use up to 100 letters, digits, '.', '_' or '-', "
+            f"the first of them not '.'"
+        )
+    folder = Path(root) / name
+    if folder.is_symlink():
+        raise RecordError(f"{folder} is a link, which may lead out of {root}; use a plain folder")
+    return folder
+
+
+def existing(root: Path, name: str) -> Path:
+    """The folder of a run that there is, to be read."""
+    folder = place(root, name)
+    if not (folder / SPEC_FILE).is_file():
+        raise RecordError(f"{folder} holds no run; `paribus runs` lists those there are")
+    return folder
+
+
+def stages_of(folder: Path) -> list[dict[str, Any]]:
+    """The chain of stages a run folder was made for."""
+    match read_json(folder / SPEC_FILE):
+        case {"stages": [*stages]} if stages and all(isinstance(stage, dict) for stage in stages):
+            return stages
+    raise RecordError(f"{folder / SPEC_FILE} is no chain of stages; restore it, or remove the folder and start again")
+
+
+def environments_of(folder: Path) -> list[Environment]:
+    """The environments a run was run under, in order; all but the first were accepted."""
+    match read_json(folder / ENVIRONMENT_FILE):
+        case [*found] if found and all(isinstance(one, dict) for one in found):
+            return found
+    raise RecordError(f"{folder / ENVIRONMENT_FILE} lists no environments; restore it, or remove the folder")
+
+
+def require_own(folder: Path) -> None:
+    """A run's folder holds nothing but a run, and none of it is a link to elsewhere."""
+    for name in _ENTRIES:
+        if (folder / name).is_symlink():
+            raise RecordError(f"{folder / name} is a link, which may lead out of {folder}; use a plain file or folder")
+    others = {path.name for path in folder.iterdir() if not path.name.startswith((DRAFT, WASTE))} - {LOCK_FILE}
+    if others and not (folder / SPEC_FILE).exists():  # asked after the listing: a run that starts writes it first
+        raise RecordError(f"{folder} holds {min(others)!r} and no {SPEC_FILE}: it is no run; choose another name")

@@ -1,0 +1,53 @@
+"""The ledger: every run there is, at a glance."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from paribus.errors import RecordError
+from paribus.record.folder import LOCK_FILE, ROWS_FILE, SPEC_FILE, STATE_FILE, stages_of
+from paribus.record.lock import is_held
+from paribus.record.rows import Row, last_row
+from paribus.record.state import State, Word, read_state
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run: `stopped` says it is running, yet no process is at it; `faults` lists what could not be read."""
+
+    name: str
+    folder: Path
+    state: Word | Literal["stopped"]
+    reason: str
+    spec: str | None  # what the last stage is called, if it has a name
+    last: Row | None
+    faults: tuple[str, ...]
+
+
+def runs(root: Path) -> Iterator[Entry]:
+    """Every run folder under `root`, by name; a damaged one is listed with its faults."""
+    if Path(root).is_dir():
+        for folder in sorted(Path(root).iterdir()):
+            if not folder.name.startswith(".") and not folder.is_symlink() and (folder / SPEC_FILE).is_file():
+                yield _entry(folder)
+
+
+def _entry(folder: Path) -> Entry:
+    faults: list[str] = []
+    stages = _tried(lambda: stages_of(folder), faults)
+    state = _tried(lambda: read_state(folder / STATE_FILE), faults) or State("running")
+    last = _tried(lambda: last_row(folder / ROWS_FILE), faults)
+    word = "stopped" if state.word == "running" and not is_held(folder / LOCK_FILE) else state.word
+    name = stages[-1].get("name") if stages else None
+    return Entry(folder.name, folder, word, state.reason, name if isinstance(name, str) else None, last, tuple(faults))
+
+
+def _tried(reading: Callable[[], Answer], faults: list[str]) -> Answer | None:
+    try:
+        return reading()
+    except RecordError as fault:
+        faults.append(str(fault))
+        return None

@@ -1,0 +1,67 @@
+"""A manifest: the size and sha256 of every file in a folder, so that a truncated or altered one is known."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from paribus.errors import RecordError
+from paribus.record.disk import as_json, read_json, sync, told
+
+MANIFEST_FILE = "manifest.json"
+
+
+def seal(folder: Path) -> None:
+    """Bring every file and folder in `folder` to the disk, and its manifest with them."""
+    path = folder / MANIFEST_FILE
+    path.write_bytes(as_json({"files": dict(_described(folder))}))
+    for written in (path, *(inner for inner in folder.rglob("*") if inner.is_dir()), folder):
+        sync(written)
+
+
+def verify(folder: Path) -> None:
+    """RecordError unless every file of the manifest is there as it was written; sizes are compared first."""
+    if folder.is_symlink():
+        raise RecordError(f"{folder} is a link; use another checkpoint")
+    files = _listed(folder / MANIFEST_FILE)
+    with told(folder, "read", "use another checkpoint"):
+        for name, wanted in files.items():
+            _verify_size(folder / name, wanted["size"])
+        for name, wanted in files.items():
+            if _digest(folder / name) != wanted["sha256"]:
+                raise RecordError(f"{folder / name} is not what was written (sha256 differs); use another checkpoint")
+
+
+def _verify_size(path: Path, wanted: int) -> None:
+    if path.is_symlink() or not path.is_file():
+        raise RecordError(f"{path} is missing; use another checkpoint")
+    size = path.stat().st_size
+    if size != wanted:
+        raise RecordError(f"{path} has {size} bytes, {wanted} were written; use another checkpoint")
+
+
+def _described(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            raise RecordError(f"{path} is a link or a device; write plain files")
+        if path.is_file():
+            sync(path)
+            yield path.relative_to(folder).as_posix(), {"size": path.stat().st_size, "sha256": _digest(path)}
+
+
+def _listed(path: Path) -> dict[str, dict[str, Any]]:
+    match read_json(path):
+        case {"files": dict(files)} if all(_is_entry(name, entry) for name, entry in files.items()):
+            return files
+    raise RecordError(f"{path} is no manifest; use another checkpoint")
+
+
+def _is_entry(name: str, entry: Any) -> bool:
+    inside = PurePosixPath(name)
+    plain = not inside.is_absolute() and ".." not in inside.parts
+    return plain and isinstance(entry, dict) and {"size", "sha256"} <= entry.keys()
+
+
+def _digest(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

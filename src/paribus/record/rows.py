@@ -1,0 +1,194 @@
+"""Rows: what was measured, one JSON object a line, in the order of their steps."""
+
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple, NoReturn
+
+from paribus.errors import RecordError
+from paribus.record.disk import replace, sync, told
+
+Row = dict[str, Any]
+NONFINITE = "nonfinite"  # name → nan, inf or -inf, of numbers that JSON can only write as null
+CHANGED = "environment_changed"  # what the machine or the code no longer has in common with the run's start
+_TAIL_BYTES = 1 << 16
+
+
+class RowsRead(NamedTuple):
+    """The rows of a file, and what was dropped at its end, in words, if anything."""
+
+    rows: list[Row]
+    dropped: str | None
+
+
+class Cut(NamedTuple):
+    """How many rows stayed and went, and whether a torn line went with them."""
+
+    n_kept: int
+    n_dropped: int
+    torn: bool
+
+
+class Rows:
+    """Appends rows to a file. Each is handed to the system whole when written; `sync` brings them to the disk."""
+
+    def __init__(self, path: Path, changed: Sequence[str] = ()):
+        """`changed` is marked in every row: what of the environment is not what the run was started under."""
+        last = last_row(path)
+        self.path = path
+        self._marks = {CHANGED: list(changed)} if changed else {}
+        self._step = -1 if last is None else last["step"]
+        with told(path, "opened", "give a folder you may write to"):
+            self._file = open(path, "a+b", buffering=0)  # noqa: SIM115 (closed by close)
+        if not _ends_whole(self._file):
+            self.close()
+            raise RecordError(f"{path} ends in a torn line; cut it before writing on")
+
+    def write(self, row: Mapping[str, Any]) -> Row:
+        """Append one row and return it as written; a number that is not finite is null and named in `nonfinite`."""
+        written = self._checked(row)
+        self._append((json.dumps(written, allow_nan=False) + "\n").encode())
+        self._step = written["step"]
+        return written
+
+    def sync(self) -> None:
+        """Bring every row to the disk: before a checkpoint that counts on them."""
+        sync_rows(self.path)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> "Rows":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _checked(self, row: Mapping[str, Any]) -> Row:
+        for name in (NONFINITE, CHANGED):
+            if name in row:
+                raise RecordError(f"{self.path}: a row has a value of its own called {name!r}; call it something else")
+        step = row.get("step")
+        if not _is_step(step):
+            raise RecordError(f"{self.path}: a row's step is {step!r}; give a whole number from 0 up")
+        if row["step"] < self._step:
+            raise RecordError(f"{self.path}: step {step} comes after step {self._step}; cut the rows before resuming")
+        odd: dict[str, str] = {}
+        plain = {name: self._plain(value, name, odd) for name, value in row.items()}
+        return {**plain, **({NONFINITE: odd} if odd else {}), **self._marks}
+
+    def _plain(self, value: Any, name: str, odd: dict[str, str]) -> Any:
+        match value:
+            case None | bool() | int() | str():
+                return value
+            case float():
+                if math.isfinite(value):
+                    return float(value)
+                odd[name] = repr(float(value))
+                return None
+            case list() | tuple():
+                return [self._plain(inner, f"{name}.{place}", odd) for place, inner in enumerate(value)]
+            case dict() if all(isinstance(key, str) for key in value):
+                return {key: self._plain(inner, f"{name}.{key}", odd) for key, inner in value.items()}
+            case _:
+                given = type(value).__name__
+                raise RecordError(f"{self.path}: {name} is a {given}; give numbers, text, lists or tables of them")
+
+    def _append(self, line: bytes) -> None:
+        size = self._file.seek(0, os.SEEK_END)
+        try:
+            with told(self.path, "written", "free some space; the same command resumes the run"):
+                while line:
+                    line = line[self._file.write(line) :]
+        except BaseException:
+            os.ftruncate(self._file.fileno(), size)  # half a row would spoil the next one
+            raise
+
+
+def sync_rows(path: Path) -> None:
+    """Bring the rows of a file to the disk, whoever wrote them."""
+    if path.exists():
+        with told(path, "brought to the disk", "check the disk; the same command resumes the run"):
+            sync(path)
+
+
+def read_rows(path: Path) -> RowsRead:
+    """Every row of a file; a torn last line is dropped and told of, a corrupt line is a RecordError with its number."""
+    content = _content(path)
+    torn = len(content) - _whole(content)
+    said = f"{path} ends in a torn line of {torn} bytes, which was dropped" if torn else None
+    return RowsRead([row for row, _ in _parsed(path, content)], said)
+
+
+def last_row(path: Path) -> Row | None:
+    """The last whole row, read from the end of the file; None where there is none."""
+    if not path.exists():
+        return None
+    with told(path, "read", "restore it"), open(path, "rb") as file:
+        size, tail = file.seek(0, os.SEEK_END), _TAIL_BYTES
+        while True:
+            file.seek(max(size - tail, 0))
+            lines = file.read().split(b"\n")[:-1]
+            if len(lines) > 1 or tail >= size:
+                return _row(lines[-1], f"{path}, last line") if lines else None
+            tail *= 4
+
+
+def cut(path: Path, after_step: int) -> Cut:
+    """Drop the rows of later steps and a torn last line, all at once; what lies behind the first such row is not read.
+
+    `after_step` -1 drops every row.
+    """
+    content = _content(path)
+    n_kept, end = 0, 0
+    for row, stop in _parsed(path, content):
+        if row["step"] > after_step:
+            break
+        n_kept, end = n_kept + 1, stop
+    if end < len(content):
+        replace(path, content[:end])
+    return Cut(n_kept, content.count(b"\n", end), _whole(content) < len(content))
+
+
+def _parsed(path: Path, content: bytes) -> Iterator[tuple[Row, int]]:
+    """Each whole row and where its line ends."""
+    end = 0
+    for number, line in enumerate(content[: _whole(content)].split(b"\n")[:-1], 1):
+        end += len(line) + 1
+        yield _row(line, f"{path}, line {number}"), end
+
+
+def _row(line: bytes, where: str) -> Row:
+    try:
+        row = json.loads(line, parse_constant=_refused)
+    except (ValueError, RecursionError) as fault:
+        raise RecordError(f"{where} is not JSON: {fault}; restore the file, or remove that line") from fault
+    if not isinstance(row, dict) or not _is_step(row.get("step")):
+        raise RecordError(f"{where} is not a row with a step; restore the file, or remove that line")
+    return row
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _is_step(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _content(path: Path) -> bytes:
+    with told(path, "read", "restore it"):
+        return path.read_bytes() if path.exists() else b""
+
+
+def _whole(content: bytes) -> int:
+    """How many bytes are whole lines: a line is written with its end, so one without is torn."""
+    return content.rfind(b"\n") + 1
+
+
+def _ends_whole(file: IO[bytes]) -> bool:
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(size - 1, 0))
+    return file.read(1) in (b"", b"\n")

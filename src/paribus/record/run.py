@@ -1,0 +1,135 @@
+"""A run: one process that opens a folder, writes its rows and checkpoints, and says how it ended."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.errors import RecordError
+from paribus.record.address import Stage, address
+from paribus.record.checkpoints import Checkpoint, Found, latest, places, save
+from paribus.record.disk import sweep, sync, told, write_json
+from paribus.record.environment import Changes, Environment, differences, require_same
+from paribus.record.folder import (
+    CHECKPOINTS,
+    ENVIRONMENT_FILE,
+    LOCK_FILE,
+    ROWS_FILE,
+    SPEC_FILE,
+    STATE_FILE,
+    environments_of,
+    place,
+    require_own,
+    stages_of,
+)
+from paribus.record.lock import lock
+from paribus.record.rows import Cut, Rows, cut, sync_rows
+from paribus.record.state import State, read_state, write_state
+
+_ADDRESS_CHARACTERS = 16
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder whose lock we hold."""
+
+    folder: Path
+    address: str
+    before: State | None  # its state when it was opened; None: new
+    leftovers: tuple[str, ...]  # what a killed process had left, now removed
+    changes: Changes  # what of the environment is not what the run was started under
+
+    def latest(self) -> Found:
+        """The newest checkpoint that verifies, and those that were skipped."""
+        return latest(self.folder / CHECKPOINTS)
+
+    def rows(self, after_step: int) -> tuple[Rows, Cut]:
+        """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1 for none."""
+        path = self.folder / ROWS_FILE
+        dropped = cut(path, after_step)
+        return Rows(path, tuple(self.changes)), dropped
+
+    def save(self, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2) -> Checkpoint:
+        """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
+        sync_rows(self.folder / ROWS_FILE)
+        return save(self.folder / CHECKPOINTS, step, fill, score, keep)
+
+    def finish(self) -> None:
+        sync_rows(self.folder / ROWS_FILE)
+        write_state(self.folder / STATE_FILE, "finished")
+
+    def fail(self, reason: str) -> None:
+        write_state(self.folder / STATE_FILE, "failed", reason)
+
+
+@contextmanager
+def opened(
+    root: Path,
+    stages: Sequence[Stage],
+    environment: Environment,
+    name: str | None = None,
+    accept_environment: bool = False,
+) -> Iterator[Run]:
+    """The folder of a run, new or resumed, held under its lock.
+
+    An error inside marks the run failed; Ctrl-C, SystemExit or a kill leave it `running` with nobody at its lock. A
+    finished run is opened as it is: nothing is compared or written. One without a checkpoint starts anew, under
+    whatever environment.
+    """
+    own = address(stages)
+    folder = place(root, name or own[:_ADDRESS_CHARACTERS])
+    with told(folder, "made", "choose another folder for runs"):
+        folder.mkdir(parents=True, exist_ok=True)
+        sync(folder.parent)
+    require_own(folder)
+    with lock(folder / LOCK_FILE):
+        run = _resumed(folder, stages, environment, accept_environment)
+        try:
+            yield run
+        except Exception as fault:
+            with suppress(RecordError):  # a full disk, most likely, and `fault` says it better
+                _fail(run, fault)
+            raise
+
+
+def _fail(run: Run, fault: Exception) -> None:
+    state = read_state(run.folder / STATE_FILE)
+    if state is None or state.word != "finished":
+        run.fail(f"{type(fault).__name__}: {fault}")
+
+
+def _resumed(folder: Path, stages: Sequence[Stage], environment: Environment, accept: bool) -> Run:
+    leftovers = (*sweep(folder), *(f"{CHECKPOINTS}/{name}" for name in sweep(folder / CHECKPOINTS)))
+    _settle_spec(folder, stages)
+    with told(folder / CHECKPOINTS, "made", "remove what is in its place"):
+        (folder / CHECKPOINTS).mkdir(exist_ok=True)
+    before = read_state(folder / STATE_FILE)
+    changes: Changes = {}
+    if before is None or before.word != "finished":
+        changes = _settle_environment(folder, environment, accept)
+        write_state(folder / STATE_FILE, "running")
+    return Run(folder, address(stages), before, leftovers, changes)
+
+
+def _settle_spec(folder: Path, stages: Sequence[Stage]) -> None:
+    path = folder / SPEC_FILE
+    if not path.exists():
+        write_json(path, {"stages": [dict(stage) for stage in stages]})
+    there, given = address(stages_of(folder)), address(stages)
+    if there != given:
+        raise RecordError(
+            f"{folder} holds the run {there[:_ADDRESS_CHARACTERS]}, not {given[:_ADDRESS_CHARACTERS]}; "
+            f"choose another name, or leave it out"
+        )
+
+
+def _settle_environment(folder: Path, now: Environment, accept: bool) -> Changes:
+    """What has changed since the run's start, now or at any earlier time that was accepted."""
+    path = folder / ENVIRONMENT_FILE
+    if not path.exists() or not places(folder / CHECKPOINTS):
+        write_json(path, [now])
+    known = environments_of(folder)
+    if require_same(known[-1], now, accept, folder):
+        known.append(now)
+        write_json(path, known)
+    return {name: pair for later in known[1:] for name, pair in differences(known[0], later).items()}

@@ -1,0 +1,250 @@
+"""What is read: sources, their mixture, how text becomes tokens, and what is held out.
+
+A source gives running text or pairs of (source, target); one corpus is all of the one or all of the other.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from paribus.spec.architecture import Count, Few, Positive, Share, Spec, read_kind
+
+SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"  # of the invented languages
+SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
+
+Part = Literal["slice", "all"]
+Errors = Literal["strict", "replace"]
+Form = Literal["pairs", "text"]
+Symbols = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
+
+
+def _read_one(given: Any) -> Any:
+    """One path or source alone is short for a list of it; a list of none is refused."""
+    if isinstance(given, list | tuple) and not given:
+        raise ValueError("is an empty list; give at least one")
+    return tuple(given) if isinstance(given, list | tuple) else (given,)
+
+
+Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_read_one)]
+
+
+class PythonDocs(Spec):
+    """Docstrings and help topics of the standard library and the installed torch, numpy and scipy."""
+
+    kind: Literal["python-docs"] = "python-docs"
+    part: Part = "slice"  # a fixed tenth of the files, ready in seconds, or all of them
+    weight: Positive = 1.0  # each source's share of the rows is its weight over the sum
+
+
+class PythonCode(Spec):
+    """Source files of the same installation."""
+
+    kind: Literal["python-code"] = "python-code"
+    part: Part = "slice"
+    weight: Positive = 1.0
+
+
+class PythonSummaries(Spec):
+    """Pairs of the same installation: a function without its docstring, and the first line of that."""
+
+    kind: Literal["python-summaries"] = "python-summaries"
+    part: Part = "slice"
+    weight: Positive = 1.0
+
+
+class Files(Spec):
+    """Running text from files, folders, globs and tars.
+
+    A document is a .txt or .md file, a line of .jsonl, or a row of .csv or .tsv.
+    """
+
+    kind: Literal["files"] = "files"
+    paths: Paths
+    text: str = "text"  # the key of a .jsonl line, the column of a table
+    max_document: Annotated[int, Field(ge=64)] = 16384  # bytes; a longer .txt or .md is cut at blank lines
+    errors: Errors = "strict"  # bytes that are not UTF-8: refused, or replaced and counted
+    weight: Positive = 1.0
+
+
+class Pairs(Spec):
+    """Pairs from two columns of .csv or .tsv, or two keys of .jsonl."""
+
+    kind: Literal["pairs"] = "pairs"
+    paths: Paths
+    source: str = "source"
+    target: str = "target"
+    errors: Errors = "strict"
+    weight: Positive = 1.0
+
+
+class Language(Spec):
+    """The base of invented languages: a seed gives sources, and every source has one known answer."""
+
+    n_documents: Count = 100_000
+    seed: Few = 0
+    form: Form = "pairs"  # or "text": source and target as one document
+    weight: Positive = 1.0
+    min_length: Count
+    max_length: Count
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Language:
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length is {self.min_length}, above max_length {self.max_length}; use at most that")
+        return self
+
+
+class Copy(Language):
+    """`cab=` → `cab`."""
+
+    kind: Literal["copy"] = "copy"
+    n_symbols: Symbols = 26
+    min_length: Count = 20
+    max_length: Count = 40
+
+
+class Reverse(Language):
+    """`cab=` → `bac`."""
+
+    kind: Literal["reverse"] = "reverse"
+    n_symbols: Symbols = 26
+    min_length: Count = 20
+    max_length: Count = 40
+
+
+class Sort(Language):
+    """`cab=` → `abc`."""
+
+    kind: Literal["sort"] = "sort"
+    n_symbols: Symbols = 26
+    min_length: Count = 20
+    max_length: Count = 40
+
+
+class Recall(Language):
+    """`axbycz?b=` → `y`: keys, each with its value, then one key again; the length counts the keys, all distinct."""
+
+    kind: Literal["recall"] = "recall"
+    n_symbols: Symbols = 26
+    min_length: Count = 4
+    max_length: Count = 16
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Recall:
+        if self.max_length > self.n_symbols:
+            raise ValueError(
+                f"max_length is {self.max_length}, but n_symbols {self.n_symbols} gives no more distinct keys; "
+                f"use at most {self.n_symbols}"
+            )
+        return self
+
+
+class Linear(Language):
+    """`b>dc>fd>=` → `h`: examples of y = w·x + b over the integers modulo a prime, then one more x.
+
+    The length counts the examples; they always determine the answer.
+    """
+
+    kind: Literal["linear"] = "linear"
+    modulus: int = 11
+    n_inputs: Annotated[int, Field(ge=1, le=8)] = 1
+    min_length: Count = 4
+    max_length: Count = 12
+
+    @field_validator("modulus")
+    @classmethod
+    def _prime(cls, given: int) -> int:
+        primes = [n for n in range(2, len(SYMBOLS) + 1) if all(n % below for below in range(2, n))]
+        if given not in primes:
+            raise ValueError(f"{given} is no prime below {len(SYMBOLS)}; use one of {', '.join(map(str, primes))}")
+        return given
+
+    @model_validator(mode="after")
+    def _determined(self) -> Linear:
+        if self.min_length <= self.n_inputs:
+            raise ValueError(
+                f"min_length is {self.min_length}, too few examples to know n_inputs {self.n_inputs} weights and a "
+                f"constant; use at least {self.n_inputs + 1}"
+            )
+        return self
+
+
+class Translation(Language):
+    """Sentences of one small probabilistic grammar and their translation into another: words, order, agreement."""
+
+    kind: Literal["translation"] = "translation"
+    n_symbols: Annotated[int, Field(ge=10, le=2000)] = 50  # words of each language
+    min_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 4  # words of the source
+    max_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 16
+
+
+class Arithmetic(Language):
+    """`95+4=` → `2` modulo 97, in decimals, products before sums; the length counts the terms."""
+
+    kind: Literal["arithmetic"] = "arithmetic"
+    modulus: Annotated[int, Field(ge=2, le=10**9)] = 97
+    operations: Literal["+", "+-", "+-*"] = "+"
+    min_length: Annotated[int, Field(ge=2)] = 2
+    max_length: Annotated[int, Field(ge=2)] = 2
+
+
+class Bytes(Spec):
+    """One token a byte."""
+
+    kind: Literal["bytes"] = "bytes"
+
+
+class BytePairs(Spec):
+    """Byte-level BPE, trained on the corpus's own training text."""
+
+    kind: Literal["bpe"] = "bpe"
+    n_vocab: Annotated[int, Field(ge=257, le=2**20)] = 4096  # ids of text; the signs come on top
+
+
+class TokenizerFile(Spec):
+    """Any tokenizer.json of the tokenizers library."""
+
+    kind: Literal["file"] = "file"
+    path: Annotated[str, Field(min_length=1)]
+
+
+Invented = Copy | Reverse | Sort | Recall | Linear | Translation | Arithmetic
+Installed = PythonDocs | PythonCode | PythonSummaries
+Source = Installed | Files | Pairs | Invented
+SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
+TokenizerKind = Annotated[Bytes | BytePairs | TokenizerFile, Field(discriminator="kind"), BeforeValidator(read_kind)]
+
+
+def gives_pairs(source: Source) -> bool:
+    """Whether a source gives pairs; otherwise it gives running text."""
+    match source:
+        case PythonSummaries() | Pairs():
+            return True
+        case Language():
+            return source.form == "pairs"
+    return False
+
+
+class Corpus(Spec):
+    """Sources, read in shares by their weights; documents are held out by a hash of their content."""
+
+    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_read_one)] = (PythonDocs(),)
+    tokenizer: TokenizerKind = Bytes()
+    valid: Share = 0.05  # share of documents
+    test: Share = 0.05
+
+    @model_validator(mode="after")
+    def _possible(self) -> Corpus:
+        if self.valid + self.test >= 1:
+            raise ValueError(
+                f"valid {self.valid:g} and test {self.test:g} leave nothing to train on; use shares that sum below 1"
+            )
+        kinds = {gives_pairs(source): source.kind for source in self.sources}
+        if len(kinds) == 2:
+            raise ValueError(
+                f"sources {kinds[True]!r} gives pairs and {kinds[False]!r} running text, which one batch cannot hold; "
+                "use either, or form = 'text' for an invented language"
+            )
+        return self

@@ -1,0 +1,126 @@
+"""What is predicted: a closed union of objectives."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from paribus.spec.architecture import Positive, Spec, read_kind
+
+Part = Annotated[float, Field(gt=0, lt=1)]
+Mode = Literal["R", "S", "X"]
+
+
+class CausalLM(Spec):
+    """Each next token from all before it."""
+
+    kind: Literal["causal"] = "causal"
+
+
+class ReverseLM(Spec):
+    """Each token from all after it."""
+
+    kind: Literal["reverse"] = "reverse"
+
+
+class PrefixLM(Spec):
+    """The tokens after a split, given all before it; one split for the whole batch of a step."""
+
+    kind: Literal["prefix"] = "prefix"
+    least: Part = 0.25  # the split is drawn evenly between these shares of the length
+    most: Part = 0.75
+
+
+class MaskedLM(Spec):
+    """BERT: of the chosen tokens most are masked, some replaced, the rest left; each is predicted in its place."""
+
+    kind: Literal["masked"] = "masked"
+    rate: Part = 0.15
+    masked: Annotated[float, Field(ge=0, le=1)] = 0.8
+    replaced: Annotated[float, Field(ge=0, le=1)] = 0.1
+
+
+class LastToken(Spec):
+    """The honest next-token question to an encoder: a context, one mask at its end, and the word under it."""
+
+    kind: Literal["last_token"] = "last_token"
+    least: Part = 0.25
+    most: Part = 0.95
+
+
+class SpanCorruption(Spec):
+    """T5: spans replaced by sentinels; the answer is each sentinel and the span it hides."""
+
+    kind: Literal["spans"] = "spans"
+    mean_span: Positive = 3.0
+    rate: Part = 0.15
+
+
+class Continuation(Spec):
+    """UL2's S-denoiser: the last part of a text, given the rest."""
+
+    kind: Literal["continuation"] = "continuation"
+    rate: Part = 0.25
+
+
+class Seq2Seq(Spec):
+    """The target of a pair, given its source."""
+
+    kind: Literal["seq2seq"] = "seq2seq"
+
+
+class Weighted(Spec):
+    """One objective of a mixture: how often, and under which mode sign."""
+
+    objective: SimpleKind
+    weight: Positive = 1.0
+    mode: Mode | None = None
+
+
+class Mixture(Spec):
+    """One of its parts a step, drawn by weight."""
+
+    kind: Literal["mixture"] = "mixture"
+    parts: Annotated[tuple[Weighted, ...], Field(min_length=1)]
+
+
+class UL2(Spec):
+    """UL2's mixture of seven denoisers (arXiv 2205.05131), R and X over spans, S over continuations."""
+
+    kind: Literal["ul2"] = "ul2"
+
+
+SimpleKind = Annotated[
+    CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq,
+    Field(discriminator="kind"),
+    BeforeValidator(read_kind),
+]
+ObjectiveKind = Annotated[
+    CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq | Mixture | UL2,
+    Field(discriminator="kind"),
+    BeforeValidator(read_kind),
+]
+Simple = CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq
+Objective = Simple | Mixture | UL2
+Weighted.model_rebuild()
+Mixture.model_rebuild()
+
+_SPANS: tuple[tuple[Mode, float, float], ...] = (
+    ("R", 3, 0.15), ("R", 8, 0.15), ("X", 3, 0.5), ("X", 8, 0.5), ("X", 64, 0.15), ("X", 64, 0.5),
+)  # fmt: skip
+UL2_PARTS = (
+    *(Weighted(objective=SpanCorruption(mean_span=span, rate=rate), mode=mode) for mode, span, rate in _SPANS),
+    Weighted(objective=Continuation(), mode="S"),
+)
+
+
+def parts(objective: Objective) -> tuple[Weighted, ...]:
+    """What an objective is made of; a simple one is its only part."""
+    match objective:
+        case UL2():
+            return UL2_PARTS
+        case Mixture():
+            return objective.parts
+        case _:
+            return (Weighted(objective=objective),)

@@ -1,0 +1,66 @@
+"""How the weights move: optimizer, schedule, batch and bookkeeping of one stage."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field
+
+from paribus.spec.architecture import Count, Few, Positive, Spec, read_kind
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Below = Annotated[float, Field(ge=0, lt=1)]
+
+
+class Cosine(Spec):
+    """Down to a floor along half a cosine."""
+
+    kind: Literal["cosine"] = "cosine"
+    floor: Fraction = 0.1  # of the rate
+
+
+class Trapezoid(Spec):
+    """Level, then straight down to nothing over the last part."""
+
+    kind: Literal["trapezoid"] = "trapezoid"
+    down: Annotated[float, Field(gt=0, le=1)] = 0.2  # of all steps
+
+
+class InverseSqrt(Spec):
+    """Down with the square root of the step, from the end of the warm-up."""
+
+    kind: Literal["inverse_sqrt"] = "inverse_sqrt"
+
+
+DecayKind = Annotated[Cosine | Trapezoid | InverseSqrt, Field(discriminator="kind"), BeforeValidator(read_kind)]
+
+
+class AdamW(Spec):
+    """Adam with decoupled weight decay on matrices; gains, biases and positions do not decay."""
+
+    rate: Positive = 1e-3
+    beta1: Below = 0.9
+    beta2: Below = 0.95
+    eps: Positive = 1e-8
+    decay: Annotated[float, Field(ge=0)] = 0.1
+    clip: Positive | None = 1.0  # the greatest norm of the whole gradient; None: no limit
+
+
+class Training(Spec):
+    """One stage of training; the global batch has n_sequences × length tokens."""
+
+    n_steps: Count
+    n_sequences: Count = 16
+    length: Annotated[int, Field(ge=2)] = 256
+    n_parts: Count = 1  # micro-batches a batch is worked through in
+    optimizer: AdamW = AdamW()
+    warmup: Few = 0  # steps over which the rate rises
+    schedule: DecayKind = Cosine()
+    z_loss: Annotated[float, Field(ge=0)] = 0.0  # weight of the squared log-sum-exp
+    seed: Few = 1  # of starting weights, questions and dropout
+    data_seed: Few = 1  # of the order of the text
+    row_every: Count = 10
+    valid_every: Count = 100
+    valid_batches: Count = 4
+    checkpoint_every: Count = 100
+    keep_last: Count = 2

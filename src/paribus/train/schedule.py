@@ -1,0 +1,25 @@
+"""The learning rate of each step."""
+
+import math
+
+from paribus.spec.training import Cosine, InverseSqrt, Training, Trapezoid
+
+
+def rate_at(step: int, training: Training) -> float:
+    """The rate of a step, counted from 0: a straight warm-up, then the schedule."""
+    top, warmup = training.optimizer.rate, training.warmup
+    if step < warmup:
+        return top * (step + 1) / warmup
+    return top * _share(step, training)
+
+
+def _share(step: int, training: Training) -> float:
+    warmup, n_steps = training.warmup, training.n_steps
+    done = (step - warmup) / max(n_steps - warmup, 1)
+    match training.schedule:
+        case Cosine(floor=floor):
+            return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
+        case Trapezoid(down=down):
+            return min(1.0, (n_steps - step) / max(down * n_steps, 1))
+        case InverseSqrt():
+            return math.sqrt(max(warmup, 1) / max(step, warmup, 1))

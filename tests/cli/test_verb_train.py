@@ -1,0 +1,96 @@
+"""A run from the command line: trained, listed, spoken with, interrupted, and refused."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SPEC = """
+architecture = { preset = "gpt2", n_layers = 1, d_model = 16, attention = { n_heads = 2 } }
+corpus = { sources = [{ kind = "copy", form = "text", n_documents = 500 }] }
+[training]
+n_steps = 6
+n_sequences = 4
+length = 32
+row_every = 2
+valid_batches = 1
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "run.toml").write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_a_run_is_trained_listed_and_spoken_with(ask, here: Path) -> None:
+    trained = ask("train", "run.toml", "--name", "first")
+    assert trained.status == 0, trained.err
+    assert "step      6  nats" in trained.out
+    assert trained.out.splitlines()[-1] == "6 steps: runs/first"
+    again = ask("train", "run.toml", "--name", "first")
+    assert "note: it was finished before; nothing was done" in again.out
+    listed = ask("runs").out
+    assert "first  finished  causal     causal     6   6" in listed
+    assert json.loads(ask("runs", "--json").out)[0]["last"]["step"] == 5
+    said = ask("generate", "first", "abc", "--tokens", "5", "--temperature", "1")
+    assert said.status == 0, said.err
+
+
+def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Path) -> None:
+    first = ask("train", "run.toml").out.splitlines()[-1]
+    other = ask("train", "run.toml", "--set", "objective=prefix").out.splitlines()[-1]
+    assert first == ask("train", "run.toml").out.splitlines()[-1]
+    assert first != other
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--set", "training.n_step=3"), "training.n_step is not a key here; did you mean 'n_steps'?"),
+        (("--set", "objective=maskd"), "objective.kind is 'maskd'; did you mean 'masked'?"),
+        (("--set", "objective=seq2seq"), "objective.kind is 'seq2seq', which needs pairs"),
+        (("--set", "architecture.mask=full"), "position 0 must predict the token at 1, but it can see it"),
+        (("--set", "architecture.n_vocab=99"), "architecture.n_vocab is 99, but the tokenizer and our signs need 363"),
+        (("--set", "training.n_parts=3"), "training.n_parts is 3, which does not divide n_sequences 4"),
+        (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
+        (("--name", "../out"), "the run name '../out' cannot be a folder's"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_it_starts(
+    ask, here: Path, words: tuple[str, ...], message: str
+) -> None:
+    refused = ask("train", "run.toml", *words)
+    assert refused.status in (1, 2)
+    assert message in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_a_run_that_is_not_there_is_said_so(ask, here: Path) -> None:
+    assert "holds no run; `paribus runs` lists those there are" in ask("generate", "nobody", "hello").err
+    assert "no runs in runs" in ask("runs").out
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_the_run_and_the_same_command_goes_on(here: Path, number: int, status: int) -> None:
+    words = ["train", "run.toml", "--name", "long", "--set", "training.n_steps=3000", "--set", "training.row_every=1"]
+    program = "import sys; from paribus.cli import main; sys.exit(main())"
+    process = subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("step"):
+        assert process.poll() is None
+    time.sleep(0.1)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == status
+    (saved,) = (here / "runs/long/checkpoints").glob("step-*")
+    assert (here / "runs/long/state").read_text().startswith("running")
+    done = int(saved.name.removeprefix("step-"))
+    rows = (here / "runs/long/rows.jsonl").read_text().splitlines()
+    assert json.loads(rows[-1])["step"] == done

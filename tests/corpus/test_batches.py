@@ -1,0 +1,240 @@
+"""Same step, same text: global batch k is a pure function of (data seed, k)."""
+
+import hashlib
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from small_corpus import all_documents, built, jsonl, of_texts, texts
+
+from paribus.batch import Reading
+from paribus.corpus import Built, part
+from paribus.errors import SpecError
+
+TEXTS = [f"Text {number} begins. " + f"And goes on{number % 7 * ' and on'}. " * (number % 5) for number in range(97)]
+TENSORS = ("rows_B", "tokens_BT", "documents_BT", "sentences_BT", "real_BT", "targets_from_B")
+
+
+def same(left: Reading, right: Reading) -> bool:
+    pairs = [(getattr(left, name), getattr(right, name)) for name in TENSORS]
+    return left.k == right.k and all(a is b if a is None else torch.equal(a, b) for a, b in pairs)
+
+
+def mixed(tmp_path) -> Built:
+    sources = [
+        {"kind": "files", "paths": str(texts(tmp_path / "t.jsonl", TEXTS)), "weight": 3},
+        {"kind": "copy", "form": "text", "n_documents": 50},
+    ]
+    return built(tmp_path, *sources)
+
+
+def pairs(tmp_path, rows: list[tuple[str, str]], **fields) -> Built:
+    path = jsonl(tmp_path / "p.jsonl", [{"source": source, "target": target} for source, target in rows])
+    return built(tmp_path, {"kind": "pairs", "paths": str(path)}, **fields)
+
+
+def test_one_document_in_one_row_by_hand(tmp_path):
+    corpus = of_texts(tmp_path, ["Ab. C"])
+    reading = corpus.reading("train", 1, 0, 1, 6)
+    assert reading.k == 0
+    assert reading.rows_B.tolist() == [0]
+    assert reading.tokens_BT.tolist() == [[65, 98, 46, 32, 67, corpus.vocabulary.end]]
+    assert reading.documents_BT.tolist() == [[0] * 6]
+    assert reading.sentences_BT.tolist() == [[0, 0, 0, 0, 1, 1]]
+    assert reading.real_BT is None
+    assert reading.targets_from_B is None
+
+
+def test_documents_and_sentences_are_numbered_within_each_row(tmp_path):
+    corpus = of_texts(tmp_path, ["aa", "bb", "cc"])
+    reading = corpus.reading("train", 1, 0, 1, 9)
+    assert reading.documents_BT.tolist() == [[0, 0, 0, 1, 1, 1, 2, 2, 2]]
+    assert reading.sentences_BT.tolist() == reading.documents_BT.tolist()
+    rows = corpus.reading("train", 1, 0, 2, 4)  # eight of the nine tokens
+    for tokens, documents in zip(rows.tokens_BT.tolist(), rows.documents_BT.tolist(), strict=True):
+        assert documents == np.cumsum([0, *(token == corpus.vocabulary.end for token in tokens[:-1])]).tolist()
+
+
+def test_an_epoch_reads_every_document_once(tmp_path):
+    corpus = of_texts(tmp_path, TEXTS)
+    reader = corpus.readers["train"][0]
+    for epoch in range(3):
+        whole = reader.rows(7, epoch, np.arange(1), reader.n_rows(1)).tokens[0].tolist()
+        read = "".join(chr(token) if token < 256 else "\0" for token in whole)
+        assert Counter(read.split("\0")[:-1]) == Counter(TEXTS)
+
+
+def test_rows_of_an_epoch_are_the_epoch_cut_at_an_offset(tmp_path):
+    corpus = of_texts(tmp_path, TEXTS)
+    reader = corpus.readers["train"][0]
+    whole = reader.rows(7, 2, np.arange(1), reader.n_rows(1)).tokens[0]
+    n_rows = reader.n_rows(31)
+    rows = reader.rows(7, 2, np.arange(n_rows), 31).tokens
+    starts = [start for start in range(32) if {row.tobytes() for row in rows} == cuts(whole[start:], n_rows)]
+    assert len(starts) == 1
+    assert n_rows == len(whole) // 31
+
+
+def cuts(tokens: np.ndarray, n_rows: int) -> set[bytes]:
+    return {tokens[31 * row : 31 * row + 31].tobytes() for row in range(n_rows)}
+
+
+def test_rows_are_shuffled_and_each_epoch_otherwise(tmp_path):
+    reader = of_texts(tmp_path, TEXTS).readers["train"][0]
+    first, second = (reader.rows(7, epoch, np.arange(reader.n_rows(31)), 31).tokens for epoch in (0, 1))
+    assert not np.array_equal(first, second)
+    other = reader.rows(8, 0, np.arange(reader.n_rows(31)), 31).tokens
+    assert not np.array_equal(first, other)
+
+
+def test_a_batch_is_the_same_whenever_and_wherever_it_is_asked_for(tmp_path):
+    corpus = mixed(tmp_path)
+    forward = [corpus.reading("train", 3, k, 5, 17) for k in range(60)]
+    backward = {k: mixed(tmp_path).reading("train", 3, k, 5, 17) for k in reversed(range(0, 60, 7))}
+    assert all(same(forward[k], reading) for k, reading in backward.items())
+    assert not same(forward[0], corpus.reading("train", 4, 0, 5, 17))
+
+
+def test_a_batch_is_the_same_in_another_process(tmp_path):
+    tokens = mixed(tmp_path).reading("train", 3, 11, 5, 17).tokens_BT
+    code = (
+        f"import sys; sys.path[:0] = {[*sys.path]!r}\n"
+        "import hashlib, pathlib\nfrom test_batches import mixed\n"
+        f"tokens = mixed(pathlib.Path({str(tmp_path)!r})).reading('train', 3, 11, 5, 17).tokens_BT\n"
+        "print(hashlib.sha256(tokens.numpy().tobytes()).hexdigest())"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert told.stdout.decode().strip() == hashlib.sha256(tokens.numpy().tobytes()).hexdigest()
+
+
+def test_batches_of_another_size_hold_the_same_rows_in_the_same_order(tmp_path):
+    corpus = mixed(tmp_path)
+    wide = torch.cat([corpus.reading("train", 3, k, 12, 17).tokens_BT for k in range(5)])
+    narrow = torch.cat([corpus.reading("train", 3, k, 5, 17).tokens_BT for k in range(12)])
+    assert torch.equal(wide, narrow)
+
+
+def test_parts_put_together_are_the_whole(tmp_path):
+    for corpus in (mixed(tmp_path), pairs(tmp_path / "..", [(f"s{n}", f"t{n}") for n in range(9)])):
+        whole = corpus.reading("train", 3, 2, 7, 11)
+        parts = [part(whole, 0, 3), part(whole, 3, 7)]
+        for name in TENSORS:
+            pieces = [getattr(one, name) for one in parts]
+            if getattr(whole, name) is None:
+                assert pieces == [None, None]
+            else:
+                assert torch.equal(torch.cat(pieces), getattr(whole, name))
+        assert parts[1].rows_B.tolist() == [3, 4, 5, 6]
+
+
+def test_a_mixture_reads_its_sources_in_their_shares(tmp_path):
+    corpus = mixed(tmp_path)
+    rows = torch.cat([corpus.reading("train", 3, k, 50, 8).tokens_BT for k in range(8)])
+    from_copy = sum(not any(chr(t) in ". " for t in row) for row in rows.tolist())
+    assert abs(from_copy - 100) <= 4 + sum(not {46, 32} & set(row) for row in rows.tolist()) - from_copy
+
+
+def test_epochs_are_counted_by_source(tmp_path):
+    corpus = mixed(tmp_path)
+    rows = corpus.n_rows("train", 16)
+    assert corpus.epochs(3, 0, 8, 16) == (0.0, 0.0)
+    read = corpus.epochs(3, 100, 8, 16)
+    assert read[0] * rows[0] + read[1] * rows[1] == pytest.approx(800)
+    assert read[0] * rows[0] == pytest.approx(600, abs=3)
+    assert read[1] > 1
+
+
+def test_the_whole_text_has_been_read_when_an_epoch_is_over(tmp_path):
+    corpus = of_texts(tmp_path, TEXTS)
+    (n_rows,) = corpus.n_rows("train", 13)
+    assert corpus.epochs(1, n_rows, 1, 13) == (1.0,)
+    first = corpus.reading("train", 1, 0, n_rows, 13).tokens_BT
+    crossing = corpus.reading("train", 1, 0, n_rows + 5, 13).tokens_BT
+    assert torch.equal(crossing[:n_rows], first)
+    single = [corpus.reading("train", 1, n_rows + row, 1, 13).tokens_BT for row in range(5)]
+    assert torch.equal(crossing[n_rows:], torch.cat(single))
+
+
+def test_bytes_of_tokens_sum_to_the_bytes_of_the_text(tmp_path):
+    given = [*TEXTS, "naïve 中文 😀"]
+    for tokenizer in ({"kind": "bytes"}, {"kind": "bpe", "n_vocab": 290}):
+        corpus = of_texts(tmp_path, given, tokenizer=tokenizer)
+        vocabulary = corpus.vocabulary
+        assert vocabulary.bytes_V.shape == (vocabulary.size,)
+        assert vocabulary.bytes_V[vocabulary.n_text :].sum() == 0
+        length = corpus.readers["train"][0].n_rows(1)
+        tokens = corpus.reading("train", 1, 0, 1, length).tokens_BT
+        assert vocabulary.bytes_V[tokens].sum() == sum(len(text.encode()) for text in given)
+        assert sorted(corpus.decode(tokens[0])) == sorted("".join(given))
+
+
+def test_text_is_encoded_as_in_the_corpus(tmp_path):
+    corpus = of_texts(tmp_path, TEXTS, tokenizer={"kind": "bpe", "n_vocab": 290})
+    assert corpus.decode(corpus.encode("And goes on é")) == "And goes on é"
+    shard = corpus.readers["train"][0].shard
+    assert corpus.encode(TEXTS[0]) == shard.tokens[: int(shard.cuts[1])].tolist()
+
+
+def test_a_pair_in_a_row_by_hand(tmp_path):
+    corpus = pairs(tmp_path, [("Ab. C", "xy")])
+    end, pad = corpus.vocabulary.end, corpus.vocabulary.pad
+    reading = corpus.reading("train", 1, 0, 1, 10)
+    assert reading.tokens_BT.tolist() == [[65, 98, 46, 32, 67, 120, 121, end, pad, pad]]
+    assert reading.documents_BT.tolist() == [[0] * 10]
+    assert reading.sentences_BT.tolist() == [[0, 0, 0, 0, 1, 2, 2, 2, 2, 2]]
+    assert reading.real_BT is not None
+    assert reading.real_BT.tolist() == [[True] * 8 + [False] * 2]
+    assert reading.targets_from_B is not None
+    assert reading.targets_from_B.tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("length", "text", "target_from"),
+    [(8, "abcdeXY|", 5), (7, "bcdeXY|", 4), (4, "eXY|", 1), (3, "XY|", 0), (2, "XY", 0)],
+)
+def test_a_pair_too_long_loses_the_beginning_of_its_source(tmp_path, length, text, target_from):
+    corpus = pairs(tmp_path, [("abcde", "XY")])
+    reading = corpus.reading("train", 1, 0, 1, length)
+    letters = ["|" if token == corpus.vocabulary.end else chr(token) for token in reading.tokens_BT[0].tolist()]
+    assert "".join(letters) == text
+    assert reading.targets_from_B is not None
+    assert reading.targets_from_B.tolist() == [target_from]
+    assert corpus.n_cut("train", length) == (length < 8)
+
+
+def test_every_pair_is_read_once_an_epoch(tmp_path):
+    rows = [(f"s{n}", f"t{n}") for n in range(23)]
+    corpus = pairs(tmp_path, rows)
+    for epoch in range(3):
+        reading = corpus.reading("train", 5, epoch, 23, 12)
+        assert reading.targets_from_B is not None
+        read = [
+            (corpus.decode(row[:at]), corpus.decode(row[at:]))
+            for row, at in zip(reading.tokens_BT, reading.targets_from_B.tolist(), strict=True)
+        ]
+        assert sorted(read) == sorted(rows)
+    assert all_documents(corpus, "train") == rows
+    assert corpus.n_rows("train", 12) == (23,)
+    assert corpus.n_cut("train", 5) == 13  # 's10' and 't10' with their end
+
+
+def test_a_split_with_too_little_to_read_says_so(tmp_path):
+    corpus = of_texts(tmp_path, ["short"])
+    with pytest.raises(
+        SpecError, match=r"sources.0 \(files\) has 6 tokens of train text, not one row of length 7; read"
+    ):
+        corpus.reading("train", 1, 0, 1, 7)
+    with pytest.raises(SpecError, match=r"sources.0 \(files\) has 0 tokens of valid text, not one row of length 1"):
+        corpus.reading("valid", 1, 0, 1, 1)
+    with pytest.raises(SpecError, match=r"sources.0 \(pairs\) has no pair of test text"):
+        pairs(tmp_path, [("a", "b")]).reading("test", 1, 0, 1, 7)
+
+
+def test_a_large_vocabulary_is_kept_in_two_bytes(tmp_path):
+    corpus = of_texts(tmp_path, TEXTS, tokenizer={"kind": "bpe", "n_vocab": 290})
+    shard = corpus.readers["train"][0].shard
+    assert shard.tokens.dtype == np.uint16
+    assert (corpus.folder / "0.train.tokens").stat().st_size == 2 * shard.n_tokens

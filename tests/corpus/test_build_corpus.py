@@ -1,0 +1,205 @@
+"""From sources to the cache: splits, fingerprints, and what happens to a torn cache."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from small_corpus import all_documents, built, jsonl, of_texts, texts
+
+from paribus.corpus import build, document, holdings
+from paribus.corpus.splits import SPLITS, split_of
+from paribus.errors import RecordError, SpecError
+from paribus.spec import Corpus
+
+MANY = [f"Document number {number}. It has two sentences." for number in range(500)]
+HELD_OUT = {"valid": 0.2, "test": 0.1}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_every_document_is_in_one_split_whole_and_in_order(tmp_path):
+    corpus = of_texts(tmp_path, MANY, **HELD_OUT)
+    found = {split: [text for (text,) in all_documents(corpus, split)] for split in SPLITS}
+    assert sorted(text for documents in found.values() for text in documents) == sorted(MANY)
+    for documents in found.values():
+        assert documents == sorted(documents, key=MANY.index)
+    assert len(found["valid"]) in range(70, 131)
+    assert len(found["test"]) in range(30, 71)
+
+
+def test_the_same_text_is_never_in_two_splits_whatever_its_source(tmp_path):
+    one = texts(tmp_path / "one.jsonl", MANY + MANY[:250])
+    two = texts(tmp_path / "two.jsonl", MANY[::-1])
+    sources = [{"kind": "files", "paths": str(path)} for path in (one, two)]
+    corpus = built(tmp_path, *sources, **HELD_OUT)
+    found = [{text for n in (0, 1) for (text,) in all_documents(corpus, split, n)} for split in SPLITS]
+    assert sum(map(len, found)) == len(set.union(*found)) == 500
+
+
+def test_a_pair_goes_where_its_source_goes(tmp_path):
+    rows = [{"source": f"s{n % 200}", "target": f"t{n}"} for n in range(400)]
+    corpus = built(tmp_path, {"kind": "pairs", "paths": str(jsonl(tmp_path / "p.jsonl", rows))}, **HELD_OUT)
+    found = [{source for source, _ in all_documents(corpus, split)} for split in SPLITS]
+    assert sum(map(len, found)) == 200
+    assert sorted(target for split in SPLITS for _, target in all_documents(corpus, split)) == sorted(
+        row["target"] for row in rows
+    )
+
+
+def test_shares_are_stretches_of_the_hash():
+    assert split_of(bytes(16), 0.1, 0.1) == "test"
+    assert split_of(bytes([50]) + bytes(15), 0.1, 0.1) == "valid"  # 50/256 lies between 0.1 and 0.2
+    assert split_of(bytes([52]) + bytes(15), 0.1, 0.1) == "train"
+    assert split_of(bytes(16), 0.0, 0.0) == "train"
+
+
+def test_counts_are_those_of_the_text(tmp_path):
+    corpus = of_texts(tmp_path, ["naïve", "two words", "", " \n"])
+    (train, valid, test) = holdings(corpus)
+    assert (train.n_documents, train.n_tokens, train.n_bytes) == (2, 15, 15)
+    assert (valid.n_documents, test.n_documents) == (0, 0)
+    assert (train.kind, train.share, train.split) == ("files", 1.0, "train")
+    assert corpus.index.sources[0].n_empty == 2
+    assert document(corpus, "train", 0, 0) == ("naïve",)
+
+
+@pytest.mark.parametrize("tokenizer", [{"kind": "bytes"}, {"kind": "bpe", "n_vocab": 300}])
+def test_the_number_of_workers_changes_nothing(tmp_path, monkeypatch, tokenizer):
+    monkeypatch.setattr("paribus.corpus.documents.PARCEL_DOCUMENTS", 7)
+    path = str(texts(tmp_path / "t.jsonl", MANY))
+    sources = [{"kind": "files", "paths": path}, {"kind": "copy", "form": "text", "n_documents": 100}]
+    made = [built(tmp_path / str(n), *sources, n_workers=n, tokenizer=tokenizer, **HELD_OUT) for n in (1, 2, 5)]
+    assert len({one.fingerprint for one in made}) == 1
+    assert contents(made[0].folder) == contents(made[1].folder) == contents(made[2].folder)
+
+
+def test_a_second_build_reads_nothing(tmp_path, monkeypatch):
+    first = of_texts(tmp_path, MANY)
+    monkeypatch.setattr("paribus.corpus.splits.digests", None)
+    assert of_texts_again(tmp_path).fingerprint == first.fingerprint
+
+
+def of_texts_again(tmp_path: Path, **fields):
+    return built(tmp_path, {"kind": "files", "paths": str(tmp_path / "given.jsonl")}, **fields)
+
+
+def test_a_changed_file_is_another_corpus(tmp_path):
+    first = of_texts(tmp_path, MANY)
+    second = of_texts(tmp_path, [*MANY[:-1], "Another ending."])
+    assert first.fingerprint != second.fingerprint
+    assert first.folder != second.folder
+
+
+def test_the_same_text_elsewhere_is_the_same_corpus(tmp_path):
+    first = of_texts(tmp_path, MANY)
+    moved = texts(tmp_path / "moved.jsonl", MANY)
+    second = built(tmp_path, {"kind": "files", "paths": str(moved)})
+    assert first.fingerprint == second.fingerprint
+    assert first.folder == second.folder
+
+
+def test_a_file_touched_but_not_changed_is_read_again_and_is_the_same(tmp_path):
+    first = of_texts(tmp_path, MANY)
+    os.utime(tmp_path / "given.jsonl", (1, 1))
+    assert of_texts_again(tmp_path).fingerprint == first.fingerprint
+    assert len(list((tmp_path / "cache/keys").iterdir())) == 2
+
+
+@pytest.mark.parametrize("change", [{"valid": 0.1}, {"tokenizer": {"kind": "bpe", "n_vocab": 258}}])
+def test_what_changes_tokens_or_splits_changes_the_fingerprint(tmp_path, change):
+    first, second = of_texts(tmp_path, MANY), of_texts_again(tmp_path, **change)
+    assert first.fingerprint != second.fingerprint
+    assert first.folder != second.folder
+
+
+def test_weights_change_the_fingerprint_but_not_the_shards(tmp_path):
+    path = str(texts(tmp_path / "t.jsonl", MANY))
+    languages = [{"kind": "copy", "form": "text", "n_documents": 9, "weight": weight} for weight in (1, 2, 4)]
+    one, two, four = (
+        built(tmp_path, {"kind": "files", "paths": path, "weight": 1 if weight["weight"] < 4 else 2}, weight)
+        for weight in languages
+    )
+    assert one.folder == two.folder == four.folder
+    assert one.fingerprint != two.fingerprint == four.fingerprint  # 1 to 2 is 2 to 4
+
+
+@pytest.mark.parametrize("fault", ["cut", "gone", "no index", "bad index", "old"])
+def test_a_torn_cache_is_built_again(tmp_path, fault):
+    first = of_texts(tmp_path, MANY)
+    before = contents(first.folder)
+    path = first.folder / "0.train.tokens"
+    index = first.folder / "index.json"
+    if fault == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    elif fault == "gone":
+        path.unlink()
+    elif fault == "no index":
+        index.unlink()
+    elif fault == "bad index":
+        index.write_text("{")
+    else:
+        index.write_text(json.dumps(json.loads(index.read_text()) | {"format": 0}))
+    second = of_texts_again(tmp_path)
+    assert second.fingerprint == first.fingerprint
+    assert contents(second.folder) == before
+
+
+def test_a_failed_build_leaves_nothing_behind(tmp_path):
+    with pytest.raises(SpecError, match="n_vocab is 9999"):
+        of_texts(tmp_path, MANY[:3], tokenizer={"kind": "bpe", "n_vocab": 9999})
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_killed_build_is_swept_away_by_the_next_but_a_running_one_is_not(tmp_path):
+    host = os.uname().nodename
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    dead, alive = (tmp_path / "cache" / f".building-{host}-{pid}-00" for pid in (done.pid, os.getpid()))
+    for folder in (dead, alive):
+        folder.mkdir(parents=True)
+    of_texts(tmp_path, MANY)
+    assert alive.exists()
+    assert not dead.exists()
+
+
+def test_two_that_build_at_once_end_with_one(tmp_path):
+    first = of_texts(tmp_path, MANY)
+    shutil.rmtree(tmp_path / "cache/keys")
+    second = of_texts_again(tmp_path)
+    assert second.folder == first.folder
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == sorted([first.folder.name, "keys"])
+
+
+def test_an_empty_corpus_is_refused(tmp_path):
+    empty = (
+        "corpus source 'files' is empty: no document with a letter in it, 2 without, 0 files passed over; give it text"
+    )
+    with pytest.raises(SpecError, match=empty):
+        of_texts(tmp_path, [" ", "\n"])
+    (tmp_path / "a.txt").write_text("")
+    with pytest.raises(SpecError, match="corpus source 'files' is empty"):
+        built(tmp_path, {"kind": "files", "paths": str(tmp_path / "a.txt")})
+
+
+def test_bad_utf8_is_counted_in_the_index(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"good \xff text")
+    source = {"kind": "files", "paths": str(path)}
+    with pytest.raises(RecordError, match="not UTF-8 at byte 5"):
+        built(tmp_path, source)
+    assert built(tmp_path, source | {"errors": "replace"}).index.sources[0].n_replaced == 1
+
+
+def test_progress_is_told_in_plain_lines_when_there_is_no_terminal(tmp_path, capfd):
+    path = str(texts(tmp_path / "t.jsonl", MANY))
+    table = {"sources": [{"kind": "files", "paths": path}], "tokenizer": {"kind": "bpe", "n_vocab": 258}}
+    build(Corpus.model_validate(table), tmp_path / "cache", show_progress=True)
+    told = capfd.readouterr()
+    assert told.err.splitlines() == ["reading files: done", "training the tokenizer: done", "tokenising files: done"]
+    assert told.out == ""

@@ -1,0 +1,301 @@
+"""Every format and packing, and every fault in them."""
+
+import gzip
+import io
+import json
+import lzma
+import sys
+import tarfile
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from small_corpus import built
+
+from paribus.corpus import document
+from paribus.corpus.archives import members, suffix_of
+from paribus.corpus.documents import Document, Notes
+from paribus.corpus.formats import MAX_LINE, cut
+from paribus.corpus.progress import Progress
+from paribus.corpus.sources import documents
+from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.spec import Files, Pairs
+
+BAD_BYTES = "ok é".encode() + b"\xff\xfe then"
+
+
+def read(source: Files | Pairs, notes: Notes | None = None) -> list[Document]:
+    return list(documents(source, notes or Notes(), Progress(), 1))
+
+
+def files(*paths: Path | str, **fields) -> list[str]:
+    return [document.text.decode() for document in read(Files(paths=tuple(map(str, paths)), **fields))]
+
+
+def pairs(path: Path, **fields) -> list[tuple[str, str]]:
+    found = read(Pairs(paths=(str(path),), **fields))
+    return [(document.text.decode(), (document.target or b"").decode()) for document in found]
+
+
+def tar(path: Path, mode: str, contents: dict[str, bytes]) -> Path:
+    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+        for name, data in contents.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return path
+
+
+FORMATS = {
+    "a.txt": b"one\ntwo",
+    "a.md": b"one\ntwo",
+    "a.jsonl": b'{"text": "one\\ntwo", "more": 1}\n\n',
+    "a.csv": b'more,text\r\n1,"one\ntwo"\r\n',
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("packing", ["", ".gz", ".xz"])
+def test_every_format_is_read_plain_and_packed(tmp_path, name, packing):
+    pack = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packing]
+    path = tmp_path / (name + packing)
+    path.write_bytes(pack(FORMATS[name]))
+    assert files(path) == ["one\ntwo"]
+
+
+def test_tabs_part_columns_and_quotes_are_letters(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text('source\ttarget\n"a b\tc"\nd\te\n')
+    assert pairs(path) == [('"a b', 'c"'), ("d", "e")]
+    assert files(path, text="target") == ['c"', "e"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"), [("a.tar", "w"), ("a.tar.gz", "w:gz"), ("a.tar.xz", "w:xz"), ("a.tgz", "w:gz")]
+)
+def test_tars_are_streamed_and_their_paths_are_only_names(tmp_path, name, mode):
+    inside = {
+        "../../escape.txt": b"first",
+        "/abs/b.jsonl": b'{"text": "second"}',
+        "c.txt.gz": gzip.compress(b"third"),
+        "picture.png": b"\x00",
+        "._d.txt": b"hidden",
+    }
+    notes = Notes()
+    path = tar(tmp_path / name, mode, inside)
+    before = sorted(tmp_path.rglob("*"))
+    assert [document.text for document in read(Files(paths=(str(path),)), notes)] == [b"first", b"second", b"third"]
+    assert notes.n_passed_over == 2
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_folders_are_read_in_the_order_of_names_and_others_passed_over(tmp_path):
+    for name in ("b/2.txt", "a/9.md", "b/1.txt", ".git/x.txt", "c.py", "d.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(name)
+    notes = Notes()
+    assert [document.text.decode() for document in read(Files(paths=(str(tmp_path),)), notes)] == [
+        "d.txt", "a/9.md", "b/1.txt", "b/2.txt",
+    ]  # fmt: skip
+    assert notes.n_passed_over == 1
+    assert files(tmp_path / "b/*.txt") == ["b/1.txt", "b/2.txt"]
+    assert files(tmp_path / "**/*.txt", tmp_path) == ["b/1.txt", "b/2.txt", "d.txt", "a/9.md"]
+
+
+def test_a_long_text_is_cut_at_empty_lines_and_nothing_is_lost(tmp_path):
+    paragraphs = [f"{number} " + "word " * 10 + "\n\n" for number in range(50)]
+    path = tmp_path / "a.txt"
+    path.write_text("".join(paragraphs))
+    found = files(path, max_document=200)
+    assert "".join(found) == "".join(paragraphs)
+    assert all(len(text) <= 200 and text.endswith("\n\n") for text in found)
+
+
+@pytest.mark.parametrize("letters", ["word ", "line\n", "nospace", "é", "€", "😀"])
+def test_a_line_without_end_is_cut_between_words_or_letters(tmp_path, letters):
+    text = letters * (3 * 2**20 // len(letters.encode()))
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    found = files(path, max_document=1000)
+    assert "".join(found) == text
+    assert max(len(part.encode()) for part in found) <= 1000
+
+
+def test_a_cut_prefers_the_emptier_place_in_the_second_half():
+    assert cut(b"aa bb\n\ncc\ndd ee ff", 0, 14) == 10  # the empty line lies in the first half
+    assert cut(b"aaaa b\n\ncc dd eeee", 0, 12) == 8
+    assert cut(b"aaaaaaaa", 0, 6) == 6
+    assert cut("aaaéé".encode(), 0, 4) == 3
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    for name, data in FORMATS.items():
+        path = tmp_path / name
+        path.write_bytes(b"\xef\xbb\xbf" + data.replace(b"more,text\r\n1,", b"text\r\n"))
+        assert files(path) == ["one\ntwo"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "place"),
+    [
+        ("a.txt", BAD_BYTES, 5),
+        ("a.txt", b"\xef\xbb\xbf" + BAD_BYTES, 8),
+        ("a.jsonl", b'{"text": "x"}\n{"text": "' + BAD_BYTES + b'"}\n', 14 + 10 + 5),
+        ("a.csv", b"text\n" + BAD_BYTES, 5 + 5),
+    ],
+)
+def test_bad_utf8_is_refused_with_its_place_or_replaced_and_counted(tmp_path, name, data, place):
+    path = tmp_path / name
+    path.write_bytes(data)
+    complaint = f"{name} is not UTF-8 at byte {place}; save it as UTF-8, or set errors = 'replace'"
+    with pytest.raises(RecordError, match=complaint):
+        files(path)
+    notes = Notes()
+    found = read(Files(paths=(str(path),), errors="replace"), notes)
+    assert found[-1].text.decode() == "ok é\ufffd\ufffd then"
+    assert notes.n_replaced == 2
+
+
+def test_bad_utf8_far_into_a_packed_file_is_placed_in_the_text(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"a" * 3_000_017 + b"\x80"))
+    with pytest.raises(RecordError, match=r"a\.txt\.gz is not UTF-8 at byte 3000017;"):
+        files(path)
+
+
+def test_half_a_surrogate_pair_is_no_character(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "ab\\ud800c"}')
+    with pytest.raises(RecordError, match="line 1 holds half a surrogate pair at character 2; correct it, or set"):
+        files(path)
+    notes = Notes()
+    assert read(Files(paths=(str(path),), errors="replace"), notes)[0].text == b"ab?c"
+    assert notes.n_replaced == 1
+
+
+FAULTS = [
+    ("a.csv", "src,tgt\na,b\n", SpecError, r"a\.csv has no column 'source'; its columns are 'src', 'tgt'"),
+    ("a.csv", "source,tgt\na,b\n", SpecError, "has no column 'target'; its columns are 'source', 'tgt'"),
+    ("a.csv", "", SpecError, "has no column 'source'; its columns are none"),
+    ("a.csv", "source,target\na,b\na\n", RecordError, "line 3 has 1 columns, the header 2; give each row as many"),
+    ("a.csv", 'source,target\n"a,b\n', RecordError, "line 2: unexpected end of data; correct it, or use .jsonl"),
+    ("a.csv", "source,target\na," + "b" * 131073, RecordError, r"line 2: field larger than field limit \(131072\)"),
+    ("a.jsonl", '{"source": "a", "x": 1}', SpecError, "line 1 has no key 'target'; its keys are 'source', 'x'"),
+    ("a.jsonl", '{"source": "a", "target": 3}', RecordError, r"line 1 has 'target' = 3 \(int\); give it as text"),
+    ("a.jsonl", "{\n", RecordError, "line 1 is not JSON: .*; write one object a line"),
+    ("a.jsonl", "\n[1]\n", RecordError, "line 2 is a list, not an object; write one object a line"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "kind", "complaint"), FAULTS)
+def test_faults_in_pairs_are_named_with_their_place(tmp_path, name, text, kind, complaint):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(kind, match=complaint):
+        pairs(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.txt.gz", gzip.compress(bytes(range(128)) * 999)[:-9]),
+        ("a.txt.gz", b"no gzip at all"),
+        ("a.txt.xz", lzma.compress(b"text")[:-9]),
+        ("a.txt.xz", b"no xz at all"),
+        ("a.tar", b"no tar at all"),
+        ("a.tar.gz", gzip.compress(b"")[:5]),
+    ],
+)
+def test_a_torn_archive_is_said_to_be_torn(tmp_path, name, data):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(RecordError, match=f"{name} cannot be read: .*; it may be cut short: get it again"):
+        files(path)
+
+
+def test_a_tar_cut_short_is_said_to_be_torn(tmp_path):
+    path = tar(tmp_path / "a.tar", "w", {"a.txt": b"x" * 5000, "b.txt": b"y" * 5000})
+    path.write_bytes(path.read_bytes()[:7000])
+    with pytest.raises(RecordError, match=r"a\.tar:b\.txt cannot be read: .*; it may be cut short"):
+        files(path)
+
+
+def test_paths_that_lead_nowhere_are_refused(tmp_path):
+    with pytest.raises(SpecError, match=r"paths '.*none.txt' does not exist; give a file, a folder or a glob"):
+        files(tmp_path / "none.txt")
+    kinds = r"holds no file that can be read here; give \.txt, \.md, \.jsonl, \.csv, \.tsv, \.tar, or packed"
+    (tmp_path / "a.pdf").write_text("x")
+    for path in (tmp_path, tmp_path / "a.pdf", tmp_path / "*.pdf"):
+        with pytest.raises(SpecError, match=kinds):
+            files(path)
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(SpecError, match=r"holds no file that can be read here; give \.jsonl, \.csv, \.tsv"):
+        pairs(tmp_path / "a.txt")
+
+
+def test_a_file_that_has_gone_is_named(tmp_path):
+    stream = members(tmp_path / "gone.txt", (".txt",), Notes(), Progress())
+    with pytest.raises(RecordError, match=r"gone\.txt cannot be read: .*No such file"):
+        next(stream)
+
+
+def test_a_line_that_no_memory_should_hold_is_refused(tmp_path, monkeypatch):
+    assert MAX_LINE == 2**28
+    monkeypatch.setattr("paribus.corpus.formats.MAX_LINE", 1000)
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "x"}\n' + json.dumps({"text": "y" * 1000}) + "\n")
+    with pytest.raises(RecordError, match="line 2 is longer than 1000 bytes; cut it into several"):
+        files(path)
+
+
+@pytest.mark.skipif("zstandard" in sys.modules, reason="zstandard is here")
+def test_zstandard_is_asked_for_by_name(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(b"x")
+    with pytest.raises(UnsupportedError, match=r"a\.txt\.zst is packed with Zstandard .*; install paribus\[data\]"):
+        files(path)
+
+
+def test_zstandard_is_read_as_a_stream_through_its_library(tmp_path, monkeypatch):
+    class Decompressor:
+        def stream_reader(self, stream, read_across_frames):
+            assert read_across_frames
+            return io.BytesIO(zlib.decompress(stream.read()))
+
+    library = SimpleNamespace(ZstdDecompressor=Decompressor, ZstdError=zlib.error)  # stands in for the real one
+    monkeypatch.setitem(sys.modules, "zstandard", library)
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(zlib.compress(b"some text"))
+    assert files(path) == ["some text"]
+    path.write_bytes(b"torn")
+    with pytest.raises(RecordError, match=r"a\.txt\.zst cannot be read: .*; it may be cut short"):
+        files(path)
+
+
+def test_zstandard_itself_is_read(tmp_path):
+    library = pytest.importorskip("zstandard")
+    path = tmp_path / "a.jsonl.zst"
+    path.write_bytes(library.ZstdCompressor().compress(b'{"text": "one"}\n{"text": "two"}\n'))
+    assert files(path) == ["one", "two"]
+
+
+def test_the_suffix_is_that_of_the_text_inside():
+    names = ["a.txt", "b.jsonl.gz", "c.tar.xz", "d.tgz", "e.csv.zst", "f", "g.gz"]
+    assert [suffix_of(name) for name in names] == [".txt", ".jsonl", ".tar", ".tar", ".csv", "", ""]
+
+
+def test_a_line_of_a_hundred_megabytes_is_one_document(tmp_path):
+    path = tmp_path / "a.jsonl"
+    with path.open("w") as file:
+        file.write('{"text": "')
+        for _ in range(100):
+            file.write("spam " * 200_000)
+        file.write('"}\n{"text": "short"}\n')
+    corpus = built(tmp_path, {"kind": "files", "paths": str(path)})
+    assert corpus.index.sources[0].splits["train"].n_documents == 2
+    assert corpus.index.sources[0].splits["train"].n_bytes == 100_000_000 + 5
+    assert document(corpus, "train", 0, 1) == ("short",)
+    assert document(corpus, "train", 0, 0, max_tokens=7) == ("spam sp",)

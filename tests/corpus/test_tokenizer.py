@@ -1,0 +1,150 @@
+"""Bytes, byte pairs and foreign tokenizers."""
+
+import hashlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from small_corpus import all_documents, of_texts
+from tokenizers import Tokenizer as Library
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from paribus.corpus.encoding import lessons
+from paribus.corpus.progress import Progress
+from paribus.corpus.tokenizer import byte_tokenizer, loaded, trained
+from paribus.errors import SpecError
+from paribus.spec import BytePairs, TokenizerFile
+
+TEXT = (re.__doc__ or "") + "naïve café, 中文 and 😀 don't  stop\n\n\tindented"
+ODD = " '  \n\t\r.,a'sllBé \u00a0\u3000中½_1²-😀\x1c\x85\x00"
+
+
+def strings(n: int) -> list[str]:
+    draw = Random(3)
+    return ["".join(draw.choices(ODD, k=draw.randint(1, 30))) for _ in range(n)]
+
+
+def test_a_byte_is_its_own_id():
+    tokenizer = byte_tokenizer()
+    assert tokenizer.n_text == 256
+    assert tokenizer.n_bytes.tolist() == [1] * 256
+    assert tokenizer.ids("aé\n😀") == list("aé\n😀".encode())
+    for text in strings(300):
+        assert tokenizer.ids(text) == list(text.encode())
+        assert tokenizer.text(tokenizer.ids(text)) == text
+
+
+def test_signs_say_nothing_and_torn_letters_are_shown_as_such():
+    tokenizer = byte_tokenizer()
+    assert tokenizer.text([104, 257, 105, 256]) == "hi"
+    assert tokenizer.text([195]) == "\ufffd"
+
+
+def test_byte_pairs_bring_every_text_back_and_count_its_bytes():
+    tokenizer = trained(BytePairs(n_vocab=307), [TEXT])
+    assert tokenizer.n_text == 307
+    for text in [TEXT, *strings(2000)]:
+        ((ids, places),) = tokenizer.encoded([text])
+        assert places is None
+        assert ids.tolist() == tokenizer.ids(text)  # remembered words give what the library gives
+        assert tokenizer.text(ids.tolist()) == text
+        assert tokenizer.n_bytes[ids].sum() == len(text.encode())
+    assert len(tokenizer.ids(TEXT)) < 0.7 * len(TEXT)
+
+
+def test_remembered_words_are_forgotten_when_they_are_many(monkeypatch):
+    monkeypatch.setattr("paribus.corpus.tokenizer.MAX_WORDS", 3)
+    tokenizer = trained(BytePairs(n_vocab=307), [TEXT])
+    for text in ["a b c d e f", "g h " + "long" * 30, TEXT]:
+        ((ids, _),) = tokenizer.encoded([text])
+        assert ids.tolist() == tokenizer.ids(text)
+
+
+def test_the_same_text_gives_the_same_byte_pairs_in_another_process():
+    here = hashlib.sha256(trained(BytePairs(n_vocab=400), [TEXT] * 3).json.encode()).hexdigest()
+    code = (
+        "import hashlib; from paribus.corpus.tokenizer import trained; from paribus.spec import BytePairs;"
+        "import sys; text = sys.stdin.buffer.read().decode();"
+        "print(hashlib.sha256(trained(BytePairs(n_vocab=400), [text] * 3).json.encode()).hexdigest())"
+    )
+    for threads in ("1", "3"):
+        environment = {"PYTHONPATH": ":".join(sys.path), "RAYON_NUM_THREADS": threads}
+        told = subprocess.run(
+            [sys.executable, "-c", code], input=TEXT.encode(), capture_output=True, check=True, env=environment
+        )
+        assert told.stdout.decode().strip() == here
+
+
+def test_more_ids_than_the_text_gives_are_refused():
+    with pytest.raises(SpecError, match="n_vocab is 5000, but the training text gives only 260 ids; use at most 260"):
+        trained(BytePairs(n_vocab=5000), ["abcabc abcabc"])
+
+
+def wordpiece(path: Path) -> TokenizerFile:
+    library = Library(models.WordPiece(unk_token="[UNK]"))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
+    library.decoder = decoders.WordPiece()  # pyright: ignore[reportAttributeAccessIssue]
+    trainer = trainers.WordPieceTrainer(vocab_size=90, special_tokens=["[UNK]", "[CLS]"], show_progress=False)
+    library.train_from_iterator(["low lower lowest new newer newest. wide wider!"] * 9, trainer)
+    library.enable_truncation(3)
+    library.save(str(path))
+    return TokenizerFile(path=str(path))
+
+
+def test_any_tokenizer_can_be_read_from_its_file(tmp_path):
+    tokenizer = loaded(wordpiece(tmp_path / "t.json"))
+    ids = tokenizer.ids("lower newest low low low")
+    assert tokenizer.text(ids) == "lower newest low low low"  # not cut short as the file asks
+    assert tokenizer.n_bytes[tokenizer.library.token_to_id("[CLS]")] == 0
+    assert tokenizer.n_bytes[ids].sum() == len("lowernewestlowlowlow")
+    assert tokenizer.library.token_to_id("[CLS]") not in tokenizer.ids("[CLS]")  # text cannot write signs
+
+
+def test_a_corpus_in_a_foreign_tokenizer_keeps_its_sentences(tmp_path):
+    spec = wordpiece(tmp_path / "t.json")
+    corpus = of_texts(tmp_path, ["low. newer lowest! wide"], tokenizer=spec.model_dump())
+    reading = corpus.reading("train", 1, 0, 1, corpus.readers["train"][0].n_rows(1))
+    words = [corpus.decode([token]) for token in reading.tokens_BT[0].tolist()]
+    found = dict(zip(words, reading.sentences_BT[0].tolist(), strict=True))
+    assert (found["low"], found["."], found["newer"], found["!"], found["wide"]) == (0, 0, 1, 1, 2)
+
+
+def test_byte_pairs_keep_sentences_and_documents(tmp_path):
+    texts = ["One is here. Two is there.\n\nThree", "Alone"] + [TEXT] * 3
+    corpus = of_texts(tmp_path, texts, tokenizer={"kind": "bpe", "n_vocab": 300})
+    assert [text for (text,) in all_documents(corpus, "train")] == texts
+    shard = corpus.readers["train"][0].shard
+    first = np.arange(int(shard.cuts[1]))
+    parts = np.split(shard.tokens[first], np.flatnonzero(shard.begins_sentence(first))[1:])
+    assert [corpus.decode(part.tolist()) for part in parts] == ["One is here. ", "Two is there.\n\n", "Three"]
+
+
+def test_a_long_piece_is_encoded_in_stretches_and_brought_back(tmp_path, monkeypatch):
+    monkeypatch.setattr("paribus.corpus.encoding.STRETCH", 50)
+    monkeypatch.setattr("paribus.corpus.encoding.TOGETHER", 200)
+    corpus = of_texts(tmp_path, [TEXT, "x" * 333, TEXT], tokenizer={"kind": "bpe", "n_vocab": 280})
+    assert [text for (text,) in all_documents(corpus, "train")] == [TEXT, "x" * 333, TEXT]
+
+
+def test_a_tokenizer_learns_from_an_even_part_of_much_text(tmp_path, monkeypatch):
+    texts = [f"{n:02} " + "some words" * 9 for n in range(100)]
+    shard = of_texts(tmp_path, texts).readers["train"][0].shard
+    assert list(lessons([shard], Progress())) == texts
+    monkeypatch.setattr("paribus.corpus.encoding.MAX_LESSONS", 2000)
+    told = list(lessons([shard], Progress()))
+    assert len(told) == 22  # of 93 bytes each: the first to reach 2000
+    assert set(told) < set(texts)
+    assert sum(text >= "50" for text in told) in range(5, 18)
+
+
+def test_what_is_no_tokenizer_is_refused(tmp_path):
+    with pytest.raises(SpecError, match=r"path 'gone' cannot be read: No such file .*; give a tokenizer.json"):
+        loaded(TokenizerFile(path="gone"))
+    path = tmp_path / "t.json"
+    path.write_text("{}")
+    with pytest.raises(SpecError, match=r"t.json' is no tokenizer: .*; give a tokenizer.json"):
+        loaded(TokenizerFile(path=str(path)))

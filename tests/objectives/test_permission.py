@@ -1,0 +1,121 @@
+"""Every objective × every preset: may be asked, or is refused with the way the answer is seen."""
+
+import pytest
+import torch
+
+from paribus.batch import N_SENTINELS, Vocabulary
+from paribus.errors import SpecError
+from paribus.model import build
+from paribus.objectives import Score, permit, score
+from paribus.objectives.permission import specimen
+from paribus.spec import load, resolve
+from paribus.spec.objectives import (
+    UL2,
+    CausalLM,
+    Continuation,
+    LastToken,
+    MaskedLM,
+    Objective,
+    PrefixLM,
+    ReverseLM,
+    Seq2Seq,
+    SpanCorruption,
+    parts,
+)
+from tiny import PRESETS, tiny
+
+OBJECTIVES = [
+    CausalLM(),
+    ReverseLM(),
+    PrefixLM(),
+    MaskedLM(),
+    LastToken(),
+    SpanCorruption(),
+    Continuation(),
+    Seq2Seq(),
+    UL2(),
+]
+BOTH_WAYS = {"bert", "fixed-head", "hybrid", "mixed-heads", "mixed-layers"}
+IN_PLACE = {"masked", "last_token"}
+LENGTH = 24
+
+
+def expected(objective: Objective, preset: str) -> bool:
+    if tiny(preset).encoder is not None:
+        return objective.kind not in {"causal", "reverse", "masked", "last_token"}
+    if preset in BOTH_WAYS:
+        return objective.kind in IN_PLACE
+    return objective.kind != "reverse"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.kind)
+def test_permission_is_what_the_gradient_says(objective: Objective, preset: str) -> None:
+    """The derived answer is the expected one, and where it is given no answer moves the output that must predict it."""
+    spec = resolve(tiny(preset))
+    if not expected(objective, preset):
+        with pytest.raises(SpecError, match="objective"):
+            permit(objective, spec, LENGTH)
+        return
+    permit(objective, spec, LENGTH)
+    model = build(tiny(preset)).double()
+    for part in parts(objective)[:2]:
+        problem = specimen(part, spec, LENGTH)
+        embedded = torch.randn(1, problem.inputs.layout.length, 23, dtype=torch.float64, requires_grad=True)
+        source = None
+        if problem.inputs.source is not None:
+            source = (torch.randn(1, problem.inputs.source.layout.length, 23).double(), problem.inputs.source.layout)
+        states = model.stack(embedded, problem.inputs.layout, model.stack.layers, source, None).states_BTD
+        for at, answer in zip(problem.at_BM[0].tolist(), problem.answers_BM[0].tolist(), strict=True):
+            if answer >= 0:
+                (grad,) = torch.autograd.grad(states[0, at].sum(), embedded, retain_graph=True)
+                assert (grad[0, answer] == 0).all()
+
+
+@pytest.mark.parametrize("mask", ["reverse", "reverse & strided(2)", "by_layer(reverse, strided(3) & reverse)"])
+def test_reverse_text_may_be_asked_of_a_model_that_looks_ahead(mask: str) -> None:
+    permit(ReverseLM(), resolve(tiny("gpt2", {"mask": mask})), LENGTH)
+
+
+def test_a_leak_is_told_with_the_way_the_answer_is_seen() -> None:
+    spec = resolve(load("gpt2", n_layers=2, mask="by_layer(strided(3), window(3))"))
+    with pytest.raises(SpecError) as caught:
+        permit(CausalLM(), spec, LENGTH)
+    assert str(caught.value) == (
+        "objective.kind is 'causal', under which position 2 must predict the token at 3, but it can see it: "
+        "layer 0 (strided(3)) shows position 3 to 0, then layer 1 (window(3)) shows position 0 to 2; "
+        "use another mask, or an objective such as 'masked'"
+    )
+
+
+def test_a_leak_may_be_allowed_by_name() -> None:
+    permit(CausalLM(), resolve(tiny("bert")), LENGTH, allow_leaks=True)
+
+
+def test_a_length_past_the_model_is_refused() -> None:
+    with pytest.raises(SpecError, match="the objective reads 39 positions, past max_length 29"):
+        permit(CausalLM(), resolve(tiny("gpt2")), 40)
+
+
+def test_a_score_is_sums_of_what_is_weighed() -> None:
+    spec = resolve(tiny("gpt2"))
+    problem = specimen(parts(Seq2Seq())[0], spec, 9)
+    vocabulary = Vocabulary(9, torch.arange(9 + 7 + N_SENTINELS))
+    logits = torch.randn(1, 8, vocabulary.size)
+    got = score(logits, problem, vocabulary)
+    asked = [(at, target) for at, target in enumerate(range(1, 9)) if target >= 4]
+    by_hand = sum(-logits[0, at].log_softmax(-1)[target] for at, target in asked)
+    assert got.nats_sum.item() == pytest.approx(float(by_hand), rel=1e-5)
+    assert (got.target_count.item(), got.byte_count.item()) == (5, 4 + 5 + 6 + 7 + 8)
+    assert isinstance(got + got, Score)
+    assert (got + got).target_count.item() == 10
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES, ids=lambda objective: objective.kind)
+def test_only_what_is_asked_for_needs_words(objective: Objective) -> None:
+    preset = "bert" if objective.kind in IN_PLACE else "gpt2"
+    if objective.kind == "reverse":
+        return
+    problem = specimen(parts(objective)[0], resolve(tiny(preset)), LENGTH)
+    states = torch.arange(problem.inputs.layout.length).float()[None, :, None].expand(-1, -1, 2)
+    assert torch.equal(problem.states(states)[0, :, 0].long(), problem.at_BM[0])

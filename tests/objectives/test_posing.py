@@ -1,0 +1,255 @@
+"""Problems posed: what is read, what is asked, and that every draw has its own key."""
+
+import numpy as np
+import pytest
+import torch
+
+from paribus.batch import N_SENTINELS, Reading, Vocabulary
+from paribus.errors import SpecError
+from paribus.objectives import chosen, pose
+from paribus.objectives.posing import span_plan
+from paribus.objectives.spans import corrupted, hidden, planned
+from paribus.spec.objectives import (
+    UL2,
+    CausalLM,
+    Continuation,
+    LastToken,
+    MaskedLM,
+    Mixture,
+    Objective,
+    PrefixLM,
+    ReverseLM,
+    Seq2Seq,
+    SpanCorruption,
+    Weighted,
+)
+
+WORDS = Vocabulary(50, torch.cat([torch.ones(50, dtype=torch.int64), torch.zeros(7 + N_SENTINELS, dtype=torch.int64)]))
+RUNNING = [CausalLM(), ReverseLM(), PrefixLM(), MaskedLM(), LastToken(), SpanCorruption(), Continuation(), UL2()]
+
+
+def reading(n_rows: int = 5, length: int = 23, k: int = 3, first: int = 0) -> Reading:
+    tokens = torch.from_numpy(np.random.default_rng(k).integers(50, size=(n_rows + first, length)))[first:]
+    documents = (torch.arange(length) >= 9).long().expand(n_rows, -1)
+    return Reading(k, torch.arange(first, first + n_rows), tokens, documents, documents)
+
+
+def pairs() -> Reading:
+    tokens = torch.tensor([[1, 2, 3, 11, 12, 51, 50], [4, 13, 51, 50, 50, 50, 50]])
+    real = tokens != 50
+    zeros = torch.zeros_like(tokens)
+    return Reading(0, torch.arange(2), tokens, zeros, zeros, real, torch.tensor([3, 1]))
+
+
+def posed(objective: Objective, text: Reading, has_encoder: bool = False, documents: bool = False, seed: int = 7):
+    return pose(objective, text, WORDS, seed, has_encoder, documents)
+
+
+def test_causal_reads_all_but_the_last_and_tells_all_but_the_first() -> None:
+    text = reading()
+    problem = posed(CausalLM(), text)
+    assert torch.equal(problem.inputs.tokens_BT, text.tokens_BT[:, :-1])
+    assert torch.equal(problem.targets_BM, text.tokens_BT[:, 1:])
+    assert problem.answers_BM[0].tolist() == [*range(1, 22), -1]
+
+
+def test_reverse_is_causal_from_the_other_end() -> None:
+    text = reading()
+    problem = posed(ReverseLM(), text)
+    assert torch.equal(problem.inputs.tokens_BT, text.tokens_BT[:, 1:])
+    assert torch.equal(problem.targets_BM, text.tokens_BT[:, :-1])
+    assert problem.answers_BM[0].tolist() == [-1, *range(21)]
+
+
+def test_prefix_has_one_split_a_step_and_scores_what_follows_it() -> None:
+    text = reading()
+    problem = posed(PrefixLM(), text)
+    split = problem.inputs.layout.prefix
+    assert isinstance(split, int)
+    assert torch.equal(problem.targets_BM, text.tokens_BT[:, split:])
+    assert problem.at_BM[0].tolist() == list(range(split - 1, 22))
+    splits = {posed(PrefixLM(), reading(k=k)).inputs.layout.prefix for k in range(60)}
+    assert min(splits) >= 6
+    assert max(splits) <= 17
+    assert len(splits) > 8
+
+
+def test_an_encoder_reads_the_prefix_and_the_decoder_the_rest_one_behind() -> None:
+    text = reading()
+    problem = posed(PrefixLM(), text, has_encoder=True)
+    assert problem.inputs.source is not None
+    split = problem.inputs.source.tokens_BT.shape[1]
+    assert torch.equal(problem.inputs.source.tokens_BT, text.tokens_BT[:, :split])
+    assert (problem.inputs.tokens_BT[:, 0] == WORDS.start).all()
+    assert torch.equal(problem.inputs.tokens_BT[:, 1:], text.tokens_BT[:, split:-1])
+    assert torch.equal(problem.targets_BM, text.tokens_BT[:, split:])
+
+
+def test_masked_hides_a_fixed_share_and_asks_for_it_in_place() -> None:
+    text = reading(400, 101)
+    problem = posed(MaskedLM(), text)
+    assert problem.at_BM.shape == (400, 15)
+    assert torch.equal(problem.targets_BM, text.tokens_BT.gather(1, problem.at_BM))
+    read = problem.inputs.tokens_BT.gather(1, problem.at_BM)
+    untouched = torch.ones_like(text.tokens_BT, dtype=torch.bool).scatter(1, problem.at_BM, False)
+    assert torch.equal(problem.inputs.tokens_BT[untouched], text.tokens_BT[untouched])
+    masked = (read == WORDS.mask).float().mean().item()
+    left = (read == problem.targets_BM).float().mean().item()
+    assert masked == pytest.approx(0.8, abs=5 * (0.16 / 6000) ** 0.5)
+    assert left == pytest.approx(0.1 + 0.1 / 50, abs=5 * (0.09 / 6000) ** 0.5)
+    assert (problem.answers_BM == -1).all()
+
+
+def test_the_last_token_is_asked_under_a_mask_and_nothing_after_it_is_read() -> None:
+    text = reading()
+    problem = posed(LastToken(), text)
+    split = problem.inputs.tokens_BT.shape[1] - 1
+    assert torch.equal(problem.inputs.tokens_BT[:, :-1], text.tokens_BT[:, :split])
+    assert (problem.inputs.tokens_BT[:, -1] == WORDS.mask).all()
+    assert torch.equal(problem.targets_BM, text.tokens_BT[:, split : split + 1])
+
+
+def test_spans_are_cut_as_t5_cuts_them() -> None:
+    gone = np.array([False, True, True, False, False, True, False])
+    read, told = corrupted(np.array([10, 11, 12, 13, 14, 15, 16]), gone, np.array([90, 91]), 99)
+    assert read.tolist() == [10, 90, 13, 14, 91, 16]
+    assert told.tolist() == [90, 11, 12, 91, 15, 99]
+
+
+@pytest.mark.parametrize(
+    ("n_text", "rate", "mean_span"), [(100, 0.15, 3.0), (100, 0.5, 8.0), (7, 0.15, 64.0), (64, 0.5, 64.0)]
+)
+def test_spans_have_their_planned_number_and_length(n_text: int, rate: float, mean_span: float) -> None:
+    plan = planned(n_text, rate, mean_span)
+    for seed in range(20):
+        gone = hidden(plan, np.random.default_rng(seed))
+        assert len(gone) == n_text
+        assert gone.sum() == plan.n_hidden == max(round(n_text * rate), 1)
+        assert (np.diff(np.concatenate([[0], gone.astype(int)])) == 1).sum() == plan.n_spans
+        assert not gone[0]
+
+
+def test_every_way_to_cut_spans_is_equally_likely() -> None:
+    plan = planned(6, 0.5, 1.5)
+    assert (plan.n_hidden, plan.n_spans) == (3, 2)
+    seen: dict[str, int] = {}
+    for seed in range(4000):
+        name = "".join(map(str, hidden(plan, np.random.default_rng(seed)).astype(int)))
+        seen[name] = seen.get(name, 0) + 1
+    assert len(seen) == 4  # two ways to cut the kept, two to cut the hidden
+    assert all(abs(count - 1000) < 5 * 750**0.5 for count in seen.values())
+
+
+@pytest.mark.parametrize("has_encoder", [False, True])
+def test_spans_give_the_text_back(has_encoder: bool) -> None:
+    text = reading(3, 40)
+    problem = posed(SpanCorruption(rate=0.4), text, has_encoder)
+    source = problem.inputs.source
+    read = problem.inputs.tokens_BT[:, : problem.inputs.layout.prefix] if source is None else source.tokens_BT
+    for row in range(3):
+        told, spans, n = problem.targets_BM[row].tolist(), {}, -1
+        for token in told[:-1]:
+            if token >= WORDS.sentinel(0):
+                n = token
+                spans[n] = []
+            else:
+                spans[n].append(token)
+        assert told[-1] == WORDS.end
+        back = [word for token in read[row].tolist() for word in spans.get(token, [token])]
+        assert back == text.tokens_BT[row, : len(back)].tolist()
+        assert len(back) == 40 if has_encoder else len(back) > 20
+    assert problem.inputs.tokens_BT.shape[1] <= 40
+
+
+def test_more_spans_than_sentinels_are_refused() -> None:
+    with pytest.raises(SpecError, match="cuts 1024 tokens into 171 spans, but there are 100 sentinels"):
+        span_plan(SpanCorruption(rate=0.5), 1024, one_sequence=False, has_mode=False)
+
+
+def test_a_length_too_short_for_spans_is_refused() -> None:
+    with pytest.raises(SpecError, match="does not fit a length of 3"):
+        span_plan(SpanCorruption(), 3, one_sequence=True, has_mode=False)
+
+
+def test_ul2_draws_its_seven_denoisers_evenly_and_says_which() -> None:
+    counts: dict[tuple[str | None, str], int] = {}
+    for k in range(2100):
+        part = chosen(UL2(), 1, k)
+        name = (part.mode, part.objective.model_dump_json())
+        counts[name] = counts.get(name, 0) + 1
+    assert len(counts) == 7
+    assert all(abs(count - 300) < 5 * (2100 * 6 / 49) ** 0.5 for count in counts.values())
+    for k in range(20):
+        text = reading(2, 60, k)
+        problem = posed(UL2(), text)
+        mode = chosen(UL2(), 7, k).mode
+        assert mode is not None
+        assert (problem.inputs.tokens_BT[:, 0] == WORDS.modes[mode]).all()
+
+
+def test_a_mixture_follows_its_weights() -> None:
+    mixture = Mixture(parts=(Weighted(objective=CausalLM(), weight=3.0), Weighted(objective=PrefixLM())))
+    causal = sum(isinstance(chosen(mixture, 5, k).objective, CausalLM) for k in range(1000))
+    assert abs(causal - 750) < 5 * 187.5**0.5
+
+
+def test_a_pair_together_scores_its_target_alone() -> None:
+    problem = posed(Seq2Seq(), pairs())
+    assert problem.inputs.layout.prefix.tolist() == [3, 1]
+    assert problem.weights_BM.tolist() == [[0, 0, 1, 1, 1, 0], [1, 1, 0, 0, 0, 0]]
+    assert problem.targets_BM[0, 2:5].tolist() == [11, 12, 51]
+    assert problem.answers_BM.tolist() == [[-1, -1, 3, 4, 5, -1], [1, 2, -1, -1, -1, -1]]
+
+
+def test_a_pair_apart_gives_source_and_target_each_its_row() -> None:
+    problem = posed(Seq2Seq(), pairs(), has_encoder=True)
+    source = problem.inputs.source
+    assert source is not None
+    assert source.layout.real_BT is not None
+    assert [row[real].tolist() for row, real in zip(source.tokens_BT, source.layout.real_BT, strict=True)] == [
+        [1, 2, 3],
+        [4],
+    ]
+    told = [row[weights > 0].tolist() for row, weights in zip(problem.targets_BM, problem.weights_BM, strict=True)]
+    assert told == [[11, 12, 51], [13, 51]]
+    assert problem.inputs.tokens_BT[0, :3].tolist() == [WORDS.start, 11, 12]
+
+
+@pytest.mark.parametrize("objective", RUNNING)
+def test_a_row_is_posed_the_same_in_any_slice_of_the_batch(objective: Objective) -> None:
+    whole, part = posed(objective, reading(5)), posed(objective, reading(2, first=3))
+    assert torch.equal(whole.inputs.tokens_BT[3:], part.inputs.tokens_BT)
+    assert torch.equal(whole.targets_BM[3:], part.targets_BM)
+    assert torch.equal(whole.at_BM[3:], part.at_BM)
+
+
+@pytest.mark.parametrize("objective", RUNNING)
+def test_documents_travel_with_their_tokens(objective: Objective) -> None:
+    text = reading()
+    text = Reading(
+        text.k, text.rows_B, text.documents_BT * 10, text.documents_BT, text.documents_BT
+    )  # a token tells its document
+    for has_encoder in (False, True):
+        try:
+            problem = posed(objective, text, has_encoder, documents=True)
+        except SpecError:
+            continue
+        for part in (problem.inputs, problem.inputs.source):
+            if part is None:
+                continue
+            assert part.layout.documents_BT is not None
+            plain = (part.tokens_BT == 0) | (part.tokens_BT == 10)
+            if not isinstance(objective, MaskedLM):  # which puts in words of its own
+                assert torch.equal(part.layout.documents_BT[plain] * 10, part.tokens_BT[plain])
+            positions = part.layout.positions_BT
+            assert positions is not None
+            assert (positions[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize(("objective", "text", "message"), [
+    (Seq2Seq(), reading(), "is 'seq2seq', which needs pairs, but the corpus has running text; use another objective"),
+    (CausalLM(), pairs(), "is 'causal', which needs running text, but the corpus has pairs; use 'seq2seq'"),
+])  # fmt: skip
+def test_an_objective_for_another_kind_of_text_is_refused(objective: Objective, text: Reading, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        posed(objective, text)

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from paribus.errors import RecordError
+from paribus.record.disk import discard, read_json, replace, sweep, write_json
+
+
+def test_replacing_leaves_nothing_else_behind(tmp_path: Path):
+    replace(tmp_path / "a", b"1")
+    replace(tmp_path / "a", b"2")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"2"}
+
+
+def test_replacing_where_nothing_can_be_written_is_told_of(tmp_path: Path):
+    (tmp_path / "file").touch()
+    said = r"file/a cannot be written: Not a directory; free some space or choose another folder"
+    with pytest.raises(RecordError, match=said):
+        replace(tmp_path / "file" / "a", b"1")
+
+
+def test_json_is_written_in_order_and_read_back(tmp_path: Path):
+    write_json(tmp_path / "a", {"b": [1], "a": None})
+    assert (tmp_path / "a").read_text().split() == ["{", '"a":', "null,", '"b":', "[", "1", "]", "}"]
+    assert read_json(tmp_path / "a") == {"a": None, "b": [1]}
+
+
+def test_what_is_no_json_is_refused(tmp_path: Path):
+    with pytest.raises(
+        RecordError, match=r"a cannot be read: No such file or directory; restore it, or remove the fol"
+    ):
+        read_json(tmp_path / "a")
+    for content in (b"{", b"\xff", b"[" * 100_000):
+        (tmp_path / "a").write_bytes(content)
+        with pytest.raises(RecordError, match=r"a is not JSON: .*; restore it, or remove the folder and start again"):
+            read_json(tmp_path / "a")
+
+
+def test_sweeping_removes_leftovers_and_follows_no_link(tmp_path: Path):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside / ".tmp-a" / "b", inside / ".old-c", inside / "step", outside):
+        folder.mkdir(parents=True)
+        (folder / "file").touch()
+    (inside / ".tmp-file").touch()
+    (inside / ".tmp-link").symlink_to(outside)
+    assert sweep(inside) == (".old-c", ".tmp-a", ".tmp-file", ".tmp-link")
+    assert [path.name for path in inside.iterdir()] == ["step"]
+    assert (outside / "file").exists()
+    assert sweep(inside) == ()
+    assert sweep(tmp_path / "nowhere") == ()
+
+
+def test_discarding_what_is_gone_is_told_of(tmp_path: Path):
+    with pytest.raises(
+        RecordError, match=r"gone cannot be removed: No such file or directory; make its folder writable"
+    ):
+        discard(tmp_path / "gone")

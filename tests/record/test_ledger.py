@@ -1,0 +1,56 @@
+from pathlib import Path
+
+from paribus.record import Entry, opened, runs
+
+
+def _made(root: Path, name: str, stages: list[dict]) -> Path:
+    with opened(root, stages, {}, name=name) as run, run.rows(-1)[0] as rows:
+        rows.write({"step": 3, "nats": 1.5})
+        run.finish()
+    return run.folder
+
+
+def test_runs_are_listed_by_name_with_state_spec_and_last_row(tmp_path: Path):
+    _made(tmp_path, "b", [{"name": "pretrain"}, {"name": "tune"}])
+    with opened(tmp_path, [{"seed": 1}], {}, name="a") as run:
+        first, second = runs(tmp_path)
+        assert first == Entry("a", run.folder, "running", "", None, None, ())
+        assert second == Entry("b", tmp_path / "b", "finished", "", "tune", {"step": 3, "nats": 1.5}, ())
+        run.fail("no room")
+    assert [(entry.state, entry.reason) for entry in runs(tmp_path)] == [("failed", "no room"), ("finished", "")]
+
+
+def test_a_run_that_says_running_with_nobody_at_it_has_stopped(tmp_path: Path):
+    with opened(tmp_path, [{"seed": 1}], {}, name="a"):
+        assert [entry.state for entry in runs(tmp_path)] == ["running"]
+    assert [entry.state for entry in runs(tmp_path)] == ["stopped"]
+    (tmp_path / "a" / "state").unlink()
+    assert [entry.state for entry in runs(tmp_path)] == ["stopped"]
+
+
+def test_a_damaged_run_is_listed_with_its_faults(tmp_path: Path):
+    folder = _made(tmp_path, "a", [{"name": 5}])
+    assert [entry.spec for entry in runs(tmp_path)] == [None]
+    (folder / "spec.json").write_text("{}")
+    (folder / "state").write_text("dancing")
+    (folder / "rows.jsonl").write_text("x\n")
+    (entry,) = runs(tmp_path)
+    assert (entry.state, entry.spec, entry.last) == ("stopped", None, None)
+    assert [name for fault in entry.faults for name in ("spec.json", "state holds", "rows.jsonl") if name in fault] == [
+        "spec.json",
+        "state holds",
+        "rows.jsonl",
+    ]
+
+
+def test_what_is_no_run_is_not_listed(tmp_path: Path):
+    folder = _made(tmp_path / "elsewhere", "a", [{"name": "a"}])
+    root = tmp_path / "runs"
+    root.mkdir()
+    (root / "link").symlink_to(folder)
+    (root / "file").touch()
+    (root / "folder").mkdir()
+    (root / ".hidden").mkdir()
+    (root / ".hidden" / "spec.json").touch()
+    assert list(runs(root)) == []
+    assert list(runs(tmp_path / "nowhere")) == []

@@ -1,0 +1,36 @@
+import hashlib
+import math
+
+import pytest
+
+from paribus.errors import RecordError
+from paribus.record import address, canonical
+
+PRETRAIN, TUNE = {"name": "pretrain", "seed": 3}, {"name": "tune", "rate": 0.1}
+
+
+def test_an_address_is_the_hash_of_a_stage_and_its_parents_address():
+    first = hashlib.sha256(b'{"parent":null,"stage":{"name":"pretrain","seed":3}}').hexdigest()
+    second = hashlib.sha256(f'{{"parent":"{first}","stage":{{"name":"tune","rate":0.1}}}}'.encode()).hexdigest()
+    assert address([PRETRAIN]) == first
+    assert address([PRETRAIN, TUNE]) == second
+
+
+def test_the_order_of_keys_does_not_matter_and_that_of_stages_does():
+    assert address([{"seed": 3, "name": "pretrain"}]) == address([PRETRAIN])
+    assert address([PRETRAIN, TUNE]) != address([TUNE, PRETRAIN])
+
+
+def test_the_same_stage_after_another_parent_has_another_address():
+    assert address([PRETRAIN, TUNE]) != address([{**PRETRAIN, "seed": 5}, TUNE])
+
+
+@pytest.mark.parametrize("value", [math.nan, {1, 2}, {"a": object()}])
+def test_what_json_cannot_say_has_no_address(value: object):
+    said = r"a stage cannot be written as JSON: .*; give finite numbers, text, lists and tables"
+    with pytest.raises(RecordError, match=said):
+        address([{"value": value}])
+
+
+def test_what_is_canonical_has_sorted_keys_and_no_spaces():
+    assert canonical({"b": [1, 2.0, None], "a": "é"}) == '{"a":"\\u00e9","b":[1,2.0,null]}'

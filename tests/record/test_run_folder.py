@@ -1,0 +1,284 @@
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paribus.errors import RecordError
+from paribus.record import (
+    Run,
+    address,
+    environments_of,
+    existing,
+    is_held,
+    opened,
+    place,
+    read_rows,
+    read_state,
+    stages_of,
+)
+
+STAGES = [{"name": "pretrain", "seed": 3}]
+HERE = {"torch": "2.11", "n_threads": 2}
+THERE = {"torch": "2.12", "n_threads": 2}
+
+
+def fill(folder: Path) -> None:
+    (folder / "weights.bin").write_bytes(b"weights")
+
+
+def test_a_run_folder_is_called_by_its_address_and_holds_all_it_should(tmp_path: Path):
+    with opened(tmp_path / "runs", STAGES, HERE) as run:
+        assert run.folder == tmp_path / "runs" / address(STAGES)[:16]
+        assert (run.address, run.before, run.leftovers, run.changes) == (address(STAGES), None, (), {})
+        assert run.latest() == (None, ())
+        rows, cut = run.rows(-1)
+        assert cut == (0, 0, False)
+        with rows:
+            rows.write({"step": 1})
+            run.save(1, fill, score=0.5)
+        assert read_state(run.folder / "state") == ("running", "")
+        run.finish()
+    names = ["checkpoints", "environment.json", "lock", "rows.jsonl", "spec.json", "state"]
+    assert sorted(path.name for path in run.folder.iterdir()) == names
+    assert stages_of(run.folder) == STAGES
+    assert environments_of(run.folder) == [HERE]
+    assert read_state(run.folder / "state") == ("finished", "")
+    assert existing(tmp_path / "runs", address(STAGES)[:16]) == run.folder
+
+
+def test_a_resumed_run_goes_on_after_its_checkpoint(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE, name="r") as run, run.rows(-1)[0] as rows:
+        for step in (1, 2, 3):
+            rows.write({"step": step})
+            if step == 2:
+                run.save(step, fill)
+    with opened(tmp_path, STAGES, HERE, name="r") as run:
+        assert run.before == ("running", "")
+        found = run.latest()
+        assert found.checkpoint is not None
+        rows, cut = run.rows(found.checkpoint.step)
+        assert cut == (2, 1, False)
+        with rows:
+            rows.write({"step": 3})
+    assert [row["step"] for row in read_rows(run.folder / "rows.jsonl").rows] == [1, 2, 3]
+
+
+def test_an_error_marks_a_run_failed_and_the_next_opening_says_so(tmp_path: Path):
+    with pytest.raises(ValueError, match="of no use"), opened(tmp_path, STAGES, HERE, name="r"):
+        raise ValueError("of no use")
+    assert read_state(tmp_path / "r" / "state") == ("failed", "ValueError: of no use")
+    assert not is_held(tmp_path / "r" / "lock")
+    with opened(tmp_path, STAGES, HERE, name="r") as run:
+        assert run.before == ("failed", "ValueError: of no use")
+        assert read_state(run.folder / "state") == ("running", "")
+        run.fail("batch 7 is not finite")
+    assert read_state(run.folder / "state") == ("failed", "batch 7 is not finite")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_run_that_is_stopped_has_not_failed(tmp_path: Path, stop: type[BaseException]):
+    with pytest.raises(stop), opened(tmp_path, STAGES, HERE, name="r"):
+        raise stop
+    assert read_state(tmp_path / "r" / "state") == ("running", "")
+    assert not is_held(tmp_path / "r" / "lock")
+
+
+def _raising(root: Path, environment: dict, fault: Exception, before: Callable[[Run], object]) -> None:
+    with opened(root, STAGES, environment, name="r") as run:
+        before(run)
+        raise fault
+
+
+def test_a_finished_run_stays_finished_whatever_comes_after(tmp_path: Path):
+    with pytest.raises(BrokenPipeError):
+        _raising(tmp_path, HERE, BrokenPipeError(), Run.finish)
+    found = []
+    with pytest.raises(ValueError, match="later"):
+        _raising(tmp_path, THERE, ValueError("later"), lambda run: found.append(run.before))
+    assert found == [("finished", "")]
+    assert read_state(tmp_path / "r" / "state") == ("finished", "")
+    assert environments_of(tmp_path / "r") == [HERE]
+
+
+def test_an_error_is_not_hidden_by_a_state_that_cannot_be_written(tmp_path: Path):
+    def spoil(run: Run) -> None:
+        (run.folder / "state").unlink()
+        (run.folder / "state").mkdir()
+
+    with pytest.raises(ValueError, match="the first"):
+        _raising(tmp_path, HERE, ValueError("the first"), spoil)
+
+
+def test_two_processes_cannot_open_one_run(tmp_path: Path):
+    other = (
+        "import sys; from pathlib import Path; from paribus.record import opened\n"
+        "with opened(Path(sys.argv[1]), [{'name': 'pretrain', 'seed': 3}], {}, name='r'): pass"
+    )
+    with opened(tmp_path, STAGES, HERE, name="r"):
+        ended = subprocess.run(
+            [sys.executable, "-c", other, str(tmp_path)], capture_output=True, text=True, check=False
+        )
+    assert f"RecordError: {tmp_path / 'r'} is in use by process {os.getpid()} on" in ended.stderr
+
+
+def test_a_folder_of_another_run_is_refused(tmp_path: Path):
+    other = [{"name": "pretrain", "seed": 5}]
+    with opened(tmp_path, STAGES, HERE, name="r"):
+        pass
+    said = f"^{tmp_path / 'r'} holds the run {address(STAGES)[:16]}, not {address(other)[:16]}; choose another name, or"
+    with pytest.raises(RecordError, match=said), opened(tmp_path, other, HERE, name="r"):
+        pass
+
+
+def test_a_folder_that_is_no_run_is_refused_and_left_alone(tmp_path: Path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").touch()
+    said = f"^{tmp_path / 'src'} holds 'a.py' and no spec.json: it is no run; choose another name"
+    with pytest.raises(RecordError, match=said), opened(tmp_path, STAGES, HERE, name="src"):
+        pass
+    assert [path.name for path in (tmp_path / "src").iterdir()] == ["a.py"]
+
+
+def test_a_place_that_is_a_file_is_refused(tmp_path: Path):
+    (tmp_path / "r").touch()
+    said = f"^{tmp_path / 'r'} cannot be made: File exists; choose another folder for runs"
+    with pytest.raises(RecordError, match=said), opened(tmp_path, STAGES, HERE, name="r"):
+        pass
+
+
+def test_checkpoints_that_are_a_file_are_refused(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE, name="r") as run:
+        pass
+    (run.folder / "checkpoints").rmdir()
+    (run.folder / "checkpoints").touch()
+    said = f"^{run.folder / 'checkpoints'} cannot be made: File exists; remove what is in its place"
+    with pytest.raises(RecordError, match=said), opened(tmp_path, STAGES, HERE, name="r"):
+        pass
+
+
+def test_stages_that_json_cannot_say_make_no_folder(tmp_path: Path):
+    with (
+        pytest.raises(RecordError, match="a stage cannot be written as JSON"),
+        opened(tmp_path, [{"rate": float("nan")}], HERE, name="r"),
+    ):
+        pass
+    assert not (tmp_path / "r").exists()
+
+
+NAMES = [
+    "", ".", "..", ".hidden", "../out", "a/b", "/etc", "a\\b", "a\0b", "a\n", "a b", "é", "a" * 101, "~", "a:b", "²",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_cannot_leave_the_runs_folder(tmp_path: Path, name: str):
+    with pytest.raises(
+        RecordError, match=r"^the run name .* cannot be a folder's; use up to 100 letters, digits, '.', '_'"
+    ):
+        place(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["a", "A-1_b.c", "a..b", "_", "a" * 100])
+def test_a_plain_name_is_a_place(tmp_path: Path, name: str):
+    assert place(tmp_path, name) == tmp_path / name
+
+
+def test_a_link_cannot_leave_the_runs_folder(tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "r").symlink_to(outside)
+    said = f"^{tmp_path / 'runs' / 'r'} is a link, which may lead out of {tmp_path / 'runs'}; use a plain folder"
+    with pytest.raises(RecordError, match=said), opened(tmp_path / "runs", STAGES, HERE, name="r"):
+        pass
+    assert not any(outside.iterdir())
+
+
+@pytest.mark.parametrize("name", ["spec.json", "environment.json", "rows.jsonl", "checkpoints", "state", "lock"])
+def test_a_link_inside_a_run_folder_is_refused(tmp_path: Path, name: str):
+    with opened(tmp_path, STAGES, HERE, name="r") as run:
+        pass
+    if (run.folder / name).exists():
+        (run.folder / name).rename(tmp_path / "moved")
+    (run.folder / name).symlink_to(tmp_path / "outside")
+    said = f"^{run.folder / name} is a link, which may lead out of {run.folder}; use a plain file or folder"
+    with pytest.raises(RecordError, match=said), opened(tmp_path, STAGES, HERE, name="r"):
+        pass
+    assert not (tmp_path / "outside").exists()
+
+
+def test_the_runs_folder_itself_may_be_a_link(tmp_path: Path):
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "scratch")
+    with opened(tmp_path / "runs", STAGES, HERE, name="r") as run:
+        assert run.folder.is_dir()
+
+
+def test_no_run_is_not_an_existing_one(tmp_path: Path):
+    (tmp_path / "r").mkdir()
+    with pytest.raises(RecordError, match=f"^{tmp_path / 'r'} holds no run; `paribus runs` lists those there are"):
+        existing(tmp_path, "r")
+
+
+@pytest.mark.parametrize("content", [[], {}, {"stages": []}, {"stages": [1]}])
+def test_a_spec_that_is_no_chain_is_refused(tmp_path: Path, content: object):
+    (tmp_path / "spec.json").write_text(json.dumps(content))
+    with pytest.raises(
+        RecordError, match=r"spec.json is no chain of stages; restore it, or remove the folder and start"
+    ):
+        stages_of(tmp_path)
+
+
+@pytest.mark.parametrize("content", [{}, [], [1]])
+def test_an_environment_file_without_environments_is_refused(tmp_path: Path, content: object):
+    (tmp_path / "environment.json").write_text(json.dumps(content))
+    with pytest.raises(RecordError, match=r"environment.json lists no environments; restore it, or remove the folder"):
+        environments_of(tmp_path)
+
+
+def _run(root: Path, environment: dict, step: int, accept: bool = False) -> dict:
+    with opened(root, STAGES, environment, name="r", accept_environment=accept) as run:
+        with run.rows(step - 1)[0] as rows:
+            row = rows.write({"step": step})
+        run.save(step, fill)
+    return row
+
+
+def test_a_run_is_resumed_under_another_environment_only_when_accepted_and_marked_ever_after(tmp_path: Path):
+    assert _run(tmp_path, HERE, 1) == {"step": 1}
+    said = (
+        f"^{tmp_path / 'r'} was made under another environment: torch was 2.11, is 2.12; resume .*--accept-environment"
+    )
+    with pytest.raises(RecordError, match=said):
+        _run(tmp_path, THERE, 2)
+    assert _run(tmp_path, HERE, 2) == {"step": 2}
+    assert _run(tmp_path, THERE, 3, accept=True) == {"step": 3, "environment_changed": ["torch"]}
+    assert _run(tmp_path, THERE, 4) == {"step": 4, "environment_changed": ["torch"]}
+    with pytest.raises(RecordError, match=r"torch was 2.12, is 2.11"):
+        _run(tmp_path, HERE, 5)
+    assert _run(tmp_path, HERE, 5, accept=True) == {"step": 5, "environment_changed": ["torch"]}
+    assert environments_of(tmp_path / "r") == [HERE, THERE, HERE]
+    assert len(read_rows(tmp_path / "r" / "rows.jsonl").rows) == 5
+
+
+def test_accepting_where_nothing_differs_marks_nothing(tmp_path: Path):
+    assert _run(tmp_path, HERE, 1, accept=True) == {"step": 1}
+    assert _run(tmp_path, HERE, 2, accept=True) == {"step": 2}
+    assert environments_of(tmp_path / "r") == [HERE]
+
+
+def test_a_run_without_a_checkpoint_starts_anew_under_any_environment(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE, name="r"):
+        pass
+    with opened(tmp_path, STAGES, THERE, name="r") as run:
+        assert run.changes == {}
+    assert environments_of(run.folder) == [THERE]
+
+
+def test_record_needs_no_torch():
+    script = "import sys, paribus.record; assert not {'torch', 'safetensors', 'pydantic', 'numpy'} & {*sys.modules}"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

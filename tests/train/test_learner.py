@@ -1,0 +1,104 @@
+"""One step of learning: what moves, by how much, and what holds it back."""
+
+import pytest
+import torch
+from lesson import WORDS, learner, part, posed, reading, student
+
+from paribus.errors import SpecError
+from paribus.objectives import score
+from paribus.spec.objectives import CausalLM, MaskedLM, PrefixLM
+from paribus.spec.training import AdamW, Training
+from paribus.train.learner import Learner
+
+
+def test_a_step_reports_the_score_of_the_batch_before_it_moves() -> None:
+    model = student("gpt2")
+    problem = posed(CausalLM(), model, reading(0))
+    before = score(model(problem.inputs).logits_BTV, problem, WORDS)
+    sums = learner(model).step(0, [problem])
+    torch.testing.assert_close(sums.nats_sum, before.nats_sum)
+    assert sums.target_count.item() == before.target_count.item() == 8 * 19
+    assert sums.byte_count.item() == before.byte_count.item() == 8 * 19 * 2
+
+
+def test_the_first_step_of_adam_moves_each_weight_by_the_rate_and_decays_matrices_alone() -> None:
+    model = student("gpt2")
+    start = {name: p.detach().clone() for name, p in model.named_parameters()}
+    training = Training(n_steps=10, n_sequences=8, length=20, optimizer=AdamW(rate=0.01, decay=0.5, clip=None))
+    one = Learner(model, training, WORDS)
+    one.step(0, [posed(CausalLM(), model, reading(0))])
+    for name, parameter in model.named_parameters():
+        decayed = start[name] * (1 - 0.01 * 0.5) if name.endswith("weight") and parameter.dim() == 2 else start[name]
+        if "positions" in name:
+            decayed = start[name]
+        if name.endswith("attention.key.bias"):
+            continue  # a key bias moves no score, so its gradient is rounding alone
+        moved = (parameter - decayed).abs()
+        assert moved.max() <= 0.01 * 1.001, name
+        assert moved.max() > 0.009, name
+
+
+def test_the_gradient_is_clipped_as_a_whole() -> None:
+    model, tight = student("gpt2"), student("gpt2")
+    problem = posed(CausalLM(), model, reading(0))
+    free = learner(model).step(0, [problem]).gradient_norm
+    training = Training(n_steps=50, n_sequences=8, length=20, optimizer=AdamW(clip=1e-3))
+    assert Learner(tight, training, WORDS).step(0, [problem]).gradient_norm.item() == pytest.approx(free.item())
+    first = next(iter(Learner(tight, training, WORDS).optimizer.param_groups))["params"][0]
+    assert first.grad is None  # gradients are given up after the step
+
+
+def test_a_gradient_that_is_not_finite_moves_nothing_then_or_later() -> None:
+    model = student("deepseek-v3")
+    one = learner(model)
+    one.step(0, [posed(CausalLM(), model, reading(0))])
+    with torch.no_grad():
+        kept = model.embedding.weight[3, 5].item()
+        model.embedding.weight[3, 5] = float("inf")
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    one.step(1, [posed(CausalLM(), model, reading(1))])
+    with torch.no_grad():
+        model.embedding.weight[3, 5] = kept
+    one.step(2, [posed(CausalLM(), model, reading(2))])
+    assert one.bad.item() == 1
+    assert one.bad_step.item() == 1
+    before["embedding.weight"][3, 5] = kept
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+
+
+def test_selection_biases_move_by_the_counts_of_the_whole_batch() -> None:
+    whole, parts = student("deepseek-v3"), student("deepseek-v3")
+    text = reading(0)
+    learner(whole).step(0, [posed(CausalLM(), whole, text)])
+    halves = [posed(CausalLM(), parts, part(text, first, first + 2)) for first in (0, 2, 4, 6)]
+    learner(parts, n_parts=4).step(0, halves)
+    biases = [name for name in whole.state_dict() if name.endswith("selection_bias")]
+    assert biases
+    for name in biases:
+        assert torch.equal(whole.state_dict()[name], parts.state_dict()[name])
+        sizes = whole.state_dict()[name].abs()
+        assert ((sizes == 0) | ((sizes - 0.001).abs() < 1e-9)).all()
+        assert sizes.sum() > 0
+
+
+@pytest.mark.parametrize(("preset", "objective"), [("gpt2", CausalLM()), ("bert", MaskedLM()), ("bart", PrefixLM())])
+def test_the_lesson_is_learnt(preset: str, objective: CausalLM | MaskedLM | PrefixLM) -> None:
+    model = student(preset, {"start": {"kind": "normal", "std": 0.02}})
+    one = Learner(model, Training(n_steps=60, n_sequences=8, length=20, optimizer=AdamW(rate=5e-3)), WORDS)
+    nats = []
+    for k in range(60):
+        sums = one.step(k, [posed(objective, model, reading(k))])
+        nats.append((sums.nats_sum / sums.target_count).item())
+    assert nats[0] > 4.5
+    assert nats[-1] < 2.6
+
+
+def test_parts_must_divide_the_batch() -> None:
+    with pytest.raises(SpecError, match="n_parts is 3, which does not divide n_sequences 8"):
+        learner(student("gpt2"), n_parts=3)
+
+
+def test_a_balance_over_the_batch_refuses_parts() -> None:
+    with pytest.raises(SpecError, match="n_parts is 2 with a balance loss over the batch, which parts cannot share"):
+        learner(student("switch"), n_parts=2)
