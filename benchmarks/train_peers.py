@@ -90,7 +90,7 @@ def theirs(name: str, built: Built) -> Step:
     asked = lessons(preset, objective, built)
     with tempfile.TemporaryDirectory() as folder:
         export(model_of(twin), Path(folder) / "hf")
-        model = getattr(transformers, auto).from_pretrained(Path(folder) / "hf", torch_dtype=torch.float32)
+        model = getattr(transformers, auto).from_pretrained(Path(folder) / "hf", dtype=torch.float32)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
