@@ -33,7 +33,7 @@ from paribus.interop import export
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, keeps_documents
 from paribus.spec import load
-from paribus.spec.corpus import BytePairs, Corpus
+from paribus.spec.corpus import N_SIGNS, BytePairs, Corpus
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
 from paribus.spec.run import Stage
 from paribus.spec.training import Training
@@ -43,7 +43,6 @@ from paribus.train.schedule import rate_at
 
 SIZE = {"d_model": 256, "n_layers": 4, "n_heads": 4, "n_vocab": 4096}
 LENGTH, N_SEQUENCES, N_STEPS = 256, 16, 400
-N_SIGNS = 107
 PEERS: dict[str, tuple[str, Objective, str, str]] = {
     # name: our preset, objective, their class, the preset whose weights they get
     "causal / GPT-2": ("gpt2", CausalLM(), "AutoModelForCausalLM", "gpt2"),

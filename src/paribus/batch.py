@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 from paribus.errors import SpecError
+from paribus.spec.corpus import N_SENTINELS as N_SENTINELS
+from paribus.spec.corpus import N_SIGNS as N_SIGNS
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +97,6 @@ class Batch:
         return Batch(tokens_BT, layout, segments_BT, source, rows_B)
 
 
-N_SENTINELS = 100  # T5's number of them
-
-
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
     """Which numbers are text and which are signs: the tokenizer's ids come first, then ours in a fixed order."""
@@ -130,11 +129,11 @@ class Vocabulary:
 
     def sentinel(self, number: int | Tensor) -> int | Tensor:
         """The sign of the n-th gap, counted from 0."""
-        return self.n_text + 7 + number
+        return self.n_text + N_SIGNS - N_SENTINELS + number
 
     @property
     def size(self) -> int:
-        return self.n_text + 7 + N_SENTINELS
+        return self.n_text + N_SIGNS
 
     def __post_init__(self) -> None:
         assert self.bytes_V.shape == (self.size,)

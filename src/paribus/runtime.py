@@ -6,6 +6,8 @@ from operator import index
 import numpy as np
 import torch
 
+from paribus.errors import UnsupportedError
+
 Name = str | int
 
 
@@ -22,6 +24,17 @@ def key(seed: int, *names: Name) -> int:
 
 def _told(name: Name) -> str:
     return f"str:{name}" if isinstance(name, str) else f"int:{index(name)}"
+
+
+def device_named(name: str | None) -> torch.device:
+    """The device asked for, or the best; UnsupportedError if this machine has none such."""
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name is None:
+        return best_device()
+    if not there.get(name.partition(":")[0], False):
+        able = ", ".join(kind for kind, has in there.items() if has)
+        raise UnsupportedError(f"device is {name!r}, which this machine does not have; use {able}")
+    return torch.device(name)
 
 
 def best_device() -> torch.device:

@@ -60,6 +60,7 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
         (("--set", "architecture.n_vocab=99"), "architecture.n_vocab is 99, but the tokenizer and our signs need 363"),
         (("--set", "training.n_parts=3"), "training.n_parts is 3, which does not divide n_sequences 4"),
         (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
+        (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),
         (("--name", "../out"), "the run name '../out' cannot be a folder's"),
     ],
 )
@@ -94,3 +95,12 @@ def test_a_signal_saves_the_run_and_the_same_command_goes_on(here: Path, number:
     done = int(saved.name.removeprefix("step-"))
     rows = (here / "runs/long/rows.jsonl").read_text().splitlines()
     assert json.loads(rows[-1])["step"] == done
+
+
+def test_a_gradient_that_is_not_finite_stops_the_run_and_keeps_the_state_before_it(ask, here: Path) -> None:
+    words = ("--name", "wild", "--set", "training.optimizer.rate=1e30", "--set", "training.n_steps=20")
+    stopped = ask("train", "run.toml", *words)
+    assert stopped.status == 1
+    assert "the gradient of step 1 is not finite, on global batch 1; the state before it is saved" in stopped.err
+    assert [place.name for place in (here / "runs/wild/checkpoints").iterdir()] == ["step-000000000"]
+    assert (here / "runs/wild/state").read_text().startswith("failed: RecordError")

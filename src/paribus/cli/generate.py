@@ -6,9 +6,9 @@ from typing import Annotated
 import torch
 import typer
 
-from paribus.batch import N_SENTINELS, Vocabulary
 from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import Runs
+from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError, SpecError
 from paribus.generate import continued
@@ -30,11 +30,9 @@ def command(
         raise RecordError(f"{runs / run} has no checkpoint yet; train it further")
     model = restore(found.checkpoint.folder)
     tokenizer = opened(found.checkpoint.folder / TOKENIZER_FILE)
-    signs = torch.zeros(7 + N_SENTINELS, dtype=torch.int64)
-    vocabulary = Vocabulary(tokenizer.n_text, torch.cat([torch.from_numpy(tokenizer.n_bytes), signs]))
     ids = tokenizer.ids(text)
     if not ids:
         raise SpecError("TEXT is empty; give something to go on from")
     context = torch.tensor([ids[-(model.spec.max_length - 1) :]])
-    told = continued(model, vocabulary, context, n_tokens, temperature, seed)
+    told = continued(model, vocabulary_of(tokenizer), context, n_tokens, temperature, seed)
     console().print(tokenizer.text(told[0].tolist()), soft_wrap=True)

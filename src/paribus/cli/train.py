@@ -7,7 +7,6 @@ fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SI
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from paribus.cli.terminal.arguments import Settings, changes
@@ -15,7 +14,7 @@ from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import Cache, Runs
 from paribus.cli.terminal.watching import watched
 from paribus.corpus import build
-from paribus.runtime import best_device
+from paribus.runtime import device_named
 from paribus.spec.run import load_run
 from paribus.train.loop import train
 
@@ -38,7 +37,7 @@ def command(
     with watched(page, stage.training.n_steps) as watch:
         outcome = train(
             asked, built, runs,
-            device=torch.device(device) if device else best_device(), name=name,
+            device=device_named(device), name=name,
             accept_environment=accept_environment, on_row=watch.row, on_step=watch.step,
         )  # fmt: skip
     for note in outcome.notes:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.batch import N_SENTINELS, Reading, Vocabulary
+from paribus.batch import N_SIGNS, Reading, Vocabulary
 from paribus.corpus.cache import Index
 from paribus.corpus.order import Mixture
 from paribus.corpus.rows import PairRows, Rows, RunningText
@@ -20,8 +20,6 @@ from paribus.corpus.tokenizer import Tokenizer, opened
 from paribus.errors import SpecError
 from paribus.runtime import key
 from paribus.spec.corpus import Corpus, gives_pairs
-
-N_SIGNS = 7 + N_SENTINELS
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ class Built:
 def built(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> Built:
     """What lies in a folder of the cache, opened."""
     tokenizer = opened(folder / "tokenizer.json")
-    vocabulary = _vocabulary(tokenizer)
+    vocabulary = vocabulary_of(tokenizer)
     readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
     for split in SPLITS:
         readers[split] = tuple(
@@ -118,7 +116,8 @@ def part(reading: Reading, first: int, last: int) -> Reading:
     )
 
 
-def _vocabulary(tokenizer: Tokenizer) -> Vocabulary:
+def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
+    """A tokenizer's ids, and our signs after them."""
     counts = np.concatenate([tokenizer.n_bytes, np.zeros(N_SIGNS, np.int64)])
     return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
 

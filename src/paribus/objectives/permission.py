@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.batch import N_SENTINELS, Reading, Vocabulary
+from paribus.batch import N_SIGNS, Reading, Vocabulary
 from paribus.errors import SpecError
 from paribus.masks import Layout, SameDocument, leaks, leaves, path
 from paribus.objectives.posing import pose
@@ -62,7 +62,7 @@ def specimen(part: Weighted, spec: Resolved, length: int) -> Problem:
 
 
 def _nobody(n_text: int) -> Vocabulary:
-    return Vocabulary(n_text, torch.zeros(n_text + 7 + N_SENTINELS, dtype=torch.int64))
+    return Vocabulary(n_text, torch.zeros(n_text + N_SIGNS, dtype=torch.int64))
 
 
 def _leak(objective: Simple, example: Problem, spec: Resolved) -> list[str]:

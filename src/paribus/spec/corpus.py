@@ -12,6 +12,8 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from paribus.spec.architecture import Count, Few, Positive, Share, Spec, read_kind
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"  # of the invented languages
+N_SENTINELS = 100  # T5's number of them
+N_SIGNS = 7 + N_SENTINELS  # ids that are no text: pad, end, start, mask, three modes, sentinels
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 
 Part = Literal["slice", "all"]

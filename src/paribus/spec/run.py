@@ -11,12 +11,10 @@ from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.spec.architecture import Architecture, Spec
-from paribus.spec.corpus import BytePairs, Bytes, Corpus, TokenizerFile
+from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
 from paribus.spec.objectives import CausalLM, ObjectiveKind
 from paribus.spec.reading import assign, complaints, file_table, read, table_of, with_kinds
 from paribus.spec.training import Training
-
-N_SIGNS = 107  # what our vocabulary adds to the tokenizer's: seven signs and a hundred sentinels
 
 
 class Stage(Spec):

@@ -109,7 +109,7 @@ class _Loop:
         self.lessons = Lessons(built, stage, model.encoder is not None, keeps_documents(model.spec))
         self.open, self.seconds = _Open(device), 0.0
         self.read, self.flops, self.scored, self.n_bytes = 0, 0.0, 0.0, 0.0
-        self.best: float | None = None
+        self.valid: float | None = None  # nats at the last visit to the held-out text
         self.prices: dict[tuple[int, int], Flops] = {}
 
     def go(self) -> Outcome:
@@ -133,7 +133,8 @@ class _Loop:
                 self.seconds, begin = self.seconds + time.monotonic() - begin, time.monotonic()
             if (step + 1) % self.training.row_every == 0 or last:
                 self._row(step, rows, valid=(step + 1) % self.training.valid_every == 0 or last)
-            if (step + 1) % self.training.checkpoint_every == 0 or last or caught:
+            due = (step + 1) % self.training.checkpoint_every == 0 or last or caught
+            if due and not self.learner.bad.item():
                 self._save(step)
             if caught and not last:
                 raise SystemExit(128 + caught[0])
@@ -153,16 +154,13 @@ class _Loop:
         return found.checkpoint.step + 1, notes
 
     def _save(self, step: int) -> None:
-        if self.learner.bad.item():
-            return
         counters = torch.tensor([self.read, self.flops, self.scored, self.n_bytes, self.seconds], dtype=torch.float64)
         pending = {**self.open.sums, "counters": counters}
-        self.run.save(
-            step,
-            lambda folder: checkpoint.write(folder, self.learner, self.tokenizer, pending),
-            self.best,
-            self.training.keep_last,
-        )
+
+        def fill(folder: Path) -> None:
+            checkpoint.write(folder, self.learner, self.tokenizer, pending)
+
+        self.run.save(step, fill, self.valid, self.training.keep_last)
 
     def _count(self, parts: list[Any]) -> None:
         """Tokens read and FLOPs spent, from the shapes alone."""
@@ -191,7 +189,7 @@ class _Loop:
         if valid:
             row["valid_nats"] = self._valid()
             row["gap"] = row["valid_nats"] - row["nats"]
-            self.best = row["valid_nats"]
+            self.valid = row["valid_nats"]
         written = rows.write(row)
         if self.on_row is not None:
             self.on_row(written)
@@ -202,20 +200,15 @@ class _Loop:
         return sum(nats for nats, _ in scores) / sum(count for _, count in scores)
 
     def _stop(self, rows: Rows, row: dict[str, Any]) -> None:
-        """Nothing has moved since the bad step: what is saved is the state before it."""
+        """Nothing has moved since the bad step: weights are saved as before it, counters as of this row."""
         bad = int(self.learner.bad_step.item())
         rows.write(row)
-        self.learner.bad.zero_()
         if bad > 0:
-            counters = torch.tensor(
-                [self.read, self.flops, self.scored, self.n_bytes, self.seconds], dtype=torch.float64
-            )
-            self.run.save(
-                bad - 1, lambda folder: checkpoint.write(folder, self.learner, self.tokenizer, {"counters": counters})
-            )
+            self._save(bad - 1)
+        kept = "the state before it is saved" if bad > 0 else "it is the first, so there is nothing to save"
         raise RecordError(
-            f"{self.run.folder}: the gradient of step {bad} is not finite, on global batch {bad}; "
-            f"the state before it is saved; lower the rate, or look at that batch"
+            f"{self.run.folder}: the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
+            f"lower the rate, or look at that batch"
         )
 
 
