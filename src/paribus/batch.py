@@ -6,6 +6,7 @@ G key/value heads, E head width, F feed-forward width, V vocabulary, L layers, N
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,6 +15,18 @@ from torch import Tensor
 from paribus.errors import SpecError
 from paribus.spec.corpus import N_SENTINELS as N_SENTINELS
 from paribus.spec.corpus import N_SIGNS as N_SIGNS
+
+Act = Callable[[Tensor], Tensor]
+
+
+def acted(named: object, act: Act) -> dict[str, Tensor]:
+    """Something done to each tensor among an object's own fields."""
+    return {name: act(value) for name, value in vars(named).items() if isinstance(value, Tensor)}
+
+
+def onto(device: torch.device) -> Act:
+    """To a device; a CUDA device fetches from pinned memory by itself while the host goes on."""
+    return lambda tensor: tensor.to(device, non_blocking=device.type == "cuda")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +41,9 @@ class Layout:
     real_BT: Tensor | None = None  # False where padding; None: no padding
     positions_BT: Tensor | None = None  # what position encodings read; None: the place in the sequence
 
-    def to(self, device: torch.device) -> Layout:
-        """The same layout, its tensors on another device."""
-        return replace(
-            self, **{name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
-        )
+    def mapped(self, act: Act) -> Layout:
+        """The same layout with something done to each of its tensors."""
+        return replace(self, **acted(self, act))
 
     def positions(self, device: torch.device) -> Tensor:
         """[T] or [B, T]."""
@@ -51,11 +62,14 @@ class Batch:
     source: Batch | None = None
     rows_B: Tensor | None = None  # each sequence's number in the global batch; None: counted from 0
 
+    def mapped(self, act: Act) -> Batch:
+        """The same batch with something done to each of its tensors."""
+        source = None if self.source is None else self.source.mapped(act)
+        return replace(self, layout=self.layout.mapped(act), source=source, **acted(self, act))
+
     def to(self, device: torch.device) -> Batch:
         """The same batch on another device."""
-        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
-        source = None if self.source is None else self.source.to(device)
-        return replace(self, layout=self.layout.to(device), source=source, **tensors)
+        return self.mapped(onto(device))
 
     @staticmethod
     def of(

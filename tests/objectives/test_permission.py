@@ -93,7 +93,7 @@ def test_a_leak_may_be_allowed_by_name() -> None:
 
 
 def test_a_length_past_the_model_is_refused() -> None:
-    with pytest.raises(SpecError, match="the objective reads 39 positions, past max_length 29"):
+    with pytest.raises(SpecError, match="the objective reads 40 positions, past max_length 29"):
         permit(CausalLM(), resolve(tiny("gpt2")), 40)
 
 
@@ -101,7 +101,7 @@ def test_a_score_is_sums_of_what_is_weighed() -> None:
     spec = resolve(tiny("gpt2"))
     problem = specimen(parts(Seq2Seq())[0], spec, 9)
     vocabulary = Vocabulary(9, torch.arange(9 + 7 + N_SENTINELS))
-    logits = torch.randn(1, 8, vocabulary.size)
+    logits = torch.randn(1, 9, vocabulary.size)
     got = score(logits, problem, vocabulary)
     asked = [(at, target) for at, target in enumerate(range(1, 9)) if target >= 4]
     by_hand = sum(-logits[0, at].log_softmax(-1)[target] for at, target in asked)

@@ -17,6 +17,7 @@ from paribus.corpus import build
 from paribus.runtime import device_named
 from paribus.spec.run import load_run
 from paribus.train.loop import train
+from paribus.train.ranks import joined
 
 
 def command(
@@ -30,16 +31,19 @@ def command(
         bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
     ] = False,
 ) -> None:
-    page = console()
     asked = load_run(spec, changes(settings))
     stage = asked.stages[0]
-    built = build(stage.corpus, cache or Path.home() / ".cache" / "paribus", show_progress=True)
-    with watched(page, stage.training.n_steps) as watch:
-        outcome = train(
-            asked, built, runs,
-            device=device_named(device), name=name,
-            accept_environment=accept_environment, on_row=watch.row, on_step=watch.step,
-        )  # fmt: skip
+    with joined(device_named(device)) as (ranks, own_device):
+        page = console()
+        page.quiet = not ranks.leads
+        where = cache or Path.home() / ".cache" / "paribus"
+        built = ranks.in_turn(lambda: build(stage.corpus, where, show_progress=ranks.leads))
+        with watched(page, stage.training.n_steps) as watch:
+            outcome = train(
+                asked, built, runs,
+                device=own_device, name=name, accept_environment=accept_environment, ranks=ranks,
+                on_row=watch.row, on_step=watch.step,
+            )  # fmt: skip
     for note in outcome.notes:
         page.print(f"note: {note}", style="dim", soft_wrap=True)
     page.print(f"{outcome.step} steps: {outcome.folder}", soft_wrap=True)

@@ -68,9 +68,7 @@ class ChooseExperts(nn.Module):
 
 def _without_autocast(device_type: str) -> AbstractContextManager[object]:
     """Full precision inside; the meta device has no autocast to switch off."""
-    if not torch.amp.autocast_mode.is_autocast_available(device_type):
-        return nullcontext()
-    return torch.autocast(device_type, enabled=False)
+    return nullcontext() if device_type == "meta" else torch.autocast(device_type, enabled=False)
 
 
 class RoutedExperts(nn.Module):
@@ -139,16 +137,25 @@ class RoutedExperts(nn.Module):
 
 def _grouped_product(rows: Tensor, matrices_NOI: Tensor, ends_N: Tensor) -> Tensor:
     """Row blocks up to each end, each times its own matrix."""
-    if torch.amp.autocast_mode.is_autocast_available(rows.device.type) and torch.is_autocast_enabled(rows.device.type):
+    if rows.device.type != "meta" and torch.is_autocast_enabled(rows.device.type):
         dtype = torch.get_autocast_dtype(rows.device.type)
         rows, matrices_NOI = rows.to(dtype), matrices_NOI.to(dtype)
+    if rows.device.type == "cuda" and rows.dtype == torch.bfloat16:
+        n_out = matrices_NOI.shape[1]
+        rows, matrices_NOI = _widened(rows, 1), _widened(matrices_NOI, 2)
+        return F.grouped_mm(rows, matrices_NOI.transpose(-2, -1), offs=ends_N)[:, :n_out]
     aligned = all(width * rows.element_size() % 16 == 0 for width in matrices_NOI.shape[1:])
-    known = (torch.bfloat16,) if rows.device.type == "cuda" else (torch.float32, torch.bfloat16, torch.float16)
-    if aligned and rows.dtype in known:
+    if aligned and rows.device.type != "cuda" and rows.dtype in (torch.float32, torch.bfloat16, torch.float16):
         return F.grouped_mm(rows, matrices_NOI.transpose(-2, -1), offs=ends_N)
     sizes = torch.diff(ends_N, prepend=ends_N.new_zeros(1)).tolist()
     parts = zip(rows.split(sizes), matrices_NOI.unbind(), strict=True)
     return torch.cat([part @ matrix.T for part, matrix in parts])
+
+
+def _widened(tensor: Tensor, n_last: int) -> Tensor:
+    """The last dimensions filled up with zeros to multiples of 8, as the grouped product on CUDA wants them."""
+    missing = [-width % 8 for width in tensor.shape[-n_last:]]
+    return F.pad(tensor, [side for amount in reversed(missing) for side in (0, amount)]) if any(missing) else tensor
 
 
 def balance_loss(loads: list[Load], spec: Experts) -> Tensor | None:

@@ -17,6 +17,7 @@ class Norm(nn.Module):
         self.bias = nn.Parameter(torch.empty(width)) if isinstance(spec, LayerNorm) and spec.bias else None
 
     def forward(self, rows: Tensor) -> Tensor:
+        """In the precision of its rows; under autocast it is computed in float32 all the same."""
         if isinstance(self.spec, RMSNorm):
-            return F.rms_norm(rows, self.weight.shape, self.weight, self.spec.eps)
-        return F.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.spec.eps)
+            return F.rms_norm(rows, self.weight.shape, self.weight, self.spec.eps).to(rows.dtype)
+        return F.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.spec.eps).to(rows.dtype)

@@ -75,7 +75,7 @@ class TransformerStack(nn.Module):
         added = self.positions.added(layout, self.spec.d_model, embedded_BTD)
         hidden = embedded_BTD if added is None else embedded_BTD + added
         hidden = hidden if self.embedding_norm is None else self.embedding_norm(hidden)
-        return dropout(hidden, self.spec.dropout, draws, f"{self.name}.embedding")
+        return dropout(_narrowed(hidden), self.spec.dropout, draws, f"{self.name}.embedding")
 
     def _sights(self, layout: Layout, like: Tensor) -> dict[Rule, Sight]:
         """One for each rule of the stack, shared by the layers that have it."""
@@ -95,6 +95,14 @@ class TransformerStack(nn.Module):
         rules = dict.fromkeys(block.cross for block in self.stack.layers if block.cross is not None)
         views = {rule: View.of(rule, layout, source[1], n_heads, like.device) for rule in rules}
         return {rule: Sight(view, None, None, self.kernel) for rule, view in views.items()}
+
+
+def _narrowed(hidden: Tensor) -> Tensor:
+    """In autocast's precision where it is on: the stream between blocks is the most there is to read and write."""
+    kind = hidden.device.type
+    if kind == "meta" or not torch.is_autocast_enabled(kind):
+        return hidden
+    return hidden.to(torch.get_autocast_dtype(kind))
 
 
 class WordHead(nn.Module):

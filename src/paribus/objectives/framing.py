@@ -59,9 +59,9 @@ class Passage:
 
 def together(passage: Passage, rows_B: Tensor, documents: bool) -> Problem:
     """One sequence; the outputs from the question's last token on are asked for."""
-    whole = torch.cat([passage.asked_BS, passage.told_BM], 1)[:, :-1]
+    whole = torch.cat([passage.asked_BS, passage.told_BM], 1)
     n_asked, n_told = passage.asked_BS.shape[1], passage.told_BM.shape[1]
-    apart = torch.cat([passage.asked_documents_BS, passage.told_documents_BM], 1)[:, :-1] if documents else None
+    apart = torch.cat([passage.asked_documents_BS, passage.told_documents_BM], 1) if documents else None
     inputs = Batch.of(
         whole,
         prefix=n_asked,

@@ -73,19 +73,17 @@ def _fits(objective: Simple, reading: Reading) -> None:
 
 
 def _shifted(reading: Reading, documents: bool, ahead: bool) -> Problem:
-    read, told = (slice(None, -1), slice(1, None)) if ahead else (slice(1, None), slice(None, -1))
-    own = reading.documents_BT[:, read] if documents else None
+    """Every token is read; the one at the end of the line has no neighbour left to be asked for."""
+    tokens = reading.tokens_BT
+    own = reading.documents_BT if documents else None
     inputs = Batch.of(
-        reading.tokens_BT[:, read],
-        documents_BT=own,
-        positions_BT=None if own is None else restarted(own),
-        rows_B=reading.rows_B,
+        tokens, documents_BT=own, positions_BT=None if own is None else restarted(own), rows_B=reading.rows_B
     )
-    targets = reading.tokens_BT[:, told]
-    at = torch.arange(targets.shape[1]).expand_as(targets)
+    at = torch.arange(tokens.shape[1]).expand_as(tokens)
     answers = at + 1 if ahead else at - 1
-    answers = torch.where(answers < targets.shape[1], answers, -1)
-    return Problem(inputs, at, targets, torch.ones(at.shape), answers)
+    answers = torch.where(answers < tokens.shape[1], answers, -1)
+    targets = torch.where(answers < 0, 0, tokens.gather(1, answers.clamp(min=0)))
+    return Problem(inputs, at, targets, (answers >= 0).float(), answers)
 
 
 def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed: int, documents: bool) -> Problem:
@@ -110,7 +108,7 @@ def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed:
 
 
 def _last_token(objective: LastToken, reading: Reading, vocabulary: Vocabulary, seed: int, documents: bool) -> Problem:
-    split = _split(objective.least, objective.most, reading, seed)
+    split = _split(objective, reading, seed)
     read = reading.tokens_BT[:, : split + 1].clone()
     targets, read[:, split] = read[:, split : split + 1].clone(), vocabulary.mask
     own = reading.documents_BT[:, : split + 1] if documents else None
@@ -121,20 +119,21 @@ def _last_token(objective: LastToken, reading: Reading, vocabulary: Vocabulary, 
     return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
 
 
-def _split(least: float, most: float, reading: Reading, seed: int) -> int:
+def _split(objective: PrefixLM | LastToken, reading: Reading, seed: int) -> int:
     """One for all rows of a step, with a token on either side."""
-    length = reading.tokens_BT.shape[1]
-    low = min(max(round(least * length), 1), length - 1)
-    high = min(max(round(most * length), low), length - 1)
-    return int(numbers(seed, "split", reading.k).integers(low, high, endpoint=True))
+    length, grid = reading.tokens_BT.shape[1], objective.grid
+    low = min(max(round(objective.least * length), 1), length - 1)
+    high = min(max(round(objective.most * length), low), length - 1)
+    marks = sorted({place for n in range(grid + 1) if low <= (place := round(length * n / grid)) <= high}) or [low]
+    return marks[int(numbers(seed, "split", reading.k).integers(len(marks)))]
 
 
 def _passage(
     objective: Simple, reading: Reading, vocabulary: Vocabulary, seed: int, one_sequence: bool, mode: int | None
 ) -> Passage:
     match objective:
-        case PrefixLM(least=least, most=most):
-            passage = _cut(reading, _split(least, most, reading, seed), 0)
+        case PrefixLM() as prefix:
+            passage = _cut(reading, _split(prefix, reading, seed), 0)
         case Continuation(rate=rate):
             room = 1 if one_sequence and mode is not None else 0
             length = reading.tokens_BT.shape[1] - room
@@ -168,7 +167,7 @@ def span_plan(objective: SpanCorruption, length: int, one_sequence: bool, has_mo
     """How much text is cut how, so that what is read fits the length."""
     for n_text in range(length, 1, -1):
         plan = planned(n_text, objective.rate, objective.mean_span)
-        read = plan.n_inputs + has_mode + (plan.n_targets - 1 if one_sequence else 0)
+        read = plan.n_inputs + has_mode + (plan.n_targets if one_sequence else 0)
         if read <= length and plan.n_targets <= length:
             break
     else:
@@ -202,16 +201,13 @@ def _pair_together(reading: Reading) -> Problem:
     """A pair in one row, its source as the prefix; only the target is scored."""
     assert reading.targets_from_B is not None
     assert reading.real_BT is not None
-    at = torch.arange(reading.tokens_BT.shape[1] - 1).expand(len(reading.tokens_BT), -1)
-    inputs = Batch.of(
-        reading.tokens_BT[:, :-1],
-        prefix=reading.targets_from_B,
-        real_BT=reading.real_BT[:, :-1],
-        rows_B=reading.rows_B,
-    )
-    scored = reading.real_BT[:, 1:] & (at + 1 >= reading.targets_from_B[:, None])
-    answers = torch.where(scored & (at + 1 < at.shape[1]), at + 1, -1)
-    return Problem(inputs, at, reading.tokens_BT[:, 1:], scored.float(), answers)
+    tokens, real = reading.tokens_BT, reading.real_BT
+    at = torch.arange(tokens.shape[1]).expand_as(tokens)
+    inputs = Batch.of(tokens, prefix=reading.targets_from_B, real_BT=real, rows_B=reading.rows_B)
+    scored = torch.zeros_like(real)
+    scored[:, :-1] = real[:, 1:] & (at[:, 1:] >= reading.targets_from_B[:, None])
+    answers = torch.where(scored, at + 1, -1)
+    return Problem(inputs, at, tokens.roll(-1, 1), scored.float(), answers)
 
 
 def _pair_apart(reading: Reading, vocabulary: Vocabulary) -> Passage:

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paribus.batch import Batch, Vocabulary
+from paribus.batch import Act, Batch, Vocabulary, acted, onto
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,10 +21,17 @@ class Problem:
     weights_BM: Tensor
     answers_BM: Tensor  # where in the main stack's input the target itself stands; -1 if it does not
 
+    def mapped(self, act: Act) -> Problem:
+        """The same problem with something done to each of its tensors."""
+        return replace(self, inputs=self.inputs.mapped(act), **acted(self, act))
+
     def to(self, device: torch.device) -> Problem:
         """The same problem on another device."""
-        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, Tensor)}
-        return replace(self, inputs=self.inputs.to(device), **tensors)
+        return self.mapped(onto(device))
+
+    def pinned(self) -> Problem:
+        """The same problem in memory that a CUDA device can fetch from by itself."""
+        return self.mapped(lambda tensor: tensor.contiguous().pin_memory())
 
     def states(self, states_BTD: Tensor) -> Tensor:
         """The rows that are asked for, [B, M, D]; words need be computed for these alone."""

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from paribus.spec.architecture import Positive, Spec, read_kind
+from paribus.spec.architecture import Count, Positive, Spec, read_kind
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]
@@ -30,6 +30,7 @@ class PrefixLM(Spec):
     kind: Literal["prefix"] = "prefix"
     least: Part = 0.25  # the split is drawn evenly between these shares of the length
     most: Part = 0.75
+    grid: Count = 16  # and lies at a multiple of this fraction of it: few splits, so few kernels
 
 
 class MaskedLM(Spec):
@@ -47,6 +48,7 @@ class LastToken(Spec):
     kind: Literal["last_token"] = "last_token"
     least: Part = 0.25
     most: Part = 0.95
+    grid: Count = 16
 
 
 class SpanCorruption(Spec):

@@ -10,6 +10,7 @@ from paribus.batch import Reading
 from paribus.corpus import Built, part
 from paribus.objectives import Problem, pose
 from paribus.spec.run import Stage
+from paribus.train.ranks import ALONE, Ranks
 
 VALID_SEED = 0  # held-out questions are the same in every run
 
@@ -22,14 +23,17 @@ class Lessons:
     stage: Stage
     has_encoder: bool
     documents: bool
+    ranks: Ranks = ALONE
+    pinned: bool = False  # in memory that a CUDA device fetches from by itself
 
     def at(self, k: int) -> list[Problem]:
-        """The parts of global batch k."""
+        """This rank's parts of global batch k."""
         training = self.stage.training
         whole = self.built.reading("train", training.data_seed, k, training.n_sequences, training.length)
-        size = training.n_sequences // training.n_parts
-        slices = [part(whole, first, first + size) for first in range(0, training.n_sequences, size)]
-        return [self._posed(one, training.seed) for one in slices]
+        slices = self._slices(whole)
+        own = len(slices) // self.ranks.size
+        first = self.ranks.number * own
+        return [self._posed(one, training.seed) for one in slices[first : first + own]]
 
     def ahead(self, first: int, last: int) -> Iterator[list[Problem]]:
         """The problems of steps first to last, each made while the one before is worked on."""
@@ -42,11 +46,17 @@ class Lessons:
                 yield now
 
     def held_out(self) -> Iterator[Problem]:
-        """Questions over the valid split, the same at every visit."""
+        """Questions over the valid split, the same at every visit and in parts of the same size."""
         training = self.stage.training
         for k in range(training.valid_batches):
             text = self.built.reading("valid", VALID_SEED, k, training.n_sequences, training.length)
-            yield self._posed(text, VALID_SEED)
+            yield from (self._posed(one, VALID_SEED) for one in self._slices(text))
+
+    def _slices(self, whole: Reading) -> list[Reading]:
+        n_sequences = self.stage.training.n_sequences
+        size = n_sequences // self.ranks.n_parts(self.stage.training)
+        return [part(whole, first, first + size) for first in range(0, n_sequences, size)]
 
     def _posed(self, text: Reading, seed: int) -> Problem:
-        return pose(self.stage.objective, text, self.built.vocabulary, seed, self.has_encoder, self.documents)
+        posed = pose(self.stage.objective, text, self.built.vocabulary, seed, self.has_encoder, self.documents)
+        return posed.pinned() if self.pinned else posed

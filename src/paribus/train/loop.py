@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from torch import Tensor
 from paribus.corpus import Built
 from paribus.errors import RecordError, SpecError
 from paribus.model import build
-from paribus.objectives import keeps_documents, permit
+from paribus.objectives import Problem, keeps_documents, permit
 from paribus.record import Rows, Run, environment, opened
 from paribus.spec import Flops, price, resolve
 from paribus.spec.run import RunSpec, Stage
 from paribus.train import checkpoint
 from paribus.train.learner import Learner, Sums
 from paribus.train.lesson import Lessons
+from paribus.train.ranks import ALONE, Ranks
 from paribus.train.schedule import rate_at
 
 OnRow = Callable[[dict[str, Any]], None]
@@ -40,15 +41,16 @@ class Outcome:
 
 @dataclass
 class _Open:
-    """Sums since the last row, on the device."""
+    """Sums since the last row, and the last gradient's norm, on the device."""
 
-    device: torch.device
+    norm: Tensor
     sums: dict[str, Tensor] = field(default_factory=dict)
 
     def add(self, seen: Sums) -> None:
         for name in ("nats_sum", "target_count", "byte_count"):
-            value = getattr(seen, name).double()
-            self.sums[name] = self.sums[name] + value if name in self.sums else value
+            value = getattr(seen, name)
+            self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
+        self.norm = seen.gradient_norm
 
     def taken(self) -> dict[str, float]:
         numbers = {name: value.item() for name, value in self.sums.items()}
@@ -64,22 +66,24 @@ def train(
     device: torch.device,
     name: str | None = None,
     accept_environment: bool = False,
+    ranks: Ranks = ALONE,
     on_row: OnRow | None = None,
     on_step: OnStep | None = None,
 ) -> Outcome:
     """Train, or go on training; a finished run is left as it is.
 
-    A signal saves the run after its step and leaves by SystemExit(128 + signal).
+    A signal saves the run after its step and leaves by SystemExit(128 + signal). Of several ranks the first one keeps
+    the record and calls back; the others learn with it.
     """
     (stage,) = spec.stages
     _check(spec, stage, built)
+    if not ranks.leads:
+        return _Loop(None, spec, stage, built, device, ranks, None, None).go()
     chain = [{"architecture": spec.architecture.model_dump(mode="json"), "text": built.fingerprint,
               **stage.model_dump(mode="json")}]  # fmt: skip
-    here = environment(torch.get_num_threads(), _device_kind(device))
+    here = environment(torch.get_num_threads(), _device_kind(device, ranks))
     with opened(root, chain, here, name, accept_environment) as run:
-        if run.before is not None and run.before.word == "finished":
-            return Outcome(run.folder, stage.training.n_steps, ("it was finished before; nothing was done",))
-        return _Loop(run, spec, stage, built, device, on_row, on_step).go()
+        return _Loop(run, spec, stage, built, device, ranks, on_row, on_step).go()
 
 
 def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
@@ -91,101 +95,151 @@ def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
         )
 
 
-def _device_kind(device: torch.device) -> str:
-    return f"cuda {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+def _device_kind(device: torch.device, ranks: Ranks) -> str:
+    kind = f"cuda {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+    return kind if ranks.size == 1 else f"{ranks.size} × {kind}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where to begin: a checkpoint, or the start."""
+
+    folder: Path  # of the run
+    finished: bool
+    checkpoint: Path | None = None
+    step: int = -1  # the last one done
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class _Spent:
+    """What the host counts by itself, in total."""
+
+    tokens_read: int = 0
+    dense_flops: float = 0.0
 
 
 class _Loop:
-    """The moving parts of one run."""
+    """The moving parts of one run; only the rank that leads has its record."""
 
     def __init__(
-        self, run: Run, spec: RunSpec, stage: Stage, built: Built, device: torch.device,
+        self, run: Run | None, spec: RunSpec, stage: Stage, built: Built, device: torch.device, ranks: Ranks,
         on_row: OnRow | None, on_step: OnStep | None,
     ):  # fmt: skip
-        self.run, self.training, self.device = run, stage.training, device
+        self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
         self.on_row, self.on_step, self.tokenizer = on_row, on_step, built.tokenizer.json
         model = build(spec.architecture, seed=stage.training.seed, device=device)
-        self.learner = Learner(model, stage.training, built.vocabulary)
-        self.lessons = Lessons(built, stage, model.encoder is not None, keeps_documents(model.spec))
-        self.open, self.seconds = _Open(device), 0.0
-        self.read, self.flops, self.scored, self.n_bytes = 0, 0.0, 0.0, 0.0
+        self.learner = Learner(model, stage.training, built.vocabulary, ranks)
+        has_encoder, documents = model.encoder is not None, keeps_documents(model.spec)
+        self.lessons = Lessons(built, stage, has_encoder, documents, ranks, pinned=device.type == "cuda")
+        self.open, self.seconds = _Open(torch.zeros(())), 0.0
+        self.spent: dict[int, _Spent] = {-1: _Spent()}  # after each step since the last row
+        self.scored, self.n_bytes = 0.0, 0.0
         self.valid: float | None = None  # nats at the last visit to the held-out text
         self.prices: dict[tuple[int, int], Flops] = {}
 
     def go(self) -> Outcome:
-        first, notes = self._resume()
-        rows, cut = self.run.rows(first - 1)
-        if cut.n_dropped or cut.torn:
+        found = self.ranks.told(self._found())
+        if found.finished:
+            return Outcome(found.folder, self.training.n_steps, found.notes)
+        if found.checkpoint is not None:
+            self._resume(found.checkpoint, found.step)
+        notes = list(found.notes)
+        rows, cut = (None, None) if self.run is None else self.run.rows(found.step)
+        if cut is not None and (cut.n_dropped or cut.torn):
             notes.append(f"{cut.n_dropped} rows after the checkpoint were cut")
-        with rows, _signals() as caught:
-            self._steps(first, rows, caught)
-        self.run.finish()
-        return Outcome(self.run.folder, self.training.n_steps, tuple(notes))
+        with rows or nullcontext(), _signals() as caught:
+            self._steps(found.step + 1, rows, caught)
+        if self.run is not None:
+            self.run.finish()
+        return Outcome(found.folder, self.training.n_steps, tuple(notes))
 
-    def _steps(self, first: int, rows: Rows, caught: list[int]) -> None:
+    def _found(self) -> _Found | None:
+        if self.run is None:
+            return None
+        if self.run.before is not None and self.run.before.word == "finished":
+            return _Found(self.run.folder, True, notes=("it was finished before; nothing was done",))
+        found = self.run.latest()
+        notes = (
+            *(f"{leftover} was left by a killed process and removed" for leftover in self.run.leftovers),
+            *(f"{skipped.folder.name} is skipped: {skipped.reason}" for skipped in found.skipped),
+        )
+        if found.checkpoint is None:
+            return _Found(self.run.folder, False, notes=notes)
+        return _Found(self.run.folder, False, found.checkpoint.folder, found.checkpoint.step, notes)
+
+    def _resume(self, folder: Path, step: int) -> None:
+        pending = checkpoint.read(folder, self.learner)
+        read, flops, self.scored, self.n_bytes, self.seconds = pending.pop("counters").tolist()
+        self.spent = {step: _Spent(int(read), flops)}
+        self.open.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
+
+    def _steps(self, first: int, rows: Rows | None, caught: list[int]) -> None:
         n_steps = self.training.n_steps
         begin = time.monotonic()
         for step, parts in enumerate(self.lessons.ahead(first, n_steps), first):
-            self.open.add(self.learner.step(step, parts))
-            self._count(parts)
+            own = sum(float(part.weights_BM.sum()) for part in parts)
+            total, signal_sum = self.ranks.added(own, float(caught[0]) if caught else 0.0)
+            self.open.add(self.learner.step(step, parts, total))
+            self._count(step, parts)
             last = step == n_steps - 1
-            if (step + 1) % self.training.row_every == 0 or last or caught:
+            told_to_stop = signal_sum > 0 or (self.ranks.size == 1 and bool(caught))
+            row_due = (step + 1) % self.training.row_every == 0 or last
+            if row_due or told_to_stop:
                 self.seconds, begin = self.seconds + time.monotonic() - begin, time.monotonic()
-            if (step + 1) % self.training.row_every == 0 or last:
+            if row_due:
                 self._row(step, rows, valid=(step + 1) % self.training.valid_every == 0 or last)
-            due = (step + 1) % self.training.checkpoint_every == 0 or last or caught
-            if due and not self.learner.bad.item():
+            if (step + 1) % self.training.checkpoint_every == 0 or last or told_to_stop:
                 self._save(step)
-            if caught and not last:
-                raise SystemExit(128 + caught[0])
+            if told_to_stop and not last:
+                raise SystemExit(128 + (caught[0] if caught else signal.SIGTERM))
             if self.on_step is not None:
                 self.on_step(step)
 
-    def _resume(self) -> tuple[int, list[str]]:
-        notes = [f"{leftover} was left by a killed process and removed" for leftover in self.run.leftovers]
-        found = self.run.latest()
-        notes += [f"{skipped.folder.name} is skipped: {skipped.reason}" for skipped in found.skipped]
-        if found.checkpoint is None:
-            return 0, notes
-        pending = checkpoint.read(found.checkpoint.folder, self.learner)
-        counters = pending.pop("counters").tolist()
-        self.read, self.flops, self.scored, self.n_bytes, self.seconds = int(counters[0]), *counters[1:]
-        self.open.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
-        return found.checkpoint.step + 1, notes
-
     def _save(self, step: int) -> None:
-        counters = torch.tensor([self.read, self.flops, self.scored, self.n_bytes, self.seconds], dtype=torch.float64)
-        pending = {**self.open.sums, "counters": counters}
+        """A checkpoint, unless something went wrong since the last row: the next one will tell."""
+        if self.run is None or (self.learner.bad.item() and step >= self.learner.bad_step.item()):
+            return
+        spent = self.spent[step]
+        counters = [spent.tokens_read, spent.dense_flops, self.scored, self.n_bytes, self.seconds]
+        pending = {**self.open.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
             checkpoint.write(folder, self.learner, self.tokenizer, pending)
 
         self.run.save(step, fill, self.valid, self.training.keep_last)
 
-    def _count(self, parts: list[Any]) -> None:
-        """Tokens read and FLOPs spent, from the shapes alone."""
+    def _count(self, step: int, parts: list[Problem]) -> None:
+        """Tokens read and FLOPs spent by all ranks, from the shapes alone."""
+        before = self.spent[step - 1]
+        read, flops = 0, 0.0
         for part in parts:
             layout, source = part.inputs.layout, part.inputs.source
             lengths = (layout.length, 0 if source is None else source.layout.length)
             if lengths not in self.prices:
                 spec = self.learner.model.spec
                 self.prices[lengths] = price(spec, lengths[0], lengths[1] or None, 0).training
-            n = layout.n_sequences
-            self.read += n * sum(lengths)
-            self.flops += n * self.prices[lengths].dense
+            read += layout.n_sequences * sum(lengths)
+            flops += layout.n_sequences * self.prices[lengths].dense
+        size = self.ranks.size  # every rank has as many rows of the same lengths
+        self.spent[step] = _Spent(before.tokens_read + read * size, before.dense_flops + flops * size)
 
-    def _row(self, step: int, rows: Rows, valid: bool) -> None:
+    def _row(self, step: int, rows: Rows | None, valid: bool) -> None:
         """One line of the record; the only place where the device is asked anything."""
+        if self.learner.bad.item():
+            self._stop()
         sums = self.open.taken()
         self.scored, self.n_bytes = self.scored + sums["target_count"], self.n_bytes + sums["byte_count"]
+        spent = self.spent[step]
+        self.spent = {step: spent}
+        if rows is None:
+            return
         row: dict[str, Any] = {
-            "step": step, "tokens_read": self.read, "tokens_scored": int(self.scored),
-            "bytes_scored": int(self.n_bytes), "dense_flops": self.flops, "seconds": round(self.seconds, 3),
+            "step": step, "tokens_read": spent.tokens_read, "tokens_scored": int(self.scored),
+            "bytes_scored": int(self.n_bytes), "dense_flops": spent.dense_flops, "seconds": round(self.seconds, 3),
             "nats": sums["nats_sum"] / sums["target_count"], "rate": rate_at(step, self.training),
-            "gradient_norm": self.learner.norm.item(),
+            "gradient_norm": self.open.norm.item(),
         }  # fmt: skip
-        if self.learner.bad.item():
-            self._stop(rows, row)
         if valid:
             row["valid_nats"] = self._valid()
             row["gap"] = row["valid_nats"] - row["nats"]
@@ -194,20 +248,19 @@ class _Loop:
         if self.on_row is not None:
             self.on_row(written)
 
-    @torch.no_grad()
     def _valid(self) -> float:
         scores = [self.learner.score(problem) for problem in self.lessons.held_out()]
         return sum(nats for nats, _ in scores) / sum(count for _, count in scores)
 
-    def _stop(self, rows: Rows, row: dict[str, Any]) -> None:
-        """Nothing has moved since the bad step: weights are saved as before it, counters as of this row."""
+    def _stop(self) -> None:
+        """Nothing has moved or been counted since the bad step: what is saved is the state before it."""
         bad = int(self.learner.bad_step.item())
-        rows.write(row)
         if bad > 0:
             self._save(bad - 1)
         kept = "the state before it is saved" if bad > 0 else "it is the first, so there is nothing to save"
+        where = "" if self.run is None else f"{self.run.folder}: "
         raise RecordError(
-            f"{self.run.folder}: the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
+            f"{where}the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
             f"lower the rate, or look at that batch"
         )
 

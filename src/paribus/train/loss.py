@@ -8,26 +8,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROWS = 512  # positions whose words are held at a time
+from paribus.train.slope import Asked, slope_
+
+ROWS = 512  # positions whose words are held at a time on a CPU
+WORDS = 2**30  # words of positions held at a time elsewhere: wide products are faster
 
 
 def nats_sum(
     states_MD: Tensor, table_VD: Tensor, bias_V: Tensor | None, targets_M: Tensor, weights_M: Tensor, z_loss: float
 ) -> tuple[Tensor, Tensor]:
-    """Weighted nats of the targets, and the same with the z-loss added: what is reported and what is trained on."""
-    if states_MD.device.type != "cpu":
-        return _plain(states_MD, table_VD, bias_V, targets_M, weights_M, z_loss)
+    """Weighted nats of the targets, and the same with the z-loss added: what is reported and what is trained on.
+
+    On CUDA words are scored in bf16, and everything that is summed is summed in float32.
+    """
     learning = torch.is_grad_enabled() and states_MD.requires_grad
     return _Chunked.apply(states_MD, table_VD, bias_V, targets_M, weights_M, z_loss, learning)  # pyright: ignore[reportReturnType]
-
-
-def _plain(
-    states: Tensor, table: Tensor, bias: Tensor | None, targets: Tensor, weights: Tensor, z_loss: float
-) -> tuple[Tensor, Tensor]:
-    logits = F.linear(states, table, bias).float()
-    spread = logits.logsumexp(-1)
-    nats = (spread - logits.gather(-1, targets[:, None])[:, 0]) * weights
-    return nats.sum(), (nats + z_loss * spread**2 * weights).sum()
 
 
 class _Chunked(torch.autograd.Function):
@@ -44,28 +39,57 @@ class _Chunked(torch.autograd.Function):
         z_loss: float,
         learning: bool,
     ) -> tuple[Tensor, Tensor]:
-        to_states, to_table, weights = torch.empty_like(states), torch.zeros_like(table), weights.to(states.dtype)
-        to_bias = None if bias is None else torch.zeros_like(bias)
-        nats, penalty = states.new_zeros(()), states.new_zeros(())
-        for begin in range(0, len(states), ROWS):
-            rows = slice(begin, begin + ROWS)
-            logits, asked, weight = F.linear(states[rows], table, bias), targets[rows, None], weights[rows]
-            spread = logits.logsumexp(-1)
-            nats += ((spread - logits.gather(-1, asked)[:, 0]) * weight).sum()
-            penalty += z_loss * (spread**2 * weight).sum()
-            if learning:
-                # d/dlogits: probabilities (1 + 2 z · log-sum-exp) minus the answer, times the weight.
-                slope = torch.exp_(logits.sub_(spread[:, None])).mul_((weight * (1 + 2 * z_loss * spread))[:, None])
-                slope.scatter_add_(-1, asked, -weight[:, None])
-                torch.mm(slope, table, out=to_states[rows])
-                to_table.addmm_(slope.T, states[rows])
-                if to_bias is not None:
-                    to_bias += slope.sum(0)
-        ctx.save_for_backward(to_states, to_table, *(() if to_bias is None else (to_bias,)))
+        states, table = _narrowed(states), _narrowed(table)
+        bias = None if bias is None else bias.to(states.dtype)
+        gradients = _Gradients(states, table, bias) if learning else None
+        weights = weights.to(torch.promote_types(states.dtype, torch.float32))
+        spread, answer = torch.empty_like(weights), torch.empty_like(weights)
+        for rows in _chunks(len(states), len(table), states.device):
+            logits = F.linear(states[rows], table, bias)
+            spread[rows], answer[rows] = slope_(logits, Asked(targets[rows], weights[rows]), z_loss, learning)
+            if gradients is not None:
+                gradients.add(rows, logits)
+            del logits  # before the next chunk's are made
+        ctx.gradients = gradients
+        nats = ((spread - answer) * weights).sum()
         ctx.mark_non_differentiable(nats)
-        return nats, nats + penalty
+        return nats, nats + z_loss * (spread**2 * weights).sum()
 
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        to_states, to_table, *rest = ctx.saved_tensors
-        return to_states * grad, to_table * grad, rest[0] * grad if rest else None, None, None, None, None
+        return *ctx.gradients.scaled(grad), None, None, None, None
+
+
+class _Gradients:
+    """What each chunk's slope says about states, table and bias; the last two are summed in full precision."""
+
+    def __init__(self, states: Tensor, table: Tensor, bias: Tensor | None):
+        self.states, self.table = states, table
+        wide = torch.promote_types(table.dtype, torch.float32)
+        self.to_states = torch.empty_like(states)
+        self.to_table = torch.zeros_like(table, dtype=wide)
+        self.to_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
+
+    def add(self, rows: slice, slope: Tensor) -> None:
+        torch.mm(slope, self.table, out=self.to_states[rows])
+        if slope.dtype == self.to_table.dtype:
+            self.to_table.addmm_(slope.T, self.states[rows])
+        else:
+            self.to_table = torch.addmm(self.to_table, slope.T, self.states[rows], out_dtype=self.to_table.dtype)
+        if self.to_bias is not None:
+            self.to_bias += slope.sum(0, dtype=self.to_bias.dtype)
+
+    def scaled(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        to_states = self.to_states.to(self.to_table.dtype).mul_(grad)
+        return to_states, self.to_table.mul_(grad), None if self.to_bias is None else self.to_bias * grad
+
+
+def _narrowed(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.bfloat16) if tensor.device.type == "cuda" else tensor
+
+
+def _chunks(n_rows: int, n_words: int, device: torch.device) -> list[slice]:
+    """Chunks of equal size, none of them too large to hold."""
+    most = ROWS if device.type == "cpu" else max(WORDS // n_words, 1)
+    size = -(-n_rows // -(-n_rows // most))
+    return [slice(begin, begin + size) for begin in range(0, n_rows, size)]

@@ -1,0 +1,105 @@
+"""The processes that learn together: as many as torchrun starts, or one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch._C._distributed_c10d import GradBucket
+from torch.nn.parallel import DistributedDataParallel
+
+from paribus.errors import SpecError
+from paribus.spec.training import Training
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process's number among those that learn together; the first one leads, and alone keeps the record."""
+
+    number: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        return self.number == 0
+
+    def added(self, *numbers: float) -> tuple[float, ...]:
+        """Each number summed over the ranks; between hosts, so no device is asked anything."""
+        if self.size == 1:
+            return numbers
+        sums = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(sums)
+        return tuple(sums.tolist())
+
+    def add_(self, tensor: Tensor) -> Tensor:
+        """A tensor summed over the ranks, in place, on its device."""
+        if self.size > 1:
+            dist.all_reduce(tensor)
+        return tensor
+
+    def told(self, value: Any) -> Any:
+        """What the leading rank says, to all."""
+        if self.size == 1:
+            return value
+        said = [value]
+        dist.broadcast_object_list(said)
+        return said[0]
+
+    def in_turn(self, act: Callable[[], Made]) -> Made:
+        """What `act` makes: the leading rank first, the others when it is done and its files are there."""
+        made = act() if self.leads else None
+        if self.size > 1:
+            dist.barrier()
+        return act() if made is None else made
+
+    def n_parts(self, training: Training) -> int:
+        """Into how many parts the ranks cut a global batch: no fewer than asked, and as many for each rank."""
+        rows = training.n_sequences
+        able = [n for n in range(training.n_parts, rows + 1) if rows % n == 0 and n % self.size == 0]
+        if not able:
+            raise SpecError(
+                f"training.n_sequences is {rows}, which {self.size} ranks cannot share equally; use a multiple of it"
+            )
+        return able[0]
+
+    def shared(self, module: nn.Module) -> nn.Module:
+        """The module with gradients summed over the ranks, as if one process had worked through all parts."""
+        if self.size == 1:
+            return module
+        parallel = DistributedDataParallel(module)
+        parallel.register_comm_hook(None, _summed)
+        return parallel
+
+
+ALONE = Ranks()
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
+    """This process among its ranks, and its own device; torchrun's variables say which it is."""
+    if "WORLD_SIZE" not in os.environ:
+        yield ALONE, device
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Ranks(dist.get_rank(), dist.get_world_size()), device
+    finally:
+        dist.destroy_process_group()
+
+
+def _summed(_: object, bucket: GradBucket) -> torch.futures.Future[Tensor]:
+    """A sum where DDP itself would take a mean: the loss is already divided by what all ranks count."""
+    work = dist.all_reduce(bucket.buffer(), async_op=True)
+    assert work is not None
+    return work.get_future().then(lambda done: done.value()[0])

@@ -1,0 +1,80 @@
+"""From a problem to its loss: the part of a step that has a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from paribus.batch import Batch, Vocabulary
+from paribus.model import Draws, Transformer, balance_loss
+from paribus.model.transformer import Hidden
+from paribus.objectives import Problem
+from paribus.spec import Experts
+from paribus.spec.training import Training
+from paribus.train.loss import nats_sum
+
+_MOST_FORMS = 64  # compiled forms kept; beyond its default of 8 dynamo would go back to the slow form in silence
+
+
+class Seen(NamedTuple):
+    """What one part saw; `choices` counts how often each expert of each layer was chosen."""
+
+    loss: Tensor
+    counts: Tensor  # nats, targets, bytes
+    choices: dict[str, Tensor]
+
+
+class Work(nn.Module):
+    """A model with its loss, compiled on CUDA up to the words."""
+
+    def __init__(self, model: Transformer, training: Training, vocabulary: Vocabulary):
+        super().__init__()
+        self.model, self.asked = model, training
+        self.device = model.embedding.weight.device
+        self.bytes_V = vocabulary.bytes_V.to(self.device)
+        self.precise = torch.float32 if self.device.type == "mps" else torch.float64
+        self.hidden = _fast(model.hidden) if self.device.type == "cuda" else model.hidden
+
+    def forward(self, problem: Problem, step: Tensor, total: Tensor) -> Seen:
+        """`total` counts the targets of the whole global batch, so that losses of parts add up to its mean."""
+        nats, loss, hidden = self._answered(problem, Draws(self.asked.seed, step))
+        loss = loss / total
+        experts = self.model.architecture.feed_forward
+        if isinstance(experts, Experts) and hidden.loads:
+            balance = balance_loss(list(hidden.loads.values()), experts)
+            share = len(problem.targets_BM) / self.asked.n_sequences
+            loss = loss if balance is None else loss + balance * share
+        n_bytes = (self.bytes_V[problem.targets_BM] * problem.weights_BM.to(torch.int64)).sum()
+        counts = [nats.detach(), problem.weights_BM.sum(), n_bytes]
+        choices = {place: load.choices_BN.detach().sum(0) for place, load in hidden.loads.items()}
+        return Seen(loss, torch.stack([count.to(self.precise) for count in counts]), choices)
+
+    @torch.no_grad()
+    def scored(self, problem: Problem) -> tuple[float, float]:
+        """Nats and number of targets, without dropout."""
+        nats, _, _ = self._answered(problem, None)
+        return nats.item(), problem.weights_BM.sum().item()
+
+    def _answered(self, problem: Problem, draws: Draws | None) -> tuple[Tensor, Tensor, Hidden]:
+        """Nats of the answers, what is trained on, and the states they came from."""
+        # bf16 on CUDA; elsewhere full precision, since bf16 may be hundreds of times slower there.
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            hidden = self.hidden(problem.inputs, draws)
+            states, table, bias = self.model.words_from(problem.states(hidden.states_BTD))
+        targets, weights = problem.targets_BM.flatten(), problem.weights_BM.flatten()
+        nats, loss = nats_sum(states.flatten(0, 1), table, bias, targets, weights, self.asked.z_loss)
+        return nats, loss, hidden
+
+
+def _fast(hidden: Callable[[Batch, Draws | None], Hidden]) -> Callable[[Batch, Draws | None], Hidden]:
+    """Compiled at the first call; a length or split that changes from step to step becomes a variable of the code."""
+    compiled = torch.compile(hidden)
+
+    def call(batch: Batch, draws: Draws | None) -> Hidden:
+        with torch._dynamo.config.patch(recompile_limit=_MOST_FORMS):
+            return compiled(batch, draws)
+
+    return call

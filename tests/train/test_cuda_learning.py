@@ -1,0 +1,124 @@
+"""Learning on CUDA: compiled, replayed, in bf16, and still the same learning."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from lesson import WORDS, learner, posed, reading, student
+
+from paribus.model import build
+from paribus.objectives import keeps_documents, pose
+from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
+from paribus.spec.training import Training
+from paribus.train import replay
+from paribus.train.learner import Learner
+from paribus.train.loss import nats_sum
+from paribus.train.slope import Asked, slope_
+from tiny import tiny
+
+pytestmark = pytest.mark.gpu
+
+CUDA = torch.device("cuda")
+
+
+@pytest.mark.parametrize("n_words", [17, 363, 8192, 50304])
+@pytest.mark.parametrize("z_loss", [0.0, 0.01])
+def test_the_kernel_gives_the_slope_of_the_plain_softmax(n_words: int, z_loss: float) -> None:
+    logits = (torch.randn(37, n_words, device=CUDA) * 3).bfloat16()
+    targets, weights = torch.randint(n_words, (37,), device=CUDA), torch.rand(37, device=CUDA)
+    leaf = logits.double().requires_grad_()
+    spread = leaf.logsumexp(-1)
+    nats = F.cross_entropy(leaf, targets, reduction="none")
+    ((nats + z_loss * spread**2) * weights).sum().backward()
+    mine = logits.clone()
+    untouched = slope_(mine, Asked(targets, weights), z_loss, learning=False)
+    assert torch.equal(mine, logits)
+    for got, told in zip(slope_(mine, Asked(targets, weights), z_loss, learning=True), untouched, strict=True):
+        assert torch.equal(got, told)
+    torch.testing.assert_close(untouched[0].double(), spread.detach(), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close((untouched[0] - untouched[1]).double(), nats.detach(), rtol=1e-4, atol=1e-4)
+    assert leaf.grad is not None
+    torch.testing.assert_close(mine.double(), leaf.grad, rtol=0.01, atol=1e-4)
+
+
+def test_chunks_and_their_sums_agree_with_float64() -> None:
+    states, table = torch.randn(300, 64, device=CUDA), torch.randn(97, 64, device=CUDA) * 0.1
+    targets, weights = torch.randint(97, (300,), device=CUDA), torch.ones(300, device=CUDA)
+    leaves = [states.requires_grad_(), table.requires_grad_()]
+    nats, trained = nats_sum(states, table, None, targets, weights, 0.0)
+    mine = torch.autograd.grad(trained, leaves)
+    exact = F.cross_entropy(states.double() @ table.double().T, targets, reduction="sum")
+    assert nats.item() == pytest.approx(exact.item(), rel=2e-3)
+    for got, true in zip(mine, torch.autograd.grad(exact, leaves), strict=True):
+        assert got.dtype == torch.float32
+        assert (got - true).norm() < 0.01 * true.norm()
+
+
+def learnt(preset: str, objective: Objective, n_steps: int, device: torch.device) -> tuple[list[float], Learner]:
+    changes = {"n_vocab": WORDS.size}
+    model = build(tiny(preset, changes), seed=1, device=device)
+    training = Training(n_steps=n_steps, n_sequences=8, length=20, warmup=5)
+    one = Learner(model, training, WORDS)
+    nats = []
+    for k in range(n_steps):
+        posed_here = pose(objective, reading(k), WORDS, 1, model.encoder is not None, keeps_documents(model.spec))
+        sums = one.step(k, [posed_here.pinned()])
+        nats.append((sums.nats_sum / sums.target_count).item())
+    return nats, one
+
+
+CASES = [
+    ("gpt2", CausalLM()), ("llama", CausalLM()), ("unilm", PrefixLM(grid=4)), ("bert", MaskedLM()),
+    ("bart", PrefixLM(grid=4)), ("t5", SpanCorruption()), ("deepseek-v3", CausalLM()), ("mixtral", CausalLM()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("preset", "objective"), CASES, ids=[preset for preset, _ in CASES])
+def test_the_curve_is_that_of_the_cpu(preset: str, objective: Objective) -> None:
+    there, one = learnt(preset, objective, 24, CUDA)
+    here, _ = learnt(preset, objective, 24, torch.device("cpu"))
+    assert one.replay.graphs  # steps were replayed, not only launched
+    assert here[-1] < here[0] - 0.05
+    for cuda, cpu in zip(there, here, strict=True):
+        assert cuda == pytest.approx(cpu, abs=0.05)
+
+
+def test_a_replayed_step_is_the_launched_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed, _ = learnt("gpt2", CausalLM(), 12, CUDA)
+    monkeypatch.setattr(replay, "MOST", 0)
+    launched, one = learnt("gpt2", CausalLM(), 12, CUDA)
+    assert not one.replay.graphs
+    assert replayed == pytest.approx(launched, abs=2e-3)
+
+
+@pytest.mark.parametrize("most", [0, 16])
+def test_a_step_asks_the_device_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "MOST", most)
+    model = student("gpt2").to(CUDA)
+    one = learner(model)
+    problems = [posed(CausalLM(), model, reading(k)).pinned() for k in range(8)]
+    for k in range(5):
+        one.step(k, [problems[k]])
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for k in range(5, 8):
+            one.step(k, [problems[k]])
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_a_replayed_step_moves_nothing_after_a_gradient_that_is_not_finite() -> None:
+    _, one = learnt("gpt2", CausalLM(), 6, CUDA)
+    model = one.model
+    with torch.no_grad():
+        kept = model.embedding.weight[3, 5].item()
+        model.embedding.weight[3, 5] = float("inf")
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    sums = one.step(6, [posed(CausalLM(), model, reading(6)).pinned()])
+    assert sums.target_count.item() == 0
+    with torch.no_grad():
+        model.embedding.weight[3, 5] = kept
+    one.step(7, [posed(CausalLM(), model, reading(7)).pinned()])
+    assert (one.bad.item(), one.bad_step.item()) == (1, 6)
+    before["embedding.weight"][3, 5] = kept
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
