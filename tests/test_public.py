@@ -13,8 +13,11 @@ import paribus as pb
 from paribus.cli import verbs
 
 ROOT = Path(__file__).parents[1]
-NAMES = ["Batch", "build", "diff", "doctor", "export", "import_", "load", "price", "restore", "runs", "save", "show"]
-PACKAGES = {"train", "generate"}  # verbs whose function lives in the package of the same name
+NAMES = [
+    "Batch", "build", "build_corpus", "diff", "doctor", "export", "generate_text", "import_", "load", "price",
+    "restore", "runs", "save", "show", "train_run",
+]  # fmt: skip
+PACKAGED = {"corpus": "build_corpus", "generate": "generate_text", "train": "train_run"}
 
 
 def test_importing_paribus_imports_nothing_heavy():
@@ -43,8 +46,19 @@ def test_every_name_can_be_used(name):
     assert name in dir(pb)
 
 
-def test_every_verb_is_a_function_of_the_same_name():
-    assert set(verbs().values()) - PACKAGES <= set(NAMES)
+def test_every_verb_is_a_function_of_the_same_name_unless_that_is_a_package():
+    assert {PACKAGED.get(verb, verb) for verb in verbs().values()} <= set(NAMES)
+    packages = {path.parent.name for path in (ROOT / "src/paribus").glob("*/__init__.py")}
+    assert packages & verbs().keys() == PACKAGED.keys()
+
+
+@pytest.mark.parametrize(("verb", "name"), PACKAGED.items())
+def test_a_verb_that_is_a_package_is_met_with_its_function(verb, name):
+    code = f"import paribus as pb; pb.{verb}"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False
+    )
+    assert f"'paribus.{verb}' is a package, to be imported; the verb is {name!r}" in answer.stderr
 
 
 def test_an_unknown_name_is_met_with_those_there_are():

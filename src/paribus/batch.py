@@ -146,6 +146,12 @@ class Vocabulary:
         return self.n_text + N_SIGNS - N_SENTINELS + number
 
     @property
+    def signs(self) -> dict[str, int]:
+        """Every sign as it is written for people and other programs, in the order of their ids."""
+        names = ("pad", "end", "start", "mask", *self.modes, *(f"gap {n}" for n in range(N_SENTINELS)))
+        return {f"‹{name}›": self.n_text + place for place, name in enumerate(names)}
+
+    @property
     def size(self) -> int:
         return self.n_text + N_SIGNS
 

@@ -33,6 +33,7 @@ def test_a_run_is_trained_listed_and_spoken_with(ask, here: Path) -> None:
     trained = ask("train", "run.toml", "--name", "first")
     assert trained.status == 0, trained.err
     assert "step      6  nats" in trained.out
+    assert all(line.endswith(" % of peak") for line in trained.out.splitlines() if line.startswith("step "))
     assert trained.out.splitlines()[-1] == "6 steps: runs/first"
     again = ask("train", "run.toml", "--name", "first")
     assert "note: it was finished before; nothing was done" in again.out
@@ -54,6 +55,7 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
     ("words", "message"),
     [
         (("--set", "training.n_step=3"), "training.n_step is not a key here; did you mean 'n_steps'?"),
+        (("--set", "corpus.sources=[{kind='files'}]"), "corpus.sources.0.paths is missing; give it a value"),
         (("--set", "objective=maskd"), "objective.kind is 'maskd'; did you mean 'masked'?"),
         (("--set", "objective=seq2seq"), "objective.kind is 'seq2seq', which needs pairs"),
         (("--set", "architecture.mask=full"), "position 0 must predict the token at 1, but it can see it"),

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from paribus.cli import main
+from paribus.cli import main, verbs
 from paribus.spec import load, presets
 from paribus.spec.run import load_run
 
@@ -87,6 +87,20 @@ def test_the_readme_does_and_prints_what_it_says(
     assert {"mine.toml", "run.toml", "runs"} <= set(os.listdir())
 
 
+def test_the_notebook_of_the_training_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (block,) = (one for one in blocks((ROOT / "docs/training.md").read_text("utf-8")) if one.language == "python")
+    names: dict[str, Any] = {}
+    do(block, names)
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0].startswith("(0.")
+    assert "20 runs/copying" in printed
+    assert names["done"].folder == Path("runs/copying")
+
+
 def test_every_line_for_the_shell_is_checked_or_run() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"].keys()
@@ -117,6 +131,10 @@ def test_a_quoted_answer_must_be_whole() -> None:
 def test_the_readme_is_short_and_counts_the_presets() -> None:
     assert README.count("\n") < 150
     assert f"{len(presets())} presets" in README
+
+
+def test_the_readme_names_every_verb() -> None:
+    assert [verb for verb in verbs() if f"paribus {verb}" not in README] == []
 
 
 def test_the_readme_names_every_law_and_its_test() -> None:

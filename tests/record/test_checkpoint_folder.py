@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record import Checkpoint, checked, latest, save
+from paribus.record import Checkpoint, best, checked, latest, save
 
 FULL_DISK = """
 import resource, sys
@@ -197,6 +197,17 @@ def test_the_last_few_and_the_best_are_kept(tmp_path: Path):
     assert json.loads((tmp_path / "step-000000013" / "checkpoint.json").read_text()) == {"step": 13, "score": None}
     save(tmp_path, 17, fill, score=1.0, keep=1)
     assert names(tmp_path) == ["step-000000017"]
+
+
+def test_the_best_is_the_one_with_the_lowest_score_that_is_whole(tmp_path: Path):
+    assert best(tmp_path) == (None, ())
+    saved = [save(tmp_path, step, fill, score, keep=9) for step, score in enumerate((4.0, 2.0, 3.0, 2.0, None))]
+    assert best(tmp_path) == (saved[1], ())
+    (saved[1].folder / "weights.bin").write_bytes(b"torn")
+    found = best(tmp_path)
+    assert found.checkpoint == saved[3]
+    assert [skipped.folder for skipped in found.skipped] == [saved[1].folder]
+    assert "has 4 bytes" in found.skipped[0].reason
 
 
 def test_a_checkpoint_whose_score_cannot_be_read_is_not_the_best(tmp_path: Path):

@@ -1,4 +1,7 @@
-"""From a checkpoint of ours to a Hugging Face folder that transformers loads.
+"""From a run or a checkpoint of ours to a Hugging Face folder that transformers loads.
+
+Of a run, its newest whole checkpoint is taken, or the best, and the tokenizer goes along: ours is written as
+tokenizer.json with our signs under their names, so that AutoTokenizer gives the ids the run was trained on.
 
 OUT must be new or empty and is written whole or not at all. An architecture that transformers has no class for is
 refused.
@@ -11,16 +14,26 @@ from typing import Annotated
 import typer
 
 from paribus.cli.terminal.checkpoints import Precision, precision_named, print_receipt
+from paribus.cli.terminal.console import note
+from paribus.cli.terminal.folders import RUN, RUNS, Runs, checkpoint_of
+from paribus.corpus.tokenizer import opened
 from paribus.interop import export
 from paribus.model import origin, restore
+from paribus.train.checkpoint import TOKENIZER_FILE
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="CHECKPOINT", help="Holds spec.json and weights.safetensors.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
     dtype: Precision = "float32",
+    best: Annotated[bool, typer.Option("--best", help="The checkpoint with the lowest held-out nats.")] = False,
+    runs: Runs = RUNS,
 ) -> None:
     begin = perf_counter()
-    model = restore(folder, dtype=precision_named(dtype))
-    export(model, out, origin(folder))
+    precision = precision_named(dtype)
+    folder, notes = checkpoint_of(run, runs, best)
+    note(*notes)
+    tokenizer = opened(folder / TOKENIZER_FILE) if (folder / TOKENIZER_FILE).is_file() else None
+    model = restore(folder, dtype=precision)
+    export(model, out, origin(folder), tokenizer)
     print_receipt("exported", out, model, perf_counter() - begin)

@@ -5,7 +5,9 @@ from paribus.corpus.built import Built as Built
 from paribus.corpus.built import part as part
 from paribus.corpus.languages import answer as answer
 from paribus.corpus.show import Holding as Holding
+from paribus.corpus.show import Sample as Sample
 from paribus.corpus.show import document as document
 from paribus.corpus.show import holdings as holdings
+from paribus.corpus.show import sampled as sampled
 from paribus.corpus.splits import Split as Split
 from paribus.corpus.tokenizer import Tokenizer as Tokenizer

@@ -12,13 +12,13 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
 from paribus.corpus.documents import Notes
+from paribus.corpus.frames import unpacked
 from paribus.corpus.progress import Progress
-from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.errors import RecordError, SpecError
 
 PACKED = (".gz", ".xz", ".zst")
 SHORT = {".tgz": ".tar.gz", ".txz": ".tar.xz"}
@@ -104,12 +104,9 @@ def members(path: Path, suffixes: Sequence[str], notes: Notes, progress: Progres
 @contextmanager
 def torn(where: str) -> Iterator[None]:
     """Around whatever reads a stream: says which file was cut short or is not what its name says."""
-    faults: tuple[type[Exception], ...] = (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError)
-    if where.endswith(".zst"):
-        faults = (*faults, _zstandard(where).ZstdError)
     try:
         yield
-    except faults as fault:
+    except (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError) as fault:
         raise RecordError(f"{where} cannot be read: {fault}; it may be cut short: get it again") from fault
 
 
@@ -135,18 +132,14 @@ class _Watched(io.FileIO):
 def _unpacked(stream: IO[bytes], where: str) -> IO[bytes]:
     """The stream behind a compression, by the name."""
     suffix = PurePath(where).suffix
-    match "." + SHORT.get(suffix, suffix).rpartition(".")[2]:
+    packing = "." + SHORT.get(suffix, suffix).rpartition(".")[2]
+    if packing in PACKED and not cast(io.BufferedReader, stream).peek(1):
+        raise EOFError("it is empty")  # which gzip would take for a whole file
+    match packing:
         case ".gz":
             return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
         case ".xz":
             return cast(IO[bytes], lzma.LZMAFile(stream))
         case ".zst":
-            return _zstandard(where).ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+            return unpacked(stream, where)
     return stream
-
-
-def _zstandard(where: str) -> Any:
-    try:
-        return import_module("zstandard")
-    except ImportError:
-        raise UnsupportedError(f"{where} is packed with Zstandard and needs zstandard; install paribus[data]") from None

@@ -9,7 +9,10 @@ from itertools import pairwise
 import numpy as np
 
 from paribus.corpus.built import Built
+from paribus.corpus.shards import Shard
 from paribus.corpus.splits import Split
+from paribus.errors import SpecError
+from paribus.runtime import numbers
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,42 @@ def holdings(built: Built) -> Iterator[Holding]:
 def document(built: Built, split: Split, source: int, number: int, max_tokens: int = 256) -> tuple[str, ...]:
     """The beginning of a document as it was read: its text, or the source and the target of a pair."""
     shard = built.readers[split][source].shard
-    cuts = shard.cuts[number * shard.n_pieces : (number + 1) * shard.n_pieces + 1].astype(np.int64)
-    pieces = (shard.tokens[first : min(last, first + max_tokens)] for first, last in pairwise(cuts.tolist()))
+    pieces = (shard.tokens[first : min(last, first + max_tokens)] for first, last in _pieces(shard, number))
     return tuple(built.decode(piece.tolist()) for piece in pieces)
+
+
+def _pieces(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
+    cuts = shard.cuts[number * shard.n_pieces : (number + 1) * shard.n_pieces + 1].astype(np.int64)
+    return pairwise(cuts.tolist())
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The beginning of a document drawn from a split: its pieces, and how many tokens each has in whole."""
+
+    source: int
+    kind: str
+    number: int
+    pieces: tuple[str, ...]
+    lengths: tuple[int, ...]
+
+
+def sampled(built: Built, split: Split, n: int, seed: int, max_tokens: int = 256) -> Iterator[Sample]:
+    """So many different documents, or all there are: each of a source drawn by its share, any of its own as likely."""
+    for source, number in _drawn(built, split, n, numbers(seed, "corpus", "sample", split)):
+        lengths = (last - first for first, last in _pieces(built.readers[split][source].shard, number))
+        pieces = document(built, split, source, number, max_tokens)
+        yield Sample(source, built.corpus.sources[source].kind, number, pieces, tuple(lengths))
+
+
+def _drawn(built: Built, split: Split, n: int, draws: np.random.Generator) -> Iterator[tuple[int, int]]:
+    there = [reader.shard.n_documents for reader in built.readers[split]]
+    if not any(there):
+        raise SpecError(
+            f"split {split!r} has no document; hold out a share such as corpus.valid = 0.05, or use another"
+        )
+    left = [draws.choice(count, min(n, count), replace=False).tolist() for count in there]
+    for _ in range(min(n, sum(there))):
+        weights = np.array([one.weight * bool(own) for one, own in zip(built.corpus.sources, left, strict=True)])
+        source = int(draws.choice(len(left), p=weights / weights.sum()))
+        yield source, left[source].pop()

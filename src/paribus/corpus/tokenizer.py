@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from paribus.errors import SpecError
+from paribus.errors import RecordError, SpecError
 from paribus.spec.corpus import BytePairs, TokenizerFile
 
 N_BYTES = 256
@@ -156,7 +156,11 @@ def loaded(spec: TokenizerFile) -> Tokenizer:
 
 
 def opened(path: Path) -> Tokenizer:
-    return Tokenizer(Library.from_str(path.read_text("utf-8")))
+    """A tokenizer that was written beside a corpus or a checkpoint."""
+    try:
+        return Tokenizer(Library.from_str(path.read_text("utf-8")))
+    except Exception as fault:  # the library raises a bare Exception
+        raise RecordError(f"{path} cannot be read as a tokenizer: {fault}; write it again") from fault
 
 
 def _byte_level(vocabulary: dict[str, int]) -> Library:

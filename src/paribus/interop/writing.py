@@ -8,11 +8,14 @@ from typing import Any
 
 from torch import Tensor
 
+from paribus.corpus import Tokenizer
+from paribus.corpus.built import vocabulary_of
 from paribus.interop.choice import chosen
 from paribus.interop.config import COMMON
 from paribus.interop.family import Family
 from paribus.interop.reading import CONFIG_FILE
 from paribus.interop.shards import TENSORS_FILE
+from paribus.interop.tokenizer import token_ids, write_tokenizer
 from paribus.model import Transformer
 from paribus.model.weights import whole, write_json, write_tensors
 
@@ -21,15 +24,25 @@ TOKENS = ("bos_token_id", "eos_token_id", "pad_token_id")
 DECODER_TOKENS = ("decoder_start_token_id", "forced_eos_token_id")
 
 
-def export(model: Transformer, folder: str | Path, kept: Mapping[str, Any] | None = None) -> None:
+def export(
+    model: Transformer,
+    folder: str | Path,
+    kept: Mapping[str, Any] | None = None,
+    tokenizer: Tokenizer | None = None,
+) -> None:
     """Write config.json and model.safetensors into a new or empty folder, for `AutoModelFor….from_pretrained`.
 
     `kept` is what `import_` kept of a config, or `origin` found in a checkpoint; what the spec says prevails over it.
     UnsupportedError where transformers has no class with the same mask and wiring. Of the spec, only what no logit
-    depends on is left behind: start, dropout, balance loss and the rate of a selection bias.
+    depends on is left behind: start, dropout, balance loss and the rate of a selection bias. A tokenizer is written
+    beside, for `AutoTokenizer`, and config.json then names our signs.
     """
     family, config, given = chosen(model.spec)
+    if tokenizer is not None:
+        kept = {**(kept or {}), **token_ids(vocabulary_of(tokenizer), model.spec)}
     with whole(folder) as draft:
+        if tokenizer is not None:
+            write_tokenizer(draft, tokenizer, model.spec.max_length)
         write_json(draft / CONFIG_FILE, {**_kept(family, model, kept or {}), **config, **_class(family, model)})
         write_tensors(draft / TENSORS_FILE, _tensors(family, model, given))
 

@@ -5,6 +5,7 @@ from paribus.record.address import canonical as canonical
 from paribus.record.checkpoints import Checkpoint as Checkpoint
 from paribus.record.checkpoints import Found as Found
 from paribus.record.checkpoints import Skipped as Skipped
+from paribus.record.checkpoints import best as best
 from paribus.record.checkpoints import checked as checked
 from paribus.record.checkpoints import latest as latest
 from paribus.record.checkpoints import save as save

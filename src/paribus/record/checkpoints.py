@@ -3,7 +3,7 @@
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Skipped(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The newest checkpoint that verifies, if any, and the newer ones that do not."""
+    """The checkpoint that was looked for, if one verifies, and those skipped to get to it."""
 
     checkpoint: Checkpoint | None
     skipped: tuple[Skipped, ...]
@@ -62,8 +62,17 @@ def save(
 
 def latest(folder: Path) -> Found:
     """The newest checkpoint that verifies, and those that were skipped to get to it."""
+    return _first_intact(reversed(places(folder)))
+
+
+def best(folder: Path) -> Found:
+    """The checkpoint with the lowest score that verifies, the earliest of equals; one without a score is left out."""
+    return _first_intact(_by_score(places(folder)))
+
+
+def _first_intact(places: Iterable[Path]) -> Found:
     skipped: list[Skipped] = []
-    for place in reversed(places(folder)):
+    for place in places:
         try:
             return Found(checked(place), tuple(skipped))
         except RecordError as fault:
@@ -126,17 +135,16 @@ def _intact(place: Path) -> bool:
 
 def _retain(folder: Path, step: int, keep: int) -> None:
     current = [place for place in places(folder) if _step(place) <= step]
-    kept = {*current[-keep:], *_best(current)}
+    kept = {*current[-keep:], *_by_score(current)[:1]}
     for place in places(folder):
         if place not in kept:
             discard(place)
 
 
-def _best(places: list[Path]) -> Iterator[Path]:
-    """The one with the lowest score, the earliest of equals; none where no score is known."""
+def _by_score(places: list[Path]) -> list[Path]:
+    """Those whose score is known, the lowest first, the earliest of equals."""
     scored = [(one.score, one.step, one.folder) for one in map(_readable, places) if one and one.score is not None]
-    if scored:
-        yield min(scored)[2]
+    return [folder for _, _, folder in sorted(scored)]
 
 
 def _readable(place: Path) -> Checkpoint | None:

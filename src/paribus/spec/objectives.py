@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -80,11 +80,18 @@ class Weighted(Spec):
     mode: Mode | None = None
 
 
+def _listed(given: Any) -> Any:
+    """TOML and JSON have lists, specs tuples; none at all is refused."""
+    if isinstance(given, list | tuple) and not given:
+        raise ValueError("is an empty list; give at least one part")
+    return tuple(given) if isinstance(given, list) else given
+
+
 class Mixture(Spec):
     """One of its parts a step, drawn by weight."""
 
     kind: Literal["mixture"] = "mixture"
-    parts: Annotated[tuple[Weighted, ...], Field(min_length=1)]
+    parts: Annotated[tuple[Weighted, ...], BeforeValidator(_listed)]
 
 
 class UL2(Spec):
@@ -105,6 +112,9 @@ ObjectiveKind = Annotated[
 ]
 Simple = CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq
 Objective = Simple | Mixture | UL2
+NAMED: dict[str, type[Objective]] = {  # those a name alone describes; a mixture is what it is made of
+    model.model_fields["kind"].default: model for model in (*get_args(Simple), UL2)
+}
 Weighted.model_rebuild()
 Mixture.model_rebuild()
 

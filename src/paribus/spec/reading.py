@@ -104,13 +104,13 @@ def _is_folder(path: Path) -> bool:
         return False
 
 
-def file_table(path: Path) -> Table:
-    """What a TOML or JSON file holds."""
+def file_table(path: Path, instead: str = "give a preset or a readable file") -> Table:
+    """What a TOML or JSON file holds; `instead` says what would do where it cannot be read."""
     try:
         text = path.read_text("utf-8")
         table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=once)
     except OSError as fault:
-        raise SpecError(f"{path} cannot be read: {fault.strerror}; give a preset or a readable file") from fault
+        raise SpecError(f"{path} cannot be read: {fault.strerror}; {instead}") from fault
     except UnicodeDecodeError as fault:
         raise SpecError(f"{path} is not UTF-8 at byte {fault.start}; save it as UTF-8 text") from fault
     except (ValueError, RecursionError) as fault:
@@ -265,17 +265,24 @@ def _written(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
     """pydantic's location without the union tags and types it inserts: the path as the person wrote it."""
     result: list[str | int] = []
     here: Any = table
+    tagged = False  # whether the kind of what is here was passed: MaskedLM has a field of the same name as its kind
     for place, part in enumerate(loc):
         last = place == len(loc) - 1
-        if here == part:  # a kind in short is the table of that kind
-            here = {"kind": part}
+        if here == part or (isinstance(here, Mapping) and here.get("kind") == part and not tagged):
+            here, tagged = {"kind": part} if here == part else here, True  # a kind in short is the table of that kind
             continue
-        if isinstance(here, Mapping) and part in here:
-            here = here[part]
-        elif not (last and isinstance(here, Mapping)) or (isinstance(here, Mapping) and here.get("kind") == part):
-            continue
+        if _holds(here, part):
+            here, tagged = here[part], False
+        elif isinstance(part, int) or not (last and isinstance(here, Mapping)):
+            continue  # a type, or the number of one alone that is short for a list of it
         result.append(part)
     return tuple(result)
+
+
+def _holds(here: Any, part: str | int) -> bool:
+    if isinstance(here, list | tuple):
+        return isinstance(part, int) and part < len(here)
+    return isinstance(here, Mapping) and part in here
 
 
 def _fields(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
-from paribus.spec.objectives import CausalLM, ObjectiveKind
+from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
 from paribus.spec.reading import assign, complaints, file_table, read, table_of, with_kinds
 from paribus.spec.training import Training
+
+TABLES = "architecture, corpus, objective and training"
+Source = str | Path | Mapping[str, Any]
+Read = TypeVar("Read", bound=Spec)
 
 
 class Stage(Spec):
     """One stage of a run: what is read, what is asked, how the weights move."""
 
     kind: Literal["pretrain"] = "pretrain"
-    corpus: Corpus
+    corpus: Corpus = Corpus()
     objective: ObjectiveKind = CausalLM()
     training: Training
 
@@ -33,17 +37,37 @@ class RunSpec(Spec):
     stages: tuple[Stage, ...]
 
 
-def load_run(source: str | Path | Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> RunSpec:
+class Text(Spec):
+    """What of a run decides which text is read, and how often; without a training, only which."""
+
+    corpus: Corpus = Corpus()
+    training: Training | None = None
+
+
+def load_text(source: Source | None = None, changes: Mapping[str, Any] | None = None) -> Text:
+    """The text of a run, or of a table with a `corpus` alone; without a source, the text read by default.
+
+    Whatever the run says of its architecture and objective is passed over: it does not change the text.
+    """
+    table = _changed({} if source is None else source, changes)
+    for beside in ("kind", "architecture", "objective"):
+        table.pop(beside, None)
+    problems: list[str] = []
+    text = _validated(Text, table, problems)
+    if text is None:
+        raise SpecError(problems)
+    return text
+
+
+def load_run(source: Source, changes: Mapping[str, Any] | None = None) -> RunSpec:
     """A run from a TOML or JSON file or a mapping: tables `architecture`, `corpus`, `objective` and `training`.
 
     Where the architecture does not say, its n_vocab is the tokenizer's and its max_length the training's length.
     """
-    table = dict(source) if isinstance(source, Mapping) else file_table(Path(source))
-    for path in sorted(changes or {}, key=lambda path: path.count(".")):
-        assign(table, path, (changes or {})[path])
+    table = _changed(source, changes)
     written = table.pop("architecture", None)
     problems: list[str] = []
-    stage = _stage(table, problems)
+    stage = _validated(Stage, table, problems)
     if written is None:
         problems.append("architecture is missing; name a preset, or give a table")
     architecture = None if written is None else _architecture(written, stage, problems)
@@ -52,17 +76,57 @@ def load_run(source: str | Path | Mapping[str, Any], changes: Mapping[str, Any] 
     return RunSpec(architecture=architecture, stages=(stage,))
 
 
-def _stage(table: dict[str, Any], problems: list[str]) -> Stage | None:
-    table = with_kinds(table, Stage)
+class _Asked(Spec):
+    objective: ObjectiveKind
+
+
+def load_objective(kind: str, changes: Mapping[str, Any] | None = None) -> Objective:
+    """An objective by its kind, with changes to its fields."""
+    table: dict[str, Any] = {"objective": {"kind": kind}}
+    for path, value in (changes or {}).items():
+        assign(table, f"objective.{path}", value)
+    problems: list[str] = []
+    asked = _validated(_Asked, table, problems)
+    if asked is None:
+        raise SpecError(problems)
+    return asked.objective
+
+
+def _changed(source: Source, changes: Mapping[str, Any] | None) -> dict[str, Any]:
+    table = dict(source) if isinstance(source, Mapping) else _filed(Path(source))
+    _name_preset(table)
+    for path in sorted(changes or {}, key=lambda path: path.count(".")):
+        assign(table, path, (changes or {})[path])
+        _name_preset(table)
+    return table
+
+
+def _name_preset(table: dict[str, Any]) -> None:
+    """A preset alone is short for a table that stands on it, which can be changed."""
+    if isinstance(table.get("architecture"), str):
+        table["architecture"] = {"preset": table["architecture"]}
+
+
+def _filed(path: Path) -> dict[str, Any]:
+    if path.suffix not in (".toml", ".json"):
+        raise SpecError(f"{path} is no .toml or .json file; give one that describes a run, with tables {TABLES}")
+    return file_table(path, "give a file that describes a run")
+
+
+def _validated(model: type[Read], table: dict[str, Any], problems: list[str]) -> Read | None:
+    table = with_kinds(table, model)
     try:
-        return Stage.model_validate(table)
+        return model.model_validate(table)
     except ValidationError as fault:
-        problems.extend(complaints(fault, table, Stage))
+        problems.extend(complaints(fault, table, model))
         return None
 
 
 def _architecture(written: Any, stage: Stage | None, problems: list[str]) -> Architecture | None:
-    own = {"preset": written} if isinstance(written, str) else dict(written)
+    if not isinstance(written, Mapping):
+        problems.append(f"architecture is {written!r} ({type(written).__name__}); name a preset, or give a table")
+        return None
+    own = dict(written)
     filled: dict[str, Any] = {}
     if stage is not None:
         filled = {"n_vocab": n_text(stage.corpus) + N_SIGNS, "max_length": stage.training.length}

@@ -16,7 +16,21 @@ from rich.text import Text
 _PIPE_WIDTH = 1000  # what reads a pipe can cut lines itself, but cannot bring back what was cut
 _ENDLESS = 100_000  # wider than any table
 _PLAIN = str.maketrans(
-    {"×": "x", "–": "-", "—": "-", "…": ".", "·": ".", "√": "V", "→": ">", "✓": "+", "✗": "x", "’": "'"}
+    {
+        "×": "x",
+        "–": "-",
+        "—": "-",
+        "…": ".",
+        "·": ".",
+        "√": "V",
+        "→": ">",
+        "✓": "+",
+        "✗": "x",
+        "’": "'",
+        "‹": "<",
+        "›": ">",
+        "─": "-",
+    }
 )
 
 
@@ -55,6 +69,13 @@ def complain(problems: Iterable[str]) -> None:
     page = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
     for problem in problems:
         page.print(Text.assemble(("error: ", "bold red"), problem))
+
+
+def note(*said: str) -> None:
+    """Each thing a person should know beside the answer, on a line of its own, on stderr."""
+    page = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    for one in said:
+        page.print(f"note: {one}", style="dim")
 
 
 def print_json(value: Any) -> None:

@@ -1,11 +1,53 @@
-"""Where runs and texts are kept."""
+"""Where runs and texts are kept, and which checkpoint is meant."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
+
+from paribus.errors import RecordError, SpecError
+from paribus.record import best as best_of
+from paribus.record import existing, latest
 
 Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="Where runs are kept.")]
 Cache = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help="Where tokenised text is kept; by default ~/.cache/paribus.")
 ]
+RUN = "A run, by its name or its folder, or a checkpoint's folder; `paribus runs` lists runs."
+RUNS = Path("runs")
+
+
+class Chosen(NamedTuple):
+    """A checkpoint's folder, and what a person should be told about the choice."""
+
+    folder: Path
+    notes: tuple[str, ...]
+
+
+def cache_folder(given: str | Path | None) -> Path:
+    """The folder asked for, or the one of this user."""
+    return Path(given) if given else Path.home() / ".cache" / "paribus"
+
+
+def checkpoint_of(run: str | Path, runs: Path = RUNS, best: bool = False) -> Chosen:
+    """A checkpoint itself, or a run's newest that is whole, or its best by the held-out text."""
+    path = Path(run)
+    if (path / "weights.safetensors").is_file():
+        if best:
+            raise SpecError(f"--best chooses among the checkpoints of a run, but {path} is one; leave it out")
+        return Chosen(path, ())
+    folder = _run_folder(path, runs)
+    found = (best_of if best else latest)(folder / "checkpoints")
+    if found.checkpoint is None:
+        lack = "no whole checkpoint with a score; leave out --best" if best else "no whole checkpoint; train it further"
+        raise RecordError(f"{folder} has {lack}")
+    skipped = (f"{one.folder.name} is skipped: {one.reason}" for one in found.skipped)
+    return Chosen(found.checkpoint.folder, tuple(skipped))
+
+
+def _run_folder(path: Path, runs: Path) -> Path:
+    if (path / "checkpoints").is_dir():
+        return existing(path.absolute().parent, path.absolute().name)
+    if len(path.parts) == 1 and ((runs / path).is_dir() or not path.exists()):
+        return existing(runs, path.name)
+    raise RecordError(f"{path} is no checkpoint and no run; give one of them, or the name of a run in {runs}")

@@ -8,9 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from paribus.cli.terminal.numbers import count
+
+NARROW, NARROWER = 100, 75  # columns under which the bar itself leaves, then the pace, so that the rest stays whole
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a run goes between two rows; `share` is that of the device's peak, None where that is not known."""
+
+    tokens_per_second: float
+    share: float | None
+
+    def __str__(self) -> str:
+        of_peak = "" if self.share is None else f"  {100 * self.share:.0f} % of peak"
+        return f"{count(round(self.tokens_per_second))} tokens/s{of_peak}"
 
 
 @dataclass
@@ -19,42 +33,63 @@ class Watch:
 
     page: Console
     bar: Progress | None
-    speed: float = 0.0
-    seen: tuple[float, int] = (0.0, 0)  # seconds and tokens at the last row
+    peak: float | None = None  # FLOP a second
+    pace: Pace | None = None
+    seen: tuple[float, int, float] = (0.0, 0, 0.0)  # seconds, tokens and FLOPs at the last row
+    began: bool = False
 
     def row(self, row: dict[str, Any]) -> None:
-        seconds, tokens = row["seconds"] - self.seen[0], row["tokens_read"] - self.seen[1]
-        self.seen = (row["seconds"], row["tokens_read"])
-        self.speed = tokens / seconds if seconds > 0 else self.speed
+        now = (row["seconds"], row["tokens_read"], row["dense_flops"])
+        seconds, tokens, flops = (after - before for after, before in zip(now, self.seen, strict=True))
+        self.seen = now
+        if seconds > 0:
+            self.pace = Pace(tokens / seconds, flops / seconds / self.peak if self.peak else None)
         if self.bar is None or "valid_nats" in row:
-            self.page.print(line(row, self.speed))
+            self.page.print(line(row, self.pace))
         if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], nats=f"{row['nats']:.3f}", speed=count(round(self.speed)))
+            pace = f"  {self.pace}" if self.pace and self.page.width >= NARROWER else ""
+            self.bar.update(self.bar.task_ids[0], said=f"{_number(row['nats'], '.3f')} nats{pace}")
 
     def step(self, step: int) -> None:
-        if self.bar is not None:
-            self.bar.update(self.bar.task_ids[0], completed=step + 1)
+        if self.bar is None:
+            return
+        if not self.began:  # the time left is told from here on: not from step 0, where a run was resumed
+            self.began = True
+            self.bar.reset(self.bar.task_ids[0], completed=step)
+            if self.pace is None:
+                self.bar.update(self.bar.task_ids[0], said="")
+        self.bar.update(self.bar.task_ids[0], completed=step + 1)
 
 
 @contextmanager
-def watched(page: Console, n_steps: int) -> Iterator[Watch]:
-    """A watch over a run of so many steps."""
+def watched(page: Console, n_steps: int, compiles: bool = False, peak: float | None = None) -> Iterator[Watch]:
+    """A watch over a run of so many steps; `compiles` says whether the first one waits for a compiler."""
     if not page.is_terminal:
-        yield Watch(page, None)
+        yield Watch(page, None, peak)
         return
-    columns = (
-        TextColumn("step"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.fields[nats]} nats"),
-        TextColumn("{task.fields[speed]} tokens/s"), TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=page, transient=True) as bar:
-        bar.add_task("train", total=n_steps, nats="…", speed="…")
-        yield Watch(page, bar)
+    with Progress(*_columns(page.width), console=page, transient=True) as bar:
+        bar.add_task("train", total=n_steps, said="compiling" if compiles else "")
+        yield Watch(page, bar, peak)
 
 
-def line(row: dict[str, Any], speed: float) -> str:
+def _columns(width: int) -> list[ProgressColumn]:
+    drawn = [BarColumn(bar_width=20)] if width >= NARROW else []
+    return [
+        TextColumn("step"), MofNCompleteColumn(), *drawn, TextColumn("{task.fields[said]}"), TimeRemainingColumn(),
+    ]  # fmt: skip
+
+
+def line(row: dict[str, Any], pace: Pace | None) -> str:
     """A row for a person."""
-    held = f"  valid {row['valid_nats']:.4f}  gap {row['gap']:+.4f}" if "valid_nats" in row else ""
+    held = ""
+    if "valid_nats" in row:
+        held = f"  valid {_number(row['valid_nats'], '.4f')}  gap {_number(row['gap'], '+.4f')}"
     return (
-        f"step {row['step'] + 1:>6}  nats {row['nats']:.4f}{held}  norm {row['gradient_norm']:.3g}  "
-        f"rate {row['rate']:.3g}  {count(round(speed))} tokens/s"
+        f"step {row['step'] + 1:>6}  nats {_number(row['nats'], '.4f')}{held}  "
+        f"norm {_number(row['gradient_norm'], '.3g')}  rate {row['rate']:.3g}  {pace or ''}"
     )
+
+
+def _number(value: float | None, form: str) -> str:
+    """A record holds None for what is not finite."""
+    return "not finite" if value is None else format(value, form)

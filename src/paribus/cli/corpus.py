@@ -1,0 +1,82 @@
+"""The text a run reads: build it, say what it holds, or look at some of it.
+
+ACTION is build, show or sample. SPEC is the file that `paribus train` takes, or one with a corpus table alone; without
+it, the text read by default. What was built is kept in the cache and found there again; show and sample build it first
+where it is not.
+"""
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import typer
+
+from paribus.cli.terminal.arguments import Json, Settings, changes
+from paribus.cli.terminal.console import console, print_json
+from paribus.cli.terminal.folders import Cache, cache_folder
+from paribus.cli.terminal.holdings import described, print_built, print_holdings
+from paribus.cli.terminal.samples import print_samples, samples_described
+from paribus.corpus import Built, Split, build
+from paribus.corpus.splits import SPLITS
+from paribus.errors import SpecError
+from paribus.spec.run import load_text
+
+ACTIONS = ("build", "show", "sample")
+N_SAMPLES = 3
+
+
+def build_corpus(
+    spec: str | Path | Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
+    cache: str | Path | None = None,
+) -> Built:
+    """The text of a run, built or found in the cache; without a spec, the text read by default."""
+    return build(load_text(spec, changes).corpus, cache_folder(cache), show_progress=True)
+
+
+def command(
+    action: Annotated[str, typer.Argument(metavar="ACTION", help="build, show or sample.")],
+    spec: Annotated[Path | None, typer.Argument(metavar="SPEC", help="A .toml or .json file; see above.")] = None,
+    settings: Settings = None,
+    cache: Cache = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="SPLIT", help="Sample from train, valid or test; by default train.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("-n", min=1, metavar="N", help="Documents to sample; by default 3.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Of the sample; by default 0.")] = None,
+    json: Json = False,
+) -> None:
+    _check(action, {"--split": split, "-n": n, "--seed": seed})
+    chosen = _split(split or "train")
+    text, begin = load_text(spec, changes(settings)), perf_counter()
+    built, page = build(text.corpus, cache_folder(cache), show_progress=True), console()
+    match action, json:
+        case "sample", True:
+            print_json(samples_described(built, chosen, n or N_SAMPLES, seed or 0))
+        case "sample", False:
+            print_samples(built, chosen, n or N_SAMPLES, seed or 0, page)
+        case _, True:
+            print_json(described(built, text.training))
+        case "build", False:
+            print_built(built, perf_counter() - begin, page)
+        case _:
+            print_holdings(built, text.training, page)
+
+
+def _check(action: str, given: Mapping[str, object]) -> None:
+    if action not in ACTIONS:
+        near = difflib.get_close_matches(action, ACTIONS, n=1)
+        advice = f"did you mean {near[0]!r}? " if near else ""
+        raise SpecError(f"ACTION is {action!r}, which is not done with a corpus; {advice}use build, show or sample")
+    extra = [option for option, value in given.items() if value is not None]
+    if action != "sample" and extra:
+        raise SpecError(f"{extra[0]} is given to {action!r}, but only 'sample' takes it; leave it out")
+
+
+def _split(name: str) -> Split:
+    for split in SPLITS:
+        if split == name:
+            return split
+    raise SpecError(f"--split is {name!r}; use train, valid or test")

@@ -1,0 +1,46 @@
+"""Rows of words set under one another, broken into as many lines as the page is wide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len
+from rich.text import Text
+
+
+class Row(NamedTuple):
+    """A label, a word for each column, and their style."""
+
+    label: str
+    words: Sequence[str]
+    style: str = ""
+
+
+def interlinear(rows: Sequence[Row], width: int) -> Iterator[Text]:
+    """Lines of at most `width`: as many columns as have room, all rows of them, then the next; rows of nothing go."""
+    edge = max(cell_len(row.label) for row in rows) + 2
+    widths = [max(map(cell_len, column)) + 1 for column in zip(*(row.words for row in rows), strict=True)]
+    for first, last in _blocks(widths, width - edge):
+        if first and len(rows) > 1:
+            yield Text()
+        for label, words, style in rows:
+            parts = [_padded(word, size) for word, size in zip(words[first:last], widths[first:last], strict=True)]
+            line = "".join(parts).rstrip()
+            if line:
+                yield Text.assemble((_padded(label, edge), "dim"), (line, style))
+
+
+def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+    """Which columns stand together; at least one does."""
+    first, used = 0, 0
+    for place, size in enumerate(widths):
+        if used + size > room + 1 and place > first:  # the space after the last word may hang over
+            yield first, place
+            first, used = place, 0
+        used += size
+    yield first, len(widths)
+
+
+def _padded(word: str, size: int) -> str:
+    return word + " " * (size - cell_len(word))

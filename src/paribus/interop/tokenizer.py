@@ -1,0 +1,70 @@
+"""A tokenizer of ours as one of transformers: the same ids for the same text, and our signs under their names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer as Library
+
+from paribus.batch import Vocabulary
+from paribus.corpus import Tokenizer
+from paribus.corpus.built import vocabulary_of
+from paribus.errors import UnsupportedError
+from paribus.model.weights import write_json
+from paribus.spec import Resolved
+
+TOKENIZER_FILE = "tokenizer.json"
+TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
+
+
+def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
+    """tokenizer.json and tokenizer_config.json, for `AutoTokenizer.from_pretrained`."""
+    signs = vocabulary_of(tokenizer).signs
+    write_json(folder / TOKENIZER_FILE, _with_signs(tokenizer, signs))
+    write_json(folder / TOKENIZER_CONFIG_FILE, _config(signs, max_length))
+
+
+def token_ids(vocabulary: Vocabulary, spec: Resolved) -> dict[str, int | None]:
+    """What config.json says of signs: texts end, and a decoder starts, as they did in training."""
+    ids: dict[str, int | None] = {"eos_token_id": vocabulary.end, "pad_token_id": vocabulary.pad, "bos_token_id": None}
+    return ids if spec.encoder is None else {**ids, "decoder_start_token_id": vocabulary.start}
+
+
+def _with_signs(tokenizer: Tokenizer, signs: dict[str, int]) -> dict[str, Any]:
+    """The tokenizer's table with our signs among its tokens; nothing else is added to a text, as in training."""
+    taken = sorted(tokenizer.library.get_vocab(with_added_tokens=True).keys() & signs.keys())
+    if taken:
+        raise UnsupportedError(
+            f"the tokenizer has a token {taken[0]!r} of its own, which is the name of a sign of ours; "
+            f"rename it in its tokenizer.json"
+        )
+    table = json.loads(tokenizer.json)
+    table["post_processor"] = None
+    table["added_tokens"] += [_added(name, number) for name, number in signs.items()]
+    if isinstance(table["model"]["vocab"], dict):
+        table["model"]["vocab"] |= signs  # else the library would number them anew where ids have gaps
+    library = Library.from_str(json.dumps(table))
+    assert all(library.token_to_id(name) == number for name, number in signs.items())
+    return table
+
+
+def _added(name: str, number: int) -> dict[str, Any]:
+    plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": number, "content": name, "special": True, **plain}
+
+
+def _config(signs: dict[str, int], max_length: int) -> dict[str, Any]:
+    pad, end, start, mask, *others = signs
+    return {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": pad,
+        "eos_token": end,
+        "mask_token": mask,
+        "extra_special_tokens": [start, *others],
+        # Without this GPT-2 would be handed segments too, and add their words to the text's.
+        "model_input_names": ["input_ids", "attention_mask"],
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": max_length,
+    }

@@ -1,0 +1,163 @@
+"""A run leaves as a Hugging Face folder, tokenizer and all; which of its checkpoints, and when not."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import paribus as pb
+from paribus.corpus.tokenizer import opened
+from paribus.record.manifest import seal
+
+SPEC = {
+    "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}},
+    "corpus": {
+        "sources": [{"kind": "copy", "form": "text", "n_documents": 300}],
+        "tokenizer": {"kind": "bpe", "n_vocab": 270},
+    },
+    "training": {
+        "n_steps": 6, "n_sequences": 2, "length": 32, "row_every": 2, "valid_every": 2, "valid_batches": 1,
+        "checkpoint_every": 2, "keep_last": 3,
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs that holds one, `first`, with checkpoints of steps 1, 3 and 5."""
+    folder = tmp_path_factory.mktemp("trained")
+    pb.train_run(SPEC, name="first", runs=folder / "runs", cache=folder / "cache", device="cpu")
+    return folder / "runs"
+
+
+@pytest.fixture
+def runs(trained: Path, tmp_path: Path) -> Path:
+    shutil.copytree(trained, tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def scored(runs: Path) -> dict[str, float]:
+    places = sorted((runs / "first" / "checkpoints").iterdir())
+    return {place.name: json.loads((place / "checkpoint.json").read_text())["score"] for place in places}
+
+
+def same_weights(folder: Path, checkpoint: Path) -> bool:
+    back = torch.equal(
+        AutoModelForCausalLM.from_pretrained(folder).transformer.wte.weight, pb.restore(checkpoint).embedding.weight
+    )
+    return bool(back)
+
+
+@pytest.mark.parametrize("given", ["first", "runs/first", "runs/first/checkpoints/step-000000005"])
+def test_a_run_is_exported_by_name_by_folder_or_by_checkpoint(ask, runs: Path, tmp_path: Path, given: str) -> None:
+    answer = ask("export", given, "hf")
+    assert answer.status == 0, answer.err
+    newest = runs / "first/checkpoints/step-000000005"
+    assert same_weights(tmp_path / "hf", newest)
+    assert "tokenizer.json" in answer.out
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
+    text = "abcabc=naïve"
+    assert tokenizer(text)["input_ids"] == opened(newest / "tokenizer.json").ids(text)
+    assert tokenizer.eos_token_id == 271
+
+
+def test_what_transformers_says_is_what_we_say(ask, runs: Path, tmp_path: Path) -> None:
+    ask("export", "first", "hf")
+    model, tokenizer = (auto.from_pretrained(tmp_path / "hf") for auto in (AutoModelForCausalLM, AutoTokenizer))
+    asked = tokenizer("abc", return_tensors="pt")
+    said = model.generate(**asked, max_new_tokens=9, do_sample=False)[0, asked["input_ids"].shape[1] :]
+    ours = pb.generate_text(runs / "first", "abc", n_tokens=9)
+    assert tokenizer.decode(said, skip_special_tokens=True) == ours
+
+
+def test_the_best_is_taken_where_asked(ask, runs: Path, tmp_path: Path) -> None:
+    scores = scored(runs)
+    assert len(scores) == 3
+    assert all(score is not None for score in scores.values())
+    path = runs / "first/checkpoints/step-000000003"
+    worst = {place.name: 9.0 for place in (runs / "first/checkpoints").iterdir()} | {path.name: 1.0}
+    for name, score in worst.items():
+        rescored(runs / "first/checkpoints" / name, score)
+    assert ask("export", "first", "hf", "--best").status == 0
+    assert same_weights(tmp_path / "hf", path)
+
+
+def rescored(place: Path, score: float | None) -> None:
+    """Another score, and a manifest that knows of it."""
+    told = json.loads((place / "checkpoint.json").read_text())
+    (place / "checkpoint.json").write_text(json.dumps({**told, "score": score}))
+    (place / "manifest.json").unlink()
+    seal(place)
+
+
+def test_a_torn_checkpoint_is_passed_over_and_told_of(ask, runs: Path, tmp_path: Path) -> None:
+    torn = runs / "first/checkpoints/step-000000005/weights.safetensors"
+    torn.write_bytes(torn.read_bytes()[:-8])
+    answer = ask("export", "first", "hf")
+    assert answer.status == 0
+    assert "note: step-000000005 is skipped: " in answer.err
+    assert same_weights(tmp_path / "hf", runs / "first/checkpoints/step-000000003")
+
+
+def test_a_run_elsewhere_is_named_with_its_folder(ask, runs: Path, tmp_path: Path) -> None:
+    runs.rename(tmp_path / "elsewhere")
+    assert ask("export", "first", "hf", "--runs", "elsewhere").status == 0
+
+
+def test_a_name_that_something_else_here_has_too_is_still_that_of_a_run(ask, runs: Path, tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    assert ask("export", "first", "hf").status == 0
+
+
+BAD = [
+    (("nobody",), 1, "runs/nobody holds no run; `paribus runs` lists those there are"),
+    (("no/where",), 1, "no/where is no checkpoint and no run; give one of them, or the name of a run in runs"),
+    ((".",), 1, ". is no checkpoint and no run; give one of them, or the name of a run in runs"),
+    (("../x y",), 1, "../x y is no checkpoint and no run"),
+    (("runs/first/checkpoints/step-000000005", "--best"), 2, "--best chooses among the checkpoints of a run, but"),
+    (("first", "--dtype", "int8"), 2, "--dtype is 'int8'; use float32, bfloat16, float16"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "complaint"), BAD)
+def test_what_is_not_there_is_refused(
+    ask, runs: Path, tmp_path: Path, words: tuple[str, ...], status: int, complaint: str
+) -> None:
+    answer = ask("export", words[0], "hf", *words[1:])
+    assert answer.status == status
+    assert answer.err.startswith(f"error: {complaint}")
+    assert not (tmp_path / "hf").exists()
+
+
+def test_a_run_without_a_whole_checkpoint_is_told_so(ask, runs: Path) -> None:
+    for place in (runs / "first/checkpoints").iterdir():
+        rescored(place, None)
+    assert ask("export", "first", "hf", "--best").err == (
+        "error: runs/first has no whole checkpoint with a score; leave out --best\n"
+    )
+    shutil.rmtree(runs / "first/checkpoints")
+    (runs / "first/checkpoints").mkdir()
+    assert ask("export", "first", "hf").err == "error: runs/first has no whole checkpoint; train it further\n"
+    assert ask("generate", "first", "abc").err == "error: runs/first has no whole checkpoint; train it further\n"
+
+
+def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
+    said = ask("generate", "first", "abc", "--tokens", "5").out
+    assert said == ask("generate", "runs/first", "abc", "--tokens", "5").out
+    assert said == pb.generate_text("first", "abc", n_tokens=5, runs=runs) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("",), "TEXT is empty; give something to go on from"),
+        (("a", "--temperature", "inf"), "temperature is inf; use 0 or more"),
+    ],
+)
+def test_what_cannot_be_gone_on_from_is_refused(ask, runs: Path, words: tuple[str, ...], complaint: str) -> None:
+    answer = ask("generate", "first", *words)
+    assert answer.status == 2
+    assert complaint in answer.err

@@ -1,0 +1,116 @@
+"""A run as it is written: its tables, what follows from them, and where each fault lies, also inside lists."""
+
+import re
+
+import pytest
+
+from paribus.errors import SpecError
+from paribus.spec import Corpus, Files, PythonDocs
+from paribus.spec.corpus import N_SIGNS
+from paribus.spec.objectives import MaskedLM, Mixture, SpanCorruption
+from paribus.spec.run import load_run, load_text
+
+RUN = {"architecture": "gpt2", "training": {"n_steps": 3, "length": 17}}
+
+
+def problems(**tables):
+    with pytest.raises(SpecError) as caught:
+        load_run(RUN | tables)
+    return caught.value.problems
+
+
+def test_what_is_not_said_follows_from_the_rest():
+    run = load_run(RUN)
+    assert run.stages[0].corpus == Corpus()
+    assert (run.architecture.n_vocab, run.architecture.max_length) == (256 + N_SIGNS, 17)
+
+
+def test_a_preset_by_name_can_be_changed_by_path():
+    run = load_run(RUN, {"architecture.n_layers": 2, "training.n_steps": 5})
+    assert (run.architecture.n_layers, run.architecture.d_model, run.stages[0].training.n_steps) == (2, 768, 5)
+    assert RUN["architecture"] == "gpt2"
+    run = load_run(RUN, {"architecture.n_layers": 2, "architecture": "llama"})
+    assert (run.architecture.n_layers, run.architecture.d_model) == (2, 4096)
+
+
+INSIDE_LISTS = [
+    ({"corpus": {"sources": [{"kind": "files"}]}}, "corpus.sources.0.paths is missing; give it a value"),
+    ({"corpus": {"sources": ["python-docs", "files"]}}, "corpus.sources.1.paths is missing; give it a value"),
+    (
+        {"corpus": {"sources": [{"kind": "files", "paths": "a", "txt": "b"}]}},
+        "corpus.sources.0.txt is not a key here; did you mean 'text'? keys are kind, paths, text,",
+    ),
+    ({"corpus": {"sources": [{"kind": "files", "paths": ["a", 3]}]}}, "corpus.sources.0.paths.1 is 3 (int); use a val"),
+    ({"corpus": {"sources": ["copy", "web"]}}, "corpus.sources.1.kind is 'web'; use one of python-docs, python-code,"),
+    ({"corpus": {"sources": [{"paths": "a"}]}}, "corpus.sources.0.kind is missing; say which kind it is"),
+    ({"corpus": {"sources": [{"kind": "copy", "weight": 0}]}}, "corpus.sources.0.weight is 0 (int); use greater"),
+    (
+        {"corpus": {"sources": [{"kind": "copy", "min_length": 9, "max_length": 5}]}},
+        "corpus.sources.0 min_length is 9, above max_length 5; use at most that",
+    ),
+    (
+        {"objective": {"kind": "mixture", "parts": ["causal", {"objective": {"kind": "spans", "rte": 0.2}}]}},
+        "objective.parts.1.objective.rte is not a key here; did you mean 'rate'? keys are kind, mean_span, rate",
+    ),
+    ({"objective": {"kind": "mixture", "parts": []}}, "objective.parts is an empty list; give at least one part"),
+]
+NO_LIST = [
+    ({"corpus": {"sources": {"kind": "files"}}}, "corpus.sources.paths is missing; give it a value"),
+    ({"corpus": {"sources": "files"}}, "corpus.sources.paths is missing; give it a value"),
+    ({"corpus": {"sources": 3}}, "corpus.sources is 3 (int); use a valid dictionary"),
+    ({"objective": {"kind": "masked", "masked": 0.5, "rate": 3}}, "objective.rate is 3 (int); use less than 1"),
+    ({"objective": {"kind": "masked", "masked": 3}}, "objective.masked is 3 (int); use less than or equal to 1"),
+    ({"architecture": 3}, "architecture is 3 (int); name a preset, or give a table"),
+    ({"architecture": "gtp2"}, "architecture.preset is 'gtp2', which does not exist; did you mean 'gpt2'?"),
+    ({"architecture": None}, "architecture is missing; name a preset, or give a table"),
+]
+
+
+@pytest.mark.parametrize(("tables", "message"), INSIDE_LISTS + NO_LIST)
+def test_a_fault_is_named_by_its_path_as_it_was_written(tables, message):
+    assert any(problem.startswith(message) for problem in problems(**tables)), problems(**tables)
+
+
+def test_a_mixture_is_a_list_of_parts():
+    parts = [{"objective": "masked", "weight": 2}, {"objective": {"kind": "spans", "rate": 0.5}, "mode": "X"}]
+    (stage,) = load_run({**RUN, "objective": {"kind": "mixture", "parts": parts}}).stages
+    assert isinstance(stage.objective, Mixture)
+    assert [part.objective for part in stage.objective.parts] == [MaskedLM(), SpanCorruption(rate=0.5)]
+    assert [(part.weight, part.mode) for part in stage.objective.parts] == [(2.0, None), (1.0, "X")]
+
+
+@pytest.mark.parametrize("name", ["gpt2", "run.yaml"])
+def test_a_run_is_read_from_toml_or_json_alone(name):
+    message = f"{name} is no .toml or .json file; give one that describes a run, with tables architecture, corpus,"
+    with pytest.raises(SpecError, match=re.escape(message)):
+        load_run(name)
+
+
+def test_a_run_that_is_not_there_is_named():
+    with pytest.raises(
+        SpecError, match=r"^none.toml cannot be read: No such file .*; give a file that describes a run$"
+    ):
+        load_run("none.toml")
+
+
+def test_the_text_of_a_run_is_read_without_its_architecture(tmp_path):
+    (tmp_path / "run.toml").write_text('architecture = "none"\n[corpus]\nsources = { kind = "files", paths = "a" }')
+    text = load_text(tmp_path / "run.toml")
+    assert text.corpus.sources == (Files(paths=("a",)),)
+    assert text.training is None
+    assert load_text(tmp_path / "run.toml", {"corpus.sources": "python-docs"}).corpus.sources == (PythonDocs(),)
+    assert load_text(RUN).training == load_run(RUN).stages[0].training
+
+
+def test_without_a_source_the_text_is_the_one_read_by_default():
+    assert load_text().corpus == Corpus()
+    assert load_text(None, {"corpus.tokenizer": "bpe"}).corpus.tokenizer.kind == "bpe"
+
+
+def test_the_faults_of_a_text_are_named_like_those_of_a_run():
+    with pytest.raises(SpecError) as caught:
+        load_text({"corpus": {"sources": [{"kind": "files"}]}, "trainig": {}})
+    assert caught.value.problems == (
+        "corpus.sources.0.paths is missing; give it a value",
+        "trainig is not a key here; did you mean 'training'? keys are corpus, training",
+    )
