@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -21,11 +20,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-import transformers
 
 from paribus.corpus import Built
 from paribus.corpus import build as build_corpus
@@ -85,6 +84,8 @@ def ours(name: str, built: Built) -> Step:
 
 
 def theirs(name: str, built: Built) -> Step:
+    import transformers  # not for our own side's memory
+
     preset, objective, auto, twin = PEERS[name]
     asked = lessons(preset, objective, built)
     with tempfile.TemporaryDirectory() as folder:
@@ -120,7 +121,8 @@ def theirs(name: str, built: Built) -> Step:
 def _peer_loss(model: torch.nn.Module, problem: Problem) -> torch.Tensor:
     """Their loss as they write it: labels of -100 where nothing is asked."""
     inputs = problem.inputs
-    labels = torch.full_like(inputs.tokens_BT, -100).scatter(1, problem.at_BM, problem.targets_BM)
+    asked = torch.where(problem.weights_BM > 0, problem.targets_BM, -100)
+    labels = torch.full_like(inputs.tokens_BT, -100).scatter(1, problem.at_BM, asked)
     if inputs.source is not None:
         logits = model(input_ids=inputs.source.tokens_BT, decoder_input_ids=inputs.tokens_BT).logits
     else:
@@ -170,11 +172,12 @@ def main() -> None:
         step = (ours if side == "ours" else theirs)(name, built)
         for k in range(10):
             step(k)
-        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+        status = Path("/proc/self/status").read_text().splitlines()
+        print(next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM")))
         return
     print(
         f"{date.today()}, {platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"transformers {transformers.__version__}, float32, {SIZE}, T={LENGTH}, batch {N_SEQUENCES}\n"
+        f"transformers {version('transformers')}, float32, {SIZE}, T={LENGTH}, batch {N_SEQUENCES}\n"
     )
     print("| ours / theirs | × as fast | quartiles | peak MiB, ours | theirs | ratio | losses part by |")
     print("|---|---|---|---|---|---|---|")

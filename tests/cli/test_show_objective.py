@@ -41,7 +41,7 @@ def test_the_next_token_stands_under_the_one_before(ask):
     assert answers.split()[1:5] == ["mask", "says", "who", "may"]
     assert reads.index("says") == answers.index("who")
     (one,) = examples(NAMED["causal"]())
-    assert list(one.reads) == WORDS[:-1]
+    assert list(one.reads) == WORDS
     assert one.asked == dict(enumerate(WORDS[1:]))
 
 
@@ -110,7 +110,7 @@ def test_fields_can_be_changed(ask):
 
 def test_json_holds_examples_and_reasons(ask):
     told = json.loads(ask("show", "prefix", "--json").out)
-    assert told["objective"] == {"kind": "prefix", "least": 0.25, "most": 0.75}
+    assert told["objective"] == {"kind": "prefix", "least": 0.25, "most": 0.75, "grid": 16}
     alone, with_encoder = told["examples"]
     assert (alone["frame"], alone["source"], with_encoder["frame"]) == ("together", None, "apart")
     assert alone["asked"][0] == {"at": alone["prefix"] - 1, "answer": WORDS[alone["prefix"]]}

@@ -44,9 +44,8 @@ def test_where_no_peak_is_known_none_is_told():
 
 
 def test_what_is_not_finite_is_told_and_stops_nothing():
-    assert "nats not finite  valid not finite  gap not finite" in line(
-        row(3, nats=None, valid_nats=None, gap=None), None
-    )
+    told = {"nats": "nan", "valid_nats": "inf", "gap": "inf"}
+    assert "nats nan  valid inf  gap inf" in line(row(3, nats=None, valid_nats=None, gap=None, nonfinite=told), None)
 
 
 @pytest.mark.parametrize("compiles", [True, False])

@@ -1,66 +1,101 @@
 """A resumed run is the same run: killed at any moment and resumed, its rows and weights equal the uninterrupted one's.
 
-Bit for bit, on CPU at the same thread count. Every second kill waits for a checkpoint being written, shown by the
-temporary folder it leaves.
+Bit for bit, on CPU at the same thread count. The kills are spread over the run; every second one waits for a
+checkpoint being written, shown by the temporary folder it leaves.
 """
 
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from runner import CHECKPOINT_EVERY, N_STEPS
 from safetensors.torch import load_file
 
-PROGRAM = """
-import sys
-from pathlib import Path
-import torch
-from paribus.corpus import build
-from paribus.spec.run import load_run
-from paribus.train.loop import train
-torch.set_num_threads(1)
-home = Path(sys.argv[1])
-spec = load_run({
-    "architecture": {"preset": "gpt2", "n_layers": 2, "d_model": 32, "dropout": 0.1, "attention": {"n_heads": 2}},
-    "corpus": {"sources": [{"kind": "copy", "form": "text", "n_documents": 2000, "max_length": 24}]},
-    "objective": sys.argv[2],
-    "training": {"n_steps": 90, "n_sequences": 6, "n_parts": 2, "length": 48, "row_every": 3, "valid_every": 15,
-                 "valid_batches": 1, "checkpoint_every": 4, "warmup": 5},
-})
-corpus = build(spec.stages[0].corpus, home / "cache", False)
-print("ready", flush=True)
-outcome = train(spec, corpus, home / sys.argv[3], device=torch.device("cpu"), name="run")
-print(*outcome.notes, sep="\\n")
-"""
+from paribus.record import latest
+
+RUNNER = Path(__file__).parent / "runner.py"
 
 
-def started(home: Path, root: str, objective: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PROGRAM, str(home), objective, root]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line == "ready\n", process.communicate()[1]
-    return process
+class Runner:
+    """A process that starts attempts at a run, one at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]):
+        self.process = process
+
+    def heard(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def started(self, root: str) -> int:
+        """The number of a new process that trains there."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{root}\n")
+        self.process.stdin.flush()
+        return int(self.heard())
+
+    def finished(self, root: str) -> None:
+        self.started(root)
+        assert self.heard() == "0"
 
 
-def finished(process: subprocess.Popen[str]) -> str:
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
-    return out
+@contextmanager
+def runner(home: Path, objective: str) -> Iterator[Runner]:
+    command = [sys.executable, str(RUNNER), str(home), objective]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        one = Runner(process)
+        assert one.heard() == "ready"
+        yield one
+        assert process.stdin is not None
+        process.stdin.close()
 
 
-def killed(process: subprocess.Popen[str], checkpoints: Path, draw: random.Random, in_checkpoint: bool) -> bool:
-    """Kill it, at once or inside a checkpoint write; whether it was still running, and a draft was left."""
-    time.sleep(draw.uniform(0.0, 0.4))
-    while in_checkpoint and process.poll() is None and not list(checkpoints.glob(".tmp-*")):
-        pass
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    return bool(list(checkpoints.glob(".tmp-*")))
+def step_of(run: Path) -> int:
+    """The step of the newest checkpoint, -1 for none; each one there is whole."""
+    found = latest(run / "checkpoints")
+    assert not found.skipped
+    return -1 if found.checkpoint is None else found.checkpoint.step
+
+
+def drafts(run: Path) -> set[Path]:
+    return set((run / "checkpoints").glob(".tmp-*"))
+
+
+def has_reached(run: Path, step: int) -> bool:
+    names = [path.name for path in (run / "checkpoints").glob("step-*")]
+    return step < 0 or max(names, default="") >= f"step-{step:09}"
+
+
+def wait(process: int, until: Callable[[], bool]) -> None:
+    while not until():
+        os.kill(process, 0)  # fails if it has ended
+        time.sleep(0.0005)
+
+
+def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: random.Random) -> bool:
+    """Kill an attempt somewhere in its share of what is left of the run; whether a draft shows where it was.
+
+    After so many seconds more, or where None is given as soon as a checkpoint is being written.
+    """
+    reached = step_of(run)
+    share = (N_STEPS - 1 - reached) // CHECKPOINT_EVERY // (n_left + 2)
+    step, old = reached + CHECKPOINT_EVERY * draw.randint(0, share), drafts(run)
+    process = one.started("torn")
+    wait(process, lambda: has_reached(run, step))
+    if moment is None:
+        wait(process, lambda: not drafts(run) <= old)
+    else:
+        time.sleep(moment)
+    os.kill(process, signal.SIGKILL)
+    assert one.heard() == str(-signal.SIGKILL), "it had ended before it was killed"
+    return bool(drafts(run))
 
 
 def told(folder: Path) -> list[dict[str, object]]:
@@ -69,22 +104,29 @@ def told(folder: Path) -> list[dict[str, object]]:
 
 
 def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
-    finished(started(home, "whole", objective))
-    draw, drafts = random.Random(seed), 0
-    for number in range(n_kills):
-        process = started(home, "torn", objective)
-        in_checkpoint = number % 2 == 0 or drafts == 0
-        drafts += killed(process, home / "torn/run/checkpoints", draw, in_checkpoint)
-    finished(started(home, "torn", objective))
-    assert drafts >= n_kills / 5
+    draw, n_drafts, reached = random.Random(seed), 0, []
     whole, torn = home / "whole/run", home / "torn/run"
+    with runner(home, objective) as one:
+        began = time.monotonic()
+        one.finished("whole")
+        longest = (time.monotonic() - began) / n_kills / 4  # or a fast machine would be done before the last kill
+        for number in range(n_kills):
+            in_checkpoint = number % 2 == 0 or n_drafts <= number // 5
+            moment = None if in_checkpoint else draw.uniform(0, longest)
+            n_drafts += killed(one, torn, n_kills - number, moment, draw)
+            reached.append(step_of(torn))
+    with runner(home, objective) as another:  # which shares nothing with the one before
+        another.finished("torn")
+    assert n_drafts >= n_kills / 5
+    assert reached == sorted(reached)
+    assert len({*reached, -1}) > n_kills / 3  # it was resumed from many places
     assert told(torn) == told(whole)
     for name in ("weights.safetensors", "learning.safetensors"):
-        one, other = (load_file(folder / "checkpoints/step-000000089" / name) for folder in (whole, torn))
-        assert one.keys() == other.keys()
-        for key in one:
+        left, right = (load_file(folder / f"checkpoints/step-{N_STEPS - 1:09}" / name) for folder in (whole, torn))
+        assert left.keys() == right.keys()
+        for key in left:
             if key != "pending.counters":  # seconds are among them
-                assert one[key].equal(other[key]), key
+                assert left[key].equal(right[key]), key
 
 
 def test_five_kills_change_nothing(tmp_path: Path) -> None:

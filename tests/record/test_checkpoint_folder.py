@@ -81,7 +81,7 @@ def test_a_failed_filling_leaves_the_last_good_checkpoint(tmp_path: Path, fault:
 
     place = tmp_path / "step-000000005"
     with pytest.raises(
-        RecordError, match=f"^{place} cannot be written: {said}; earlier checkpoints are untouched, the"
+        RecordError, match=f"^{place} cannot be written: {said}; free some space or mend that, and the same command"
     ):
         save(tmp_path, 5, failing)
     assert names(tmp_path) == ["step-000000003"]
@@ -142,6 +142,17 @@ def test_the_last_good_checkpoint_is_used_and_the_others_are_named_with_the_reas
     assert "manifest.json cannot be read" in reasons[0]
     assert "weights.bin has 11 bytes" in reasons[1]
     assert "sha256 differs" in reasons[2]
+
+
+def test_any_one_bit_flipped_anywhere_in_a_checkpoint_is_noticed(tmp_path: Path):
+    saved = save(tmp_path, 3, fill, score=0.5)
+    for path in sorted(saved.folder.iterdir()):
+        whole = path.read_bytes()
+        for place in range(len(whole)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+            assert latest(tmp_path).checkpoint is None, (path.name, place)
+        path.write_bytes(whole)
+    assert latest(tmp_path).checkpoint == saved
 
 
 def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path):

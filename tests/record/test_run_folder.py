@@ -67,6 +67,35 @@ def test_a_resumed_run_goes_on_after_its_checkpoint(tmp_path: Path):
     assert [row["step"] for row in read_rows(run.folder / "rows.jsonl").rows] == [1, 2, 3]
 
 
+def _damaged(root: Path, step: int) -> None:
+    with opened(root, STAGES, HERE, name="r") as run:
+        for whole in (2, 3):
+            run.save(whole, fill)
+    (run.folder / f"checkpoints/step-{step:09}/weights.bin").write_bytes(b"")
+
+
+def test_a_checkpoint_that_was_skipped_does_not_count_among_the_last_few(tmp_path: Path):
+    _damaged(tmp_path, 3)
+    with opened(tmp_path, STAGES, HERE, name="r") as run:
+        assert [skipped.folder.name for skipped in run.latest().skipped] == ["step-000000003"]
+        assert len(list((run.folder / "checkpoints").iterdir())) == 2  # it stays until there is a newer one
+        for step, kept in ((5, [2, 5]), (7, [5, 7])):
+            run.save(step, fill, keep=2)
+            names = sorted(path.name for path in (run.folder / "checkpoints").iterdir())
+            assert names == [f"step-{step:09}" for step in kept]
+
+
+def test_a_checkpoint_that_was_skipped_and_is_written_again_counts(tmp_path: Path):
+    _damaged(tmp_path, 3)
+    with opened(tmp_path, STAGES, HERE, name="r") as run:
+        assert run.latest().skipped
+        run.save(3, fill, keep=2)
+        run.save(5, fill, keep=2)
+        assert sorted(path.name for path in (run.folder / "checkpoints").iterdir()) == [
+            "step-000000003", "step-000000005",
+        ]  # fmt: skip
+
+
 def test_an_error_marks_a_run_failed_and_the_next_opening_says_so(tmp_path: Path):
     with pytest.raises(ValueError, match="of no use"), opened(tmp_path, STAGES, HERE, name="r"):
         raise ValueError("of no use")

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from paribus.cli.checkup.peak import peak_flops
 from paribus.cli.terminal.arguments import Settings, changes
 from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.cli.terminal.watching import watched
-from paribus.corpus import build
+from paribus.corpus import build, remarks
 from paribus.runtime import device_named
 from paribus.spec.run import load_run
 from paribus.train.loop import Outcome, train
@@ -42,6 +43,8 @@ def train_run(
         page = console()
         page.quiet = not ranks.leads
         built = ranks.in_turn(lambda: build(stage.corpus, cache_folder(cache), show_progress=ranks.leads))
+        for remark in remarks(built, stage.training.length):
+            _note(page, remark)
         peak = peak_flops(own) if ranks.leads else 0.0
         with watched(page, stage.training.n_steps, own.type == "cuda", peak * ranks.size) as watch:
             outcome = train(
@@ -50,7 +53,7 @@ def train_run(
                 on_row=watch.row, on_step=watch.step,
             )  # fmt: skip
         for note in outcome.notes:
-            page.print(f"note: {note}", style="dim", soft_wrap=True)
+            _note(page, note)
         page.print(f"{outcome.step} steps: {outcome.folder}", soft_wrap=True)
     return outcome
 
@@ -70,3 +73,7 @@ def command(
         spec, changes=changes(settings), name=name, runs=runs, cache=cache, device=device,
         accept_environment=accept_environment,
     )  # fmt: skip
+
+
+def _note(page: Console, said: str) -> None:
+    page.print(f"note: {said}", style="dim", soft_wrap=True)

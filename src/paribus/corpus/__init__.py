@@ -8,6 +8,7 @@ from paribus.corpus.show import Holding as Holding
 from paribus.corpus.show import Sample as Sample
 from paribus.corpus.show import document as document
 from paribus.corpus.show import holdings as holdings
+from paribus.corpus.show import remarks as remarks
 from paribus.corpus.show import sampled as sampled
 from paribus.corpus.splits import Split as Split
 from paribus.corpus.tokenizer import Tokenizer as Tokenizer

@@ -75,7 +75,8 @@ class Built:
     def _mixture(self, split: Split, data_seed: int) -> Mixture:
         return Mixture([source.weight for source in self.corpus.sources], key(data_seed, "corpus", "mixture", split))
 
-    def _readers(self, split: Split, length: int) -> tuple[RunningText | PairRows, ...]:
+    def require(self, split: Split, length: int) -> None:
+        """SpecError unless every source has a row of this length in a split: asked before hours are spent."""
         for number, reader in enumerate(self.readers[split]):
             if reader.n_rows(length) == 0:
                 there = f"{reader.n_tokens} tokens" if isinstance(reader, RunningText) else "no pair"
@@ -83,6 +84,9 @@ class Built:
                     f"corpus.sources.{number} ({self.corpus.sources[number].kind}) has {there} of {split} text, "
                     f"not one row of length {length}; read more text, hold out another share, or use shorter rows"
                 )
+
+    def _readers(self, split: Split, length: int) -> tuple[RunningText | PairRows, ...]:
+        self.require(split, length)
         return self.readers[split]
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from paribus.corpus.sources import identity
 from paribus.corpus.splits import Split
+from paribus.record.disk import told
 from paribus.spec.corpus import Corpus, TokenizerFile
 
 FORMAT = 1  # another number where what is written, or how text is cut, has changed
@@ -114,16 +115,21 @@ def whole(folder: Path) -> Index | None:
 @contextmanager
 def workplace(cache: Path) -> Iterator[Path]:
     """A folder to build in, gone afterwards unless it was kept; what killed builds left behind goes too."""
-    cache.mkdir(parents=True, exist_ok=True)
+    folder = cache / f".building-{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
+    try:
+        with told(cache, "written", "free some space, or choose another folder for texts"):
+            cache.mkdir(parents=True, exist_ok=True)
+            _sweep(cache)
+            folder.mkdir()
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep(cache: Path) -> None:
     for left in cache.glob(f".building-{platform.node()}-*"):
         if not _is_running(int(left.name.split("-")[-2])):
             shutil.rmtree(left, ignore_errors=True)
-    folder = cache / f".building-{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_running(process: int) -> bool:

@@ -37,6 +37,21 @@ def holdings(built: Built) -> Iterator[Holding]:
             yield Holding(number, source.kind, share, split, count.n_documents, count.n_tokens, count.n_bytes)
 
 
+def remarks(built: Built, length: int) -> Iterator[str]:
+    """What a person should be told of the text before it is read in rows of this length."""
+    for number, source in enumerate(built.index.sources):
+        counts = {
+            f"{source.n_replaced} faults of UTF-8 were replaced": source.n_replaced,
+            f"{source.n_empty} documents without a letter were left out": source.n_empty,
+            f"{source.n_passed_over} files of other kinds were passed over": source.n_passed_over,
+        }
+        for said, n in counts.items():
+            if n:
+                yield f"corpus.sources.{number} ({source.kind}): {said}"
+    if n_cut := built.n_cut("train", length):
+        yield f"{n_cut} pairs are longer than {length} tokens, and the beginnings of their sources are left out"
+
+
 def document(built: Built, split: Split, source: int, number: int, max_tokens: int = 256) -> tuple[str, ...]:
     """The beginning of a document as it was read: its text, or the source and the target of a pair."""
     shard = built.readers[split][source].shard

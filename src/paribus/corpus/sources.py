@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from paribus.corpus.archives import found, members, torn
@@ -13,6 +15,7 @@ from paribus.corpus.installation import documents as installed
 from paribus.corpus.installation import identity as installation
 from paribus.corpus.languages import documents as invented
 from paribus.corpus.progress import Progress
+from paribus.record.disk import told
 from paribus.spec.corpus import Files, Language, Pairs, PythonCode, PythonDocs, PythonSummaries, Source
 
 
@@ -33,10 +36,15 @@ def identity(source: Source) -> Any:
         case PythonDocs() | PythonCode() | PythonSummaries():
             return installation(source)
         case Files() | Pairs():
-            paths = found(source.paths, _suffixes(source), Notes())
-            return [[str(path.resolve()), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
+            stated = [(path, _stat(path)) for path in found(source.paths, _suffixes(source), Notes())]
+            return [[str(path.resolve()), stat.st_size, stat.st_mtime_ns] for path, stat in stated]
         case Language():
             return None
+
+
+def _stat(path: Path) -> os.stat_result:
+    with told(path, "read", "restore it, or leave it out of the paths"):
+        return path.stat()
 
 
 def _suffixes(source: Files | Pairs) -> tuple[str, ...]:
@@ -46,7 +54,7 @@ def _suffixes(source: Files | Pairs) -> tuple[str, ...]:
 def _filed(source: Files | Pairs, notes: Notes, progress: Progress) -> Iterator[Document]:
     suffixes = _suffixes(source)
     paths = found(source.paths, suffixes, notes)
-    with progress.stage(f"reading {source.kind}", sum(path.stat().st_size for path in paths)):
+    with progress.stage(f"reading {source.kind}", sum(_stat(path).st_size for path in paths)):
         for path in paths:
             for member in members(path, suffixes, notes, progress):
                 with torn(member.where):

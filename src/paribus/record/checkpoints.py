@@ -3,7 +3,7 @@
 import math
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -41,13 +41,18 @@ class Found(NamedTuple):
 
 
 def save(
-    folder: Path, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2
+    folder: Path,
+    step: int,
+    fill: Callable[[Path], object],
+    score: float | None = None,
+    keep: int = 2,
+    skipped: Collection[Path] = (),
 ) -> Checkpoint:
     """Let `fill` write its files into a new checkpoint under `folder`, and keep the last `keep` and the best.
 
     Whatever goes wrong, the checkpoints there were remain. An intact checkpoint of the same step is the same state: it
-    stays and is not written again. One that is not intact is replaced, and later ones, which a run that stands at
-    `step` cannot have resumed from, are removed.
+    stays and is not written again. One that is not intact is replaced. Those that were `skipped` when the run resumed,
+    and later ones, which a run that stands at `step` cannot have resumed from, are then removed.
     """
     if not 0 <= step <= _MAX_STEP:
         raise RecordError(f"{folder}: step is {step}; give 0 to {_MAX_STEP}")
@@ -56,7 +61,7 @@ def save(
     place = folder / f"step-{step:09}"
     if not _intact(place):
         _write(place, step, fill, score)
-    _retain(folder, step, keep)
+    _retain(folder, step, keep, {*skipped} - {place})
     return _opened(place)
 
 
@@ -106,7 +111,8 @@ def _write(place: Path, step: int, fill: Callable[[Path], object], score: float 
         sync(place.parent)
     except Exception as fault:  # safetensors and others have errors of their own
         raise RecordError(
-            f"{place} cannot be written: {_reason(fault)}; earlier checkpoints are untouched, the same command resumes"
+            f"{place} cannot be written: {_reason(fault)}; free some space or mend that, and the same command resumes: "
+            f"earlier checkpoints are untouched"
         ) from fault
     finally:
         shutil.rmtree(new, ignore_errors=True)
@@ -133,8 +139,8 @@ def _intact(place: Path) -> bool:
     return True
 
 
-def _retain(folder: Path, step: int, keep: int) -> None:
-    current = [place for place in places(folder) if _step(place) <= step]
+def _retain(folder: Path, step: int, keep: int, useless: Collection[Path]) -> None:
+    current = [place for place in places(folder) if _step(place) <= step and place not in useless]
     kept = {*current[-keep:], *_by_score(current)[:1]}
     for place in places(folder):
         if place not in kept:

@@ -30,6 +30,12 @@ class Cut(NamedTuple):
     n_dropped: int
     torn: bool
 
+    @property
+    def said(self) -> str:
+        """What went, in words; empty where nothing did."""
+        later = f"{self.n_dropped} rows of later steps were cut" if self.n_dropped else ""
+        return " and ".join(filter(None, [later, "a torn line was dropped" if self.torn else ""]))
+
 
 class Rows:
     """Appends rows to a file. Each is handed to the system whole when written; `sync` brings them to the disk."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from paribus.errors import RecordError
@@ -38,10 +38,13 @@ class Run:
     before: State | None  # its state when it was opened; None: new
     leftovers: tuple[str, ...]  # what a killed process had left, now removed
     changes: Changes  # what of the environment is not what the run was started under
+    _skipped: set[Path] = field(default_factory=set, repr=False)
 
     def latest(self) -> Found:
-        """The newest checkpoint that verifies, and those that were skipped."""
-        return latest(self.folder / CHECKPOINTS)
+        """The newest checkpoint that verifies, and those that were skipped; the next save removes these."""
+        found = latest(self.folder / CHECKPOINTS)
+        self._skipped.update(skipped.folder for skipped in found.skipped)
+        return found
 
     def rows(self, after_step: int) -> tuple[Rows, Cut]:
         """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1 for none."""
@@ -52,7 +55,9 @@ class Run:
     def save(self, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2) -> Checkpoint:
         """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
         sync_rows(self.folder / ROWS_FILE)
-        return save(self.folder / CHECKPOINTS, step, fill, score, keep)
+        saved = save(self.folder / CHECKPOINTS, step, fill, score, keep, self._skipped)
+        self._skipped.clear()
+        return saved
 
     def finish(self) -> None:
         sync_rows(self.folder / ROWS_FILE)

@@ -88,6 +88,8 @@ def train(
 
 def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
     permit(stage.objective, resolve(spec.architecture), stage.training.length)
+    for split in ("train", "valid"):
+        built.require(split, stage.training.length)
     if built.vocabulary.size > spec.architecture.n_vocab:
         raise SpecError(
             f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our signs need "
@@ -132,10 +134,10 @@ class _Loop:
         self.learner = Learner(model, stage.training, built.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, keeps_documents(model.spec)
         self.lessons = Lessons(built, stage, has_encoder, documents, ranks, pinned=device.type == "cuda")
-        self.open, self.seconds = _Open(torch.zeros(())), 0.0
+        self.open, self.seconds, self.since = _Open(torch.zeros(())), 0.0, 0.0
         self.spent: dict[int, _Spent] = {-1: _Spent()}  # after each step since the last row
         self.scored, self.n_bytes = 0.0, 0.0
-        self.valid: float | None = None  # nats at the last visit to the held-out text
+        self.valid: float | None = None  # nats of held-out text at this step, if it was visited
         self.prices: dict[tuple[int, int], Flops] = {}
 
     def go(self) -> Outcome:
@@ -146,8 +148,8 @@ class _Loop:
             self._resume(found.checkpoint, found.step)
         notes = list(found.notes)
         rows, cut = (None, None) if self.run is None else self.run.rows(found.step)
-        if cut is not None and (cut.n_dropped or cut.torn):
-            notes.append(f"{cut.n_dropped} rows after the checkpoint were cut")
+        if cut is not None and cut.said:
+            notes.append(cut.said)
         with rows or nullcontext(), _signals() as caught:
             self._steps(found.step + 1, rows, caught)
         if self.run is not None:
@@ -165,7 +167,8 @@ class _Loop:
             *(f"{skipped.folder.name} is skipped: {skipped.reason}" for skipped in found.skipped),
         )
         if found.checkpoint is None:
-            return _Found(self.run.folder, False, notes=notes)
+            again = ("no checkpoint is left: it begins again at step 0",) if self.run.before else ()
+            return _Found(self.run.folder, False, notes=(*notes, *again))
         return _Found(self.run.folder, False, found.checkpoint.folder, found.checkpoint.step, notes)
 
     def _resume(self, folder: Path, step: int) -> None:
@@ -176,30 +179,35 @@ class _Loop:
 
     def _steps(self, first: int, rows: Rows | None, caught: list[int]) -> None:
         n_steps = self.training.n_steps
-        begin = time.monotonic()
+        self.since = time.monotonic()
         for step, parts in enumerate(self.lessons.ahead(first, n_steps), first):
+            self.valid = None  # a score is of one state and no other
             own = sum(float(part.weights_BM.sum()) for part in parts)
-            total, signal_sum = self.ranks.added(own, float(caught[0]) if caught else 0.0)
+            total, signals = self.ranks.added(own, float(bool(caught)))
             self.open.add(self.learner.step(step, parts, total))
             self._count(step, parts)
             last = step == n_steps - 1
-            told_to_stop = signal_sum > 0 or (self.ranks.size == 1 and bool(caught))
-            row_due = (step + 1) % self.training.row_every == 0 or last
-            if row_due or told_to_stop:
-                self.seconds, begin = self.seconds + time.monotonic() - begin, time.monotonic()
-            if row_due:
+            if (step + 1) % self.training.row_every == 0 or last:
                 self._row(step, rows, valid=(step + 1) % self.training.valid_every == 0 or last)
-            if (step + 1) % self.training.checkpoint_every == 0 or last or told_to_stop:
+            # Ranks stop at the same step: the one after a signal, which all of them were told of.
+            stopping = bool(caught) if self.ranks.size == 1 else signals > 0
+            if (step + 1) % self.training.checkpoint_every == 0 or last or stopping:
                 self._save(step)
-            if told_to_stop and not last:
+            if stopping and not last:
                 raise SystemExit(128 + (caught[0] if caught else signal.SIGTERM))
             if self.on_step is not None:
                 self.on_step(step)
+
+    def _tick(self) -> None:
+        """Time up to here is training; validation and saving are not, and start the clock anew when done."""
+        now = time.monotonic()
+        self.seconds, self.since = self.seconds + now - self.since, now
 
     def _save(self, step: int) -> None:
         """A checkpoint, unless something went wrong since the last row: the next one will tell."""
         if self.run is None or (self.learner.bad.item() and step >= self.learner.bad_step.item()):
             return
+        self._tick()
         spent = self.spent[step]
         counters = [spent.tokens_read, spent.dense_flops, self.scored, self.n_bytes, self.seconds]
         pending = {**self.open.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
@@ -208,6 +216,7 @@ class _Loop:
             checkpoint.write(folder, self.learner, self.tokenizer, pending)
 
         self.run.save(step, fill, self.valid, self.training.keep_last)
+        self.since = time.monotonic()
 
     def _count(self, step: int, parts: list[Problem]) -> None:
         """Tokens read and FLOPs spent by all ranks, from the shapes alone."""
@@ -228,6 +237,7 @@ class _Loop:
         """One line of the record; the only place where the device is asked anything."""
         if self.learner.bad.item():
             self._stop()
+        self._tick()
         sums = self.open.taken()
         self.scored, self.n_bytes = self.scored + sums["target_count"], self.n_bytes + sums["byte_count"]
         spent = self.spent[step]
@@ -244,6 +254,7 @@ class _Loop:
             row["valid_nats"] = self._valid()
             row["gap"] = row["valid_nats"] - row["nats"]
             self.valid = row["valid_nats"]
+            self.since = time.monotonic()
         written = rows.write(row)
         if self.on_row is not None:
             self.on_row(written)

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch._C._distributed_c10d import GradBucket
 from torch.nn.parallel import DistributedDataParallel
 
 from paribus.errors import SpecError
@@ -98,7 +97,7 @@ def joined(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
         dist.destroy_process_group()
 
 
-def _summed(_: object, bucket: GradBucket) -> torch.futures.Future[Tensor]:
+def _summed(_, bucket):  # DDP reads annotations, and takes these words for wrong ones
     """A sum where DDP itself would take a mean: the loss is already divided by what all ranks count."""
     work = dist.all_reduce(bucket.buffer(), async_op=True)
     assert work is not None

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 from paribus.cli.terminal.numbers import count
+from paribus.record.rows import NONFINITE
 
 NARROW, NARROWER = 100, 75  # columns under which the bar itself leaves, then the pace, so that the rest stays whole
 
@@ -48,7 +49,7 @@ class Watch:
             self.page.print(line(row, self.pace))
         if self.bar is not None:
             pace = f"  {self.pace}" if self.pace and self.page.width >= NARROWER else ""
-            self.bar.update(self.bar.task_ids[0], said=f"{_number(row['nats'], '.3f')} nats{pace}")
+            self.bar.update(self.bar.task_ids[0], said=f"{_number(row, 'nats', '.3f')} nats{pace}")
 
     def step(self, step: int) -> None:
         if self.bar is None:
@@ -81,15 +82,15 @@ def _columns(width: int) -> list[ProgressColumn]:
 
 def line(row: dict[str, Any], pace: Pace | None) -> str:
     """A row for a person."""
-    held = ""
-    if "valid_nats" in row:
-        held = f"  valid {_number(row['valid_nats'], '.4f')}  gap {_number(row['gap'], '+.4f')}"
+    valid, gap = _number(row, "valid_nats", ".4f"), _number(row, "gap", "+.4f")
+    held = f"  valid {valid}  gap {gap}" if "valid_nats" in row else ""
     return (
-        f"step {row['step'] + 1:>6}  nats {_number(row['nats'], '.4f')}{held}  "
-        f"norm {_number(row['gradient_norm'], '.3g')}  rate {row['rate']:.3g}  {pace or ''}"
+        f"step {row['step'] + 1:>6}  nats {_number(row, 'nats', '.4f')}{held}  "
+        f"norm {_number(row, 'gradient_norm', '.3g')}  rate {row['rate']:.3g}  {pace or ''}"
     )
 
 
-def _number(value: float | None, form: str) -> str:
-    """A record holds None for what is not finite."""
-    return "not finite" if value is None else format(value, form)
+def _number(row: dict[str, Any], name: str, form: str) -> str:
+    """A number of a row; `nan`, `inf` or `-inf` where the row holds null for it."""
+    value = row.get(name)
+    return format(value, form) if value is not None else str(row.get(NONFINITE, {}).get(name))

@@ -1,0 +1,25 @@
+"""Tiny runs by the command line, and one that nothing befell."""
+
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+
+@pytest.fixture(scope="session")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, texts: Path) -> Shell:
+    return Shell(tmp_path, texts)
+
+
+@pytest.fixture(scope="session")
+def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that nothing befell."""
+    undisturbed = Shell(tmp_path_factory.mktemp("whole"), texts)
+    undisturbed.write()
+    undisturbed.trained()
+    return undisturbed.home / "run"

@@ -1,0 +1,180 @@
+"""What befalls a run while it trains: it says so, loses nothing, and ends as if it had not been."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from shell import PROGRAM, Page, Shell, assert_same, checkpoints, step_line, tensors, told
+
+LAST = "step-000000009"
+
+
+@pytest.fixture(scope="session")
+def stopped(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that was stopped after its tenth step, with checkpoints of steps 3, 7 and 9."""
+    shell = Shell(tmp_path_factory.mktemp("stopped"), texts)
+    shell.write(keep_last=3)
+    answer = shell.train(page=Page(step_line(10), lambda: signal.raise_signal(signal.SIGTERM)))
+    assert answer.status == 143
+    assert checkpoints(shell.home / "run") == [3, 7, 9]
+    return shell.home / "run"
+
+
+@pytest.fixture
+def resumable(shell: Shell, stopped: Path) -> Shell:
+    """A shell that has a copy of it."""
+    shell.write(keep_last=3)
+    shutil.copytree(stopped, shell.home / "run")
+    return shell
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_run_stopped_by_a_signal_goes_on_as_if_it_had_not_been(
+    shell: Shell, whole: Path, number: int, status: int
+) -> None:
+    shell.write()
+    answer = shell.train(page=Page(step_line(6), lambda: signal.raise_signal(number)))
+    assert answer.status == status
+    assert "Traceback" not in answer.err
+    assert shell.trained().out.startswith(step_line(7))
+    assert_same(shell.home / "run", whole)
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+DAMAGES: list[tuple[str, Callable[[Path], None], str]] = [
+    ("weights.safetensors", flip, "weights.safetensors is not what was written (sha256 differs)"),
+    ("learning.safetensors", flip, "learning.safetensors is not what was written (sha256 differs)"),
+    ("manifest.json", flip, f"{LAST}/"),  # what it says depends on where the byte stands
+    ("weights.safetensors", halve, " were written; use another checkpoint"),
+    ("manifest.json", halve, "manifest.json is not JSON"),
+    ("tokenizer.json", Path.unlink, "tokenizer.json is missing"),
+    (".", empty, "manifest.json cannot be read: No such file or directory"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "reason"), DAMAGES)
+def test_a_damaged_checkpoint_is_skipped_and_the_one_before_it_used(
+    resumable: Shell, whole: Path, name: str, damage: Callable[[Path], None], reason: str
+) -> None:
+    run = resumable.home / "run"
+    damage(run / "checkpoints" / LAST / name)
+    answer = resumable.trained()
+    assert answer.out.startswith(step_line(9))
+    said = next(line for line in answer.out.splitlines() if line.startswith(f"note: {LAST} is skipped: "))
+    assert reason in said
+    assert "note: 2 rows of later steps were cut" in answer.out
+    assert_same(run, whole)
+    assert checkpoints(run) == [3, 7, 11]
+
+
+def test_when_no_checkpoint_is_left_the_run_begins_again_and_says_so(resumable: Shell, whole: Path) -> None:
+    run = resumable.home / "run"
+    for place in (run / "checkpoints").iterdir():
+        flip(place / "weights.safetensors")
+    answer = resumable.trained()
+    assert answer.out.startswith(step_line(1))
+    for step in (3, 7, 9):
+        assert f"note: step-{step:09} is skipped: " in answer.out
+    assert "note: no checkpoint is left: it begins again at step 0\nnote: 10 rows of later steps" in answer.out
+    assert_same(run, whole)
+
+
+def test_a_torn_last_row_is_dropped_and_said_so(resumable: Shell, whole: Path) -> None:
+    with (resumable.home / "run/rows.jsonl").open("a") as rows:
+        rows.write('{"step": 10, "nats": 5.')
+    assert "note: a torn line was dropped\n" in resumable.trained().out
+    assert_same(resumable.home / "run", whole)
+
+
+def test_a_damaged_row_is_refused_with_its_line_and_nothing_is_changed(resumable: Shell) -> None:
+    rows = resumable.home / "run/rows.jsonl"
+    rows.write_text(rows.read_text().replace('{"step": 4,', '{"step": 4'))
+    before = rows.read_bytes()
+    refused = resumable.train()
+    assert refused.status == 1
+    assert f"error: {rows}, line 5 is not JSON: " in refused.err
+    assert refused.err.endswith("; restore the file, or remove that line\n")
+    assert rows.read_bytes() == before
+    assert checkpoints(resumable.home / "run") == [3, 7, 9]
+
+
+def test_a_second_process_is_turned_away_and_the_first_is_unharmed(shell: Shell, whole: Path) -> None:
+    shell.write()
+    answers: list[subprocess.CompletedProcess[str]] = []
+
+    def second() -> None:
+        command = [sys.executable, "-c", PROGRAM, *shell.words()]
+        answers.append(subprocess.run(command, capture_output=True, text=True, check=False))
+
+    first = shell.train(page=Page(step_line(6), second))
+    assert first.status == 0
+    assert (answers[0].returncode, answers[0].stdout) == (1, "")
+    said = f"error: {shell.home / 'run'} is in use by process {os.getpid()} on "
+    assert answers[0].stderr.startswith(said)
+    assert answers[0].stderr.endswith("; wait for it, stop it, or choose another run\n")
+    assert_same(shell.home / "run", whole)
+
+
+def test_another_number_of_threads_is_refused_unless_accepted_and_then_marked(
+    resumable: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n_threads, given = torch.get_num_threads(), os.environ.get("OMP_NUM_THREADS")
+    monkeypatch.setenv("OMP_NUM_THREADS", str(n_threads + 1))
+    torch.set_num_threads(n_threads + 1)
+    try:
+        refused = resumable.train()
+        accepted = resumable.trained("--accept-environment")
+    finally:
+        torch.set_num_threads(n_threads)
+    changed = f"n_threads was {n_threads}, is {n_threads + 1}; omp_num_threads was {given}, is {n_threads + 1}"
+    assert (refused.status, refused.out) == (1, "")
+    assert f"run was made under another environment: {changed}; resume under the former one, or give" in refused.err
+    assert accepted.out.startswith(step_line(11))
+    marks = [row.get("environment_changed") for row in told(resumable.home / "run")]
+    assert marks == [None] * 10 + [["n_threads", "omp_num_threads"]] * 2
+
+
+def test_a_gradient_that_is_not_finite_stops_every_attempt_at_the_same_batch(shell: Shell) -> None:
+    shell.write(row_every=3, optimizer={"rate": 1e30})
+    said = f"error: {shell.home / 'run'}: the gradient of step 1 is not finite, on global batch 1; the state before it"
+    for _ in range(2):
+        answer = shell.train()
+        assert (answer.status, answer.out) == (1, "")
+        assert answer.err.splitlines()[-1].startswith(said)
+        assert checkpoints(shell.home / "run") == [0]
+        assert told(shell.home / "run") == []
+        assert tensors(shell.home / "run")["pending.target_count"].item() == 4 * 31  # those of step 0 alone
+    assert (shell.home / "run/state").read_text().startswith("failed: RecordError: ")
+
+
+def test_held_out_nats_that_are_not_finite_are_shown_and_recorded(shell: Shell) -> None:
+    shell.write(valid_every=1, optimizer={"rate": 1e30})
+    answer = shell.train()
+    assert answer.status == 1
+    assert "valid nan  gap nan" in answer.out
+    first = told(shell.home / "run")[0]
+    assert first["valid_nats"] is None
+    assert first["nonfinite"] == {"valid_nats": "nan", "gap": "nan"}
+    score = json.loads((shell.home / "run/checkpoints/step-000000000/checkpoint.json").read_text())["score"]
+    assert score is None
