@@ -10,7 +10,7 @@ from torch import Tensor
 
 from paribus.batch import N_SIGNS, Reading, Vocabulary
 from paribus.errors import SpecError
-from paribus.masks import Layout, SameDocument, leaks, leaves, path
+from paribus.masks import Layout, SameDocument, leaks, leaves, path, reachability
 from paribus.objectives.posing import pose
 from paribus.objectives.problem import Problem
 from paribus.spec import Resolved
@@ -40,7 +40,8 @@ def _faults(part: Weighted, spec: Resolved, length: int, allow_leaks: bool) -> l
     longest = max(reach, example.inputs.source.layout.length if example.inputs.source else 0)
     if longest > spec.max_length:
         return [f"the objective reads {longest} positions, past max_length {spec.max_length}; use a length below it"]
-    return [] if allow_leaks else _leak(part.objective, example, spec)
+    blind = _blind(part.objective, example, spec, length)
+    return blind if blind or allow_leaks else _leak(part.objective, example, spec)
 
 
 def specimen(part: Weighted, spec: Resolved, length: int) -> Problem:
@@ -65,12 +66,33 @@ def _nobody(n_text: int) -> Vocabulary:
     return Vocabulary(n_text, torch.zeros(n_text + N_SIGNS, dtype=torch.int64))
 
 
-def _leak(objective: Simple, example: Problem, spec: Resolved) -> list[str]:
-    """The shortest story of how an answer is seen, if one is."""
+def _laid(example: Problem) -> Layout:
     length = min(example.inputs.layout.length, LONGEST)
     prefix = example.inputs.layout.prefix
     begins = int(prefix[0]) if isinstance(prefix, Tensor) else prefix
-    layout = Layout(length, min(begins, length))
+    return Layout(length, min(begins, length))
+
+
+def _blind(objective: Simple, example: Problem, spec: Resolved, n_text: int) -> list[str]:
+    """Does every position that must answer read a sign, and see no text from there?"""
+    layout, tokens = _laid(example), example.inputs.tokens_BT[0]
+    asked = example.at_BM[0][example.weights_BM[0] > 0]
+    asked = asked[asked < layout.length]
+    text = (tokens < n_text).numpy()[: layout.length]
+    if spec.encoder is not None or text[asked].any() or not len(asked):
+        return []
+    if (reachability(spec.stack.masks, layout)[asked] & text).any():
+        return []
+    return [
+        f"objective.kind is {objective.kind!r}, under which position {int(asked[0])} must answer, but it can see "
+        f"nothing of the text under the mask {spec.stack.masks[0]}; use another mask, or an objective such as 'masked'"
+    ]
+
+
+def _leak(objective: Simple, example: Problem, spec: Resolved) -> list[str]:
+    """The shortest story of how an answer is seen, if one is."""
+    layout = _laid(example)
+    length = layout.length
     sources = np.full(length, -1)
     asked = example.weights_BM[0] > 0
     for position, answer in zip(example.at_BM[0][asked].tolist(), example.answers_BM[0][asked].tolist(), strict=True):
