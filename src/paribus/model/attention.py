@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paribus.model.kernels import View, Wanted, attend
+from paribus.model.linear import Linear, linear
 from paribus.model.norm import Norm
 from paribus.model.positions import Turn
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
@@ -34,10 +34,10 @@ class MultiHeadAttention(nn.Module):
         assert spec.score_scale
         self.spec, self.d_head, self.scale = spec, spec.d_head, spec.score_scale
         d_query, d_key = spec.n_heads * spec.d_head, spec.n_kv_heads * spec.d_head
-        self.query = nn.Linear(d_model, d_query, spec.bias)
-        self.key = nn.Linear(d_model, d_key, spec.bias)
-        self.value = nn.Linear(d_model, d_key, spec.bias)
-        self.output = nn.Linear(d_query, d_model, spec.bias)
+        self.query = Linear(d_model, d_query, spec.bias)
+        self.key = Linear(d_model, d_key, spec.bias)
+        self.value = Linear(d_model, d_key, spec.bias)
+        self.output = Linear(d_query, d_model, spec.bias)
         self.query_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
         self.key_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
 
@@ -54,12 +54,12 @@ class MultiHeadAttention(nn.Module):
         seen_BHTE = attend(query, key, value, sight.view, self.scale, sight.bias, sight.kernel)
         return self.output(seen_BHTE.transpose(1, 2).flatten(2))
 
-    def _projected(self, read: Tensor, layers: tuple[nn.Linear, ...]) -> tuple[Tensor, ...]:
+    def _projected(self, read: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
         """Heads of all layers from one product: a wide one is faster than several narrow ones, there and back."""
         weight = torch.cat([layer.weight for layer in layers])
         bias = torch.cat([layer.bias for layer in layers]) if self.spec.bias else None
         widths = [layer.out_features // self.d_head for layer in layers]
-        heads = F.linear(read, weight, bias).unflatten(-1, (-1, self.d_head))
+        heads = linear(read, weight, bias).unflatten(-1, (-1, self.d_head))
         return tuple(part.transpose(1, 2) for part in heads.split(widths, -2))
 
 
@@ -74,13 +74,13 @@ class LatentAttention(nn.Module):
         self.spec = spec
         self.d_query = spec.d_content + spec.d_rotary
         d_from = spec.d_query_latent or d_model
-        self.query_down = nn.Linear(d_model, d_from, bias=False) if spec.d_query_latent else None
+        self.query_down = Linear(d_model, d_from, bias=False) if spec.d_query_latent else None
         self.query_norm = Norm(d_from, norm) if spec.d_query_latent else None
-        self.query = nn.Linear(d_from, spec.n_heads * self.d_query, bias=False)
-        self.latent = nn.Linear(d_model, spec.d_latent + spec.d_rotary, bias=False)
+        self.query = Linear(d_from, spec.n_heads * self.d_query, bias=False)
+        self.latent = Linear(d_model, spec.d_latent + spec.d_rotary, bias=False)
         self.latent_norm = Norm(spec.d_latent, norm)
-        self.key_value = nn.Linear(spec.d_latent, spec.n_heads * (spec.d_content + spec.d_value), bias=False)
-        self.output = nn.Linear(spec.n_heads * spec.d_value, d_model, bias=False)
+        self.key_value = Linear(spec.d_latent, spec.n_heads * (spec.d_content + spec.d_value), bias=False)
+        self.output = Linear(spec.n_heads * spec.d_value, d_model, bias=False)
 
     def forward(self, hidden_BTD: Tensor, sight: Sight) -> Tensor:
         spec = self.spec

@@ -3,6 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from paribus.model.linear import Linear
 from paribus.spec.architecture import Activation
 
 
@@ -25,9 +26,9 @@ class FeedForward(nn.Module):
     def __init__(self, d_model: int, d_ff: int, activation: Activation, gated: bool, bias: bool):
         super().__init__()
         self.activation: Activation = activation
-        self.gate = nn.Linear(d_model, d_ff, bias) if gated else None
-        self.up = nn.Linear(d_model, d_ff, bias)
-        self.down = nn.Linear(d_ff, d_model, bias)
+        self.gate = Linear(d_model, d_ff, bias) if gated else None
+        self.up = Linear(d_model, d_ff, bias)
+        self.down = Linear(d_ff, d_model, bias)
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
         if self.gate is None:

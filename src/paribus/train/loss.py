@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from paribus.train.slope import Asked, slope_
@@ -41,11 +40,12 @@ class _Chunked(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         states, table = _narrowed(states), _narrowed(table)
         bias = None if bias is None else bias.to(states.dtype)
+        turned = table.T.contiguous() if table.device.type == "cpu" else table.T  # a CPU multiplies faster so
         gradients = _Gradients(states, table, bias) if learning else None
         weights = weights.to(torch.promote_types(states.dtype, torch.float32))
         spread, answer = torch.empty_like(weights), torch.empty_like(weights)
         for rows in _chunks(len(states), len(table), states.device):
-            logits = F.linear(states[rows], table, bias)
+            logits = states[rows] @ turned if bias is None else torch.addmm(bias, states[rows], turned)
             spread[rows], answer[rows] = slope_(logits, Asked(targets[rows], weights[rows]), z_loss, learning)
             if gradients is not None:
                 gradients.add(rows, logits)

@@ -29,14 +29,22 @@ def slope_(logits_MV: Tensor, asked: Asked, z_loss: float, learning: bool) -> tu
     """Each row's log-sum-exp and the logit of its answer; if learning, the logits become their slope in place."""
     if logits_MV.device.type == "cuda" and kernel is not None:
         return _on_cuda(logits_MV, asked, z_loss, learning)
-    wide = torch.promote_types(logits_MV.dtype, torch.float32)
-    spread, at = logits_MV.to(wide).logsumexp(-1), asked.targets_M[:, None]
-    answer = logits_MV.gather(-1, at)[:, 0].to(wide)
-    if learning:
-        weights = asked.weights_M
-        factor = weights * (1 + 2 * z_loss * spread)
-        torch.exp_(logits_MV.sub_(spread[:, None])).mul_(factor[:, None])
-        logits_MV.scatter_add_(-1, at, -weights[:, None].to(logits_MV.dtype))
+    return _plainly(logits_MV, asked, z_loss, learning)
+
+
+def _plainly(logits: Tensor, asked: Asked, z_loss: float, learning: bool) -> tuple[Tensor, Tensor]:
+    """One exponential a word: the log-sum-exp is read off the likeliest word and its probability."""
+    at, wide = asked.targets_M[:, None], torch.promote_types(logits.dtype, torch.float32)
+    answer = logits.gather(-1, at)[:, 0].to(wide)
+    if not learning:
+        return logits.to(wide).logsumexp(-1), answer
+    top, likeliest = logits.max(-1, keepdim=True)
+    chances = logits.softmax(-1)
+    spread = (top.to(wide) - chances.gather(-1, likeliest).to(wide).log())[:, 0]
+    weights = asked.weights_M
+    factor = weights * (1 + 2 * z_loss * spread)
+    torch.mul(chances, factor[:, None].to(chances.dtype), out=logits)
+    logits.scatter_add_(-1, at, -weights[:, None].to(logits.dtype))
     return spread, answer
 
 
