@@ -13,7 +13,7 @@ LEVELS = {
     "train": 3, "generate": 3, "interop": 3,
     "evaluate": 4, "probe": 4, "serve": 4,
     "design": 5,
-    "cli": 6,
+    "cli": 6, "__main__": 7,
 }  # fmt: skip
 SAME_LEVEL = {("spec", "masks"), ("report", "analyse")} | {(name, "errors") for name in LEVELS}
 FORBIDDEN = {("evaluate", "train"), ("probe", "train"), ("serve", "train"), ("design", "serve")}
