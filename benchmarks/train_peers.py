@@ -42,13 +42,16 @@ from paribus.train.schedule import rate_at
 
 SIZE = {"d_model": 256, "n_layers": 4, "n_heads": 4, "n_vocab": 4096}
 LENGTH, N_SEQUENCES, N_STEPS = 256, 16, 400
-PEERS: dict[str, tuple[str, Objective, str, str]] = {
-    # name: our preset, objective, their class, the preset whose weights they get
-    "causal / GPT-2": ("gpt2", CausalLM(), "AutoModelForCausalLM", "gpt2"),
-    "prefix / GPT-2": ("unilm", PrefixLM(), "AutoModelForCausalLM", "gpt2"),
-    "masked / BERT": ("bert", MaskedLM(), "AutoModelForMaskedLM", "bert"),
-    "spans / T5": ("t5", SpanCorruption(), "AutoModelForSeq2SeqLM", "t5"),
+PEERS: dict[str, tuple[str, str | None, Objective, str]] = {
+    # name: preset, our mask where it is not the preset's, objective, their class
+    "causal / GPT-2": ("gpt2", None, CausalLM(), "AutoModelForCausalLM"),
+    "prefix / GPT-2": ("gpt2", "prefix", PrefixLM(), "AutoModelForCausalLM"),
+    "masked / BERT": ("bert", None, MaskedLM(), "AutoModelForMaskedLM"),
+    "spans / T5": ("t5", None, SpanCorruption(), "AutoModelForSeq2SeqLM"),
 }
+DROPOUTS = {
+    "dropout_rate", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout_prob", "attention_probs_dropout_prob",
+}  # fmt: skip
 Step = Callable[[int], float]
 
 
@@ -57,9 +60,9 @@ def text() -> Built:
     return build_corpus(corpus, Path.home() / ".cache" / "paribus", show_progress=False)
 
 
-def model_of(preset: str) -> Transformer:
+def model_of(preset: str, mask: str | None = None) -> Transformer:
     changes = {"encoder.n_layers": SIZE["n_layers"], "attention.d_head": 64} if preset == "t5" else {}
-    return build(load(preset, **SIZE, max_length=LENGTH, changes=changes), seed=1)
+    return build(load(preset, **SIZE, max_length=LENGTH, mask=mask, changes=changes), seed=1)
 
 
 def lessons(preset: str, objective: Objective, built: Built) -> Lessons:
@@ -70,9 +73,9 @@ def lessons(preset: str, objective: Objective, built: Built) -> Lessons:
 
 
 def ours(name: str, built: Built) -> Step:
-    preset, objective, _, _ = PEERS[name]
+    preset, mask, objective, _ = PEERS[name]
     asked = lessons(preset, objective, built)
-    model = model_of(preset)
+    model = model_of(preset, mask)
     assert not keeps_documents(model.spec)
     learner = Learner(model, asked.stage.training, built.vocabulary)
 
@@ -86,14 +89,14 @@ def ours(name: str, built: Built) -> Step:
 def theirs(name: str, built: Built) -> Step:
     import transformers  # not for our own side's memory
 
-    preset, objective, auto, twin = PEERS[name]
+    preset, _, objective, auto = PEERS[name]
     asked = lessons(preset, objective, built)
     with tempfile.TemporaryDirectory() as folder:
-        export(model_of(twin), Path(folder) / "hf")
-        model = getattr(transformers, auto).from_pretrained(Path(folder) / "hf", dtype=torch.float32)
-    for module in model.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
+        export(model_of(preset), Path(folder) / "hf")
+        config = transformers.AutoConfig.from_pretrained(Path(folder) / "hf")
+        for dropout in DROPOUTS & set(config.to_dict()):
+            setattr(config, dropout, 0.0)
+        model = getattr(transformers, auto).from_pretrained(Path(folder) / "hf", config=config, dtype=torch.float32)
     model.train()
     training = asked.stage.training
     matrices = [p for p in model.parameters() if p.dim() == 2]
@@ -126,14 +129,22 @@ def _peer_loss(model: torch.nn.Module, problem: Problem) -> torch.Tensor:
     if inputs.source is not None:
         logits = model(input_ids=inputs.source.tokens_BT, decoder_input_ids=inputs.tokens_BT).logits
     else:
-        logits = model(input_ids=inputs.tokens_BT).logits
+        prefix = inputs.layout.prefix
+        seen = {"attention_mask": _prefix_mask(inputs.layout.length, prefix)} if prefix else {}
+        logits = model(input_ids=inputs.tokens_BT, **seen).logits
     return F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=-100)
+
+
+def _prefix_mask(length: int, prefix: int) -> torch.Tensor:
+    """What transformers adds to the scores: nothing where visible."""
+    place = torch.arange(length)
+    seen = (place[None] <= place[:, None]) | (place[None] < prefix)
+    return torch.zeros(1, 1, length, length).masked_fill(~seen, float("-inf"))
 
 
 def compared(name: str, built: Built, rounds: int) -> str:
     mine, peer = ours(name, built), theirs(name, built)
     parted = max(abs(mine(k) - peer(k)) for k in range(20))
-    mask_differs = PEERS[name][0] != PEERS[name][3]  # a prefix has no twin in transformers: the loss may part
     pairs = []
     for k in range(20, 20 + rounds):
         begin = time.perf_counter()
@@ -145,7 +156,7 @@ def compared(name: str, built: Built, rounds: int) -> str:
     ratio = statistics.median(other for _, other in pairs) / statistics.median(own for own, _ in pairs)
     low, _, high = statistics.quantiles(ratios, n=4)
     memory = [_peak(name, side) for side in ("ours", "theirs")]
-    void = "" if parted <= 1e-3 or mask_differs else " VOID"
+    void = "" if parted <= 1e-3 else " VOID"
     return (
         f"| {name} | {ratio:.3f} | {low:.3f}–{high:.3f} | {memory[0]} | {memory[1]} | {memory[0] / memory[1]:.2f} | "
         f"{parted:.1e}{void} |"
