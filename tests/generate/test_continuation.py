@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from paribus.batch import N_SENTINELS, Batch, Vocabulary
-from paribus.errors import UnsupportedError
+from paribus.errors import SpecError, UnsupportedError
 from paribus.generate import continued, speaks
 from paribus.model import build
 from tiny import tiny
@@ -73,3 +73,33 @@ def test_a_row_says_the_same_in_any_company() -> None:
 
 def test_it_stops_where_the_model_ends() -> None:
     assert continued(model_of("gpt2"), WORDS, contexts(2, 27), 10).shape[1] <= 3
+
+
+@pytest.mark.parametrize("preset", [*SPEAKERS, "encdec-causal-encoder", "encdec-mixed-encoder", "switch"])
+def test_contexts_of_several_lengths_are_continued_as_each_alone(preset: str) -> None:
+    model, context = model_of(preset), contexts(5, 11)
+    lengths = torch.tensor([11, 1, 7, 4, 7])
+    together = continued(model, WORDS, context, 6, lengths_B=lengths)
+    for row, length in enumerate(lengths.tolist()):
+        alone = continued(model, WORDS, context[row : row + 1, :length], 6)
+        assert torch.equal(together[row, : alone.shape[1]], alone[0])
+        assert (together[row, alone.shape[1] :] == WORDS.pad).all()
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "unilm"])
+def test_a_row_without_room_does_not_hold_back_the_others(preset: str) -> None:
+    model, context = model_of(preset), contexts(3, 29)
+    lengths = torch.tensor([29, 20, 28])
+    together = continued(model, WORDS, context, 20, lengths_B=lengths)
+    alone = [continued(model, WORDS, context[row : row + 1, :length], 20) for row, length in enumerate(lengths)]
+    assert [len(row[row != WORDS.pad]) for row in together] == [told.shape[1] for told in alone]
+    for row, told in enumerate(alone):
+        assert torch.equal(together[row, : told.shape[1]], told[0])
+
+
+@pytest.mark.parametrize("lengths", [[3, 6], [0, 5], [5]])
+def test_lengths_that_do_not_fit_the_contexts_are_refused(lengths: list[int]) -> None:
+    with pytest.raises(
+        SpecError, match=r"lengths_B is .* beside contexts \[2, 5\]; give one of 1 to 5 for each of 2 rows"
+    ):
+        continued(model_of("gpt2"), WORDS, contexts(2), 1, lengths_B=torch.tensor(lengths))
