@@ -27,6 +27,7 @@ MASKS = (
     "causal",
     "full",
     "prefix",
+    "causal & same_part",
     "by_head(causal, reverse)",
     "reverse",
     "window(256)",

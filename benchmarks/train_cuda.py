@@ -29,7 +29,7 @@ from paribus.corpus import build as build_corpus
 from paribus.model import build
 from paribus.objectives import Problem, keeps_documents
 from paribus.record import read_rows
-from paribus.spec import Architecture, load, price, resolve
+from paribus.spec import Architecture, Flops, load, price, resolve
 from paribus.spec.corpus import N_SIGNS, BytePairs, Corpus, PythonDocs
 from paribus.spec.objectives import CausalLM, Continuation, MaskedLM, Objective, PrefixLM
 from paribus.spec.run import RunSpec, Stage
@@ -58,7 +58,8 @@ ROWS: dict[str, tuple[Callable[[], Architecture], Objective]] = {
     "causal": (lambda: gpt(), CausalLM()),
     "prefix": (lambda: gpt(mask="prefix"), PrefixLM()),
     "encoder-only": (lambda: gpt(mask="full"), MaskedLM()),
-    "encoder-decoder": (lambda: load("bart", n_vocab=N_WORDS, max_length=LENGTH), Continuation(rate=0.5)),
+    "encoder-decoder": (lambda: gpt(n_layers=6, encoder={"n_layers": 6}), Continuation(rate=0.5)),
+    "BART": (lambda: load("bart", n_vocab=N_WORDS, max_length=LENGTH), Continuation(rate=0.5)),
     "dense, gated": (lambda: gpt(feed_forward=GATED), CausalLM()),
     "experts": (lambda: gpt(feed_forward=EXPERTS), CausalLM()),
 }
@@ -191,11 +192,11 @@ def held(name: str) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
 
 
-def dense_flops(name: str) -> float:
-    """Training FLOPs of a token of this row."""
+def flops(name: str) -> Flops:
+    """Training FLOPs of a text of this row."""
     spec = ROWS[name][0]()
     lengths = (LENGTH // 2, LENGTH // 2) if spec.encoder is not None else (LENGTH, None)
-    return price(resolve(spec), *lengths, 0).training.dense / LENGTH
+    return price(resolve(spec), *lengths, 0).training
 
 
 def small_loop(built: Built, n_captured: int) -> float:
@@ -236,7 +237,9 @@ def main() -> None:
     compared(sides, first.name, wanted.rounds)
     print("\nGiB held: " + ", ".join(f"{name} {held(name):.1f}" for name in ("minimal", "causal")), flush=True)
     for name in wanted.rows:
-        print(f"{name}: {dense_flops(name) / dense_flops('causal'):.3f} × the FLOPs of causal a token")
+        own, causal = flops(name), flops("causal")
+        dense, visible = own.dense / causal.dense, own.visible / causal.visible
+        print(f"{name}: {dense:.3f} × the dense, {visible:.3f} × the visible FLOPs of causal a token")
     if not wanted.no_small:
         words = Corpus(tokenizer=BytePairs(n_vocab=4096 - N_SIGNS))
         small = build_corpus(words, Path.home() / ".cache" / "paribus", show_progress=False)

@@ -1,4 +1,4 @@
-"""The three ways paribus says no.
+"""The ways paribus says no.
 
 Each message has three beats: where, what was given, what would do.
 """
@@ -24,3 +24,15 @@ class UnsupportedError(ParibusError):
 
 class RecordError(ParibusError):
     """A file on disk is missing, torn or not what it claims to be."""
+
+
+class DivergedError(RecordError):
+    """A run whose loss or gradient stopped being finite: an outcome of the run, not a fault of the machine."""
+
+
+class ConfoundError(ParibusError):
+    """Arms differ in more than the factor; `problems` lists where."""
+
+    def __init__(self, problems: Sequence[str]):
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))

@@ -8,7 +8,10 @@ from paribus.masks import Layout, at_head, at_layer, dense, parse
 from paribus.spec import load, presets, resolve
 
 HALVES = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
-RULES = ["full", "causal", "reverse", "prefix", "window(3)", "strided(3)", "window(2) | prefix", "same_document"]
+RULES = [
+    "full", "causal", "reverse", "prefix", "window(3)", "strided(3)", "window(2) | prefix", "same_document",
+    "same_part", "causal & same_part",
+]  # fmt: skip
 
 
 def read(text: str) -> np.ndarray:

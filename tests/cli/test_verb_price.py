@@ -35,6 +35,8 @@ def test_a_prefix_and_a_source_are_named_where_they_matter(ask):
     out = ask("price", "unilm", "bart", "t5", "--length", "64", "--source-length", "32").out
     assert "unilm: at length 64, prefix 32, 2 bytes" in out
     assert "bart, t5: at length 64, source length 32, 2 bytes" in out
+    parted = ask("price", "gpt2", "--set", "mask=causal & same_part", "--length", "64").out
+    assert "length 64, prefix 32, 2 bytes" in parted
 
 
 def test_a_page_too_narrow_for_all_gets_several_tables(ask, monkeypatch):

@@ -7,7 +7,7 @@ import torch
 from paribus.batch import Batch
 from paribus.masks import Layout, appendable, kept, unchanged
 from paribus.model import Transformer, build
-from paribus.spec import resolve
+from paribus.spec import Architecture, resolve
 from tiny import PRESETS, tiny, tokens
 
 OLD, NEW = 7, 11
@@ -32,7 +32,16 @@ def states(model: Transformer, length: int, prefix: int) -> torch.Tensor:
 @pytest.mark.parametrize("prefixes", PREFIXES)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_kept_is_true_of_real_models(preset: str, prefixes: tuple[int, int]) -> None:
-    spec = tiny(preset)
+    planned_as_computed(tiny(preset), prefixes)
+
+
+@pytest.mark.parametrize("prefixes", PREFIXES)
+@pytest.mark.parametrize("mask", ["same_part", "causal & same_part", "by_layer(causal & same_part, prefix)"])
+def test_kept_is_true_of_models_whose_parts_are_apart(mask: str, prefixes: tuple[int, int]) -> None:
+    planned_as_computed(tiny("gpt2", {"mask": mask}), prefixes)
+
+
+def planned_as_computed(spec: Architecture, prefixes: tuple[int, int]) -> None:
     model, masks = build(spec).double(), resolve(spec).stack.masks
     before, after = states(model, OLD, prefixes[0]), states(model, NEW, prefixes[1])[:, :OLD]
     same = ((before - after).abs().amax(-1) < 1e-9).numpy()

@@ -14,12 +14,15 @@ MASKS = (
     "causal",
     "reverse",
     "prefix",
+    "same_part",
     "window(5)",
     "strided(3)",
     "same_document",
     "padding",
     "causal & padding",
     "prefix & padding",
+    "causal & same_part",
+    "causal & same_part & padding",
     "causal & same_document",
     "prefix & same_document & padding",
     "causal & (window(3) | strided(4))",
@@ -28,10 +31,11 @@ MASKS = (
     "by_head(full, causal)",
     "by_head(causal, reverse) & padding",
     "by_head(prefix, window(4), strided(2))",
+    "by_head(causal & same_part, prefix)",
 )
 CASES = ("full", "prefill", "decode")
 PREFIXES = (0, 7, "by sequence")
-PREFIXED = [(mask, prefix) for mask in MASKS for prefix in (PREFIXES if "prefix" in mask else (0,))]
+PREFIXED = [(mask, prefix) for mask in MASKS for prefix in (PREFIXES if "prefix" in mask or "part" in mask else (0,))]
 
 
 def layouts(case: str, mask: str, prefix: int | str, length: int, device: str) -> tuple[Layout, Layout]:
@@ -107,14 +111,17 @@ def test_every_kernel_agrees_with_dense_on_cuda(mask: str, kernel: Kernel, case:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kernel", ["masked", "fused", "flex"])
-@pytest.mark.parametrize("mask", ["causal", "prefix", "by_head(causal, reverse)", "causal & same_document"])
+@pytest.mark.parametrize(
+    "mask", ["causal", "prefix", "causal & same_part", "by_head(causal, reverse)", "causal & same_document"]
+)
 def test_every_kernel_agrees_with_dense_on_cuda_in_float32(mask: str, kernel: Kernel) -> None:
     agree(mask, kernel, "full", 7, length=131, d_head=16, device="cuda", dtype=torch.float32)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    "mask", ["causal", "prefix", "by_head(causal, reverse)", "window(5)", "causal & same_document"]
+    "mask",
+    ["causal", "prefix", "causal & same_part", "by_head(causal, reverse)", "window(5)", "causal & same_document"],
 )
 def test_the_chosen_kernel_agrees_under_compilation(mask: str) -> None:
     queries, keys = layouts("full", mask, 64, 256, "cuda")

@@ -42,8 +42,12 @@ def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(preset: str, kernel
 
 
 @pytest.mark.parametrize(
-    "mask", ["window(2)", "strided(3)", "causal & (window(2) | strided(4))", "by_head(window(2), reverse)"]
-)
+    "mask",
+    [
+        "window(2)", "strided(3)", "causal & (window(2) | strided(4))", "by_head(window(2), reverse)",
+        "same_part", "causal & same_part", "by_head(causal & same_part, window(2))",
+    ],
+)  # fmt: skip
 def test_new_masks_keep_the_law(mask: str) -> None:
     moved, reached = influence("gpt2", mask, "auto")
     assert (moved[~reached] == 0).all()
@@ -58,6 +62,27 @@ def test_future_tokens_do_not_change_past_logits() -> None:
     before, after = model(given).logits_BTV, model(Batch.of(changed)).logits_BTV
     assert torch.equal(before[:, :6], after[:, :6])
     assert not torch.equal(before[:, 6:], after[:, 6:])
+
+
+@pytest.mark.parametrize("kernel", ["auto", "dense"])
+@pytest.mark.parametrize("mask", ["same_part", "causal & same_part"])
+@pytest.mark.parametrize("prefix", [PREFIX, torch.tensor([PREFIX, 7])])
+def test_input_tokens_change_no_logit_beyond_the_boundary(
+    prefix: int | torch.Tensor, mask: str, kernel: Wanted
+) -> None:
+    spec = tiny("gpt2", {"mask": mask})
+    model, tokens = build(spec, kernel=kernel), batch(spec).tokens_BT
+    inside = torch.arange(LENGTH) < torch.as_tensor(prefix).reshape(-1, 1).expand(2, 1)
+    changed = torch.where(inside, (tokens + 1) % spec.n_vocab, tokens)
+    before, after = (model(Batch.of(text, prefix=prefix)).logits_BTV for text in (tokens, changed))
+    assert torch.equal(before[~inside], after[~inside])
+    assert (before[inside] != after[inside]).any(-1).all()
+    given = Batch.of(tokens, prefix=prefix)
+    embedded = model._embedded(given).detach().requires_grad_()
+    states = model.stack(embedded, given.layout, model.stack.layers, None, None).states_BTD
+    (grad_BTD,) = torch.autograd.grad(states[~inside].square().sum(), embedded)
+    assert (grad_BTD[inside] == 0).all()
+    assert (grad_BTD[~inside] != 0).any(-1).all()
 
 
 def test_padding_and_other_documents_are_out_of_sight() -> None:

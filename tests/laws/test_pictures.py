@@ -11,6 +11,7 @@ from paribus.masks.rules import LEAVES, SEVERAL, SIZED, And, Or, Rule
 
 LAYOUTS = {
     "prefix": Layout(4, prefix=2),
+    "same_part": Layout(4, prefix=2),
     "same_document": Layout(4, documents=np.array([0, 0, 1, 1])),
     "padding": Layout(4, real=np.array([True, True, True, False])),
 }

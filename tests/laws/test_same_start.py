@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from paribus.model import build
-from paribus.model.start import _std
+from paribus.model.start import deviation
 from paribus.spec import parameters, resolve
 from tiny import PRESETS, tiny
 
@@ -19,7 +19,8 @@ def test_shared_parameters_start_equal(left: str, right: str) -> None:
     shared = [
         name
         for name in tables[0].keys() & tables[1].keys()
-        if tables[0][name] == tables[1][name] and _std(tables[0][name], specs[0]) == _std(tables[1][name], specs[1])
+        if tables[0][name] == tables[1][name]
+        and deviation(tables[0][name], specs[0]) == deviation(tables[1][name], specs[1])
     ]
     assert "embedding.weight" in shared
     for name in shared:

@@ -15,6 +15,7 @@ from paribus.masks import (
     Prefix,
     Reverse,
     SameDocument,
+    SamePart,
     Strided,
     Window,
     heads,
@@ -29,6 +30,7 @@ from paribus.masks import (
         ("causal()", Causal()),
         (" reverse ", Reverse()),
         ("prefix", Prefix()),
+        ("same_part", SamePart()),
         ("same_document", SameDocument()),
         ("padding", Padding()),
         ("window(7)", Window(7)),
@@ -52,7 +54,7 @@ def test_a_rule_written_and_read_again_is_the_same_value():
         rule = _random_rule(generator, depth=4)
         kinds.add(type(rule))
         assert parse(str(rule)) == rule, rule
-    assert len(kinds) == 13
+    assert len(kinds) == 14
 
 
 @pytest.mark.parametrize("text", ["causal &", "causal window(3)", "", "causal; full", "\0", "window(3"])
@@ -74,6 +76,7 @@ def test_endless_nesting_cannot_be_read_either():
         ("padding | by_heads(full, causal)", "by_heads(full, causal)", "by_head"),
         ("windw(3)", "windw(3)", "window"),
         ("by_layer(full, same_documents)", "same_documents", "same_document"),
+        ("causal & samepart", "samepart", "same_part"),
         ("causal(3)", "causal(3)", "causal"),
         ("by_head(rules=full)", "by_head(rules=full)", "by_head"),
     ],
@@ -114,7 +117,7 @@ def _random_rule(generator, depth):
         return kind(tuple(_random_rule(generator, depth - 1) for _ in range(generator.randint(2, 3))))
     n = generator.randint(1, 13)
     return generator.choice(
-        [Full(), Causal(), Reverse(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
+        [Full(), Causal(), Reverse(), Prefix(), SamePart(), SameDocument(), Padding(), Window(n), Strided(n)],
     )
 
 

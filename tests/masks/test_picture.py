@@ -8,6 +8,10 @@ LEAVES = {
     "causal": lambda q, k, prefix: k <= q,
     "reverse": lambda q, k, prefix: k >= q,
     "prefix": lambda q, k, prefix: k < prefix or k <= q,
+    "same_part": lambda q, k, prefix: (q < prefix) == (k < prefix),
+    "causal & same_part": lambda q, k, prefix: k <= q and (q < prefix) == (k < prefix),
+    "same_part & causal": lambda q, k, prefix: k <= q and (q < prefix) == (k < prefix),
+    "reverse & same_part": lambda q, k, prefix: k >= q and (q < prefix) == (k < prefix),
     "window(1)": lambda q, k, prefix: q == k,
     "window(3)": lambda q, k, prefix: q - 3 < k <= q,
     "window(11)": lambda q, k, prefix: q - 11 < k <= q,
@@ -41,6 +45,10 @@ def test_long_sequences_are_counted_without_being_drawn():
     assert visible_pairs(parse("reverse"), Layout(length)) == triangle
     # Beyond the triangle, the prefix sees the part of itself above the diagonal.
     assert visible_pairs(parse("prefix"), Layout(length, prefix)) == triangle + prefix * (prefix - 1) // 2
+    rest = length - prefix
+    assert visible_pairs(parse("same_part"), Layout(length, prefix)) == prefix**2 + rest**2
+    triangles = prefix * (prefix + 1) // 2 + rest * (rest + 1) // 2
+    assert visible_pairs(parse("causal & same_part"), Layout(length, prefix)) == triangles
     # Every query sees 4099 keys, but the first 4098 lack 4098, 4097, … 1.
     assert visible_pairs(parse("window(4099)"), Layout(length)) == 4099 * length - 4098 * 4099 // 2
 
@@ -78,6 +86,7 @@ def test_the_keys_of_chosen_queries_are_counted_once_per_query():
     assert visible_keys(parse("causal"), Layout(5), chosen) == 2 + 5
     assert visible_keys(parse("by_head(causal, window(2))"), Layout(5), chosen) == ((2 + 5) + (2 + 2)) / 2
     assert visible_keys(parse("full"), Layout(5), chosen, Layout(3)) == 6
+    assert visible_keys(parse("causal & same_part"), Layout(5, prefix=3), chosen) == 2 + 2
     assert visible_keys(parse("full"), Layout(5), np.zeros(5, bool)) == 0
 
 

@@ -13,6 +13,7 @@ from paribus.masks import (
     Prefix,
     Reverse,
     SameDocument,
+    SamePart,
     Strided,
     Window,
     appendable,
@@ -41,7 +42,10 @@ def _random_rule(generator, depth):
         return left & right if kind == "and" else left | right
     n = generator.randint(1, 3)
     return generator.choice(
-        [Full(), Causal(), Causal(), Reverse(), Prefix(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
+        [
+            *(Full(), Causal(), Causal(), Reverse(), Prefix(), Prefix(), SamePart()),
+            *(SameDocument(), Padding(), Window(n), Strided(n)),
+        ],
     )
 
 
@@ -128,6 +132,9 @@ NEXT = np.array([1, 2, 3, 4, -1])
         ("by_head(causal, reverse)", [0, 1, 2, 3]),
         ("alternate(causal, reverse)", [0, 1, 2, 3]),
         ("prefix", [0, 1]),
+        ("same_part", [0, 1, 3]),
+        ("causal & same_part", []),
+        ("prefix & same_part", [0, 1]),
         ("causal & strided(2)", []),
         ("strided(2)", []),
         ("alternate(strided(2), strided(3))", [0, 1, 3]),  # 0 → 3 → 1, 1 → 4 → 2, 3 → 0 → 4; from 2 no detour fits
@@ -157,6 +164,12 @@ def test_an_answer_in_another_document_does_not_leak():
     layout = Layout(4, documents=np.array([0, 0, 1, 1]))
     stack = [parse("full & same_document")] * 3
     assert leaks(stack, layout, np.array([1, 2, 3, -1])).tolist() == [0, 2]
+
+
+def test_an_input_part_does_not_reach_the_output_part():
+    reached = reachability(_stack("causal & same_part", 3), Layout(5, prefix=2))
+    assert np.array_equal(reached, dense(parse("causal & same_part"), Layout(5, prefix=2)))
+    assert path(_stack("causal & same_part", 3), Layout(5, prefix=2), 4, 1) is None
 
 
 # What stays the same when the text grows
@@ -259,6 +272,9 @@ def _stacks():
         "causal", "prefix", "prefix & strided(2)", "strided(2) & strided(3)", "reverse & prefix", "reverse & causal",
         "reverse & window(2)", "(causal | reverse) & window(3)", "(window(2) | prefix) & (strided(3) | causal)",
         "by_head(causal, prefix & same_document)", "by_head(causal, window(3) & padding)", "reverse & prefix & causal",
+        "causal & same_part", "prefix & same_part", "window(1) & same_part", "window(2) & same_part",
+        "causal | same_part", "(causal | same_part) & causal", "window(2) | causal & strided(3) & same_part",
+        "same_part & strided(2) & window(2)", "causal & (same_document | same_part)",
     ]  # fmt: skip
     for text in rules:
         yield [parse(text), Causal()]
@@ -286,3 +302,19 @@ def test_the_last_layers_rule_does_not_matter():
 def test_a_prefix_is_appendable_only_while_it_stays():
     assert appendable([Prefix(), Prefix()])
     assert not appendable([Prefix(), Prefix()], prefix_grows=True)
+
+
+def test_parts_that_stay_are_kept_and_a_boundary_that_moves_spoils_what_it_crosses():
+    stack = [parse("causal & same_part")] * 2
+    assert kept(stack, Layout(5, prefix=3), Layout(7, prefix=3)).all()
+    assert appendable(stack)
+    assert not appendable(stack, prefix_grows=True)
+    # 2 joins the prefix, so it sees 0 and 1, and 3 no longer sees it; the prefix's own tokens see what they saw.
+    after = unchanged(stack, Layout(5, prefix=2), Layout(5, prefix=3))
+    assert after.tolist() == [[True] * 5, *[[True, True, False, False, False]] * 2]
+
+
+def test_a_boundary_that_no_window_or_stride_crosses_spoils_nothing():
+    assert appendable([parse("window(1) & same_part")] * 2, prefix_grows=True)
+    assert appendable([parse("window(6) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True)
+    assert not appendable([parse("window(7) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True)

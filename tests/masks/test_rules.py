@@ -17,6 +17,7 @@ from paribus.masks import (
     Prefix,
     Reverse,
     SameDocument,
+    SamePart,
     Strided,
     Window,
     at_head,
@@ -36,6 +37,7 @@ BY_HAND = {
     "causal": ["#....", "##...", "###..", "####.", "#####"],
     "reverse": ["#####", ".####", "..###", "...##", "....#"],
     "prefix": ["##...", "##...", "###..", "####.", "#####"],
+    "same_part": ["##...", "##...", "..###", "..###", "..###"],
     "window(1)": ["#....", ".#...", "..#..", "...#.", "....#"],
     "window(3)": ["#....", "##...", "###..", ".###.", "..###"],
     "window(7)": ["#....", "##...", "###..", "####.", "#####"],
@@ -44,6 +46,9 @@ BY_HAND = {
     "strided(3)": ["#..#.", ".#..#", "..#..", "#..#.", ".#..#"],
     "same_document": ["###..", "###..", "###..", "...##", "...##"],
     "padding": ["##.##", "##.##", "##.##", "##.##", "##.##"],
+    "causal & same_part": ["#....", "##...", "..#..", "..##.", "..###"],
+    "reverse & same_part": ["##...", ".#...", "..###", "...##", "....#"],
+    "same_part | window(2)": ["##...", "##...", ".####", "..###", "..###"],
     "causal & strided(2)": ["#....", ".#...", "#.#..", ".#.#.", "#.#.#"],
     "window(2) | strided(3)": ["#..#.", "##..#", ".##..", "#.##.", ".#.##"],
     "causal & same_document & padding": ["#....", "##...", "##...", "...#.", "...##"],
@@ -193,6 +198,12 @@ def test_what_a_sequence_does_not_have_is_left_out():
     assert simplified(Or(SameDocument(), Causal()), False, False, False) == Full()
 
 
+def test_without_a_prefix_everything_is_one_part():
+    assert simplified(Causal() & SamePart(), False, False, prefix=True) == And(Causal(), SamePart())
+    assert simplified(SamePart(), False, False, prefix=False) == Full()
+    assert simplified(Causal() & SamePart(), False, False, prefix=False) == Causal()
+
+
 def test_a_window_is_already_causal():
     assert simplified(And(Causal(), Window(3)), False, False, False) == Window(3)
     assert simplified(And(Window(3), Prefix()), False, False, prefix=False) == Window(3)
@@ -229,5 +240,5 @@ def _random_rule(generator, depth):
         return left & right if generator.random() < 0.5 else left | right
     n = generator.randint(1, 3)
     return generator.choice(
-        [Full(), Causal(), Reverse(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
+        [Full(), Causal(), Reverse(), Prefix(), SamePart(), SameDocument(), Padding(), Window(n), Strided(n)],
     )

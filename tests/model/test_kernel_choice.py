@@ -38,6 +38,13 @@ CHOICES = [
     ("prefix", RAGGED, None, "masked", "flex", "flex"),
     ("prefix", LATER, None, "masked", "flex", "flex"),
     ("causal", LATER, None, "fused", "fused", "fused"),
+    ("same_part", WHOLE, None, "masked", "flex", "flex"),
+    ("causal & same_part", WHOLE, None, "masked", "flex", "flex"),
+    ("causal & same_part", Layout(B, T), None, "fused", "fused", "fused"),  # no prefix: causal
+    ("causal & same_part", RAGGED, None, "masked", "flex", "flex"),
+    ("causal & same_part", LATER, None, "masked", "flex", "flex"),
+    ("causal & same_part & padding", PADDED, None, "masked", "flex", "flex"),
+    ("causal & same_part", Layout(B, 1, start=T - 1, prefix=3), WHOLE, "masked", "flex", "flex"),
     ("window(3)", WHOLE, None, "masked", "flex", "flex"),
     ("causal & window(3)", WHOLE, None, "masked", "flex", "flex"),
     ("strided(2)", WHOLE, None, "masked", "flex", "flex"),

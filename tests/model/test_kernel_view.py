@@ -3,6 +3,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from torch.nn.attention.flex_attention import create_mask
 
 from paribus.batch import Layout
 from paribus.masks import (
@@ -13,6 +14,7 @@ from paribus.masks import (
     Prefix,
     Reverse,
     SameDocument,
+    SamePart,
     Strided,
     Window,
     at_head,
@@ -21,6 +23,7 @@ from paribus.masks import (
 )
 from paribus.masks import Layout as OneLayout
 from paribus.model.kernels import View
+from paribus.model.kernels.flex import _mask_mod
 
 CPU = torch.device("cpu")
 B, H = 3, 4
@@ -35,7 +38,7 @@ def _random_rule(generator, depth):
         return left & right if kind == "and" else left | right
     n = generator.randint(1, 3)
     return generator.choice(
-        [Full(), Causal(), Reverse(), Prefix(), SameDocument(), Padding(), Window(n), Strided(n)],
+        [Full(), Causal(), Reverse(), Prefix(), SamePart(), SameDocument(), Padding(), Window(n), Strided(n)],
     )
 
 
@@ -119,6 +122,8 @@ def test_what_the_batch_does_not_have_is_left_out():
         ("causal", Layout(B, 5), True),
         ("prefix", Layout(B, 5, prefix=3), True),
         ("prefix", Layout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
+        ("causal & same_part", Layout(B, 5, prefix=3), True),
+        ("causal & same_part", Layout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
         ("causal & padding", Layout(B, 5, real_BT=torch.ones(B, 5).bool()), False),
         ("causal & padding", Layout(B, 5), True),
         ("by_head(full, same_document)", Layout(B, 5, documents_BT=torch.zeros(B, 5)), False),
@@ -128,10 +133,28 @@ def test_a_view_is_static_where_positions_alone_decide(rule, layout, static):
     assert View.of(parse(rule), layout, layout, H, CPU).static is static
 
 
+@pytest.mark.parametrize("prefix", [2, torch.tensor([3, 3, 3])])
+def test_parts_of_two_prefixes_are_a_programmers_mistake(prefix):
+    keys = Layout(B, 5, prefix=torch.tensor([3, 3, 3]))
+    with pytest.raises(AssertionError):
+        View.of(parse("causal & same_part"), Layout(B, 5, prefix=prefix), keys, H, CPU)
+    assert View.of(parse("prefix"), Layout(B, 5, prefix=prefix), keys, H, CPU).rule == Prefix()
+
+
 def test_a_view_is_aligned_where_queries_are_the_keys():
     assert View.of(Causal(), Layout(B, 5), Layout(B, 5), H, CPU).aligned
     assert not View.of(Causal(), Layout(B, 1, start=4), Layout(B, 5), H, CPU).aligned
     assert not View.of(Causal(), Layout(B, 5, start=1), Layout(B, 5), H, CPU).aligned
+
+
+@pytest.mark.parametrize("prefix", [2, 5, torch.tensor([0, 3, 5])])
+@pytest.mark.parametrize("rule", ["same_part", "causal & same_part", "by_head(prefix, reverse & same_part)"])
+def test_what_flex_asks_of_each_pair_is_the_dense_mask(rule, prefix):
+    keys = Layout(B, 5, prefix=prefix)
+    for queries in (keys, Layout(B, 2, 3, prefix)):
+        view = View.of(parse(rule), queries, keys, H, CPU)
+        asked = create_mask(_mask_mod(view), B, H, queries.length, keys.length, "cpu")
+        assert torch.equal(asked, view.dense.expand_as(asked))
 
 
 def test_static_masks_are_not_drawn_for_each_sequence_or_head():

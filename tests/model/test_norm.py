@@ -2,6 +2,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from paribus.model.norm import Norm
 from paribus.spec import LayerNorm, RMSNorm
@@ -37,3 +38,16 @@ def test_rms_norm_divides_by_the_root_mean_square():
         size = math.sqrt(sum(x * x for x in row) / 7 + 0.1)
         expected = [x / size * g for x, g in zip(row, norm.weight.tolist(), strict=True)]
         assert got == pytest.approx(expected, abs=1e-5)
+
+
+def test_rms_norm_has_torchs_own_gradient():
+    norm = _filled(Norm(7, RMSNorm(eps=0.1))).double()
+    rows = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(5), dtype=torch.float64, requires_grad=True)
+    upstream = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    ours, torchs = norm(rows), F.rms_norm(rows, (7,), norm.weight, 0.1)
+    torch.testing.assert_close(ours, torchs)
+    leaves = (rows, norm.weight)
+    for got, wanted in zip(
+        torch.autograd.grad(ours, leaves, upstream), torch.autograd.grad(torchs, leaves, upstream), strict=True
+    ):
+        torch.testing.assert_close(got, wanted)

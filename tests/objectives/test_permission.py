@@ -5,6 +5,7 @@ import torch
 
 from paribus.batch import N_SENTINELS, Vocabulary
 from paribus.errors import SpecError
+from paribus.masks import Layout, reachability
 from paribus.model import build
 from paribus.objectives import Score, permit, score
 from paribus.objectives.permission import specimen
@@ -75,6 +76,28 @@ def test_permission_is_what_the_gradient_says(objective: Objective, preset: str)
 @pytest.mark.parametrize("mask", ["reverse", "reverse & strided(2)", "by_layer(reverse, strided(3) & reverse)"])
 def test_reverse_text_may_be_asked_of_a_model_that_looks_ahead(mask: str) -> None:
     permit(ReverseLM(), resolve(tiny("gpt2", {"mask": mask})), LENGTH)
+
+
+@pytest.mark.parametrize("objective", [PrefixLM(), Continuation(), Seq2Seq(), UL2()], ids=lambda one: one.kind)
+def test_answers_may_be_asked_of_a_model_that_hides_the_question_from_them(objective: Objective) -> None:
+    permit(objective, resolve(tiny("gpt2", {"mask": "causal & same_part"})), LENGTH)
+
+
+def test_of_a_hidden_question_only_the_first_answer_knows() -> None:
+    spec = resolve(tiny("gpt2", {"mask": "causal & same_part"}))
+    problem = specimen(parts(PrefixLM())[0], spec, LENGTH)
+    prefix, asked = problem.inputs.layout.prefix, problem.at_BM[0]
+    assert isinstance(prefix, int)
+    reached = reachability(spec.stack.masks, Layout(LENGTH, prefix))[asked]
+    assert asked.tolist() == list(range(prefix - 1, LENGTH - 1))
+    assert reached[0, :prefix].all()
+    assert not reached[1:, :prefix].any()
+    assert [row.sum() for row in reached[1:]] == list(range(1, LENGTH - prefix))
+
+
+def test_parts_seen_both_ways_are_refused_where_one_looks_ahead() -> None:
+    with pytest.raises(SpecError, match=r"can see it: layer 0 \(same_part\) shows position (\d+) to \d+"):
+        permit(PrefixLM(), resolve(tiny("gpt2", {"mask": "same_part"})), LENGTH)
 
 
 def test_a_leak_is_told_with_the_way_the_answer_is_seen() -> None:

@@ -245,6 +245,8 @@ def test_lengths_are_max_length_unless_told():
         ({"prefix": -1}, "prefix is -1 of length 11; use 0 to 11"),
         ({"source_length": 5}, "source_length is 5, but there is no encoder to read a source; leave it out"),
         ({"bytes_per_value": 0}, "bytes_per_value is 0; use 1 or more"),
+        ({"length": 5, "n_asked": 6}, "n_asked is 6 of length 5; use 1 to 5"),
+        ({"n_asked": 0}, "n_asked is 0 of length 11; use 1 to 11"),
     ],
 )
 def test_lengths_that_cannot_be_are_refused(lengths, message):
@@ -290,6 +292,13 @@ def test_a_head_with_a_transform_costs_one_product_more():
     assert cost.training.dense - plain.training.dense == 3 * _matmul(7, D, D)
 
 
+def test_training_computes_words_only_where_an_answer_is_asked():
+    everywhere, somewhere = price(_spec(), length=7), price(_spec(), length=7, n_asked=3)
+    assert everywhere.training.dense - somewhere.training.dense == 3 * _matmul(7 - 3, D, V)
+    assert everywhere.training == price(_spec(), length=7, n_asked=7).training
+    assert (everywhere.prefill, everywhere.decode) == (somewhere.prefill, somewhere.decode)
+
+
 def test_flops_of_latent_attention_are_those_of_its_products():
     n = 7
     cost = price(_spec(attention=LATENT, positions="rotary"), length=n)
@@ -311,6 +320,7 @@ def test_the_visible_share_is_the_mean_over_layers_and_heads():
     assert visible_share(masks, Layout(5)) == pytest.approx((25 + (15 + 5) / 2) / 50)
     layout = Layout(4, documents=np.array([0, 0, 1, 1]))
     assert visible_share([parse("same_document")], layout) == 8 / 16
+    assert visible_share([parse("causal & same_part")], Layout(5, prefix=2)) == (3 + 6) / 25
 
 
 def test_a_block_that_was_not_resolved_has_no_price():

@@ -94,6 +94,8 @@ def test_a_model_without_encoder_has_one_stack():
         ("causal", False),
         ("window(3) & padding", False),
         ("prefix", True),
+        ("causal & same_part", False),
+        ("same_part", True),
         ("full", True),
         ("by_layer(causal, full)", True),
         ("by_head(causal, causal & window(2), reverse)", True),

@@ -165,7 +165,7 @@ def test_a_gradient_that_is_not_finite_stops_every_attempt_at_the_same_batch(she
         assert checkpoints(shell.home / "run") == [0]
         assert told(shell.home / "run") == []
         assert tensors(shell.home / "run")["pending.target_count"].item() == 4 * 31  # those of step 0 alone
-    assert (shell.home / "run/state").read_text().startswith("failed: RecordError: ")
+    assert (shell.home / "run/state").read_text().startswith("failed: DivergedError: ")
 
 
 def test_held_out_nats_that_are_not_finite_are_shown_and_recorded(shell: Shell) -> None:

@@ -24,6 +24,7 @@ from paribus.masks.rules import Prefix as Prefix
 from paribus.masks.rules import Reverse as Reverse
 from paribus.masks.rules import Rule as Rule
 from paribus.masks.rules import SameDocument as SameDocument
+from paribus.masks.rules import SamePart as SamePart
 from paribus.masks.rules import Side as Side
 from paribus.masks.rules import Strided as Strided
 from paribus.masks.rules import Window as Window
@@ -33,3 +34,5 @@ from paribus.masks.rules import divisors as divisors
 from paribus.masks.rules import heads as heads
 from paribus.masks.rules import leaves as leaves
 from paribus.masks.rules import simplified as simplified
+from paribus.masks.squares import squares as squares
+from paribus.masks.squares import step as step

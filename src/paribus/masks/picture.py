@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.rules import Causal, Full, Prefix, Reverse, Rule, Window, heads, simplified
+from paribus.masks.rules import And, Causal, Full, Prefix, Reverse, Rule, SamePart, Window, heads, simplified
 
 Bools = NDArray[np.bool_]
 _ROWS = 1024  # rows drawn at once when counting long sequences
@@ -90,6 +90,9 @@ def _plain_pairs(rule: Rule, length: int, prefix: int) -> int:
             return length * (length + 1) // 2
         case Prefix():
             return length * (length + 1) // 2 + prefix * (prefix - 1) // 2
+        case SamePart() | And(Causal(), SamePart()) | And(SamePart(), Causal()):
+            within = Full() if rule == SamePart() else Causal()
+            return _plain_pairs(within, prefix, 0) + _plain_pairs(within, length - prefix, 0)
         case Window(n):
             width = min(n, length)
             return width * length - width * (width - 1) // 2

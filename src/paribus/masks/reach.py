@@ -4,12 +4,13 @@ A *stack* is one rule per layer, bottom first. Every position also keeps its own
 """
 
 from collections.abc import Sequence
+from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.picture import Bools, Layout, dense
-from paribus.masks.rules import Rule, heads
+from paribus.masks.picture import Bools, Layout, dense, visible_keys
+from paribus.masks.rules import LARGEST, Rule, SamePart, Strided, Window, heads, leaves
 
 
 def reachability(stack: Sequence[Rule], layout: Layout) -> Bools:
@@ -71,7 +72,28 @@ def appendable(stack: Sequence[Rule], prefix_grows: bool = False) -> bool:
     A prefix fixed at the first turn is kept; with `prefix_grows` it moves to the end of each new prompt.
     The last layer's rule does not matter: its keys and values come from below it.
     """
-    return not any(part.sees_new(prefix_grows) for rule in stack[:-1] for part in heads(rule))
+    parts = [part for rule in stack[:-1] for part in heads(rule)]
+    return not any(part.sees_new(prefix_grows) or (prefix_grows and _parted(part)) for part in parts)
+
+
+def _parted(rule: Rule) -> bool:
+    """Could a query lose sight of a token before it, once the prefix ends between the two?
+
+    `&` and `|` alone make a rule, so it can only lose; counting finds it. Asked of the last of a text in which every
+    distance that windows and strides tell apart occurs, within a document and across two.
+    """
+    parts = leaves(rule)
+    if SamePart() not in parts:
+        return False
+    widest = max((part.n for part in parts if isinstance(part, Window)), default=0)
+    period = lcm(*(part.n for part in parts if isinstance(part, Strided)))
+    length = widest + min(period, LARGEST) + 1
+    last = np.arange(length) == length - 1
+    for documents in (None, last.astype(int)):
+        before, after = (Layout(length, prefix, documents) for prefix in (0, length - 1))
+        if visible_keys(rule, before, last) > visible_keys(rule, after, last):
+            return True
+    return False
 
 
 def _after(step: Bools, reached: Bools) -> Bools:

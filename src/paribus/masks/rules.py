@@ -40,7 +40,7 @@ class Rule:
         raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
 
     def sees_new(self, prefix_grows: bool) -> bool:
-        """Could an old query see a token appended later, or see old ones differently for it?"""
+        """Could an old query see a token appended later, or one after it that it did not see before?"""
         raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
 
     def __and__(self, other: Rule) -> Rule:
@@ -137,6 +137,27 @@ class Prefix(Rule):
 
     def __str__(self) -> str:
         return "prefix"
+
+
+@dataclass(frozen=True)
+class SamePart(Rule):
+    """Tokens on the query's own side of the prefix's end (here 2 of 4); `causal & same_part` hides input from output.
+
+    ##..
+    ##..
+    ..##
+    ..##
+    """
+
+    def sees(self, query: Side, key: Side) -> Any:
+        # Not `==`: the compiler of CUDA kernels cannot compare truths.
+        return (query.in_prefix & key.in_prefix) | (~query.in_prefix & ~key.in_prefix)
+
+    def sees_new(self, prefix_grows: bool) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "same_part"
 
 
 @dataclass(frozen=True)
@@ -246,8 +267,8 @@ class And(Rule):
         return self.left.sees(query, key) & self.right.sees(query, key)
 
     def sees_new(self, prefix_grows: bool) -> bool:
-        # Exact, not merely safe: in one document of real tokens, all inside a growing prefix, rules that can
-        # see new tokens at all see those at a common multiple of their strides together.
+        # Exact, not merely safe: in one document of real tokens, all inside a growing prefix or none in a fixed
+        # one, rules that can see new tokens at all see those at a common multiple of their strides together.
         return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
 
     def __str__(self) -> str:
@@ -309,6 +330,7 @@ LEAVES: dict[str, type[Rule]] = {
     "causal": Causal,
     "reverse": Reverse,
     "prefix": Prefix,
+    "same_part": SamePart,
     "same_document": SameDocument,
     "padding": Padding,
 }
@@ -401,6 +423,8 @@ def simplified(rule: Rule, documents: bool, padding: bool, prefix: bool) -> Rule
             return Full()
         case Prefix() if not prefix:
             return Causal()
+        case SamePart() if not prefix:
+            return Full()
         case _:
             return rule
 

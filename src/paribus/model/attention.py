@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from paribus.model.kernels import View, Wanted, attend
-from paribus.model.linear import Linear, linear
+from paribus.model.linear import Linear, side_by_side
 from paribus.model.norm import Norm
 from paribus.model.positions import Turn
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
@@ -55,11 +55,9 @@ class MultiHeadAttention(nn.Module):
         return self.output(seen_BHTE.transpose(1, 2).flatten(2))
 
     def _projected(self, read: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
-        """Heads of all layers from one product: a wide one is faster than several narrow ones, there and back."""
-        weight = torch.cat([layer.weight for layer in layers])
-        bias = torch.cat([layer.bias for layer in layers]) if self.spec.bias else None
+        """Heads of all layers from one product."""
         widths = [layer.out_features // self.d_head for layer in layers]
-        heads = linear(read, weight, bias).unflatten(-1, (-1, self.d_head))
+        heads = side_by_side(read, layers).unflatten(-1, (-1, self.d_head))
         return tuple(part.transpose(1, 2) for part in heads.split(widths, -2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -15,39 +16,56 @@ class Linear(nn.Linear):
     """torch's own, but for how it is computed."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
-        return linear(input, self.weight, self.bias)
+        return side_by_side(input, [self])
 
 
-def linear(rows: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
-    """F.linear; on a CPU, for many rows, up to a quarter faster forward."""
+def side_by_side(rows: Tensor, layers: Sequence[Linear]) -> Tensor:
+    """The outputs of layers that read the same rows, from one product: a wide one is faster than several narrow ones.
+
+    On a CPU, for many rows, up to a quarter faster forward than F.linear. Either all layers have a bias, or none.
+    """
+    weights = [layer.weight for layer in layers]
+    biases = [layer.bias for layer in layers if layer.bias is not None]
     n_rows = rows.numel() // rows.shape[-1]
     if rows.device.type != "cpu" or n_rows < _MANY or torch.compiler.is_compiling():
-        return F.linear(rows, weight_OI, bias_O)
-    out = _Turned.apply(rows.reshape(n_rows, -1), weight_OI, bias_O)
+        return F.linear(rows, _joined(weights), _joined(biases) if biases else None)
+    out = _Turned.apply(rows.reshape(n_rows, -1), len(weights), *weights, *biases)
     assert isinstance(out, Tensor)
     return out.view(*rows.shape[:-1], -1)
 
 
+def _joined(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
 class _Turned(torch.autograd.Function):
-    """BLAS is fastest with both factors as they lie in memory, so the weight is turned first."""
+    """BLAS is fastest with both factors as they lie in memory, so the weight is turned first.
+
+    Weights are kept apart, as the model holds them anyway, and joined again for the way back.
+    """
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(rows_MI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
-        turned = weight_OI.T.contiguous()
-        return rows_MI @ turned if bias_O is None else torch.addmm(bias_O, rows_MI, turned)
+    def forward(rows_MI: Tensor, n_weights: int, *weights_and_biases: Tensor) -> Tensor:
+        weights, biases = weights_and_biases[:n_weights], weights_and_biases[n_weights:]
+        turned = _joined(weights).T.contiguous()
+        return torch.addmm(_joined(biases), rows_MI, turned) if biases else rows_MI @ turned
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        rows, weight, bias = inputs
-        ctx.save_for_backward(rows, weight)
-        ctx.biased = bias is not None
+        rows, ctx.n_weights, *tensors = inputs
+        ctx.biased = len(tensors) > ctx.n_weights
+        ctx.save_for_backward(rows, *tensors[: ctx.n_weights])
 
     @staticmethod
     def backward(ctx: Any, grad_MO: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        rows, weight = ctx.saved_tensors
-        to_rows = grad_MO @ weight if ctx.needs_input_grad[0] else None
+        rows, *weights = ctx.saved_tensors
+        widths = [len(weight) for weight in weights]
+        to_rows = grad_MO @ _joined(weights) if ctx.needs_input_grad[0] else None
+        to_weights = (grad_MO.T @ rows).split(widths)
+        if not ctx.biased:
+            return to_rows, None, *to_weights
         # A product with ones: several times faster than summing along the slow dimension.
-        to_bias = grad_MO.T @ grad_MO.new_ones(len(grad_MO)) if ctx.biased else None
-        return to_rows, grad_MO.T @ rows, to_bias
+        to_bias = grad_MO.T @ grad_MO.new_ones(len(grad_MO))
+        return to_rows, None, *to_weights, *to_bias.split(widths)

@@ -29,10 +29,11 @@ def drawn(name: str, parameter: Parameter, spec: Resolved, seed: int) -> Tensor:
         case "bias":
             return torch.zeros(parameter.shape)
         case _:
-            return torch.randn(parameter.shape, generator=stream(seed, "start", name)) * _std(parameter, spec)
+            return torch.randn(parameter.shape, generator=stream(seed, "start", name)) * deviation(parameter, spec)
 
 
-def _std(parameter: Parameter, spec: Resolved) -> float:
+def deviation(parameter: Parameter, spec: Resolved) -> float:
+    """The standard deviation a parameter is drawn with."""
     match spec.start:
         case Normal(std=std, residual=residual):
             scaled = residual and parameter.role == "residual"

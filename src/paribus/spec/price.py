@@ -58,42 +58,67 @@ def price(
     source_length: int | None = None,
     prefix: int | None = None,
     bytes_per_value: int = 2,
+    n_asked: int | None = None,
 ) -> Price:
     """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value.
 
-    A source is priced without a prefix of its own.
+    A source is priced without a prefix of its own. Training computes the words of `n_asked` positions, or of all.
     """
-    problems = list(_problems(spec, length, source_length, prefix, bytes_per_value))
+    problems = list(_problems(spec, length, source_length, prefix, bytes_per_value, n_asked))
     if problems:
         raise SpecError(problems)
     length = length or spec.max_length
     source_length = 0 if spec.encoder is None else source_length or spec.max_length
     layout = Layout(length, prefix=length // 2 if prefix is None else prefix)
-    table = parameters(spec)
-    counts = {name: parameter.count for name, parameter in table.items()}
-    tables = sum(counts[name] for name, p in table.items() if p.role in ("word", "position", "relative", "head"))
+    counts = counted(spec)
     own, cross = _kv_values(spec.stack)
-    forward = _forward(spec, layout, source_length)
     return Price(
         length=length,
         source_length=source_length,
         prefix=layout.prefix,
         bytes_per_value=bytes_per_value,
-        parameters=sum(counts.values()),
-        non_embedding_parameters=sum(counts.values()) - tables,
-        active_parameters=round(sum(p.count * p.share for p in table.values())),
+        parameters=counts.total,
+        non_embedding_parameters=counts.non_embedding,
+        active_parameters=counts.active,
         kv_bytes_per_token=own * bytes_per_value,
         kv_bytes_per_source_token=cross * bytes_per_value,
         visible_share=visible_share(spec.stack.masks, layout),
         appendable=appendable(spec.stack.masks),
-        training=(forward + _words(spec, length)) * 3,
-        prefill=forward + _words(spec, 1),
+        training=training_flops(spec, layout, source_length, n_asked or length),
+        prefill=_forward(spec, layout, source_length) + _words(spec, 1),
         decode=_decode(spec, layout, source_length) + _words(spec, 1),
     )
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Parameters counted three ways."""
+
+    total: int
+    non_embedding: int
+    active: int
+
+
+def counted(spec: Resolved) -> Counts:
+    """How many parameters there are, how many outside the tables, and how many a token uses."""
+    table = parameters(spec).values()
+    total = sum(p.count for p in table)
+    tables = sum(p.count for p in table if p.role in ("word", "position", "relative", "head"))
+    return Counts(total, total - tables, round(sum(p.count * p.share for p in table)))
+
+
+def training_flops(spec: Resolved, layout: Layout, source_length: int, n_asked: int) -> Flops:
+    """One sequence forward and backward, and the words of the positions where an answer is asked."""
+    return (_forward(spec, layout, source_length) + _words(spec, n_asked)) * 3
+
+
 def _problems(
-    spec: Resolved, length: int | None, source_length: int | None, prefix: int | None, bytes_per_value: int
+    spec: Resolved,
+    length: int | None,
+    source_length: int | None,
+    prefix: int | None,
+    bytes_per_value: int,
+    n_asked: int | None,
 ) -> Iterator[str]:
     for name, given in (("length", length), ("source_length", source_length)):
         if given is not None and not 1 <= given <= spec.max_length:
@@ -106,6 +131,8 @@ def _problems(
         yield f"prefix is {prefix} of length {longest}; use 0 to {longest}"
     if bytes_per_value < 1:
         yield f"bytes_per_value is {bytes_per_value}; use 1 or more"
+    if n_asked is not None and not 1 <= n_asked <= longest:
+        yield f"n_asked is {n_asked} of length {longest}; use 1 to {longest}"
 
 
 def visible_share(masks: Sequence[Rule], layout: Layout) -> float:

@@ -14,11 +14,13 @@ import torch
 from torch import Tensor
 
 from paribus.corpus import Built
-from paribus.errors import RecordError, SpecError
+from paribus.errors import DivergedError, SpecError
+from paribus.masks import Layout
 from paribus.model import build
 from paribus.objectives import Problem, keeps_documents, permit
 from paribus.record import Rows, Run, environment, opened
-from paribus.spec import Flops, price, resolve
+from paribus.spec import Flops, resolve
+from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage
 from paribus.train import checkpoint
 from paribus.train.learner import Learner, Sums
@@ -79,11 +81,18 @@ def train(
     _check(spec, stage, built)
     if not ranks.leads:
         return _Loop(None, spec, stage, built, device, ranks, None, None).go()
-    chain = [{"architecture": spec.architecture.model_dump(mode="json"), "text": built.fingerprint,
-              **stage.model_dump(mode="json")}]  # fmt: skip
-    here = environment(torch.get_num_threads(), _device_kind(device, ranks))
-    with opened(root, chain, here, name, accept_environment) as run:
+    here = environment(torch.get_num_threads(), device_kind(device, ranks))
+    with opened(root, chain(spec, built), here, name, accept_environment) as run:
         return _Loop(run, spec, stage, built, device, ranks, on_row, on_step).go()
+
+
+def chain(spec: RunSpec, built: Built) -> list[dict[str, Any]]:
+    """What a run is addressed by: its stages, with the text that was read."""
+    architecture = spec.architecture.model_dump(mode="json")
+    return [
+        {"architecture": architecture, "text": built.fingerprint, **stage.model_dump(mode="json")}
+        for stage in spec.stages
+    ]
 
 
 def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
@@ -97,7 +106,8 @@ def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
         )
 
 
-def _device_kind(device: torch.device, ranks: Ranks) -> str:
+def device_kind(device: torch.device, ranks: Ranks = ALONE) -> str:
+    """What a run computes on, as its record says it."""
     kind = f"cuda {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
     return kind if ranks.size == 1 else f"{ranks.size} × {kind}"
 
@@ -138,7 +148,7 @@ class _Loop:
         self.spent: dict[int, _Spent] = {-1: _Spent()}  # after each step since the last row
         self.scored, self.n_bytes = 0.0, 0.0
         self.valid: float | None = None  # nats of held-out text at this step, if it was visited
-        self.prices: dict[tuple[int, int], Flops] = {}
+        self.prices: dict[tuple[int, int, int], Flops] = {}  # by length, source length and words asked for
 
     def go(self) -> Outcome:
         found = self.ranks.told(self._found())
@@ -224,12 +234,11 @@ class _Loop:
         read, flops = 0, 0.0
         for part in parts:
             layout, source = part.inputs.layout, part.inputs.source
-            lengths = (layout.length, 0 if source is None else source.layout.length)
-            if lengths not in self.prices:
-                spec = self.learner.model.spec
-                self.prices[lengths] = price(spec, lengths[0], lengths[1] or None, 0).training
-            read += layout.n_sequences * sum(lengths)
-            flops += layout.n_sequences * self.prices[lengths].dense
+            shape = (layout.length, 0 if source is None else source.layout.length, part.at_BM.shape[1])
+            if shape not in self.prices:
+                self.prices[shape] = training_flops(self.learner.model.spec, Layout(shape[0]), *shape[1:])
+            read += layout.n_sequences * (shape[0] + shape[1])
+            flops += layout.n_sequences * self.prices[shape].dense
         size = self.ranks.size  # every rank has as many rows of the same lengths
         self.spent[step] = _Spent(before.tokens_read + read * size, before.dense_flops + flops * size)
 
@@ -270,7 +279,7 @@ class _Loop:
             self._save(bad - 1)
         kept = "the state before it is saved" if bad > 0 else "it is the first, so there is nothing to save"
         where = "" if self.run is None else f"{self.run.folder}: "
-        raise RecordError(
+        raise DivergedError(
             f"{where}the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
             f"lower the rate, or look at that batch"
         )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from paribus.cli.terminal.numbers import spans
-from paribus.masks import Rule, SameDocument, Strided, Window, at_head, drawing, leaves
+from paribus.masks import Rule, SameDocument, at_head, drawing, leaves, squares, step
 from paribus.spec import Stack
 
 Bools = NDArray[np.bool_]
@@ -47,23 +46,6 @@ def panels(stack: Stack, name: str, prefix_share: float) -> list[Panel]:
     ]
 
 
-def squares(rule: Rule, side: int, prefix_share: float) -> Bools:
-    """The dense mask at every `step`-th of side × step positions, the first of them the prefix."""
-    index = np.arange(side) * step(rule, side)
-    in_prefix = np.arange(side) < round(prefix_share * side)
-    documents, real = np.arange(side) >= side * 5 // 8, np.ones(side, bool)
-    query = _Places(index[:, None], documents[:, None], in_prefix[:, None], real[:, None])
-    return np.asarray(rule.sees(query, _Places(index, documents, in_prefix, real)))
-
-
-def step(rule: Rule, side: int) -> int:
-    """Positions a square stands for: one, or enough that the widest window takes a quarter of the side."""
-    parts = leaves(rule)
-    widest = max((part.n for part in parts if isinstance(part, Window)), default=1)
-    small = widest <= side // 2 or any(isinstance(part, Strided) for part in parts)
-    return 1 if small else ceil(widest / (side // 4))
-
-
 def picture(seen: Bools, ascii_only: bool) -> str:
     """Two rows of squares to a line, in a frame."""
     if ascii_only:
@@ -84,14 +66,6 @@ def icons(stack: Stack, prefix_share: float) -> str:
     rules = dict.fromkeys(panel.rule for panel in panels(stack, "", prefix_share))
     drawn = [icon(squares(rule, 4, prefix_share)) for rule in rules]
     return " ".join(drawn[:3] + ["…"] * (len(drawn) > 3))
-
-
-@dataclass(frozen=True, eq=False)
-class _Places:
-    index: NDArray[np.integer]
-    document: NDArray[np.bool_]
-    in_prefix: Bools
-    real: Bools
 
 
 def _heads(rule: Rule, n_heads: int) -> dict[Rule, str]:

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from paribus.model.kernels.biased import biased
 from paribus.model.kernels.view import View
 
 
@@ -34,5 +35,8 @@ def masked(
     if sighted is not None:
         visible = visible | ~sighted  # backends disagree on rows without a key, so none reaches them
     mask = visible if bias is None else bias.masked_fill(~visible, float("-inf")).to(query_BHTE.dtype)
-    out = F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSE, attn_mask=mask, scale=scale)
+    if mask.requires_grad and mask.device.type == "cpu" and not torch.compiler.is_compiling():
+        out = biased(query_BHTE, key_BHSE, value_BHSE, mask, scale)
+    else:
+        out = F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSE, attn_mask=mask, scale=scale)
     return out if sighted is None else out.masked_fill(~sighted, 0.0)

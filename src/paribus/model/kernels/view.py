@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from paribus.batch import Layout
-from paribus.masks import Full, Padding, Rule, SameDocument, heads, leaves, simplified
+from paribus.masks import Full, Padding, Rule, SameDocument, SamePart, heads, leaves, simplified
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +24,7 @@ class View:
 
     @staticmethod
     def of(rule: Rule, queries: Layout, keys: Layout, n_heads: int, device: torch.device) -> View:
+        assert SamePart() not in leaves(rule) or _one_prefix(queries, keys)
         has_documents = queries.documents_BT is not None and keys.documents_BT is not None
         has_prefix = isinstance(keys.prefix, Tensor) or keys.prefix > 0
         plain = simplified(rule & Padding(), has_documents, keys.real_BT is not None, has_prefix)
@@ -67,6 +68,13 @@ class View:
         n_sequences = max(part.shape[0] for part in parts)
         each = self.n_heads // len(parts)
         return torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
+
+
+def _one_prefix(queries: Layout, keys: Layout) -> bool:
+    """Is it the same prefix on both sides? Of two tensors only one and the same is known to be, without waiting."""
+    if isinstance(queries.prefix, Tensor) or isinstance(keys.prefix, Tensor):
+        return queries.prefix is keys.prefix
+    return queries.prefix == keys.prefix
 
 
 @dataclass(frozen=True, eq=False)

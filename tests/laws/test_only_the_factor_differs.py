@@ -1,0 +1,286 @@
+"""Only the factor differs: whatever else a run says, changed in one arm, is a confound; what the factor forces is none.
+
+The test walks the schema: every leaf of a run is changed in one of two arms, and must be named. A leaf for which no
+other value is found fails, so a new one cannot be added and forgotten.
+"""
+
+import copy
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+from test_nothing_is_dropped import PROBES, models
+
+from paribus.design.arms import Arm, arms_of
+from paribus.design.control import confounds, fields
+from paribus.design.shipped import found, shipped
+from paribus.errors import SpecError
+from paribus.spec.design import SCALES, Design, declared
+from paribus.spec.reading import assign
+from paribus.spec.run import Stage, load_run
+from tiny import PRESETS, tiny
+
+LENGTH = 20
+TRAINING = {"n_steps": 5, "n_sequences": 2, "length": LENGTH}
+ORDINARY = {"preset": "gpt2", "n_layers": 1, "d_model": 12, "attention": {"n_heads": 2}}
+MASKS = ("causal", "prefix", "full", "reverse")
+OBJECTIVES = ("causal", "prefix", "last_token", "reverse")
+WITNESS = "training.warmup"  # the declared factor, unless it is the leaf itself
+PARTS = [{"objective": "causal"}, {"objective": "prefix"}]
+REQUIRED: dict[str, dict[str, Any]] = {
+    "files": {"paths": ["a.txt"]}, "pairs": {"paths": ["a.tsv"]}, "mixture": {"parts": PARTS},
+    "linear": {"min_length": 5}, "recall": {"n_symbols": 20}, "arithmetic": {"max_length": 4},
+}  # fmt: skip
+
+
+def leaf_paths(model: type[BaseModel], path: str = "") -> Iterator[str]:
+    """Every leaf of a schema, union members by their kind in brackets; inside a list, of its first element."""
+    for name, field in model.model_fields.items():
+        inner = models(field.annotation)
+        for kind in inner:
+            tag = f"[{kind.model_fields['kind'].default}]" if "kind" in kind.model_fields else ""
+            yield from leaf_paths(kind, f"{path}{name}{tag}.")
+        if not inner:
+            yield path + name
+
+
+STAGE_LEAVES = [leaf for leaf in leaf_paths(Stage) if leaf != "kind" and "[file]" not in leaf]
+
+
+def written(leaf: str) -> dict[str, Any]:
+    """The tables of a run that has this leaf."""
+    table: dict[str, Any] = {"architecture": ORDINARY, "training": TRAINING, "objective": "prefix"}
+    kinds = dict(re.findall(r"(\w+)\[([\w-]+)\]", leaf))
+    if "sources" in kinds:
+        table["corpus"] = {"sources": [{"kind": kinds["sources"], **REQUIRED.get(kinds["sources"], {})}]}
+    if "tokenizer" in kinds:
+        table["corpus"] = {"tokenizer": kinds["tokenizer"]}
+    if "schedule" in kinds:
+        table["training"] = {**TRAINING, "schedule": kinds["schedule"]}
+    if leaf.startswith("objective"):
+        kind = leaf[len("objective[") : leaf.index("]")]
+        table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
+        if leaf.startswith("objective[mixture].parts.objective"):
+            table["objective"]["parts"] = [{"objective": {"kind": kinds["objective"]}}]
+    return copy.deepcopy(table)
+
+
+def names(leaf: str) -> list[str]:
+    return re.sub(r"\[[\w-]+\]", "", leaf).split(".")
+
+
+def at(table: Any, path: list[str]) -> Any:
+    for name in path:
+        table = table[0] if isinstance(table, list) else table
+        table = table[name]
+    return table
+
+
+def put(table: Any, path: list[str], value: Any) -> None:
+    *outer, last = path
+    for name in outer:
+        table = table[0] if isinstance(table, list) else table
+        table = table[name]
+    table = table[0] if isinstance(table, list) else table
+    if last == "kind":
+        table.clear()
+        table.update(REQUIRED.get(value, {}))
+    table[last] = value
+
+
+KINDS = tuple(
+    dict.fromkeys(
+        kind.model_fields["kind"].default
+        for field in (Stage.model_fields["objective"], *(m.model_fields[n] for m in models(Stage.model_fields["corpus"]
+        .annotation) for n in ("sources", "tokenizer")), *(m.model_fields["schedule"] for m in models(
+        Stage.model_fields["training"].annotation)))
+        for kind in models(field.annotation)
+    )
+)  # fmt: skip
+UNMEASURED = ("objective[reverse].kind", "objective[masked].kind")  # no yardstick can be asked of them and of others
+WORDS = ("pairs", "text", "slice", "all", "strict", "replace", "+", "+-", "R", "X", "else")
+
+
+def others(value: Any, last: str) -> Iterator[Any]:
+    """Other values a leaf might have."""
+    if last == "kind":
+        yield from (kind for kind in KINDS if kind != value)
+    elif isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int | float):
+        yield from (value + 1, value * 2, value + 2, value / 2, value + 0.1, value - 1, value + 6)
+    elif isinstance(value, list):
+        yield [*value, "b.txt"]
+    else:
+        yield from (word for word in WORDS if word != value)
+
+
+def design(base: dict[str, Any], arm: dict[str, Any], factor: str, measure: str) -> Design:
+    table = {"first": {}, "second": arm}
+    return Design(
+        question="?", base=base, baseline="first", factor=(factor,), arms=table, tune=None,
+        primary={"measure": {"kind": measure}},
+    )  # fmt: skip
+
+
+def arms(base: dict[str, Any], second: dict[str, Any], factor: str) -> tuple[Arm, ...]:
+    """Two arms that also differ in the factor; measured by whichever yardstick can be asked of both."""
+    moved = {} if factor == "architecture" else copy.deepcopy(second)
+    if factor != "architecture":
+        assign(moved, factor, 3)
+    for measure in ("halves", "pseudo"):
+        try:
+            return arms_of(design(base, moved or second, factor, measure))
+        except SpecError as fault:
+            problem = fault
+    raise problem
+
+
+def caught(first: Arm, second: Arm, factor: str) -> list[str]:
+    return [said.split()[0] for said in confounds(fields((first, second), (factor,), {}, None, {}))]
+
+
+def changed(leaf: str) -> tuple[Arm, ...] | None:
+    """Arms that differ in a leaf and in the factor, under some mask and value with which both can be trained."""
+    path, factor = names(leaf), WITNESS if leaf != WITNESS else "training.keep_last"
+    for mask in MASKS:
+        base = written(leaf)
+        base["architecture"] = {**ORDINARY, "mask": mask}
+        try:
+            (stage,) = load_run(copy.deepcopy(base)).stages
+        except SpecError:
+            return None
+        base |= stage.model_dump(mode="json", exclude={"kind"})
+        for value in others(at(base, path), path[-1]):
+            arm = copy.deepcopy(base)
+            put(arm, path, value)
+            own = {name: arm[name] for name in (path[0],)}
+            try:
+                made = arms(base, own, factor)
+            except SpecError:
+                continue
+            if made[0].leaves != made[1].leaves:
+                return made
+    return None
+
+
+@pytest.mark.parametrize("leaf", [leaf for leaf in STAGE_LEAVES if not leaf.endswith(UNMEASURED)])
+def test_a_leaf_of_a_stage_changed_in_one_arm_is_caught(leaf: str) -> None:
+    made = changed(leaf)
+    assert made is not None, f"no other value was found for {leaf}"
+    factor = WITNESS if leaf != WITNESS else "training.keep_last"
+    path = ".".join(names(leaf))
+    said = caught(made[0], made[1], factor)
+    assert any(path == one or path.startswith(f"{one}.") for one in said), said
+    assert not any(one.startswith(factor) for one in said)
+
+
+@pytest.mark.parametrize("kind", ["reverse", "masked"])
+def test_an_objective_that_answers_no_common_yardstick_is_refused(kind: str) -> None:
+    base = {"architecture": {**ORDINARY, "mask": "full" if kind == "masked" else "reverse"}, "training": TRAINING}
+    second = {"architecture": {"mask": "causal"}, "objective": "causal"}
+    with pytest.raises(SpecError, match=r"the yardstick 'pseudo' cannot be asked: objective.kind is"):
+        arms({**base, "objective": kind}, second, WITNESS)
+
+
+def test_a_tokenizer_of_another_file_is_caught(tmp_path: Path) -> None:
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text('{"model": {"vocab": {"a": 0, "b": 1}}}')
+    base = {**written("training.n_steps"), "corpus": {"tokenizer": {"kind": "file", "path": str(tmp_path / "a.json")}}}
+    second = {"corpus": {"tokenizer": {"path": str(tmp_path / "b.json")}}}
+    assert caught(*arms(base, second, WITNESS), WITNESS) == ["corpus.tokenizer.path"]
+
+
+@pytest.mark.parametrize("leaf", PROBES)
+def test_a_leaf_of_an_architecture_changed_in_one_arm_is_caught(leaf: str) -> None:
+    preset, both, one = PROBES[leaf]
+    base = {"architecture": tiny(preset, both).model_dump(mode="json"), "training": {**TRAINING, "length": 12}}
+    table: dict[str, Any] = {"architecture": copy.deepcopy(base["architecture"])}
+    for path, value in one.items():
+        assign(table, f"architecture.{path}", value)
+    for objective in OBJECTIVES:
+        try:
+            made = arms({**base, "objective": objective}, table, WITNESS)
+        except SpecError:
+            continue
+        path = "architecture." + ".".join(names(leaf))
+        said = caught(*made, WITNESS)
+        assert any(path == one or path.startswith(f"{one}.") for one in said), said
+        return
+    pytest.fail("no objective can be asked of both arms")
+
+
+def own_objective(preset: str) -> str:
+    table = {"architecture": tiny(preset).model_dump(mode="json"), "training": {**TRAINING, "length": 12}}
+    for objective in OBJECTIVES:
+        try:
+            arms_of(design({**table, "objective": objective}, {}, "architecture", "halves"))
+        except SpecError:
+            continue
+        return objective
+    raise AssertionError(preset)
+
+
+def test_between_any_two_presets_only_what_could_be_equal_is_a_confound() -> None:
+    """Each asked as it can be: another objective is a confound exactly where the same one would have been possible."""
+    asked = {preset: own_objective(preset) for preset in PRESETS}
+    tables = {preset: tiny(preset).model_dump(mode="json") for preset in PRESETS}
+    training, made = {**TRAINING, "length": 12}, {}
+    for preset in PRESETS:
+        base = {"architecture": tables[preset], "objective": asked[preset], "training": training}
+        made[preset] = replace(arms_of(design(base, {}, "architecture", "halves"))[0], name=preset)
+    could = {(p, o): permitted(tables[p], o, training) for p in PRESETS for o in set(asked.values())}
+    n_forced = 0
+    for one, other in itertools.permutations(PRESETS, 2):
+        said = caught(made[one], made[other], "architecture")
+        free = asked[one] != asked[other] and could[other, asked[one]]
+        assert ("objective.kind" in said) == free, (one, other)
+        assert all(path.startswith("objective.") for path in said), (one, other)
+        n_forced += asked[one] != asked[other] and not free
+    assert n_forced > 20
+
+
+def permitted(architecture: dict[str, Any], objective: str, training: dict[str, Any]) -> bool:
+    base = {"architecture": architecture, "objective": objective, "training": training}
+    try:
+        arms_of(design(base, {}, "architecture", "halves"))
+    except SpecError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_one_field_taken_from_another_preset_brings_no_confound(preset: str) -> None:
+    following = PRESETS[(PRESETS.index(preset) + 1) % len(PRESETS)]
+    first, second = (tiny(name).model_dump(mode="json") for name in (preset, following))
+    base = {"architecture": first, "objective": own_objective(preset), "training": {**TRAINING, "length": 12}}
+    for field in (name for name in first if first[name] != second[name]):
+        arm = {"architecture": {field: second[field]}}
+        try:
+            made = arms_of(design(base, arm, f"architecture.{field}", "halves"))
+        except SpecError:
+            continue  # the field cannot be had alone
+        assert caught(*made, f"architecture.{field}") == [], field
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_design_has_no_confound_at_any_scale(name: str, scale: str) -> None:
+    long = scale == "paper" and name != "objectives"  # where leaks are looked for over every pair of positions
+    _, asked = found(name, scale, {"base.training.length": 256} if long else None)
+    made = arms_of(asked)
+    lines = fields(made, declared(asked), {}, None, {})
+    assert confounds(lines) == ()
+    assert any(line.mark == "Δ" for line in lines)
+    assert not asked.allow
+
+
+def test_the_walk_has_every_kind() -> None:
+    tags = {tag for leaf in leaf_paths(Stage) for tag in re.findall(r"\[([\w-]+)\]", leaf)}
+    assert {"python-docs", "arithmetic", "ul2", "mixture", "bpe", "inverse_sqrt"} <= tags
+    assert len(STAGE_LEAVES) > 150
