@@ -6,4 +6,5 @@ from paribus.objectives.posing import chosen as chosen
 from paribus.objectives.posing import pose as pose
 from paribus.objectives.problem import Problem as Problem
 from paribus.objectives.problem import Score as Score
+from paribus.objectives.problem import nats as nats
 from paribus.objectives.problem import score as score

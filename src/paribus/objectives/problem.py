@@ -56,9 +56,14 @@ class Score:
 
 def score(logits_BMV: Tensor, problem: Problem, vocabulary: Vocabulary) -> Score:
     """How surprised the model is by the answers."""
-    nats_BM = F.cross_entropy(logits_BMV.float().flatten(0, 1), problem.targets_BM.flatten(), reduction="none")
+    nats_BM = nats(logits_BMV.flatten(0, 1), problem.targets_BM.flatten())
     weights = problem.weights_BM
     bytes_BM = vocabulary.bytes_V.to(weights.device)[problem.targets_BM]
     return Score(
         (nats_BM.view_as(weights) * weights).sum(), weights.sum(), (bytes_BM * weights.to(bytes_BM.dtype)).sum()
     )
+
+
+def nats(logits_MV: Tensor, targets_M: Tensor) -> Tensor:
+    """How surprised the model is by each answer, [M], in float32."""
+    return F.cross_entropy(logits_MV.float(), targets_M, reduction="none")

@@ -2,6 +2,13 @@
 
 from paribus.record.address import address as address
 from paribus.record.address import canonical as canonical
+from paribus.record.answers import Answer as Answer
+from paribus.record.answers import Evaluation as Evaluation
+from paribus.record.answers import Head as Head
+from paribus.record.answers import answers_path as answers_path
+from paribus.record.answers import evaluations as evaluations
+from paribus.record.answers import read_answers as read_answers
+from paribus.record.answers import write_answers as write_answers
 from paribus.record.checkpoints import Checkpoint as Checkpoint
 from paribus.record.checkpoints import Found as Found
 from paribus.record.checkpoints import Skipped as Skipped
@@ -12,6 +19,7 @@ from paribus.record.checkpoints import save as save
 from paribus.record.environment import differences as differences
 from paribus.record.environment import environment as environment
 from paribus.record.environment import require_same as require_same
+from paribus.record.folder import CHECKPOINTS as CHECKPOINTS
 from paribus.record.folder import environments_of as environments_of
 from paribus.record.folder import existing as existing
 from paribus.record.folder import place as place
@@ -29,6 +37,12 @@ from paribus.record.rows import cut as cut
 from paribus.record.rows import last_row as last_row
 from paribus.record.rows import read_rows as read_rows
 from paribus.record.run import Run as Run
+from paribus.record.run import name_of as name_of
 from paribus.record.run import opened as opened
 from paribus.record.state import State as State
 from paribus.record.state import read_state as read_state
+from paribus.record.study import Lock as Lock
+from paribus.record.study import Placed as Placed
+from paribus.record.study import Study as Study
+from paribus.record.study import existing_study as existing_study
+from paribus.record.study import study as study

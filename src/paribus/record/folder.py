@@ -5,6 +5,7 @@ runs/3f9c0a1be2d47c58/
   environment.json     every environment it was run under, the first first
   rows.jsonl           what was measured
   checkpoints/         step-000000100, step-000000200
+  evaluations/         answers to yardsticks, a file each
   state                running | finished | failed: why
   lock                 who is at it
 """
@@ -21,9 +22,10 @@ SPEC_FILE = "spec.json"
 ENVIRONMENT_FILE = "environment.json"
 ROWS_FILE = "rows.jsonl"
 CHECKPOINTS = "checkpoints"
+EVALUATIONS = "evaluations"
 STATE_FILE = "state"
 LOCK_FILE = "lock"
-_ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, STATE_FILE, LOCK_FILE)
+_ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, LOCK_FILE)
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 

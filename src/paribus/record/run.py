@@ -13,6 +13,7 @@ from paribus.record.environment import Changes, Environment, differences, requir
 from paribus.record.folder import (
     CHECKPOINTS,
     ENVIRONMENT_FILE,
+    EVALUATIONS,
     LOCK_FILE,
     ROWS_FILE,
     SPEC_FILE,
@@ -27,6 +28,11 @@ from paribus.record.rows import Cut, Rows, cut, sync_rows
 from paribus.record.state import State, read_state, write_state
 
 _ADDRESS_CHARACTERS = 16
+
+
+def name_of(stages: Sequence[Stage]) -> str:
+    """What the folder of a run is called that was given no name."""
+    return address(stages)[:_ADDRESS_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -104,7 +110,8 @@ def _fail(run: Run, fault: Exception) -> None:
 
 
 def _resumed(folder: Path, stages: Sequence[Stage], environment: Environment, accept: bool) -> Run:
-    leftovers = (*sweep(folder), *(f"{CHECKPOINTS}/{name}" for name in sweep(folder / CHECKPOINTS)))
+    inside = (f"{part}/{name}" for part in (CHECKPOINTS, EVALUATIONS) for name in sweep(folder / part))
+    leftovers = (*sweep(folder), *inside)
     _settle_spec(folder, stages)
     with told(folder / CHECKPOINTS, "made", "remove what is in its place"):
         (folder / CHECKPOINTS).mkdir(exist_ok=True)

@@ -59,3 +59,10 @@ from paribus.spec.resolved import Resolved as Resolved
 from paribus.spec.resolved import Stack as Stack
 from paribus.spec.resolved import bidirectional as bidirectional
 from paribus.spec.resolved import resolve as resolve
+from paribus.spec.yardstick import DocumentHalves as DocumentHalves
+from paribus.spec.yardstick import HeldOutPairs as HeldOutPairs
+from paribus.spec.yardstick import PseudoHalves as PseudoHalves
+from paribus.spec.yardstick import Yardstick as Yardstick
+from paribus.spec.yardstick import YardstickKind as YardstickKind
+from paribus.spec.yardstick import load_yardstick as load_yardstick
+from paribus.spec.yardstick import measures as measures

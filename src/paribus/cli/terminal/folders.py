@@ -36,7 +36,7 @@ def checkpoint_of(run: str | Path, runs: Path = RUNS, best: bool = False) -> Cho
         if best:
             raise SpecError(f"--best chooses among the checkpoints of a run, but {path} is one; leave it out")
         return Chosen(path, ())
-    folder = _run_folder(path, runs)
+    folder = run_folder(path, runs)
     found = (best_of if best else latest)(folder / "checkpoints")
     if found.checkpoint is None:
         lack = "no whole checkpoint with a score; leave out --best" if best else "no whole checkpoint; train it further"
@@ -45,7 +45,8 @@ def checkpoint_of(run: str | Path, runs: Path = RUNS, best: bool = False) -> Cho
     return Chosen(found.checkpoint.folder, tuple(skipped))
 
 
-def _run_folder(path: Path, runs: Path) -> Path:
+def run_folder(path: Path, runs: Path) -> Path:
+    """The folder of a run given by its name or its folder."""
     if (path / "checkpoints").is_dir():
         return existing(path.absolute().parent, path.absolute().name)
     if len(path.parts) == 1 and ((runs / path).is_dir() or not path.exists()):

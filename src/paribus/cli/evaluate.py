@@ -1,0 +1,76 @@
+"""Measure a run on held-out text: nats and bits per byte of targets, given their contexts.
+
+The yardstick is halves (the second half of a document, given the first), pairs (a target, given its source) or pseudo
+(each token of a second half under a mask, all others in sight; no likelihood, to be compared with its like alone). By
+default it is the one for what the run read and was asked. The run's last whole checkpoint answers, framed as it was
+trained; an item is a line of a file under RUN/evaluations, and what was measured before is read from there.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paribus.cli.terminal.arguments import Json, changes
+from paribus.cli.terminal.console import console, note, print_json
+from paribus.cli.terminal.folders import RUN, RUNS, Cache, Runs, cache_folder, checkpoint_of, run_folder
+from paribus.cli.terminal.measured import described, measured_table, remarks
+from paribus.corpus import build
+from paribus.evaluate import evaluate, stage_of
+from paribus.record import Evaluation, stages_of
+from paribus.runtime import device_named
+from paribus.spec.yardstick import load_yardstick, suited
+
+
+def evaluate_run(
+    run: str | Path,
+    yardstick: str | None = None,
+    *,
+    changes: Mapping[str, Any] | None = None,
+    n_items: int | None = None,
+    runs: str | Path = RUNS,
+    cache: str | Path | None = None,
+    device: str | None = None,
+    n_sequences: int = 16,
+) -> Evaluation:
+    """A run, given by its name or folder, measured by its last checkpoint; `changes` are to the yardstick's fields."""
+    folder = run_folder(Path(run), Path(runs))
+    stage = stage_of(folder)
+    asked = dict(changes or {}) | ({} if n_items is None else {"n_items": n_items})
+    wanted = load_yardstick(yardstick or suited(stage.corpus, stage.objective).kind, asked)
+    note(*checkpoint_of(folder).notes)
+    built = build(stage.corpus, cache_folder(cache), show_progress=True)
+    if built.fingerprint != stages_of(folder)[-1].get("text"):
+        note("the text is not what the run was trained on: its sources have changed since")
+    made = evaluate(folder, wanted, built, device=device_named(device), n_sequences=n_sequences)
+    note(*remarks(made))
+    return made
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN.partition(", or")[0] + ".")],
+    yardstick: Annotated[
+        str | None, typer.Option(metavar="KIND", help="halves, pairs or pseudo; by default what suits the run.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="PATH=VALUE", help="A field of it: split=valid, max_bytes=512. Repeats."),
+    ] = None,
+    n_items: Annotated[int | None, typer.Option("--items", min=1, metavar="N", help="At most so many.")] = None,
+    runs: Runs = RUNS,
+    cache: Cache = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
+    ] = None,
+    n_sequences: Annotated[int, typer.Option("--sequences", min=1, metavar="N", help="At a time.")] = 16,
+    json: Json = False,
+) -> None:
+    made = evaluate_run(
+        run, yardstick, changes=changes(settings), n_items=n_items, runs=runs, cache=cache, device=device,
+        n_sequences=n_sequences,
+    )  # fmt: skip
+    if json:
+        print_json(described(made))
+    else:
+        console().print(measured_table(made))

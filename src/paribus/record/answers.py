@@ -1,0 +1,120 @@
+"""Answers: what a checkpoint said to each item of a yardstick, one JSON object a line under a head, whole or absent."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError
+from paribus.record.address import canonical
+from paribus.record.disk import replace, told
+from paribus.record.folder import EVALUATIONS
+from paribus.record.rows import NONFINITE
+
+_REMEDY = "remove it, and the same command measures again"
+_NAME_CHARACTERS = 16
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How surprised a model is by one target; sums and counts."""
+
+    item: str
+    nats: float  # -log p(target | context)
+    n_tokens: int  # of the target
+    n_bytes: int  # of the target: equal in every arm
+    n_cut: int  # tokens of the context that did not fit
+    document: str = ""  # items of one document are no independent evidence
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.nats / math.log(2) / self.n_bytes
+
+
+@dataclass(frozen=True)
+class Head:
+    """What the answers below it are answers to, and whose."""
+
+    yardstick: dict[str, Any]
+    label: str  # likelihood or pseudo-likelihood: never on one axis
+    part: dict[str, Any]  # of the objective, as which items were asked
+    step: int  # of the checkpoint
+    weights: str  # their sha256
+    window: int  # positions
+    items: str  # their fingerprint
+    n_items: int
+    n_cut: int  # contexts that did not fit
+    text: str  # fingerprint of what the items were drawn from
+    unigram_nats: float | None  # of all targets, by how often tokens come in the training text; None if not comparable
+    environment: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One checkpoint measured with one yardstick."""
+
+    head: Head
+    answers: tuple[Answer, ...]
+
+
+def answers_path(folder: Path, yardstick: Mapping[str, Any], items: str) -> Path:
+    """Where a run keeps its answers to these items; a later checkpoint's take the place of an earlier one's."""
+    name = hashlib.sha256(canonical({"yardstick": dict(yardstick), "items": items}).encode()).hexdigest()
+    return folder / EVALUATIONS / f"{name[:_NAME_CHARACTERS]}.jsonl"
+
+
+def write_answers(path: Path, evaluation: Evaluation) -> None:
+    """All of an evaluation at once; nats that are not finite are null and named."""
+    lines = [asdict(evaluation.head), *map(_row, evaluation.answers)]
+    with told(path.parent, "made", "remove what is in its place"):
+        path.parent.mkdir(exist_ok=True)
+    replace(path, "".join(canonical(line) + "\n" for line in lines).encode())
+
+
+def read_answers(path: Path) -> Evaluation:
+    """An evaluation as it was written; RecordError with the line where it is not."""
+    with told(path, "read", _REMEDY):
+        lines = path.read_bytes().splitlines()
+    tables = [_table(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    try:
+        head = Head(**tables[0])
+        answers = tuple(map(_answer, tables[1:]))
+    except (IndexError, KeyError, TypeError, ValueError) as fault:
+        raise RecordError(f"{path} holds no evaluation: {fault}; {_REMEDY}") from fault
+    if len(answers) != head.n_items:
+        raise RecordError(f"{path} holds {len(answers)} answers, {head.n_items} were written; {_REMEDY}")
+    return Evaluation(head, answers)
+
+
+def evaluations(folder: Path) -> Iterator[Evaluation]:
+    """Every evaluation of a run, in the order of their names."""
+    for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
+        yield read_answers(path)
+
+
+def _row(answer: Answer) -> dict[str, Any]:
+    if math.isfinite(answer.nats):
+        return asdict(answer)
+    return {**asdict(answer), "nats": None, NONFINITE: {"nats": repr(float(answer.nats))}}
+
+
+def _answer(row: dict[str, Any]) -> Answer:
+    odd = row.pop(NONFINITE, None)
+    row["nats"] = float(row["nats"] if odd is None else odd["nats"])
+    missing = {field.name for field in fields(Answer)} - row.keys()
+    if missing:
+        raise KeyError(min(missing))
+    return Answer(**row)
+
+
+def _table(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        table = json.loads(line)
+    except (ValueError, RecursionError) as fault:
+        raise RecordError(f"{where} is not JSON: {fault}; {_REMEDY}") from fault
+    if not isinstance(table, dict):
+        raise RecordError(f"{where} holds a {type(table).__name__}, not a table; {_REMEDY}")
+    return table

@@ -1,0 +1,69 @@
+"""What a study keeps for its report beside its rows: samples of each arm, and the texts of some items.
+
+runs/studies/bidirectional-input/
+  samples.json  prompt, and what each arm goes on to say
+  items.json    item → context and target
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError
+from paribus.record.disk import read_json, write_json
+from paribus.record.study import Study
+
+SAMPLES_FILE, ITEMS_FILE = "samples.json", "items.json"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One prompt continued by every arm; an arm that cannot says why in `refused`."""
+
+    prompt: str
+    said: Mapping[str, str]
+    refused: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ItemText:
+    """What an item asked."""
+
+    context: str
+    target: str
+
+
+def write_samples(study: Study, samples: Sequence[Sample]) -> None:
+    write_json(study.folder / SAMPLES_FILE, [asdict(sample) for sample in samples])
+
+
+def samples_of(study: Study) -> tuple[Sample, ...]:
+    """The samples there are: none before the study is done."""
+    return tuple(_of(Sample, one, study.folder / SAMPLES_FILE) for one in _read(study.folder / SAMPLES_FILE, []))
+
+
+def write_items(study: Study, items: Mapping[str, ItemText]) -> None:
+    write_json(study.folder / ITEMS_FILE, {name: asdict(text) for name, text in items.items()})
+
+
+def items_of(study: Study) -> dict[str, ItemText]:
+    """The texts there are."""
+    path = study.folder / ITEMS_FILE
+    return {name: _of(ItemText, one, path) for name, one in _read(path, {}).items()}
+
+
+def _read(path: Path, nothing: Any) -> Any:
+    found = read_json(path) if path.exists() else nothing
+    if not isinstance(found, type(nothing)):
+        raise RecordError(f"{path} holds a {type(found).__name__}; remove it, and `paribus run` writes it again")
+    return found
+
+
+def _of(kind: Any, given: Any, path: Path) -> Any:
+    try:
+        return kind(**given)
+    except TypeError as fault:
+        raise RecordError(f"{path} cannot be read: {fault}; remove it, and `paribus run` writes it again") from fault

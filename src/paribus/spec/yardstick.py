@@ -1,0 +1,101 @@
+"""With what every architecture is measured: a closed union of yardsticks over held-out text.
+
+What is asked is text, cut by bytes, so that it is the same for every arm whatever its tokenizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from paribus.errors import SpecError
+from paribus.spec.architecture import LARGEST, Count, Spec, read_kind
+from paribus.spec.corpus import Corpus, gives_pairs
+from paribus.spec.objectives import MaskedLM, Objective, parts
+from paribus.spec.reading import assign, complaints
+
+Measure = Literal["likelihood", "pseudo-likelihood"]
+Unit = Literal["bits_per_byte", "nats"]  # of the whole, and of an item
+HeldOutSplit = Literal["valid", "test"]
+Size = Annotated[int, Field(ge=8, le=LARGEST)]  # two characters of UTF-8 at least
+
+
+class HeldOut(Spec):
+    """The base of yardsticks: so many items of one split, or all there are."""
+
+    split: HeldOutSplit = "test"
+    n_items: Count = 200
+
+
+class Halves(HeldOut):
+    """The base of those that part documents in two; a longer one is cut to `max_bytes` before that.
+
+    By default a half and its signs fit an arm that was trained on 256 bytes.
+    """
+
+    max_bytes: Size = 240
+    min_bytes: Size = 16  # a shorter document is left out
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Halves:
+        if self.min_bytes > self.max_bytes:
+            raise ValueError(f"min_bytes is {self.min_bytes}, above max_bytes {self.max_bytes}; use at most that")
+        return self
+
+
+class DocumentHalves(Halves):
+    """log p(second half | first half) of documents."""
+
+    kind: Literal["halves"] = "halves"
+
+
+class HeldOutPairs(HeldOut):
+    """log p(target | source) of pairs."""
+
+    kind: Literal["pairs"] = "pairs"
+    max_target_bytes: Count = 240  # a pair with a longer target is left out
+
+
+class PseudoHalves(Halves):
+    """Σ log p(token | all others) over the second half: each of its tokens masked in turn. No likelihood."""
+
+    kind: Literal["pseudo"] = "pseudo"
+
+
+Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
+YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
+
+
+def measures(yardstick: Yardstick) -> Measure:
+    """What a yardstick's numbers are; two kinds of them are never put on one axis."""
+    return "pseudo-likelihood" if isinstance(yardstick, PseudoHalves) else "likelihood"
+
+
+def suited(corpus: Corpus, objective: Objective) -> Yardstick:
+    """The yardstick for what a run reads and is asked: pairs, halves, or pseudo where it only fills masks."""
+    if any(map(gives_pairs, corpus.sources)):
+        return HeldOutPairs()
+    fills = all(isinstance(part.objective, MaskedLM) for part in parts(objective))
+    return PseudoHalves() if fills else DocumentHalves()
+
+
+class _Asked(Spec):
+    yardstick: YardstickKind
+
+
+def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yardstick:
+    """A yardstick by its kind, with changes to its fields."""
+    table: dict[str, Any] = {"yardstick": {"kind": kind}}
+    for path, value in (changes or {}).items():
+        assign(table, f"yardstick.{path}", value)
+    try:
+        return _Asked.model_validate(table).yardstick
+    except ValidationError as fault:
+        raise SpecError(list(complaints(fault, table, _Asked))) from None
+
+
+def read_yardstick(told: Mapping[str, Any]) -> Yardstick:
+    """A yardstick as it was written down."""
+    return load_yardstick(told["kind"], {name: value for name, value in told.items() if name != "kind"})

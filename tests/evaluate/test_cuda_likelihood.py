@@ -1,0 +1,31 @@
+"""The same nats on CUDA as on the CPU, with the kernel that evaluation uses there."""
+
+from pathlib import Path
+
+import pytest
+from arms import BYTES, ITEMS, arm
+
+from paribus.evaluate import likelihoods
+from paribus.model import restore, save
+from paribus.spec.objectives import CausalLM, LastToken, Objective, PrefixLM, SpanCorruption
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize(
+    ("preset", "objective"),
+    [
+        ("gpt2", CausalLM()),
+        ("unilm", PrefixLM()),
+        ("t5", SpanCorruption()),
+        ("mixtral", CausalLM()),
+        ("bert", LastToken()),
+    ],
+)
+def test_cuda_gives_what_the_cpu_gives(preset: str, objective: Objective, tmp_path: Path) -> None:
+    model = arm(preset)
+    save(model, tmp_path / "arm")
+    moved = restore(tmp_path / "arm", "cuda", kernel="masked")
+    here = likelihoods(model, objective, BYTES, ITEMS)
+    there = likelihoods(moved, objective, BYTES, ITEMS, n_sequences=3)
+    assert [one.nats for one in there] == pytest.approx([one.nats for one in here], rel=1e-4)

@@ -1,0 +1,166 @@
+"""A run measured: by its last checkpoint, as it was trained, once."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from paribus.corpus import Built, build
+from paribus.errors import RecordError, SpecError
+from paribus.evaluate import evaluate, items, likelihoods, pseudo_likelihoods, scored, stage_of, unigram_nats
+from paribus.model import restore
+from paribus.record import evaluations, read_answers
+from paribus.spec import Corpus, DocumentHalves, HeldOutPairs, PseudoHalves
+from paribus.spec.objectives import CausalLM, MaskedLM
+from paribus.spec.run import load_run
+from paribus.train.loop import train
+
+CPU = torch.device("cpu")
+HALVES = DocumentHalves(n_items=7)
+COPY = {"kind": "copy", "n_documents": 300, "min_length": 8, "max_length": 11}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+def trained(home: Path, name: str, preset: str, objective: str, form: str = "text") -> tuple[Path, Built]:
+    """A run of three steps, and the text it read."""
+    small = {"preset": preset, "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}}
+    table: dict[str, Any] = {
+        "architecture": small | ({"encoder": {"n_layers": 1}} if preset == "t5" else {}),
+        "corpus": {"sources": [COPY | {"form": form}]},
+        "objective": objective,
+        "training": {"n_steps": 3, "n_sequences": 4, "length": 24, "valid_batches": 1},
+    }
+    spec = load_run(table)
+    built = build(spec.stages[0].corpus, home / "cache", show_progress=False)
+    return train(spec, built, home / "runs", device=CPU, name=name).folder, built
+
+
+@pytest.fixture(scope="module")
+def causal(home: Path) -> tuple[Path, Built]:
+    return trained(home, "causal", "gpt2", "causal")
+
+
+@pytest.fixture
+def own(causal: tuple[Path, Built], tmp_path: Path) -> tuple[Path, Built]:
+    """The same run in a folder that may be spoilt."""
+    shutil.copytree(causal[0], tmp_path / "run", ignore=shutil.ignore_patterns("evaluations"))
+    return tmp_path / "run", causal[1]
+
+
+def test_a_run_answers_with_its_last_checkpoint_in_the_window_it_was_trained_on(causal: tuple[Path, Built]) -> None:
+    folder, built = causal
+    made = evaluate(folder, HALVES, built, device=CPU)
+    model = restore(folder / "checkpoints" / "step-000000002")
+    asked = items(built, HALVES)
+    assert made.answers == likelihoods(model, CausalLM(), built.tokenizer, asked, window=24)
+    head = made.head
+    assert (head.label, head.step, head.window, head.n_items) == ("likelihood", 2, 24, 7)
+    assert head.part == {"objective": {"kind": "causal"}, "weight": 1.0, "mode": None}
+    assert head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked)))
+    assert head.yardstick == HALVES.model_dump()
+    assert stage_of(folder).objective == CausalLM()
+
+
+def test_what_was_measured_is_read_and_not_measured_again(own: tuple[Path, Built]) -> None:
+    folder, built = own
+    made = evaluate(folder, HALVES, built, device=CPU)
+    (path,) = (folder / "evaluations").iterdir()
+    path.write_text(path.read_text().replace('"nats":', '"nats":1', 1))
+    again = evaluate(folder, HALVES, built, device=CPU)
+    assert again != made
+    assert again == read_answers(path)
+    assert list(evaluations(folder)) == [again]
+    evaluate(folder, DocumentHalves(n_items=5), built, device=CPU)
+    assert len(list(evaluations(folder))) == 2
+
+
+def test_a_later_checkpoint_answers_anew_in_the_place_of_the_earlier(own: tuple[Path, Built]) -> None:
+    folder, built = own
+    path = folder / "evaluations"
+    before = evaluate(folder, HALVES, built, device=CPU)
+    table = json.loads(next(path.iterdir()).read_text().splitlines()[0]) | {"weights": "another checkpoint's"}
+    (file,) = path.iterdir()
+    file.write_text("\n".join([json.dumps(table), *file.read_text().splitlines()[1:]]) + "\n")
+    assert evaluate(folder, HALVES, built, device=CPU) == before
+    assert read_answers(file) == before
+    assert len(list(path.iterdir())) == 1
+
+
+def test_the_tokenizer_of_the_text_does_not_matter(causal: tuple[Path, Built], home: Path) -> None:
+    folder, built = causal
+    table = {"sources": [COPY | {"form": "text"}], "tokenizer": {"kind": "bpe", "n_vocab": 280}}
+    pieced = build(Corpus.model_validate(table), home / "cache", show_progress=False)
+    assert pieced.encode("abcabcabc") != built.encode("abcabcabc")
+    assert evaluate(folder, HALVES, pieced, device=CPU) == evaluate(folder, HALVES, built, device=CPU)
+
+
+def test_pairs_are_measured_of_a_run_on_pairs(home: Path) -> None:
+    folder, built = trained(home, "pairs", "t5", "seq2seq", form="pairs")
+    made = evaluate(folder, HeldOutPairs(n_items=5), built, device=CPU)
+    assert made.head.part["objective"]["kind"] == "seq2seq"
+    assert {answer.item for answer in made.answers} == {one.name for one in items(built, HeldOutPairs(n_items=5))}
+
+
+def test_an_encoder_is_measured_by_pseudo_likelihood_and_called_so(home: Path) -> None:
+    folder, built = trained(home, "masked", "bert", "masked")
+    made = evaluate(folder, PseudoHalves(n_items=3), built, device=CPU)
+    assert made.head.label == "pseudo-likelihood"
+    assert made.head.unigram_nats is None
+    model = restore(folder / "checkpoints" / "step-000000002")
+    asked = items(built, PseudoHalves(n_items=3))
+    assert made.answers == pseudo_likelihoods(model, MaskedLM(), built.tokenizer, asked, window=24)
+    with pytest.raises(SpecError, match="'masked', which gives no likelihood of a target after its context"):
+        evaluate(folder, DocumentHalves(n_items=3), built, device=CPU)
+
+
+def test_a_run_without_a_checkpoint_is_refused(own: tuple[Path, Built]) -> None:
+    folder, built = own
+    shutil.rmtree(folder / "checkpoints")
+    with pytest.raises(RecordError, match="run has no whole checkpoint; train it further"):
+        evaluate(folder, HALVES, built, device=CPU)
+
+
+def test_a_spec_of_another_version_is_refused(own: tuple[Path, Built]) -> None:
+    folder, _ = own
+    path = folder / "spec.json"
+    path.write_text(path.read_text().replace('"causal"', '"acausal"'))
+    with pytest.raises(RecordError, match=r"trained by a spec that this version cannot read: .*; use the version it"):
+        stage_of(folder)
+
+
+def test_chance_is_how_often_tokens_come_in_the_training_text(causal: tuple[Path, Built]) -> None:
+    _, built = causal
+    (shard,) = (reader.shard for reader in built.readers["train"])
+    asked = items(built, HALVES)
+    found = unigram_nats(built, asked)
+    text = shard.tokens.tobytes()
+    for one, nats in zip(asked, found, strict=True):
+        wanted = -sum(math.log((text.count(byte) + 1) / (len(text) + 256)) for byte in one.target.encode())
+        assert nats == pytest.approx(wanted)
+
+
+def test_a_long_text_is_counted_in_stretches_of_it(causal: tuple[Path, Built], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, built = causal
+    whole = unigram_nats(built, items(built, HALVES))
+    monkeypatch.setattr("paribus.evaluate.unigram.STRETCH", 23)
+    assert len(built.readers["train"][0].shard.tokens) > 64 * 23
+    assert unigram_nats(built, items(built, HALVES)) == pytest.approx(whole, rel=0.2)
+
+
+def test_sums_are_of_answers_and_their_bytes(causal: tuple[Path, Built]) -> None:
+    folder, built = causal
+    made = evaluate(folder, HALVES, built, device=CPU)
+    sums = scored(made.answers)
+    assert (sums.n_items, sums.n_documents) == (7, 7)
+    assert sums.nats_sum == pytest.approx(sum(answer.nats for answer in made.answers))
+    assert sums.n_bytes == sum(len(one.target.encode()) for one in items(built, HALVES))
+    assert sums.value("bits_per_byte") == pytest.approx(sums.nats_sum / math.log(2) / sums.n_bytes)
+    assert sums.value("nats") == pytest.approx(sums.nats_sum / 7)

@@ -1,0 +1,155 @@
+"""Nats of targets: one by one as in any batch, in any order, and as computed by hand."""
+
+import math
+import random
+
+import pytest
+import torch
+from arms import BYTES, ITEMS, WORDS, arm, item, token_nats
+from tokenizers import Tokenizer as Library
+from tokenizers import decoders, models, pre_tokenizers
+
+from paribus.batch import Batch
+from paribus.corpus import Tokenizer
+from paribus.errors import SpecError, UnsupportedError
+from paribus.evaluate import Item, likelihoods, pseudo_likelihoods, scored
+from paribus.model import Transformer
+from paribus.spec.objectives import (
+    UL2,
+    CausalLM,
+    LastToken,
+    MaskedLM,
+    Objective,
+    PrefixLM,
+    Seq2Seq,
+    SpanCorruption,
+)
+
+ARMS = [
+    ("gpt2", CausalLM()), ("llama", CausalLM()), ("unilm", PrefixLM()), ("unilm", UL2()), ("unilm", SpanCorruption()),
+    ("mixtral", CausalLM()), ("switch", PrefixLM()), ("deepseek-v3", CausalLM()), ("t5", PrefixLM()), ("t5", UL2()),
+    ("t5", SpanCorruption()), ("bart", Seq2Seq()), ("unilm", Seq2Seq()), ("encdec-shared", Seq2Seq()),
+    ("bert", LastToken()),
+]  # fmt: skip
+
+
+def nats(model: Transformer, objective: Objective, items: tuple[Item, ...], n_sequences: int) -> list[float]:
+    return [one.nats for one in likelihoods(model, objective, BYTES, items, n_sequences=n_sequences)]
+
+
+@pytest.mark.parametrize(("preset", "objective"), ARMS, ids=lambda given: getattr(given, "kind", given))
+def test_any_batch_in_any_order_gives_what_each_item_gives_alone(preset: str, objective: Objective) -> None:
+    model = arm(preset)
+    alone = nats(model, objective, ITEMS, 1)
+    assert all(one > 0 for one in alone)
+    shuffled = list(range(len(ITEMS)))
+    random.Random(5).shuffle(shuffled)
+    for n_sequences in (3, 1000):
+        assert nats(model, objective, ITEMS, n_sequences) == pytest.approx(alone, rel=1e-5)
+        moved = nats(model, objective, tuple(ITEMS[n] for n in shuffled), n_sequences)
+        assert moved == pytest.approx([alone[n] for n in shuffled], rel=1e-5)
+
+
+def test_answers_count_tokens_and_bytes_and_carry_names() -> None:
+    given = (Item("one", "page", "déjà ", "vu 5 €"), Item("two", "page", "a", "b"))
+    one, two = likelihoods(arm("gpt2"), CausalLM(), BYTES, given)
+    assert (one.item, one.document, one.n_tokens, one.n_bytes, one.n_cut) == ("one", "page", 8, 8, 0)
+    assert (two.item, two.n_tokens, two.n_bytes) == ("two", 1, 1)
+    assert one.bits_per_byte == pytest.approx(one.nats / math.log(2) / 8)
+
+
+def test_a_target_is_as_likely_as_the_product_of_its_tokens() -> None:
+    model, one = arm("gpt2"), item(23, 9)
+    (answer,) = likelihoods(model, CausalLM(), BYTES, [one])
+    text = [WORDS.end, *one.context.encode(), *one.target.encode()]
+    logits = model(torch.tensor([text])).logits_BTV[0]
+    assert answer.nats == pytest.approx(sum(token_nats(logits[n - 1], text[n]) for n in range(24, 33)), abs=1e-4)
+
+
+def test_targets_of_one_length_are_a_distribution() -> None:
+    """Over every single byte and every sign that could have followed, chances add up to one."""
+    model = arm("unilm")
+    found = likelihoods(model, PrefixLM(), BYTES, [Item(str(n), "", "abc", chr(n)) for n in range(128)])
+    text = torch.tensor([[WORDS.end, *b"abc"]])
+    rest = model(Batch.of(text, prefix=4)).logits_BTV[0, -1].softmax(-1)[128:].sum().item()
+    assert math.fsum(math.exp(-one.nats) for one in found) + rest == pytest.approx(1, abs=1e-5)
+
+
+def test_the_last_token_asked_again_and_again_is_a_chain() -> None:
+    model, one = arm("bert"), item(11, 7)
+    (answer,) = likelihoods(model, LastToken(), BYTES, [one], n_sequences=4)
+    read, total = [WORDS.end, *one.context.encode()], 0.0
+    for token in one.target.encode():
+        total += token_nats(model(torch.tensor([[*read, WORDS.mask]])).logits_BTV[0, -1], token)
+        read.append(token)
+    assert answer.nats == pytest.approx(total, abs=1e-4)
+
+
+def test_a_pseudo_likelihood_masks_each_token_in_turn() -> None:
+    model = arm("bert")
+    answers = pseudo_likelihoods(model, MaskedLM(), BYTES, ITEMS, n_sequences=5)
+    for one, answer in zip(ITEMS, answers, strict=True):
+        text, begins, total = [WORDS.end, *one.context.encode(), *one.target.encode()], 1 + len(one.context), 0.0
+        for place in range(begins, len(text)):
+            hidden = torch.tensor([[*text[:place], WORDS.mask, *text[place + 1 :]]])
+            total += token_nats(model(hidden).logits_BTV[0, place], text[place])
+        assert answer.nats == pytest.approx(total, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("preset", "objective", "n_kept"),
+    [("gpt2", CausalLM(), 10), ("unilm", PrefixLM(), 10), ("t5", PrefixLM(), 17), ("bert", LastToken(), 10)],
+)
+def test_a_context_that_does_not_fit_is_cut_from_the_left_and_counted(
+    preset: str, objective: Objective, n_kept: int
+) -> None:
+    model, long = arm(preset, max_length=17), item(40, 7)
+    short = Item("short", "", long.context[-n_kept:], long.target)
+    cut, whole = likelihoods(model, objective, BYTES, [long, short])
+    assert (cut.n_cut, whole.n_cut) == (40 - n_kept, 0)
+    assert cut.nats == pytest.approx(whole.nats, rel=1e-6)
+    assert scored([cut, whole]).n_cut == 1
+    assert scored([cut, whole]).n_cut_tokens == 40 - n_kept
+
+
+def test_a_window_may_be_narrower_than_the_model() -> None:
+    model, long = arm("gpt2"), item(40, 7)
+    (narrow,) = likelihoods(model, CausalLM(), BYTES, [long], window=17)
+    (cut,) = likelihoods(model, CausalLM(), BYTES, [Item("", "", long.context[-10:], long.target)], window=17)
+    assert narrow.n_cut == 30
+    assert narrow.nats == pytest.approx(cut.nats, rel=1e-6)
+    assert likelihoods(model, CausalLM(), BYTES, [long], window=1000)[0].n_cut == 0
+
+
+def test_a_target_that_does_not_fit_is_refused_by_name() -> None:
+    with pytest.raises(UnsupportedError, match=r"item 3\+20 has a target of 20 tokens, .* in a window of 17"):
+        likelihoods(arm("gpt2", max_length=17), CausalLM(), BYTES, [item(3, 20)])
+
+
+def test_what_sees_the_answer_is_refused_with_how_it_does() -> None:
+    with pytest.raises(SpecError, match="position 0 must predict the token at 1, but it can see it: layer 0"):
+        likelihoods(arm("bert"), CausalLM(), BYTES, ITEMS)
+
+
+def test_a_question_without_a_framing_is_refused() -> None:
+    with pytest.raises(SpecError, match="'causal' for an encoder-decoder, but it leaves the encoder nothing to read"):
+        likelihoods(arm("t5"), CausalLM(), BYTES, ITEMS)
+
+
+def test_another_tokenizer_than_the_models_is_refused() -> None:
+    with pytest.raises(SpecError, match="the model has n_vocab 300, but the tokenizer and our signs need 363; give"):
+        likelihoods(arm("gpt2", changes={"n_vocab": 300}), CausalLM(), BYTES, ITEMS)
+
+
+def test_a_tokenizer_that_loses_text_is_refused() -> None:
+    library = Library(models.WordLevel({"one": 0, "two": 1, "?": 2}, unk_token="?"))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()
+    library.decoder = decoders.WordPiece()
+    lossy = Tokenizer(library)
+    likelihoods(arm("gpt2"), CausalLM(), lossy, [Item("good", "", "one", "two one")])
+    with pytest.raises(UnsupportedError, match="item bad has the target 'two three', which the tokenizer does not"):
+        likelihoods(arm("gpt2"), CausalLM(), lossy, [Item("bad", "", "one", "two three")])
+
+
+def test_nothing_asked_is_nothing_answered() -> None:
+    assert likelihoods(arm("gpt2"), CausalLM(), BYTES, []) == ()

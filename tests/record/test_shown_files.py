@@ -1,0 +1,31 @@
+"""Samples and items beside a study: read back, absent at first, refused where they are not what was written."""
+
+import pytest
+
+from paribus.errors import RecordError
+from paribus.record import study
+from paribus.record.shown import ItemText, Sample, items_of, samples_of, write_items, write_samples
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    own = study(tmp_path, "one")
+    samples = (Sample("p <b>", {"a": "x\n"}, {"b": "it cannot"}),)
+    items = {"i": ItemText("context", "target")}
+    write_samples(own, samples)
+    write_items(own, items)
+    assert (samples_of(own), items_of(own)) == (samples, items)
+
+
+def test_before_a_study_is_done_there_are_none(tmp_path):
+    own = study(tmp_path, "one")
+    assert (samples_of(own), items_of(own)) == ((), {})
+
+
+def test_files_of_another_shape_are_refused(tmp_path):
+    own = study(tmp_path, "one")
+    (own.folder / "samples.json").write_text("{}")
+    with pytest.raises(RecordError, match=r"samples.json holds a dict; remove it, and `paribus run` writes it again"):
+        samples_of(own)
+    (own.folder / "items.json").write_text('{"i": {"context": "c"}}')
+    with pytest.raises(RecordError, match=r"items.json cannot be read: .*target.*; remove it, and `paribus run`"):
+        items_of(own)

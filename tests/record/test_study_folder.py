@@ -1,0 +1,148 @@
+"""A study's folder: cells that are never lost, a lock that forgets nothing, and names that lead nowhere else."""
+
+import json
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.errors import RecordError
+from paribus.record import Placed, Study, existing_study, study
+
+CELL = Placed("a", 1, 0.5, "reported", "run1", 10, "p")
+
+
+def finished(home: Path, run: str, state: str = "finished\n") -> None:
+    (home / run).mkdir(parents=True, exist_ok=True)
+    (home / run / "state").write_text(state)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Study:
+    return study(tmp_path, "one")
+
+
+@pytest.mark.parametrize("name", ["..", "../out", "a/b", "/tmp/x", "", ".x", "a b", "x" * 101, "a\n"])
+def test_a_study_cannot_leave_the_runs_folder(tmp_path: Path, name: str) -> None:
+    for opened in (study, existing_study):
+        with pytest.raises(RecordError, match="cannot be a folder's; use up to 100 letters, digits"):
+            opened(tmp_path, name)
+    assert not (tmp_path / "studies").exists() or not list((tmp_path / "studies").iterdir())
+
+
+def test_a_link_is_no_study(tmp_path: Path) -> None:
+    (tmp_path / "studies").mkdir()
+    (tmp_path / "studies" / "one").symlink_to(tmp_path)
+    with pytest.raises(RecordError, match="is a link, which may lead out of"):
+        study(tmp_path, "one")
+
+
+def test_a_study_that_is_not_there_is_met_with_those_that_are(tmp_path: Path, kept: Study) -> None:
+    with pytest.raises(RecordError, match="one holds no study; `paribus run DESIGN` makes one"):
+        existing_study(tmp_path, "one")
+    kept.write_plan({"order": []})
+    assert existing_study(tmp_path, "one").plan() == {"order": []}
+    with pytest.raises(RecordError, match="two holds no study; studies there are one"):
+        existing_study(tmp_path, "two")
+
+
+def test_cells_are_added_and_none_is_taken_away(kept: Study) -> None:
+    assert kept.cells() == ()
+    kept.add_cells([CELL, replace(CELL, seed=2)])
+    kept.add_cells([replace(CELL, purpose="sweep")])
+    kept.add_cells([CELL])
+    assert [(cell.purpose, cell.seed) for cell in kept.cells()] == [("reported", 1), ("reported", 2), ("sweep", 1)]
+
+
+def test_writers_at_the_same_time_lose_no_cell(kept: Study) -> None:
+    def add(first: int) -> None:
+        for seed in range(first, first + 5):
+            kept.add_cells([replace(CELL, seed=seed)])
+
+    writers = [threading.Thread(target=add, args=(10 * number,)) for number in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(kept.cells()) == 15
+
+
+def test_cells_of_a_former_plan_are_kept_and_are_none_of_this_one(kept: Study) -> None:
+    kept.add_cells([CELL, replace(CELL, plan="q")])
+    kept.write_plan({"design_fingerprint": "q"})
+    assert [cell.plan for cell in kept.planned_cells()] == ["q"]
+    assert len(kept.cells()) == 2
+
+
+def test_a_torn_list_of_cells_is_refused(kept: Study) -> None:
+    (kept.folder / "cells.json").write_text('[{"arm": "a"}]')
+    with pytest.raises(RecordError, match=r"cells.json lists no cells: .*; remove it, and `paribus run` writes it"):
+        kept.cells()
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        (None, "open"), ("running\n", "open"), ("finished\n", "finished"),
+        ("failed: DivergedError: the gradient of step 3 is not finite\n", "diverged"),
+        ("failed: RecordError: no space left\n", "failed"),
+    ],
+)  # fmt: skip
+def test_how_a_run_stands_is_read_from_its_state(kept: Study, state: str | None, outcome: str) -> None:
+    if state is not None:
+        finished(kept.root, "run1", state)
+    assert kept.outcome("run1")[0] == outcome
+
+
+def test_rates_are_written_read_and_forgotten(kept: Study) -> None:
+    assert kept.rates() is None
+    kept.forget_rates()
+    kept.write_rates({"a": {"rate": 0.5}})
+    assert kept.rates() == {"a": {"rate": 0.5}}
+    kept.forget_rates()
+    assert kept.rates() is None
+
+
+def test_before_any_result_a_plan_is_locked_anew_freely(kept: Study) -> None:
+    assert kept.lock() is None
+    assert kept.freeze("f1", "d1", "r", "c").as_planned
+    kept.add_cells([CELL])
+    finished(kept.root, "run1", "running\n")
+    lock = kept.freeze("f2", "d2", "r", "c")
+    assert lock.as_planned
+    assert (lock.fingerprint, lock.latest) == ("f2", "f2")
+
+
+@pytest.mark.parametrize("state", ["finished\n", "failed: DivergedError: not finite\n"])
+def test_after_the_first_result_every_change_is_written_down(kept: Study, state: str) -> None:
+    kept.freeze("f1", "d1", "r", "c")
+    kept.add_cells([CELL])
+    finished(kept.root, "run1", state)
+    assert kept.freeze("f1", "d1", "r", "c").as_planned
+    changed = kept.freeze("f2", "d2", "r", "c2")
+    assert not changed.as_planned
+    assert changed.changes[0].items() >= {"from": "f1", "to": "f2", "what": "design, code"}.items()
+    assert kept.freeze("f2", "d2", "r", "c2") == changed
+    back = kept.freeze("f1", "d1", "r", "c2")
+    assert [change["what"] for change in back.changes] == ["design, code", "design"]
+    assert (back.fingerprint, back.latest, back.made) == ("f1", "f1", changed.made)
+    assert kept.freeze("f3", "d1", "r2", "c2").changes[-1]["what"] == "rule"
+    assert kept.lock() == kept.freeze("f3", "d1", "r2", "c2")
+
+
+def test_a_sweep_is_no_result(kept: Study) -> None:
+    kept.freeze("f1", "d1", "r", "c")
+    kept.add_cells([replace(CELL, purpose="sweep")])
+    finished(kept.root, "run1")
+    assert not kept.has_result()
+    assert kept.freeze("f2", "d2", "r", "c").as_planned
+
+
+def test_a_torn_lock_is_refused(kept: Study) -> None:
+    (kept.folder / "plan.lock").write_text(json.dumps({"changes": []}))
+    with pytest.raises(RecordError, match=r"plan.lock is no lock of a plan: .*; restore it, or begin under"):
+        kept.lock()
+    (kept.folder / "plan.lock").write_text("{")
+    with pytest.raises(RecordError, match=r"plan.lock is not JSON"):
+        kept.lock()
