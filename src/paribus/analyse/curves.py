@@ -1,0 +1,91 @@
+"""The difference along training, and how early the final order shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.analyse.compare import compare
+from paribus.analyse.interval import MIN_SEEDS, interval
+from paribus.analyse.looks import SHARE
+from paribus.errors import SpecError
+
+Curves = Mapping[int, Mapping[int, float]]  # seed → step → score
+BAND = "pointwise band: at each step alone, not over the curve"
+NOT_ANNEALED = "points before the end are not annealed: the schedule still holds the rate up"
+MIN_ARMS, MIN_SPLIT_SEEDS = 4, 6
+
+
+@dataclass(frozen=True)
+class Step:
+    """The mean gain at one step, with its pointwise t interval."""
+
+    step: int
+    effect: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class EarlyOrder:
+    """By step, how often half of the seeds there order arms as the other half does at the end; or why not.
+
+    Over the comparisons that ended `better` or `worse`; a half that knew nothing would be right half the time.
+    """
+
+    agreement: Mapping[int, float]
+    decided: tuple[str, ...]
+    words: str
+
+
+def difference(baseline: Curves, arm: Curves, *, lower_is_better: bool, level: float = 0.95) -> tuple[Step, ...]:
+    """The paired gain at every step both have, mean ± t·s/√n at each alone."""
+    steps, gains_TS = _gains(baseline, arm, lower_is_better)
+    low, high = interval(gains_TS, level)
+    rows = zip(steps, gains_TS.mean(axis=1), np.atleast_1d(low), np.atleast_1d(high), strict=True)
+    return tuple(Step(step, float(mean), float(a), float(b)) for step, mean, a, b in rows)
+
+
+def early_order(
+    arms: Mapping[str, Curves], baseline: str, *, lower_is_better: bool, share: float = SHARE
+) -> EarlyOrder:
+    """The order at each step in one half of the seeds against the final order in the other.
+
+    Seeds are split, since a run's early and late scores share its luck. Every rotation of the sorted seeds gives a
+    split. From 4 arms and 6 seeds.
+    """
+    n_seeds = len(arms[baseline])
+    if len(arms) < MIN_ARMS or n_seeds < MIN_SPLIT_SEEDS:
+        short = f"{len(arms)} arms and {n_seeds} seeds; {MIN_ARMS} and {MIN_SPLIT_SEEDS} are needed"
+        return EarlyOrder({}, (), f"no early order: {short}.")
+    found = {name: _gains(arms[baseline], curves, lower_is_better) for name, curves in arms.items() if name != baseline}
+    decided = tuple(name for name, (_, gains) in found.items() if _ends_decided(gains[-1], len(found), share))
+    if not decided:
+        return EarlyOrder({}, (), "no early order: no comparison ended better or worse.")
+    steps = sorted(set.intersection(*(set(found[name][0]) for name in decided)))
+    agreement = {step: float(np.mean([_agreement(*found[name], step) for name in decided])) for step in steps}
+    return EarlyOrder(agreement, decided, f"Agreement of split seeds over {', '.join(decided)}; {NOT_ANNEALED}.")
+
+
+def _agreement(steps: Sequence[int], gains_TS: NDArray[np.float64], step: int) -> float:
+    """The share of splits in which one half's sign at a step is the other half's at the end."""
+    now, end = gains_TS[list(steps).index(step)], gains_TS[-1]
+    n = len(now)
+    splits = [np.split(np.roll(np.arange(n), turn), [n // 2]) for turn in range(n)]
+    return float(np.mean([np.sign(now[one].mean()) == np.sign(end[other].mean()) for one, other in splits]))
+
+
+def _ends_decided(gains_S: NDArray[np.float64], n_comparisons: int, share: float) -> bool:
+    return compare(gains_S.tolist(), n_comparisons=n_comparisons, share=share).verdict.word in ("better", "worse")
+
+
+def _gains(baseline: Curves, arm: Curves, lower_is_better: bool) -> tuple[list[int], NDArray[np.float64]]:
+    if baseline.keys() != arm.keys() or len(baseline) < MIN_SEEDS:
+        raise SpecError(f"curves: seeds {sorted(baseline)} against {sorted(arm)}; give the same {MIN_SEEDS} or more")
+    steps = sorted(set.intersection(*(set(curve) for curves in (baseline, arm) for curve in curves.values())))
+    if not steps:
+        raise SpecError("curves: no step is in every curve; measure all runs at the same steps")
+    sign = -1.0 if lower_is_better else 1.0
+    rows = [[sign * (arm[seed][step] - baseline[seed][step]) for seed in sorted(arm)] for step in steps]
+    return steps, np.array(rows, dtype=np.float64)

@@ -1,0 +1,113 @@
+"""Two factors of two levels, and contrasts in general."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.looks import SHARE
+from paribus.errors import SpecError
+
+Cell = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
+Contrast = Literal["first", "second", "interaction"]
+CONTRASTS: tuple[Contrast, ...] = ("first", "second", "interaction")
+_CELLS: tuple[Cell, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
+_WEIGHTS: Mapping[Contrast, Sequence[float]] = {
+    "first": (-0.5, -0.5, 0.5, 0.5), "second": (-0.5, 0.5, -0.5, 0.5), "interaction": (1, -1, -1, 1),
+}  # fmt: skip
+_SIMPLE: Mapping[Contrast, tuple[Sequence[float], Sequence[float]]] = {
+    "first": ((-1, 0, 1, 0), (0, -1, 0, 1)), "second": ((-1, 1, 0, 0), (0, 0, -1, 1)),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Factorial:
+    """Declared contrasts by name, simple effects of the factors whose main effect was withheld, and the scale.
+
+    A main effect is the mean of its two simple effects; where these have opposite signs and the interaction's interval
+    excludes zero, that mean describes neither and is not given.
+    """
+
+    contrasts: Mapping[str, Comparison]
+    simple: Mapping[str, tuple[Comparison, Comparison]]
+    scale: str
+
+    @property
+    def words(self) -> str:
+        """Each contrast in a sentence, and what the scale means for the interaction."""
+        said = [f"{name}: {found.words}" for name, found in self.contrasts.items()]
+        for name, (at_0, at_1) in self.simple.items():
+            other = "second" if name == "first" else "first"
+            said.append(
+                f"{name}: no main effect, for it turns with the other factor. "
+                f"At level 0 of the {other}, {at_0.words} At level 1, {at_1.words}"
+            )
+        return "\n".join([*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."])
+
+
+def contrast(
+    cells: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], *, lower_is_better: bool
+) -> list[float]:
+    """Σ weight · score for each seed, oriented so that positive is better; the weights add up to zero."""
+    unknown = [name for name in weights if name not in cells]
+    if unknown:
+        raise SpecError(f"contrast: {', '.join(unknown)} is no cell; use {', '.join(cells)}")
+    if abs(sum(weights.values())) > 1e-9 or not any(weights.values()):
+        raise SpecError(
+            f"contrast: weights add up to {sum(weights.values()):g}; use weights that add up to 0, not all 0"
+        )
+    seeds = _seeds({name: cells[name] for name in weights})
+    sign = -1.0 if lower_is_better else 1.0
+    return [sign * sum(weight * cells[name][seed] for name, weight in weights.items()) for seed in seeds]
+
+
+def two_factors(
+    cells: Mapping[Cell, Mapping[int, float]],
+    *,
+    lower_is_better: bool,
+    scale: str,
+    contrasts: Sequence[Contrast] = CONTRASTS,
+    margin: float | None = None,
+    share: float = SHARE,
+) -> Factorial:
+    """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
+
+    first = ((y₁₀ − y₀₀) + (y₁₁ − y₀₁))/2, second likewise, interaction = (y₁₁ − y₀₁) − (y₁₀ − y₀₀), oriented.
+    """
+    _require_cells(cells, contrasts)
+    named = {_name(cell): cells[cell] for cell in _CELLS}
+
+    def compared(weights: Sequence[float]) -> Comparison:
+        each = dict(zip(named, weights, strict=True))
+        gains = contrast(named, each, lower_is_better=lower_is_better)
+        return compare(gains, margin=margin, n_comparisons=len(contrasts), share=share, unit=scale)
+
+    interaction = compared(_WEIGHTS["interaction"])
+    simple = {name: (compared(a), compared(b)) for name, (a, b) in _SIMPLE.items() if name in contrasts}
+    turned = {name: pair for name, pair in simple.items() if _turns(interaction, *pair)}
+    kept = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
+    return Factorial(kept, turned, scale)
+
+
+def _turns(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:
+    excludes_zero = interaction.low > 0 or interaction.high < 0
+    return excludes_zero and at_0.effect * at_1.effect < 0
+
+
+def _name(cell: Cell) -> str:
+    return f"{cell[0]}{cell[1]}"
+
+
+def _require_cells(cells: Mapping[Cell, Mapping[int, float]], contrasts: Sequence[Contrast]) -> None:
+    if set(cells) != set(_CELLS):
+        raise SpecError(f"cells: {sorted(cells)} given; give the four of {list(_CELLS)}, or declare a contrast")
+    if not contrasts or len(set(contrasts)) < len(contrasts) or not set(contrasts) <= set(CONTRASTS):
+        raise SpecError(f"contrasts: {list(contrasts)} given; use some of {list(CONTRASTS)}, each once")
+
+
+def _seeds(cells: Mapping[str, Mapping[int, float]]) -> list[int]:
+    wanted = set().union(*(scores.keys() for scores in cells.values()))
+    short = [name for name, scores in cells.items() if scores.keys() != wanted]
+    if short:
+        raise SpecError(f"contrast: cells {', '.join(short)} lack seeds that others have; run every seed in every cell")
+    return sorted(wanted)

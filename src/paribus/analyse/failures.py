@@ -1,0 +1,167 @@
+"""Runs that failed are outcomes: counted, shown, and never dropped."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+
+from scipy.stats import binomtest
+
+from paribus.analyse.compare import Comparison, compare, require_plan
+from paribus.analyse.gain import Scale, gain
+from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.looks import SHARE
+from paribus.analyse.verdict import Verdict, Word
+from paribus.errors import SpecError
+
+Scores = Mapping[int, float | None]  # by seed; None is a run that failed
+_LIMIT = 5
+
+
+@dataclass(frozen=True)
+class Trained:
+    """k of n runs trained, and the exact (Clopper–Pearson) 95 % interval of that share."""
+
+    k: int
+    n: int
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.k} of {self.n}"
+
+
+@dataclass(frozen=True)
+class Seed:
+    """One seed in both arms; `gain` where both trained."""
+
+    seed: int
+    baseline: float | None
+    arm: float | None
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on an arm with its failures: every seed, who trained how often, and the comparison where both did.
+
+    `mcnemar` is the exact p of failing equally often, None where no seed failed in one arm alone; below 6 such seeds
+    it cannot reach 0.05.
+    """
+
+    seeds: tuple[Seed, ...]
+    baseline_trained: Trained
+    arm_trained: Trained
+    mcnemar: float | None
+    comparison: Comparison | None
+    verdict: Verdict
+
+    @property
+    def words(self) -> str:
+        """The verdict as a sentence, failures first where there are any."""
+        if self.comparison is None:
+            return f"{self.verdict}."
+        if self.arm_trained.k == self.baseline_trained.k == len(self.seeds):
+            return self.comparison.words
+        counts = f"the arm trained in {self.arm_trained}, the baseline in {self.baseline_trained}"
+        return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.words}"
+
+
+def outcome(score: float, *, unigram: float, lower_is_better: bool) -> float | None:
+    """The score of a run that trained; None where it is no number, or worse than knowing how frequent words are."""
+    if not isfinite(score):
+        return None
+    return None if gain(unigram, score, lower_is_better=lower_is_better) < 0 else score
+
+
+@lru_cache(maxsize=4096)  # a report asks for the same few again and again
+def trained(k: int, n: int) -> Trained:
+    """k of n with its exact interval: of 5 runs that all trained, up to 52 % may still fail."""
+    found = binomtest(k, n).proportion_ci(0.95, "exact")
+    return Trained(k, n, float(found.low), float(found.high))
+
+
+def mcnemar(only_arm: int, only_baseline: int) -> float | None:
+    """The exact two-sided p of as many failures in one arm alone as in the other; None where there is neither."""
+    discordant = only_arm + only_baseline
+    return float(binomtest(only_arm, discordant).pvalue) if discordant else None
+
+
+def judged(
+    baseline: Scores,
+    arm: Scores,
+    *,
+    lower_is_better: bool,
+    margin: float | None = None,
+    n_comparisons: int = 1,
+    share: float = SHARE,
+    seeds: Iterable[int] | None = None,
+    scale: Scale = "difference",
+    open_ended: bool = False,
+    unit: str = "",
+    remarks: Sequence[str] = (),
+) -> Judgement:
+    """The verdict on an arm, seeds paired by key. `seeds` are those declared; without it, those of either arm."""
+    require_plan(margin, n_comparisons, share)
+    rows = _paired(baseline, arm, seeds, lower_is_better, scale)
+    gains = [row.gain for row in rows if row.gain is not None]
+    comparison = None
+    if len(gains) >= MIN_SEEDS:
+        comparison = compare(
+            gains, margin=margin, n_comparisons=n_comparisons, share=share, open_ended=open_ended, unit=unit,
+            remarks=remarks,
+        )  # fmt: skip
+    before = trained(sum(row.baseline is not None for row in rows), len(rows))
+    after = trained(sum(row.arm is not None for row in rows), len(rows))
+    p = mcnemar(before.k - len(gains), after.k - len(gains))
+    return Judgement(rows, before, after, p, comparison, _verdict(before, after, comparison))
+
+
+def _paired(
+    baseline: Scores, arm: Scores, seeds: Iterable[int] | None, lower_is_better: bool, scale: Scale
+) -> tuple[Seed, ...]:
+    wanted = sorted(set(seeds) if seeds is not None else baseline.keys() | arm.keys())
+    _require_run(wanted, {"baseline": baseline, "arm": arm})
+    rows = []
+    for seed in wanted:
+        before, after = baseline[seed], arm[seed]
+        found = None
+        if before is not None and after is not None:
+            found = gain(before, after, lower_is_better=lower_is_better, scale=scale)
+        rows.append(Seed(seed, before, after, found))
+    return tuple(rows)
+
+
+def _require_run(wanted: Sequence[int], arms: Mapping[str, Scores]) -> None:
+    if len(wanted) < MIN_SEEDS:
+        raise SpecError(f"seeds: {len(wanted)} given, too few for a verdict; use {MIN_SEEDS} or more, 5 by default")
+    problems = []
+    for name, scores in arms.items():
+        missing = [seed for seed in wanted if seed not in scores]
+        extra = sorted(scores.keys() - set(wanted))
+        if missing:
+            problems.append(f"{name}: seeds {_some(missing)} were not run; run them (None is for a run that failed)")
+        if extra:
+            problems.append(
+                f"{name}: seeds {_some(extra)} were not declared; leave no run out, or declare a new design"
+            )
+    if problems:
+        raise SpecError(problems)
+
+
+def _some(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds[:_LIMIT])) + (f" and {len(seeds) - _LIMIT} more" if len(seeds) > _LIMIT else "")
+
+
+def _verdict(baseline: Trained, arm: Trained, comparison: Comparison | None) -> Verdict:
+    """The comparison's verdict, unless it would favour, or find equal, an arm that failed more often."""
+    if comparison is None:
+        counts = f"the arm trained in {arm}, the baseline in {baseline}"
+        return Verdict("unstable", f"{counts}; fewer than {MIN_SEEDS} seeds trained in both")
+    if arm.k == baseline.k:
+        return comparison.verdict
+    allowed: Word = "worse" if arm.k < baseline.k else "better"
+    if comparison.verdict.word == allowed:
+        return comparison.verdict
+    name, fewer = ("the arm", arm) if arm.k < baseline.k else ("the baseline", baseline)
+    return Verdict("unstable", f"{name} trained in {fewer}; where both trained, {comparison.verdict}")

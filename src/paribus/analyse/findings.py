@@ -1,0 +1,296 @@
+"""What a study found: every arm against the baseline, with what the verdict rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.analyse.alike import bits, held_out
+from paribus.analyse.curves import Step, difference
+from paribus.analyse.factorial import Factorial, two_factors
+from paribus.analyse.failures import Judgement, Scores
+from paribus.analyse.family import family
+from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.items import OtherText, on_new_documents, per_byte
+from paribus.analyse.looks import share_at
+from paribus.analyse.multiplier import Multiplier, Slope, margin_of, multiplier, slope
+from paribus.analyse.pairing import Pairing, pairing
+from paribus.analyse.rates import gains_by_rate, tuned_at
+from paribus.analyse.rows import Row, Table, answers_to, name_of, rows
+from paribus.errors import SpecError
+from paribus.record import Evaluation, Lock, Study, differences, environments_of, evaluations, read_rows
+from paribus.spec.design import compute_margin
+
+UNIT = "bits per byte"
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One arm against the baseline."""
+
+    name: str
+    judgement: Judgement
+    multiplier: Multiplier | None
+    other_text: OtherText | None
+    pairing: Pairing | None
+    curve: tuple[Step, ...]  # the gain along training
+    by_rate: Mapping[float, float | None]  # the gain at every rate both were swept at
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """All of it; `margin` is in bits per byte, None where none was declared or none could be had."""
+
+    plan: dict[str, Any]
+    lock: Lock | None
+    table: Table
+    baseline: str
+    arms: tuple[Arm, ...]
+    margin: float | None
+    margin_words: str
+    slope: Slope | None
+    rates: dict[str, Any] | None
+    factorial: Factorial | None
+    remarks: tuple[str, ...]
+    runs: Mapping[str, Mapping[int, list[Row]]]  # arm → seed → the rows of a run that finished
+    answers: Mapping[str, Mapping[int, Evaluation]]  # arm → seed → what it said to the primary yardstick's items
+
+    def arm(self, name: str) -> Arm:
+        return next(arm for arm in self.arms if arm.name == name)
+
+    @property
+    def control_found(self) -> bool | None:
+        """Did the positive control come out worse? None where there is none."""
+        name = self.plan["design"]["control"]
+        return None if name is None else self.arm(name).judgement.verdict.word == "worse"
+
+
+def findings(study: Study) -> Findings:
+    """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
+    plan, table = study.plan(), rows(study)
+    reported = [row for row in table if row["purpose"] == "reported"]
+    seeds = _looked_at(plan, reported)
+    reported = [row for row in reported if row["seed"] in seeds]
+    remarks = (*_remarks(plan, seeds), *_environments(study, reported))
+    column = name_of(plan["design"]["primary"]["measure"])
+    scores = _scores(plan, reported, seeds, column)
+    runs = {arm: _runs(study, reported, arm) for arm in plan["order"]}
+    curves = {arm: _curves(own) for arm, own in runs.items()}
+    baseline = plan["order"][0]
+    steep = _slope(curves[baseline])
+    margin, words = _margin(plan["design"]["primary"]["margin"], steep)
+    found = _family(plan, scores, seeds, margin, remarks)
+    answers = answers_of(study, reported)
+    rates = study.rates()
+    arms = tuple(
+        _arm(name, judgement, baseline, scores, curves, answers, steep, rates, plan)
+        for name, judgement in found.items()
+    )
+    return Findings(
+        plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
+        _factorial(plan, scores, len(seeds), margin), remarks, runs, answers,
+    )  # fmt: skip
+
+
+def _looked_at(plan: Mapping[str, Any], reported: Sequence[Row]) -> list[int]:
+    """The seeds a verdict is read from: all, or the first ones of the last declared look whose runs are all there."""
+    seeds, looks = plan["design"]["seeds"], plan["design"]["looks"]
+    done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ("finished", "diverged")}
+    for n in sorted(map(int, looks or ()), reverse=True):
+        if all((arm, seed) in done for arm in plan["order"] for seed in seeds[:n]):
+            return seeds[:n]
+    return seeds
+
+
+def _scores(plan: Mapping[str, Any], reported: Sequence[Row], seeds: Sequence[int], column: str) -> dict[str, Scores]:
+    scores: dict[str, dict[int, float | None]] = {arm: {} for arm in plan["order"]}
+    problems = []
+    for row in reported:
+        if row["outcome"] in ("open", "failed"):
+            problems.append(f"{row['arm']}, seed {row['seed']} is {row['outcome']}; `paribus run` goes on with it")
+        scores[row["arm"]][row["seed"]] = row.get(column) if row["outcome"] == "finished" else None
+    problems += [
+        f"{arm}, seed {seed} was not run; `paribus run` goes on with it"
+        for arm, own in scores.items() for seed in seeds if seed not in own
+    ]  # fmt: skip
+    if problems:
+        raise SpecError(problems)
+    return {arm: dict(own) for arm, own in scores.items()}
+
+
+def _family(
+    plan: Mapping[str, Any],
+    scores: Mapping[str, Scores],
+    seeds: Sequence[int],
+    margin: float | None,
+    remarks: Sequence[str],
+) -> dict[str, Judgement]:
+    looks = plan["design"]["looks"]  # whose keys are text in JSON
+    declared = None if looks is None else {int(n): share for n, share in looks.items()}
+    return family(
+        scores, plan["order"][0], lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
+        remarks=remarks,
+    )  # fmt: skip
+
+
+def _remarks(plan: Mapping[str, Any], seeds: Sequence[int]) -> tuple[str, ...]:
+    n_seeds = len(plan["design"]["seeds"])
+    looked = (f"a look at {len(seeds)} of {n_seeds} seeds",) if len(seeds) < n_seeds else ()
+    tune = plan["design"]["tune"]
+    if tune is None:
+        return (*looked, "at one rate for all arms, not tuned")
+    n_steps = plan["arms"][plan["order"][0]]["run"]["stages"][-1]["training"]["n_steps"]
+    said = tuned_at(max(2, round(n_steps * tune["share"])), n_steps)
+    return (*looked, said) if said else looked
+
+
+def _environments(study: Study, reported: Sequence[Row]) -> tuple[str, ...]:
+    """What the runs were not all made under alike; nothing where they were."""
+    first: dict[str, Any] | None = None
+    apart: dict[str, None] = {}
+    for run in dict.fromkeys(row["run"] for row in reported):
+        for here in environments_of(study.root / run) if (study.root / run).is_dir() else ():
+            first = first or here
+            apart |= dict.fromkeys(differences(first, here))
+    return (f"runs were made under different {', '.join(apart)}",) if apart else ()
+
+
+def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
+    return {
+        row["seed"]: read_rows(study.root / row["run"] / "rows.jsonl").rows
+        for row in reported if row["arm"] == arm and row["outcome"] == "finished"
+    }  # fmt: skip
+
+
+def _curves(runs: Mapping[int, list[Row]]) -> dict[int, dict[int, float]]:
+    """By seed: tokens read → held-out bits a byte, under the arm's own objective."""
+    return {seed: {row["tokens_read"]: bits(row) for row in held_out(own)} for seed, own in runs.items()}
+
+
+def _slope(curves: Mapping[int, Mapping[int, float]]) -> Slope | None:
+    try:
+        return slope(curves, lower_is_better=True)
+    except SpecError:
+        return None
+
+
+def _margin(given: float | str | None, steep: Slope | None) -> tuple[float | None, str]:
+    if given is None:
+        return None, "none was declared, so nothing is called equivalent"
+    if not isinstance(given, str):
+        return float(given), f"{given:g} {UNIT}"
+    share = compute_margin(given)
+    assert share is not None
+    margin = None if steep is None else margin_of(100 * share, steep)
+    if margin is None:
+        return None, f"{given}, which the baseline's curve does not price: it is too short, or no longer improves"
+    return margin, f"{given}: {margin:.4g} {UNIT} on the baseline's own curve"
+
+
+def answers_of(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
+    """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
+    plan = study.plan()
+    wanted = plan["design"]["primary"]["measure"]
+    found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan["order"]}
+    for row in table:
+        if row["purpose"] == "reported" and row["outcome"] == "finished":
+            there, text = evaluations(study.root / row["run"]), plan["arms"][row["arm"]]["text"]
+            own = [one for one in there if answers_to(one, wanted, text, row["n_steps"])]
+            found[row["arm"]] |= {row["seed"]: own[0]} if own else {}
+    return found
+
+
+def _arm(
+    name: str,
+    judgement: Judgement,
+    baseline: str,
+    scores: Mapping[str, Scores],
+    curves: Mapping[str, Mapping[int, Mapping[int, float]]],
+    answers: Mapping[str, Mapping[int, Evaluation]],
+    steep: Slope | None,
+    rates: Mapping[str, Any] | None,
+    plan: Mapping[str, Any],
+) -> Arm:
+    both = sorted(curves[baseline].keys() & curves[name].keys())
+    made = judgement.comparison
+    times = multiplier(made, steep) if made is not None and steep is not None else None
+    return Arm(
+        name,
+        judgement,
+        times,
+        _other_text(answers[baseline], answers[name], both),
+        _pairing(scores[baseline], scores[name], both),
+        _gained(curves, baseline, name, both),
+        _by_rate(rates, baseline, name),
+    )
+
+
+def _pairing(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | None:
+    pairs = [(a, b) for seed in seeds if (a := baseline[seed]) is not None and (b := arm[seed]) is not None]
+    return pairing([a for a, _ in pairs], [b for _, b in pairs])
+
+
+def _gained(
+    curves: Mapping[str, Mapping[int, Mapping[int, float]]], baseline: str, arm: str, seeds: Sequence[int]
+) -> tuple[Step, ...]:
+    if len(seeds) < MIN_SEEDS:
+        return ()
+    try:
+        return difference(
+            {seed: curves[baseline][seed] for seed in seeds}, {seed: curves[arm][seed] for seed in seeds},
+            lower_is_better=True,
+        )  # fmt: skip
+    except SpecError:
+        return ()
+
+
+def _other_text(
+    baseline: Mapping[int, Evaluation], arm: Mapping[int, Evaluation], seeds: Sequence[int]
+) -> OtherText | None:
+    if len(seeds) < MIN_SEEDS or any(seed not in baseline or seed not in arm for seed in seeds):
+        return None
+    first = baseline[seeds[0]]
+    if any(one.head.items != first.head.items for own in (baseline, arm) for one in own.values()):
+        return None
+    documents = [answer.document or answer.item for answer in first.answers]
+    order = list(dict.fromkeys(documents))
+    if len(order) < 2:
+        return None
+
+    def bits(found: Evaluation) -> list[float]:
+        sums = dict.fromkeys(order, 0.0)
+        for document, answer in zip(documents, found.answers, strict=True):
+            sums[document] += answer.nats / math.log(2)
+        return list(sums.values())
+
+    sizes = dict.fromkeys(order, 0)
+    for document, answer in zip(documents, first.answers, strict=True):
+        sizes[document] += answer.n_bytes
+    gains = [[a - b for a, b in zip(bits(baseline[s]), bits(arm[s]), strict=True)] for s in seeds]
+    return on_new_documents(per_byte(gains, list(sizes.values())), unit=UNIT)
+
+
+def _by_rate(rates: Mapping[str, Any] | None, baseline: str, arm: str) -> dict[float, float | None]:
+    if rates is None:
+        return {}
+    before, after = ([(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm))
+    return gains_by_rate(before, after)
+
+
+def _factorial(
+    plan: Mapping[str, Any], scores: Mapping[str, Scores], n_seeds: int, margin: float | None
+) -> Factorial | None:
+    """Main effects and interaction, where the arms are two factors of two levels and all trained."""
+    levels = {arm: tuple(plan["arms"][arm]["levels"].values()) for arm in plan["order"]}
+    if any(len(own) != 2 for own in levels.values()) or len(levels) != 4:
+        return None
+    if any(value is None for own in scores.values() for value in own.values()):
+        return None
+    first, second = (list(dict.fromkeys(own[place] for own in levels.values())) for place in (0, 1))
+    whole = {arm: {seed: value for seed, value in own.items() if value is not None} for arm, own in scores.items()}
+    cells = {(first.index(own[0]), second.index(own[1])): whole[arm] for arm, own in levels.items()}
+    looks = plan["design"]["looks"]
+    share = 0.05 if looks is None else share_at({int(n): part for n, part in looks.items()}, n_seeds)
+    return two_factors(cells, lower_is_better=True, scale=UNIT, margin=margin, share=share)

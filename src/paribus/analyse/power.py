@@ -1,0 +1,99 @@
+"""What a number of seeds can see; effects in units of sd_d, the spread of paired differences over seeds."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import inf, log, log1p, sqrt
+
+from scipy.integrate import quad
+from scipy.optimize import root_scalar
+from scipy.special import chdtri, ndtr
+from scipy.stats import chi, ncf
+
+from paribus.analyse.interval import MIN_SEEDS, critical, require_seeds
+from paribus.errors import SpecError
+
+MAX_SEEDS = 60  # advice beyond this is no advice
+MIXTURE_VARIANCE = 4.0  # effects of about 2 sd_d are what an open-ended comparison looks for
+
+
+def power(effect: float, n: int, alpha: float = 0.05) -> float:
+    """The chance that n seeds show an effect: P(F > t²₁₋α/₂,ₙ₋₁), F noncentral with 1, n − 1 df and nδ²."""
+    require_seeds(n)
+    return _power(effect, n, alpha)
+
+
+def detectable(n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05) -> float:
+    """The effect that n seeds show with the given power, as one of m comparisons."""
+    require_seeds(n)
+    return _detectable(n, alpha / m, power)
+
+
+def equivalence_margin(n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05) -> float:
+    """The margin within which n seeds find arms that do not differ `equivalent`, with the given power."""
+    require_seeds(n)
+    return _crossing(lambda margin: _power_of_equivalence(margin, n, alpha / m) - power)
+
+
+def seeds_for(
+    margin: float, sd: float, n0: int, alpha: float = 0.05, power: float = 0.8, limit: int = MAX_SEEDS
+) -> int | None:
+    """The seeds, in all, that show a difference of `margin`; None beyond `limit`.
+
+    A spread from n₀ seeds is itself uncertain, so it is raised to s·√((n₀ − 1)/χ²₀.₂,ₙ₀₋₁), which the true one exceeds
+    once in five. The observed effect does not enter: sized by it, a study chases its own noise.
+    """
+    require_seeds(n0)
+    if not (margin > 0 and sd >= 0):
+        raise SpecError(f"seeds_for: margin {margin:g}, sd {sd:g}; give a margin above 0 and a spread of 0 or more")
+    effect = margin / (sd * sqrt((n0 - 1) / chdtri(n0 - 1, 0.8))) if sd else inf
+    return next((n for n in range(MIN_SEEDS, limit + 1) if _detectable(n, alpha, power) <= effect), None)
+
+
+@lru_cache(maxsize=4096)
+def always_valid_t(n: int, alpha: float = 0.05, variance: float = MIXTURE_VARIANCE) -> float:
+    """The |t| that, under no effect, is ever exceeded at any number of seeds with chance at most alpha.
+
+    Where `evidence` reaches 1/α. Infinite where n seeds cannot reach it: at α = 0.05, up to 3 seeds.
+    """
+    if log1p(n * variance) * (n - 1) / 2 <= -log(alpha):  # the limit of the evidence for t → ∞
+        return inf
+    return _crossing(lambda t: log_evidence(t, n, variance) + log(alpha))
+
+
+def log_evidence(t: float, n: int, variance: float = MIXTURE_VARIANCE) -> float:
+    """The log likelihood ratio of t for an effect drawn from N(0, v) sd_d, v the variance, against none.
+
+    ratio = (1 + nv)^(−1/2) · [(1 + t²/(n−1)) / (1 + t²/((n−1)(1 + nv)))]^(n/2)
+
+    Under no effect it is a martingale with mean 1, whatever the spread, so it ever reaches 1/α with chance at most α.
+    """
+    square, spread = t * t / (n - 1), 1 + n * variance
+    return -log(spread) / 2 + n / 2 * (log1p(square) - log1p(square / spread))
+
+
+def _power(effect: float, n: int, alpha: float) -> float:
+    # Not nct, which gives nan for large effects at few seeds; not ncf.sf, which is negative without an effect.
+    return 1 - float(ncf.cdf(critical(1 - alpha, n - 1) ** 2, 1, n - 1, n * effect**2))
+
+
+@lru_cache(maxsize=4096)
+def _detectable(n: int, alpha: float, power: float) -> float:
+    return _crossing(lambda effect: _power(effect, n, alpha) - power)
+
+
+def _power_of_equivalence(margin: float, n: int, alpha: float) -> float:
+    """P(|mean| + t·s/√n < Δ) where the truth is 0: over the spread s, the chance of a mean that leaves room."""
+    df, t = n - 1, critical(1 - 2 * alpha, n - 1)
+
+    def at(s: float) -> float:
+        return (2 * ndtr(sqrt(n) * margin - t * s) - 1) * chi.pdf(s * sqrt(df), df) * sqrt(df)
+
+    return quad(at, 0, sqrt(n) * margin / t)[0]
+
+
+def _crossing(rising: Callable[[float], float]) -> float:
+    """Where a rising function of a positive number passes zero."""
+    upper = 1.0
+    while rising(upper) < 0:
+        upper *= 2
+    return root_scalar(rising, bracket=(0, upper), method="brentq").root

@@ -1,0 +1,126 @@
+"""A study's runs as tidy rows: one a run, all that was measured of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from paribus.errors import UnsupportedError
+from paribus.record import Evaluation, Placed, Study, evaluations, last_row
+
+Row = dict[str, Any]
+COUNTED = ("tokens_read", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats", "valid_nats")
+
+
+@dataclass(frozen=True)
+class Table(Sequence[Row]):
+    """Rows with the same columns; a notebook shows them as a table."""
+
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def to_pandas(self) -> Any:
+        """A DataFrame, where pandas is there."""
+        try:
+            import pandas  # pyright: ignore[reportMissingImports]
+        except ImportError as fault:
+            raise UnsupportedError("pandas is not installed; install it, or use the rows as they are") from fault
+
+        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_told(row.get(name)))}</td>" for name in self.columns) + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _told(value: Any) -> str:
+    return "" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
+
+
+def rows(study: Study) -> Table:
+    """Every cell of a study's plan, the baseline's arm first, with its outcome and what it scored."""
+    plan = study.plan()
+    order = {name: place for place, name in enumerate(plan["order"])}
+    cells = [cell for cell in study.planned_cells() if cell.arm in order]
+    cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate))
+    return Table(tuple(_row(study, plan, cell) for cell in cells))
+
+
+def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
+    asked = measures_of(plan, cell.purpose)
+    found = _found(study, plan, cell, asked)
+    outcome, reason = _outcome(study, cell, found, name_of(asked[0]))
+    scores = {name: value_of(one) for name, one in found.items()} if outcome in ("finished", "diverged") else {}
+    path = study.root / cell.run / "rows.jsonl"
+    last = (last_row(path) if path.exists() else None) or {}
+    return {
+        "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
+        "seed": cell.seed, "rate": cell.rate, "run": cell.run, "n_steps": cell.n_steps,
+        "outcome": outcome, "reason": reason, **scores, **{name: last.get(name) for name in COUNTED},
+    }  # fmt: skip
+
+
+def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
+    """The yardsticks that a cell of this purpose is asked, the one that counts first."""
+    design = plan["design"]
+    if purpose == "sweep":
+        return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
+    return [design["primary"]["measure"], *design["others"]]
+
+
+def answers_to(found: Evaluation, yardstick: Mapping[str, Any], text: str, n_steps: int) -> bool:
+    """Are these a finished run's answers to this yardstick on this text? Others may lie beside them."""
+    head = found.head
+    return head.yardstick == yardstick and head.text == text and head.step == n_steps - 1
+
+
+def _found(
+    study: Study, plan: Mapping[str, Any], cell: Placed, asked: Sequence[Mapping[str, Any]]
+) -> dict[str, Evaluation]:
+    """What a cell's run answered, by the name of the column."""
+    text = plan["arms"][cell.arm]["text"]
+    there = list(evaluations(study.root / cell.run))
+    pairs = ((name_of(told), one) for told in asked for one in there if answers_to(one, told, text, cell.n_steps))
+    return dict(pairs)
+
+
+def _outcome(study: Study, cell: Placed, found: Mapping[str, Evaluation], primary: str) -> tuple[str, str]:
+    """How a run stands and why; one that has learnt nothing has diverged, one that was not measured is still open."""
+    outcome, reason = study.outcome(cell.run)
+    if outcome != "finished":
+        return outcome, reason
+    if primary not in found:
+        return "open", "trained, not measured yet"
+    if value_of(found[primary]) is None:
+        whole = math.isfinite(math.fsum(answer.nats for answer in found[primary].answers))
+        return "diverged", "worse than the unigram model" if whole else "its answers are not finite"
+    return outcome, reason
+
+
+def name_of(yardstick: Mapping[str, Any]) -> str:
+    """What a yardstick's column is called: its kind and split, in bits a byte."""
+    return f"{yardstick['kind']}.{yardstick['split']}"
+
+
+def value_of(found: Evaluation) -> float | None:
+    """Bits a byte; None where it is not a number, or worse than the unigram model: the run has learnt nothing."""
+    nats = math.fsum(answer.nats for answer in found.answers)
+    if not math.isfinite(nats) or (found.head.unigram_nats is not None and nats > found.head.unigram_nats):
+        return None
+    return nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)

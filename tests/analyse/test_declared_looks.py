@@ -1,0 +1,34 @@
+import re
+
+import pytest
+
+from paribus.analyse import looks, share_at
+from paribus.errors import SpecError
+
+
+def test_declared_looks_have_their_shares() -> None:
+    assert looks({10: 0.04, 5: 0.01}) == {5: 0.01, 10: 0.04}
+    assert share_at({5: 0.01, 10: 0.04}, 10) == 0.04
+    assert share_at({7: 0.05}, 7) == 0.05
+    assert looks({5: 0.01, 8: 0.015, 10: 0.025})  # adds up to 0.05 but for rounding
+
+
+def test_a_look_that_was_not_declared_is_refused() -> None:
+    with pytest.raises(SpecError, match="looks: 7 seeds are no declared look; read verdicts at 5, 10, or declare"):
+        share_at({5: 0.01, 10: 0.04}, 7)
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({5: 0.02, 10: 0.04}, "looks: the shares add up to 0.06, above 0.05; lower them, as in {5: 0.01, 10: 0.04}"),
+        ({2: 0.05}, "looks: 2 is no number of seeds to look at; use 3 or more"),
+        ({True: 0.05}, "looks: True is no number of seeds"),
+        ({5: 0.0}, "looks.5 is 0, no share; use above 0, up to 0.05"),
+        ({5: float("nan")}, "looks.5 is nan, no share"),
+        ({}, "looks: none declared, so there is no verdict to read; use {5: 0.05}"),
+    ],
+)
+def test_looks_that_could_mislead_are_refused(declared: dict[int, float], message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(message)):
+        looks(declared)

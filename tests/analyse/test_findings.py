@@ -1,0 +1,128 @@
+"""Findings: every arm against the baseline, from runs that are all there, with what the verdict rests on."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from little_study import little
+from paribus.analyse import findings, rows
+from paribus.errors import SpecError
+from paribus.record import Study, existing_study
+
+
+@pytest.fixture
+def kept(finished_home: Path, tmp_path: Path) -> Study:
+    """The finished study in a folder that may be spoilt."""
+    shutil.copytree(finished_home, tmp_path / "runs")
+    return existing_study(tmp_path / "runs", "little")
+
+
+def replanned(kept: Study, **design: Any) -> None:
+    plan = kept.plan()
+    kept.write_plan({**plan, "design": {**plan["design"], **design}})
+
+
+def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
+    found = findings(existing_study(finished_home, "little"))
+    assert found.baseline == "full"
+    assert [arm.name for arm in found.arms] == ["reverse", "causal"]
+    assert (found.margin, found.margin_words) == (0.5, "0.5 bits per byte")
+    assert found.remarks == ("at one rate for all arms, not tuned",)
+    assert found.lock is not None
+    assert found.lock.as_planned
+    arm = found.arm("causal")
+    assert arm.judgement.comparison is not None
+    scores = {row["seed"]: row["pseudo.test"] for row in found.table if row["arm"] == "full"}
+    assert {seed.seed: seed.baseline for seed in arm.judgement.seeds} == scores
+    gains = [seed.gain for seed in arm.judgement.seeds]
+    assert arm.judgement.comparison.effect == pytest.approx(sum(filter(None, gains)) / 3)
+    assert "at one rate for all arms, not tuned" in arm.judgement.words
+    assert arm.other_text is not None
+    assert len(arm.curve) >= 3
+    assert arm.by_rate == {}
+    assert found.factorial is None
+    assert found.control_found is None
+
+
+def test_a_run_that_is_missing_or_failed_is_named(kept: Study) -> None:
+    cells = [cell for cell in kept.cells() if cell.arm == "causal"]
+    (kept.root / cells[0].run / "state").write_text("failed: RecordError: no space left\n")
+    shutil.rmtree(kept.root / cells[1].run)
+    with pytest.raises(SpecError) as caught:
+        findings(kept)
+    assert sorted(caught.value.problems) == [
+        f"causal, seed {cells[0].seed} is failed; `paribus run` goes on with it",
+        f"causal, seed {cells[1].seed} is open; `paribus run` goes on with it",
+    ]
+    (kept.folder / "cells.json").write_text("[]")
+    with pytest.raises(SpecError, match="full, seed 1 was not run; `paribus run` goes on with it"):
+        findings(kept)
+
+
+def test_a_run_that_was_not_measured_is_no_diverged_run(kept: Study) -> None:
+    shutil.rmtree(kept.root / kept.cells()[0].run / "evaluations")
+    with pytest.raises(SpecError, match="is open; `paribus run` goes on with it"):
+        findings(kept)
+
+
+def test_the_control_is_found_or_not(kept: Study) -> None:
+    replanned(kept, control="causal")
+    found = findings(kept)
+    assert found.control_found == (found.arm("causal").judgement.verdict.word == "worse")
+
+
+def test_looks_come_back_from_json_and_a_verdict_is_read_at_the_last_that_is_complete(kept: Study) -> None:
+    replanned(kept, looks={"3": 0.05})
+    assert findings(kept).arm("causal").judgement.comparison is not None
+    seeds = [1, 2, 3, 4, 5]
+    replanned(kept, looks={"3": 0.01, "5": 0.04}, seeds=seeds)
+    found = findings(kept)
+    assert found.remarks[0] == "a look at 3 of 5 seeds"
+    comparison = found.arm("causal").judgement.comparison
+    assert comparison is not None
+    assert comparison.level == pytest.approx(1 - 0.01 / 2)
+    replanned(kept, looks={"5": 0.05}, seeds=seeds)
+    with pytest.raises(SpecError, match="full, seed 4 was not run"):
+        findings(kept)
+
+
+def test_a_margin_in_compute_is_priced_on_the_baselines_curve_or_said_not_to_be(kept: Study) -> None:
+    replanned(kept, primary={**kept.plan()["design"]["primary"], "margin": "10 % compute"})
+    found = findings(kept)
+    if found.margin is None:
+        assert "which the baseline's curve does not price" in found.margin_words
+    else:
+        assert found.margin_words.startswith("10 % compute: ")
+    replanned(kept, primary={**kept.plan()["design"]["primary"], "margin": None})
+    assert findings(kept).margin_words == "none was declared, so nothing is called equivalent"
+
+
+def test_two_factors_of_two_levels_are_a_factorial(kept: Study) -> None:
+    """The runs of the little study, told as if they were a factorial with its fourth arm a copy of its first."""
+    plan = kept.plan()
+    levels = {"full": ("a", "x"), "reverse": ("a", "y"), "causal": ("b", "x"), "again": ("b", "y")}
+    arms = {**plan["arms"], "again": plan["arms"]["full"]}
+    arms = {name: {**arms[name], "levels": dict(zip("pq", levels[name], strict=True))} for name in levels}
+    kept.write_plan({**plan, "arms": arms, "order": [*plan["order"], "again"]})
+    cells = json.loads((kept.folder / "cells.json").read_text())
+    cells += [{**cell, "arm": "again"} for cell in cells if cell["arm"] == "full"]
+    (kept.folder / "cells.json").write_text(json.dumps(cells))
+    found = findings(kept)
+    assert found.factorial is not None
+    assert found.arm("again").judgement.verdict.word == "identical"
+
+
+def test_runs_under_different_environments_are_told(kept: Study) -> None:
+    path = kept.root / kept.cells()[0].run / "environment.json"
+    told = json.loads(path.read_text())
+    path.write_text(json.dumps([{**told[0], "n_threads": 99}]))
+    assert findings(kept).remarks[-1] == "runs were made under different n_threads"
+
+
+def test_the_order_of_arms_survives_json(finished_home: Path) -> None:
+    kept = existing_study(finished_home, "little")
+    assert list(kept.plan()["arms"]) == sorted(little()["arms"])
+    assert list(dict.fromkeys(row["arm"] for row in rows(kept))) == ["full", "reverse", "causal"]

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from paribus.analyse import equal_noise
+from paribus.errors import SpecError
+
+
+def _arms(scores: np.ndarray) -> dict[str, dict[int, float]]:
+    return {name: dict(enumerate(row)) for name, row in zip("abcde", scores.tolist(), strict=False)}
+
+
+def _covered(sds: tuple[float, ...], draws: int = 1000) -> float:
+    """How often the interval of the second arm holds its true effect of zero, at 95 %."""
+    rng, hits = np.random.default_rng(83), 0
+    for _ in range(draws):
+        scores = np.array(sds)[:, None] * rng.normal(size=(len(sds), 5)) + 10 * rng.normal(size=5)
+        low, high = equal_noise(_arms(scores), "a", lower_is_better=True, share=0.05).intervals["b"]
+        hits += low < 0 < high
+    return 100 * hits / draws
+
+
+def test_the_residual_of_all_arms_is_pooled() -> None:
+    scores = np.random.default_rng(89).normal(size=(4, 5))
+    found = equal_noise(_arms(scores), "a", lower_is_better=False, margin=9)
+    left = scores - scores.mean(1, keepdims=True) - scores.mean(0, keepdims=True) + scores.mean()
+    assert (found.df, found.residual_sd) == (12, pytest.approx(np.sqrt((left**2).sum() / 12)))
+    assert found.effects["c"] == pytest.approx(scores[2].mean() - scores[0].mean())
+    assert found.arm_sds == pytest.approx(dict(zip("abcd", scores.std(axis=1, ddof=1), strict=True)))
+    assert {one.word for one in found.verdicts.values()} == {"equivalent"}
+    assert found.level == 1 - 0.05 / 3
+
+
+def test_equal_noise_covers_and_unequal_noise_does_not() -> None:
+    assert _covered((1, 1, 1, 1, 1)) >= 97  # 98.75 for each of a family of four
+    assert _covered((1, 3, 1, 1, 1)) < 96
+
+
+def test_an_arm_equal_to_the_baseline_is_identical() -> None:
+    scores = np.random.default_rng(89).normal(size=(3, 5))
+    scores[1] = scores[0]
+    found = equal_noise(_arms(scores), "a", lower_is_better=True)
+    assert found.verdicts["b"].word == "identical"
+
+
+def test_pooling_needs_three_arms_and_whole_seeds() -> None:
+    arms = _arms(np.random.default_rng(89).normal(size=(3, 5)))
+    with pytest.raises(SpecError, match="equal_noise: a, b against a; use it from 3 arms, one the baseline"):
+        equal_noise({name: arms[name] for name in "ab"}, "a", lower_is_better=True)
+    del arms["c"][2]
+    with pytest.raises(SpecError, match="equal_noise: arms differ in seeds; give every arm the same 3 or more"):
+        equal_noise(arms, "a", lower_is_better=True)

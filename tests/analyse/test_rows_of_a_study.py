@@ -1,0 +1,105 @@
+"""Rows: one a run of the plan, with what the plan's own yardsticks said, and nothing else that lies about."""
+
+import json
+import shutil
+import sys
+from math import log
+from pathlib import Path
+
+import pytest
+
+from little_study import CPU, N_STEPS, plan_of
+from paribus.analyse import Table, rows
+from paribus.analyse.rows import measures_of, name_of, value_of
+from paribus.errors import UnsupportedError
+from paribus.evaluate import evaluate
+from paribus.record import Answer, Evaluation, Head, Study, existing_study
+from paribus.spec.yardstick import PseudoHalves
+
+
+@pytest.fixture
+def kept(finished_home: Path, tmp_path: Path) -> Study:
+    """The finished study in a folder that may be spoilt."""
+    shutil.copytree(finished_home, tmp_path / "runs")
+    return existing_study(tmp_path / "runs", "little")
+
+
+def test_every_cell_has_a_row_the_baseline_first(finished_home: Path) -> None:
+    table = rows(existing_study(finished_home, "little"))
+    assert [(row["arm"], row["seed"]) for row in table[:4]] == [("full", 1), ("full", 2), ("full", 3), ("reverse", 1)]
+    assert len(table) == 9
+    row = table[0]
+    assert (row["outcome"], row["reason"], row["n_steps"]) == ("finished", "", N_STEPS)
+    assert 0 < row["pseudo.test"] < 20
+    assert row["tokens_read"] == N_STEPS * 8 * 16
+    assert row["seconds"] > 0
+    assert table.columns[:5] == ("study", "arm", "purpose", "seed", "rate")
+
+
+def test_what_another_yardstick_said_of_a_run_is_no_column_of_the_study(kept: Study, study_cache: Path) -> None:
+    before = list(rows(kept))
+    run = kept.cells()[0].run
+    built = plan_of(study_cache).arms[0].built
+    evaluate(kept.root / run, PseudoHalves(n_items=2, max_bytes=16), built, device=CPU)
+    assert list(rows(kept)) == before
+
+
+def test_a_run_that_was_trained_but_not_measured_is_open(kept: Study) -> None:
+    cell = kept.cells()[0]
+    shutil.rmtree(kept.root / cell.run / "evaluations")
+    row = next(row for row in rows(kept) if row["run"] == cell.run)
+    assert (row["outcome"], row["reason"]) == ("open", "trained, not measured yet")
+    assert "pseudo.test" not in row
+    shutil.rmtree(kept.root / cell.run)
+    row = next(row for row in rows(kept) if row["run"] == cell.run)
+    assert (row["outcome"], row["nats"]) == ("open", None)
+
+
+@pytest.mark.parametrize(
+    ("nats", "unigram", "reason"),
+    [(9.0, 5.0, "worse than the unigram model"), (None, None, "its answers are not finite")],
+)
+def test_a_run_that_has_learnt_nothing_has_diverged(
+    kept: Study, nats: float | None, unigram: float | None, reason: str
+) -> None:
+    cell = kept.cells()[0]
+    (path,) = (kept.root / cell.run / "evaluations").iterdir()
+    head, *answers = map(json.loads, path.read_text().splitlines())
+    head["unigram_nats"] = unigram
+    answers[0]["nats"] = nats
+    if nats is None:
+        answers[0]["nonfinite"] = {"nats": "nan"}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (head, *answers)))
+    row = next(row for row in rows(kept) if row["run"] == cell.run)
+    assert (row["outcome"], row["reason"], row["pseudo.test"]) == ("diverged", reason, None)
+
+
+def test_a_sweep_is_asked_on_the_tuning_split_and_reports_on_their_own() -> None:
+    measure = {"kind": "halves", "split": "test", "n_items": 5}
+    other = {"kind": "pairs", "split": "valid"}
+    plan = {"design": {"primary": {"measure": measure}, "others": [other], "tune": {"split": "valid"}}}
+    assert measures_of(plan, "reported") == [measure, other]
+    assert measures_of(plan, "sweep") == [{**measure, "split": "valid"}]
+    assert name_of(other) == "pairs.valid"
+
+
+def test_a_value_is_bits_of_all_targets_over_all_their_bytes() -> None:
+    head = Head({}, "likelihood", {}, 1, "", 8, "", 2, 0, "", 10.0, {})
+    answers = (Answer("a", 2.0, 1, 3, 0), Answer("b", 4.0, 1, 5, 0))
+    assert value_of(Evaluation(head, answers)) == pytest.approx(6.0 / log(2) / 8)
+    assert value_of(Evaluation(head, (*answers, Answer("c", 5.0, 1, 5, 0)))) is None
+    assert value_of(Evaluation(head, (Answer("a", float("inf"), 1, 3, 0),))) is None
+
+
+def test_a_notebook_shows_rows_as_a_table_with_text_escaped() -> None:
+    table = Table(({"arm": "<b>", "score": 1.234567}, {"arm": "c", "more": None}))
+    assert table.columns == ("arm", "score", "more")
+    page = table._repr_html_()
+    assert "<td>&lt;b&gt;</td><td>1.2346</td><td></td>" in page
+    assert (len(table), table[1]["arm"]) == (2, "c")
+
+
+def test_without_pandas_rows_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(UnsupportedError, match="pandas is not installed; install it, or use the rows as they are"):
+        Table(()).to_pandas()

@@ -1,0 +1,94 @@
+"""T10 and T11: what a number of seeds can see, against tables and by simulation."""
+
+import re
+from math import inf, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+from draws import N_DRAWS
+
+from paribus.analyse import always_valid_t, detectable, equivalence_margin, power, seeds_for
+from paribus.analyse.power import log_evidence
+from paribus.errors import SpecError
+
+
+@pytest.mark.parametrize(
+    ("n", "seen", "margins"),
+    [
+        (3, (3.26, 4.62, 5.67), (2.66, 3.65)),
+        (5, (1.68, 2.05, 2.29), (1.60, 1.94)),
+        (8, (1.16, 1.34, 1.45), (1.15, 1.34)),
+        (10, (1.00, 1.14, 1.22), (1.00, 1.15)),
+        (20, (0.66, 0.74, 0.78), (0.68, 0.76)),
+    ],
+)
+def test_the_table_of_what_seeds_can_say(n: int, seen: tuple[float, ...], margins: tuple[float, ...]) -> None:
+    assert [detectable(n, m) for m in (1, 2, 3)] == pytest.approx(seen, abs=0.0055)
+    assert [equivalence_margin(n, m) for m in (1, 2)] == pytest.approx(margins, abs=0.0055)
+
+
+def test_the_table_in_the_documents_is_what_the_functions_say() -> None:
+    text = (Path(__file__).parents[2] / "docs/statistics.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert [int(n) for n, *_ in rows] == [3, 5, 8, 10, 20]
+    for n, *numbers in rows:
+        found = [*(detectable(int(n), m) for m in (1, 2, 3)), *(equivalence_margin(int(n), m) for m in (1, 2))]
+        assert [f"{number:.2f}" for number in found] == numbers
+
+
+def test_known_numbers() -> None:
+    assert [detectable(n) for n in (3, 5, 10)] == pytest.approx([3.264, 1.682, 0.996], abs=5e-4)
+    assert power(1.5, 5, 0.05) == pytest.approx(0.71070, abs=5e-6)
+    assert [always_valid_t(n) for n in (5, 10)] == pytest.approx([5.357, 3.971], abs=5e-4)
+    assert seeds_for(1, 1, 5, 0.05) == 22
+
+
+@pytest.mark.parametrize(("n", "effect"), [(5, 9.87), (10, 5.0), (3, 1000.0)])
+def test_power_of_large_effects_is_a_number(n: int, effect: float) -> None:
+    assert power(effect, n, 0.05) == pytest.approx(1)
+
+
+def test_power_without_an_effect_is_the_level() -> None:
+    assert power(0, 7, 0.03) == pytest.approx(0.03)
+
+
+def test_advised_seeds_see_the_margin_about_as_often_as_promised() -> None:
+    n0 = 5
+    spreads = np.random.default_rng(43).normal(size=(N_DRAWS, n0)).std(axis=1, ddof=1)
+    advised = [n for spread in spreads if (n := seeds_for(1, float(spread), n0, 0.05)) is not None]
+    enough = {n: power(1, n, 0.05) >= 0.8 for n in set(advised)}
+    assert 80 <= 100 * np.mean([enough[n] for n in advised]) <= 88
+
+
+def test_advice_beyond_sixty_seeds_is_none() -> None:
+    assert seeds_for(0.4, 1, 5) is None
+    assert seeds_for(0.4, 1, 5, limit=200) == 121
+    assert seeds_for(1, 0, 5) == 3
+
+
+@pytest.mark.parametrize(("margin", "sd"), [(0, 1), (1, -1), (float("nan"), 1)])
+def test_a_margin_and_a_spread_must_be_possible(margin: float, sd: float) -> None:
+    with pytest.raises(SpecError, match=r"seeds_for: margin .*; give a margin above 0 and a spread of 0 or more"):
+        seeds_for(margin, sd, 5)
+
+
+@pytest.mark.parametrize("ask", [lambda: power(1, 2), lambda: detectable(2), lambda: equivalence_margin(2)])
+def test_two_seeds_have_no_power_to_speak_of(ask) -> None:
+    with pytest.raises(SpecError, match="seeds: 2 given, too few"):
+        ask()
+
+
+def test_three_seeds_are_never_evidence_enough_where_their_number_is_open() -> None:
+    assert [always_valid_t(n) for n in (2, 3)] == [inf, inf]
+    assert always_valid_t(4) < inf
+    assert always_valid_t(5, 0.05 / 3) > always_valid_t(5)
+
+
+@pytest.mark.parametrize("n", [4, 11])
+def test_evidence_averages_one_where_there_is_no_effect(n: int) -> None:
+    gains = np.random.default_rng(47).normal(size=(N_DRAWS, n))
+    ts = gains.mean(axis=1) / gains.std(axis=1, ddof=1) * sqrt(n)
+    weights = np.exp([log_evidence(float(t), n) for t in ts])
+    assert weights.mean() < 1 + 4 * weights.std() / sqrt(N_DRAWS)
+    assert weights.mean() > 0.4  # heavy-tailed: most of its mean lies in draws that are seldom seen
