@@ -1,5 +1,7 @@
 """What every test shares: `gpu` tests are left out without a GPU, and there torch's own warnings are no errors."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -9,3 +11,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("gpu"):
             item.add_marker(pytest.mark.filterwarnings("default"))  # compiling on CUDA warns of torch's own affairs
             item.add_marker(pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"))
+
+
+@pytest.fixture(scope="session")
+def study_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where studies find their text, built once."""
+    return tmp_path_factory.mktemp("texts")
+
+
+@pytest.fixture(scope="session")
+def finished_home(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -> Path:
+    """The runs folder of the little study, run to its end; to be read, or copied and spoilt."""
+    from little_study import carried
+
+    home = tmp_path_factory.mktemp("finished")
+    carried(home, study_cache)
+    return home

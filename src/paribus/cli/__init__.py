@@ -1,7 +1,7 @@
 """What can be asked from a shell? One file a verb, found by its name and imported when it is called.
 
 Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake in what was
-asked; 130 interrupted.
+asked; 3 a confound; 4 some runs of a design failed; 75 interrupted, to be resumed; 130 interrupted.
 """
 
 import ast
@@ -17,7 +17,7 @@ import typer
 
 from paribus import __version__
 from paribus.cli.terminal.console import complain, console, write_plainly
-from paribus.errors import ParibusError, SpecError
+from paribus.errors import ConfoundError, ParibusError, SpecError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SpecError as fault:
         complain(fault.problems)
         return 2
+    except ConfoundError as fault:
+        complain(fault.problems)
+        return 3
     except ParibusError as fault:
         complain([str(fault)])
         return 1
@@ -93,4 +96,7 @@ def _help() -> None:
     for verb, module in known.items():
         page.print(f"  {verb:{width}}  {line(module)}")
     page.print("\nparibus VERB --help says more; paribus --version says which version this is.")
-    page.print("Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked.")
+    page.print(
+        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked, 3 a confound,"
+    )
+    page.print("4 some runs failed, 75 interrupted: run it again.")

@@ -46,7 +46,7 @@ def command(
     arch: Annotated[str | None, typer.Argument(metavar="ARCH", help=ARCH)] = None,
     settings: Settings = None,
     kernel: Annotated[
-        str, typer.Option(metavar="KERNEL", help="Force one: auto, dense, masked, fused or flex.")
+        str, typer.Option("--kernel", metavar="KERNEL", help="Force one: auto, dense, masked, fused or flex.")
     ] = "auto",
     json: Json = False,
 ) -> None:

@@ -61,10 +61,12 @@ def train_run(
 def command(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml or .json file that describes the run.")],
     settings: Settings = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="Instead of the fingerprint.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")] = None,
     runs: Runs = RUNS,
     cache: Cache = None,
-    device: Annotated[str | None, typer.Option(metavar="DEVICE", help="cpu, cuda or mps; by default the best.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
+    ] = None,
     accept_environment: Annotated[
         bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
     ] = False,

@@ -143,10 +143,10 @@ def _on_preset(table: Table) -> Table:
         near = difflib.get_close_matches(str(name), presets(), n=1)
         advice = f"did you mean {near[0]!r}? " if near else ""
         raise SpecError(f"preset is {name!r}, which does not exist; {advice}presets are {', '.join(presets())}")
-    return _merged(_preset(name), table)
+    return merged(_preset(name), table)
 
 
-def _merged(below: Table, above: Mapping[str, Any]) -> Table:
+def merged(below: Table, above: Mapping[str, Any]) -> Table:
     """`above` over `below`; a table of another kind replaces, one of the same kind is filled in."""
     result = dict(below)
     for key, value in above.items():
@@ -160,7 +160,7 @@ def _merged(below: Table, above: Mapping[str, Any]) -> Table:
             and isinstance(value, Mapping)
             and value.get("kind", old.get("kind")) == old.get("kind")
         )
-        result[key] = _merged(old, value) if alike and isinstance(old, dict) else value
+        result[key] = merged(old, value) if alike and isinstance(old, dict) else value
     return result
 
 
@@ -194,7 +194,7 @@ def assign(table: Table, path: str, value: Any) -> None:
             raise SpecError(
                 f"{'.'.join(outer[:depth])} is {here!r}, which has nothing inside to set as {path}; set it itself"
             )
-    table.update(_merged(table, change))
+    table.update(merged(table, change))
 
 
 def _beyond(fault: ValidationError, table: Table) -> Iterator[str]:

@@ -1,0 +1,78 @@
+"""Show that nothing but the factor differs between the arms of a design, what it costs, and what it can see.
+
+DESIGN is one that comes with paribus, or a TOML or JSON file. Exit status 3: something besides the factor differs.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paribus.cli.terminal.arguments import Json, Settings, changes
+from paribus.cli.terminal.console import console, print_json
+from paribus.cli.terminal.control import print_control, print_cost
+from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
+from paribus.design import Design, Plan, arms_of, cost_of, described, fields, found, planned, proposed
+from paribus.errors import ConfoundError
+from paribus.record import study
+from paribus.runtime import device_named
+from paribus.spec.design import declared
+
+DESIGN = "A design that comes with paribus, or a .toml or .json file."
+Chosen = Annotated[str, typer.Argument(metavar="DESIGN", help=DESIGN)]
+Scaled = Annotated[str | None, typer.Option("--scale", metavar="SCALE", help="smoke, laptop, hour or paper.")]
+Named = Annotated[
+    str | None, typer.Option("--name", metavar="NAME", help="Of the study; by default the design's, and the scale.")
+]
+Device = Annotated[
+    str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
+]
+
+
+def plan(
+    design: str | Path | Mapping[str, Any] | Design,
+    *,
+    scale: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    cache: str | Path | None = None,
+    device: str | None = None,
+    jobs: int = 1,
+) -> Plan:
+    """The plan of a design; ConfoundError where something besides the factor differs."""
+    called, asked = found(design, scale, changes)
+    return planned(asked, name or called, scale, cache_folder(cache), device_named(device), n_jobs=jobs)
+
+
+def command(
+    design: Chosen,
+    scale: Scaled = None,
+    settings: Settings = None,
+    name: Named = None,
+    every: Annotated[bool, typer.Option("--all", help="Fields that are equal, too.")] = False,
+    runs: Runs = RUNS,
+    cache: Cache = None,
+    device: Device = None,
+    json: Json = False,
+) -> None:
+    page = console()
+    try:
+        made = plan(design, scale=scale, changes=changes(settings), name=name, cache=cache, device=device)
+    except ConfoundError:
+        _, asked = found(design, scale, changes(settings))
+        if not json:
+            print_control(fields(arms_of(asked), declared(asked), {}, None, asked.allow), page, every)
+        raise
+    own = device_named(device)
+    changed = proposed(made, study(runs, made.name))
+    if json:
+        print_json(described(made))
+        return
+    page.print(made.design.question, style="bold", soft_wrap=True)
+    page.print()
+    print_control(made.lines, page, every)
+    page.print()
+    print_cost(made, cost_of(made, runs, own), page)
+    said = f"frozen     {runs}/studies/{made.name}/plan.lock, {made.fingerprint[:16]}"
+    page.print(said if changed is None else f"not frozen {changed}", soft_wrap=True)

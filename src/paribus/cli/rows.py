@@ -1,0 +1,40 @@
+"""The rows of a study: one a run, with its arm, seed, rate, outcome and what it scored."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from paribus.analyse import Table
+from paribus.analyse import rows as rows_of
+from paribus.cli.terminal.arguments import Json
+from paribus.cli.terminal.console import console, print_json
+from paribus.cli.terminal.folders import RUNS, Runs
+from paribus.cli.terminal.results import print_results
+from paribus.record import existing_study
+
+STUDY = "A study, by its name."
+
+
+def rows(study: str, runs: str | Path = RUNS) -> Table:
+    """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
+    return rows_of(existing_study(Path(runs), study))
+
+
+def command(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY)],
+    runs: Runs = RUNS,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated, for another program.")] = False,
+    json: Json = False,
+) -> None:
+    found = rows(study, runs)
+    if json:
+        print_json(list(found))
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, found.columns)
+        writer.writeheader()
+        writer.writerows(found)
+    else:
+        print_results(found, existing_study(Path(runs), study), console())

@@ -1,0 +1,105 @@
+"""Carry a design out: sweeps, then every arm under every seed; the same command resumes.
+
+Exit status 3: a confound; 4: some runs failed; 75: interrupted, or other shards are not done: run it again.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from paribus.analyse import Table, rows
+from paribus.cli.plan import Chosen, Device, Named, Scaled, plan
+from paribus.cli.terminal.arguments import Settings
+from paribus.cli.terminal.arguments import changes as read
+from paribus.cli.terminal.console import complain, console
+from paribus.cli.terminal.control import print_control
+from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
+from paribus.cli.terminal.progress import Showing
+from paribus.cli.terminal.results import print_results
+from paribus.design import RESUME, Carried, Design, Means, carry_out, resumable
+from paribus.design.shown import show
+from paribus.errors import SpecError
+from paribus.record import study
+from paribus.runtime import device_named
+
+FAILED = 4
+
+
+def run(
+    design: str | Path | Mapping[str, Any] | Design,
+    *,
+    scale: str | None = None,
+    changes: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    runs: str | Path = RUNS,
+    cache: str | Path | None = None,
+    device: str | None = None,
+    jobs: int = 1,
+    shard: str | None = None,
+    accept_environment: bool = False,
+) -> Table:
+    """Carry a design out, or go on with it; its rows."""
+    carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment)
+    if carried.failed:
+        complain(f"{cell}: {why}" for cell, why in carried.failed.items())
+    return rows(kept)
+
+
+def _carried(
+    design: str | Path | Mapping[str, Any] | Design, scale: str | None, changes: Mapping[str, Any] | None,
+    name: str | None, runs: str | Path, cache: str | Path | None, device: str | None, jobs: int, shard: str | None,
+    accept_environment: bool,
+) -> tuple[Carried, Any]:  # fmt: skip
+    page = console()
+    part = _shard(shard)
+    if jobs < 1:
+        raise SpecError(f"--jobs is {jobs}; use 1 or more")
+    with resumable():
+        made = plan(design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs)
+        kept = study(Path(runs), made.name)
+        page.print(made.design.question, style="bold", soft_wrap=True)
+        print_control(made.lines, page, every=False)
+        page.print()
+        means = Means(cache_folder(cache), device_named(device), jobs, part, accept_environment)
+        with Showing(page, kept) as showing:
+            carried = carry_out(made, kept, means, showing.stage)
+        if not (carried.failed or carried.waiting):
+            show(made, kept, means.device)
+    return carried, kept
+
+
+def command(
+    design: Chosen,
+    scale: Scaled = None,
+    settings: Settings = None,
+    name: Named = None,
+    runs: Runs = RUNS,
+    cache: Cache = None,
+    device: Device = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at a time; on a CPU each has one thread.")] = 1,
+    shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts, for job arrays.")] = None,
+    accept_environment: Annotated[
+        bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
+    ] = False,
+) -> None:
+    carried, kept = _carried(design, scale, read(settings), name, runs, cache, device, jobs, shard, accept_environment)
+    page = console()
+    if carried.failed:
+        complain(f"{cell}: {why}" for cell, why in carried.failed.items())
+        raise SystemExit(FAILED)
+    if carried.waiting:
+        page.print(f"{carried.waiting} runs of other shards are not done; run this one again when they are")
+        raise SystemExit(RESUME)
+    page.print()
+    print_results(rows(kept), kept, page)
+
+
+def _shard(given: str | None) -> tuple[int, int]:
+    if given is None:
+        return 1, 1
+    number, _, total = given.partition("/")
+    if not (number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
+        raise SpecError(f"--shard is {given!r}; write I/N, such as 2/8")
+    return int(number), int(total)

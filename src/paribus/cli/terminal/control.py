@@ -1,0 +1,70 @@
+"""A plan on the page: the control table, what it costs, and what it can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from paribus.analyse import detectable, equivalence_margin
+from paribus.cli.terminal.numbers import count, flops, size
+from paribus.cli.terminal.spelling import spelled
+from paribus.design import Cost, Line, Plan
+from paribus.design.control import MEANING
+
+STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
+ORDER = "✗Δ≈⟳→✓"
+
+
+def print_control(lines: Iterable[Line], page: Console, every: bool) -> None:
+    """The table, what differs first; equal fields are counted unless all are asked for."""
+    ordered = sorted(lines, key=lambda line: ORDER.index(line.mark))
+    shown = [line for line in ordered if every or line.mark != "✓"]
+    arms = list(ordered[0].values) if ordered else []
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for heading in ("", "field", *arms, ""):
+        table.add_column(heading, overflow="fold")
+    for line in shown:
+        note = f"allowed: {line.allowed}" if line.allowed else line.note
+        cells = (written(line.path, line.values[arm]) for arm in arms)
+        table.add_row(line.mark, line.path, *cells, note, style=STYLES[line.mark])
+    page.print(table)
+    n_equal = sum(line.mark == "✓" for line in ordered)
+    if not every:
+        page.print(f"✓  {n_equal} other fields and quantities are equal; --all lists them", style="green")
+    page.print("   ".join(f"{mark} {meaning}" for mark, meaning in MEANING.items()), style="dim")
+
+
+def written(path: str, value: Any) -> str:
+    """A value of the table, large numbers in short."""
+    if "flops" in path and isinstance(value, int | float):
+        return flops(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and "seed" not in path:
+        return count(value)
+    return spelled(value, path.rpartition(".")[-1] if isinstance(value, str) else "")
+
+
+def print_cost(plan: Plan, cost: Cost, page: Console) -> None:
+    """Runs, time and disk."""
+    sweep = f", {cost.n_sweeps} of them to find rates" if cost.n_sweeps else ""
+    time = told_time(cost.seconds)
+    page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
+    page.print(f"disk       about {size(cost.n_bytes)}")
+    n, m = len(plan.design.seeds), plan.n_comparisons
+    page.print(
+        f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of {detectable(n, m):.2f} sd "
+        f"of the paired difference, at 80 % power; a true zero is called equivalent from a margin of "
+        f"{equivalence_margin(n, m):.2f} sd",
+        soft_wrap=True,
+    )
+    margin = plan.design.primary.margin
+    page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
+
+
+def told_time(seconds: float) -> str:
+    """90 → 1.5 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

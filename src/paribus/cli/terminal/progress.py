@@ -1,0 +1,113 @@
+"""A whole study as it goes: one bar over all of its runs, or a line a run where there is no terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from paribus.analyse import name_of, value_of
+from paribus.cli.terminal.control import told_time
+from paribus.design import Cell
+from paribus.design.perform import answer, settled
+from paribus.record import Study, last_row
+
+POLL = 0.5  # seconds between looks at runs that other processes make
+
+
+class Showing:
+    """Told of every run of every stage; the time left is of the FLOPs left, at the pace of this sitting."""
+
+    def __init__(self, page: Console, study: Study):
+        self.page, self.study = page, study
+        self.bar = Progress(
+            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}"),
+            console=page, transient=True, disable=not page.is_terminal,
+        )  # fmt: skip
+        self.task = self.bar.add_task("", total=1.0, said="")
+        self.open: dict[str, tuple[Cell, float]] = {}  # runs at work, and the share of them that is done
+        self.ended = threading.Event()
+        self._begin([], "")
+
+    def _begin(self, cells: Sequence[Cell], stage: str) -> None:
+        distinct = {cell.name: cell for cell in cells}
+        self.name, self.n_cells = stage, len(distinct)
+        todo = [cell for cell in distinct.values() if not settled(cell, self.study)]
+        self.n_done, self.left = len(distinct) - len(todo), sum(cell.flops for cell in todo)
+        self.total = sum(cell.flops for cell in distinct.values()) or 1.0
+        self.spent, self.since = 0.0, time.monotonic()
+
+    def stage(self, name: str, cells: Sequence[Cell]) -> Showing:
+        """The stage that begins now."""
+        self._begin(cells, name)
+        if self.n_done:
+            self.page.print(f"{name}: {self.n_done} of {self.n_cells} runs are there already", style="dim")
+        return self
+
+    def begin(self, cell: Cell) -> None:
+        self.open[cell.name] = (cell, 0.0)
+        self._show()
+
+    def step(self, cell: Cell, n: int) -> None:
+        self.open[cell.name] = (cell, n / cell.n_steps)
+        self._show()
+
+    def end(self, cell: Cell, fault: str | None) -> None:
+        self.open.pop(cell.name, None)
+        self.spent, self.left = self.spent + cell.flops, self.left - cell.flops
+        self.n_done += fault is None
+        said = "failed" if fault else self._scored(cell)
+        self.page.print(
+            f"{self.name} {self.n_done:>3}/{self.n_cells}  {cell}: {said}{self._remaining()}", soft_wrap=True
+        )
+        self._show()
+
+    def _scored(self, cell: Cell) -> str:
+        outcome, _ = self.study.outcome(cell.name)
+        if outcome != "finished":
+            return outcome
+        found = answer(cell, self.study, cell.measures[0])
+        value = None if found is None else value_of(found)
+        return "worse than unigrams" if found is None or value is None else (
+            f"{value:.4f} bits per byte ({name_of(found.head.yardstick)})"
+        )  # fmt: skip
+
+    def _remaining(self) -> str:
+        done = self.spent + sum(cell.flops * share for cell, share in self.open.values())
+        left = self.left - (done - self.spent)
+        if done <= 0 or left <= 0:
+            return ""
+        return f"  {told_time((time.monotonic() - self.since) / done * left)} left"
+
+    def _show(self) -> None:
+        done = self.total - self.left + sum(cell.flops * share for cell, share in self.open.values())
+        now = ", ".join(str(cell) for cell, _ in list(self.open.values())[:2])
+        self.bar.update(
+            self.task, description=f"{self.name} {self.n_done}/{self.n_cells}", completed=done / self.total,
+            said=f"{now}{self._remaining()}",
+        )  # fmt: skip
+
+    def _poll(self) -> None:
+        """How far runs of other processes are, from their rows."""
+        while not self.ended.wait(POLL):
+            for name, (cell, share) in list(self.open.items()):
+                path = self.study.root / name / "rows.jsonl"
+                row = last_row(path) if path.exists() else None
+                if row is not None and name in self.open:
+                    self.open[name] = (cell, max(share, (row["step"] + 1) / cell.n_steps))
+            self._show()
+
+    def __enter__(self) -> Showing:
+        self.bar.start()
+        self.poller = threading.Thread(target=self._poll, daemon=True)
+        if self.page.is_terminal:
+            self.poller.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, _: TracebackType | None) -> None:
+        self.ended.set()
+        self.bar.stop()

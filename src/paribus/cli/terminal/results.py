@@ -1,0 +1,42 @@
+"""A study's results in short: each arm's score, seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Page
+
+from paribus.analyse import name_of
+from paribus.record import Study
+
+
+def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
+    """The reported runs' primary score; lower is better."""
+    plan = study.plan()
+    column = name_of(plan["design"]["primary"]["measure"])
+    reported = [row for row in rows if row["purpose"] == "reported"]
+    seeds = sorted({row["seed"] for row in reported})
+    table = Page(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for heading in ("arm", "rate", *(f"seed {seed}" for seed in seeds), "mean"):
+        table.add_column(heading, justify="left" if heading == "arm" else "right")
+    for arm in plan["order"]:
+        own = {row["seed"]: row for row in reported if row["arm"] == arm}
+        values = [own[seed].get(column) for seed in seeds if seed in own]
+        mean = fmean(value for value in values if value is not None) if any(values) else None
+        rate = f"{next(iter(own.values()))['rate']:.3g}" if own else "–"
+        table.add_row(arm, rate, *(_cell(own.get(seed), column) for seed in seeds), _number(mean))
+    page.print(table)
+    page.print(f"bits per byte of {column}, lower is better; {study.folder}", style="dim", soft_wrap=True)
+
+
+def _cell(row: dict[str, Any] | None, column: str) -> str:
+    if row is None:
+        return "–"
+    return _number(row.get(column)) if row["outcome"] == "finished" else row["outcome"]
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"

@@ -1,0 +1,26 @@
+"""The verdicts of a study, a line an arm."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from paribus.report.material import Material
+from paribus.report.verdicts import Said, verdicts
+
+STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue", "inconclusive": "bold yellow"}
+
+
+def print_verdicts(material: Material, page: Console) -> None:
+    """Each arm's word first; of an inconclusive one also what it would take."""
+    said = verdicts(material)
+    width = max(len(one.word) for one in said)
+    for one in said:
+        page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
+        if one.advice and not one.is_control:
+            page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
+
+
+def _line(one: Said) -> str:
+    control = " (the positive control)" if one.is_control else ""
+    return f"{one.headline}{control}{': ' if one.numbers else ''}{one.numbers}"

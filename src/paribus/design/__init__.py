@@ -1,0 +1,25 @@
+"""Which runs make a fair comparison?"""
+
+from paribus.design.arms import Arm as Arm
+from paribus.design.arms import arms_of as arms_of
+from paribus.design.cells import Cell as Cell
+from paribus.design.control import Line as Line
+from paribus.design.control import fields as fields
+from paribus.design.cost import Cost as Cost
+from paribus.design.cost import cost_of as cost_of
+from paribus.design.execute import RESUME as RESUME
+from paribus.design.execute import Means as Means
+from paribus.design.execute import resumable as resumable
+from paribus.design.match import Matched as Matched
+from paribus.design.match import matched as matched
+from paribus.design.plan import Plan as Plan
+from paribus.design.plan import planned as planned
+from paribus.design.run import Carried as Carried
+from paribus.design.run import carry_out as carry_out
+from paribus.design.run import described as described
+from paribus.design.run import frozen as frozen
+from paribus.design.run import proposed as proposed
+from paribus.design.shipped import found as found
+from paribus.design.shipped import shipped as shipped
+from paribus.design.size import size as size
+from paribus.spec.design import Design as Design

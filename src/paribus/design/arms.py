@@ -1,0 +1,138 @@
+"""Arms: what a design's tables come to, each a run spec of its own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import ValidationError
+
+from paribus.errors import SpecError
+from paribus.evaluate import answering
+from paribus.objectives import permit
+from paribus.spec import resolve
+from paribus.spec.architecture import Spec
+from paribus.spec.design import Design, Table, leaves_of, levels_of, tables_of
+from paribus.spec.match import Match
+from paribus.spec.reading import complaints, merged, table_of
+from paribus.spec.run import RunSpec, load_run
+from paribus.spec.yardstick import measures
+
+FILLED = ("n_vocab", "max_length")  # of an architecture that does not say: they follow from text and training
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One arm as written: its table with presets laid open, and the run it describes."""
+
+    name: str
+    levels: Mapping[str, str]  # of each factor
+    written: Table
+    run: RunSpec
+    match: Match | None
+
+    @cached_property
+    def leaves(self) -> dict[str, Any]:
+        """Every field of the run by its path."""
+        return run_leaves(self.run)
+
+
+def arms_of(design: Design) -> tuple[Arm, ...]:
+    """All arms, the baseline first; SpecError lists what is wrong with any of them."""
+    levels, tables = levels_of(design), tables_of(design)
+    problems: dict[str, list[str]] = {}
+    arms: list[Arm] = []
+    for name, table in tables.items():
+        try:
+            arms.append(_arm(design, name, levels[name], dict(table)))
+        except SpecError as fault:
+            for problem in dict.fromkeys(fault.problems):
+                problems.setdefault(problem, []).append(name)
+    if problems:
+        raise SpecError([_told(problem, names, len(tables)) for problem, names in problems.items()])
+    return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
+
+
+def _told(problem: str, names: Sequence[str], n_arms: int) -> str:
+    """A problem and the arms that have it; what all have is most likely the base's."""
+    if len(names) == n_arms:
+        return f"in every arm, {problem}"
+    return f"{', '.join(f'arms.{name}' for name in names)}: {problem}"
+
+
+def _arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
+    match = _match(table.pop("match", None)) or design.match
+    table = merged(_named(design.base), _named(table))
+    run = load_run(copy.deepcopy(table))
+    permitted(run)
+    _measurable(design, run)
+    return Arm(name, levels, laid_open(table), run, match)
+
+
+class _Asked(Spec):
+    match: Match
+
+
+def _match(given: Any) -> Match | None:
+    """What an arm says of its own size, as a table or by its one word; refused as a design's is."""
+    if given is None or isinstance(given, Match):
+        return given
+    table = {"match": {"by": given} if isinstance(given, str) else given}
+    try:
+        return _Asked.model_validate(table).match
+    except ValidationError as fault:
+        raise SpecError(list(complaints(fault, table, _Asked))) from None
+
+
+def _named(table: Mapping[str, Any]) -> Table:
+    """A preset alone is short for a table that stands on it."""
+    table = copy.deepcopy(dict(table))
+    if isinstance(table.get("architecture"), str):
+        table["architecture"] = {"preset": table["architecture"]}
+    return table
+
+
+def laid_open(table: Table) -> Table:
+    """The same table with its preset written out, but for what follows from text and training."""
+    own = table.get("architecture")
+    if not isinstance(own, Mapping):
+        return table
+    open_table = {key: value for key, value in table_of(own).items() if key not in FILLED or key in own}
+    return {**table, "architecture": open_table}
+
+
+def permitted(run: RunSpec) -> None:
+    """SpecError where an objective cannot be posed to its architecture, or could see the answer."""
+    for stage in run.stages:
+        permit(stage.objective, resolve(run.architecture), stage.training.length)
+
+
+def _measurable(design: Design, run: RunSpec) -> None:
+    """SpecError where an arm cannot answer a yardstick: likelihoods and pseudo-likelihoods are never compared."""
+    problems = []
+    for measure in (design.primary.measure, *design.others):
+        try:
+            answering(run.stages[-1].objective, measures(measure))
+        except SpecError as fault:
+            problems += [f"the yardstick {measure.kind!r} cannot be asked: {problem}" for problem in fault.problems]
+    if problems:
+        raise SpecError(problems)
+
+
+def run_leaves(run: RunSpec) -> dict[str, Any]:
+    """Every field of a run by the path a person would set it at."""
+    (stage,) = run.stages
+    tables = {"architecture": run.architecture.model_dump(mode="json"), **stage.model_dump(mode="json")}
+    return leaves_of({name: value for name, value in tables.items() if name != "kind"})
+
+
+def valid(table: Table, check: Callable[[RunSpec], None] = permitted) -> str | None:
+    """Why a table describes no run that can be trained; None if it does."""
+    try:
+        check(load_run(copy.deepcopy(table)))
+    except SpecError as fault:
+        return fault.problems[0]
+    return None

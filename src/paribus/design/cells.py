@@ -1,0 +1,90 @@
+"""Cells: one run each, an arm under a seed at a rate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from paribus.corpus import Built
+from paribus.design.plan import Plan
+from paribus.design.quantities import Planned
+from paribus.record import Placed, name_of
+from paribus.record.study import Purpose
+from paribus.spec.design import SWEEP_SEED, Design
+from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import Yardstick
+from paribus.train.loop import chain
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """A run to be made, and with what it is measured."""
+
+    arm: str
+    seed: int
+    rate: float
+    purpose: Purpose
+    run: RunSpec
+    built: Built
+    measures: tuple[Yardstick, ...]
+    flops: float
+    plan: str  # the fingerprint of the design
+
+    @cached_property
+    def name(self) -> str:
+        """Of its run's folder: two cells that ask for the same run share it."""
+        return name_of(chain(self.run, self.built))
+
+    @property
+    def n_steps(self) -> int:
+        return self.run.stages[-1].training.n_steps
+
+    @property
+    def placed(self) -> Placed:
+        return Placed(self.arm, self.seed, self.rate, self.purpose, self.name, self.n_steps, self.plan)
+
+    def __str__(self) -> str:
+        return f"{self.arm}, seed {self.seed}" + (f", rate {self.rate:g}" if self.purpose == "sweep" else "")
+
+
+def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
+    """The first rates every arm is swept over: a factor 2 apart, around the baseline's as written."""
+    assert design.tune is not None
+    centre = arms[0].run.stages[-1].training.optimizer.rate
+    n_below = design.tune.n_rates // 2
+    return tuple(centre * 2.0 ** (place - n_below) for place in range(design.tune.n_rates))
+
+
+def sweep_cells(plan: Plan, rates: Sequence[float]) -> tuple[Cell, ...]:
+    """Every arm at every rate under seeds that are never reported."""
+    tune = plan.design.tune
+    assert tune is not None
+    measure, own = plan.design.primary.measure.model_copy(update={"split": tune.split}), plan.design_fingerprint
+    return tuple(
+        _cell(arm, SWEEP_SEED + number, rate, "sweep", max(2, round(arm.n_steps * tune.share)), (measure,), own)
+        for number in range(tune.n_seeds)
+        for rate in rates
+        for arm in plan.arms
+    )
+
+
+def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
+    """Every arm under every reported seed, seed by seed, so that what is there is paired."""
+    measures, own = (plan.design.primary.measure, *plan.design.others), plan.design_fingerprint
+    return tuple(
+        _cell(arm, seed, rates[arm.name], "reported", arm.n_steps, measures, own)
+        for seed in plan.design.seeds
+        for arm in plan.arms
+    )
+
+
+def _cell(
+    arm: Planned, seed: int, rate: float, purpose: Purpose, n_steps: int, measures: tuple[Yardstick, ...], plan: str
+) -> Cell:
+    stage = arm.run.stages[-1]
+    optimizer = stage.training.optimizer.model_copy(update={"rate": rate})
+    asked = {"seed": seed, "data_seed": seed, "n_steps": n_steps, "optimizer": optimizer}
+    stage = stage.model_copy(update={"training": stage.training.model_copy(update=asked)})
+    run = arm.run.model_copy(update={"stages": (stage,)})
+    return Cell(arm.name, seed, rate, purpose, run, arm.built, measures, arm.work.training_flops * n_steps, plan)

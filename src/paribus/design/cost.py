@@ -1,0 +1,78 @@
+"""What a plan will take: runs, FLOPs, time and disk."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from paribus.design.plan import Plan
+from paribus.errors import RecordError
+from paribus.record import Entry, environments_of, runs
+
+SHARE = 0.35  # of a plain product's speed that training usually reaches
+BYTES = 12  # of a parameter in a checkpoint: its value and two moments
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An estimate, and what it rests on."""
+
+    n_runs: int
+    n_sweeps: int
+    flops: float
+    seconds: float
+    n_bytes: float
+    basis: str
+
+
+def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
+    """Without extensions of the grid; runs made already are counted too."""
+    design = plan.design
+    per_seed = sum(arm.work.training_flops * arm.n_steps for arm in plan.arms)
+    n_sweeps, share = 0, 0.0
+    if design.tune is not None:
+        n_sweeps = design.tune.n_rates * design.tune.n_seeds * len(plan.arms)
+        share = design.tune.n_rates * design.tune.n_seeds * design.tune.share
+    n_reported = len(design.seeds) * len(plan.arms)
+    total = per_seed * (len(design.seeds) + share)
+    speed, basis = _speed(plan, root, device)
+    kept = plan.arms[0].run.stages[-1].training.keep_last + 1
+    mean = statistics.fmean(arm.price.parameters for arm in plan.arms)
+    n_runs = n_reported + n_sweeps
+    return Cost(n_runs, n_sweeps, total, total / speed, mean * BYTES * kept * n_runs, basis)
+
+
+def _speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
+    """FLOPs a second: of earlier runs on such a device, or else of a product measured now."""
+    earlier = []
+    for entry in runs(root):
+        last = entry.last or {}
+        done, seconds = last.get("dense_flops"), last.get("seconds")
+        if entry.state == "finished" and done and seconds and _device(entry) == plan.environment["device"]:
+            earlier.append(done / seconds)
+    if earlier:
+        return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
+    return _product(device) * SHARE, "guessed from one matrix product"
+
+
+def _device(entry: Entry) -> str | None:
+    """What a run was made on; a damaged record is no reason not to plan."""
+    try:
+        return environments_of(entry.folder)[-1].get("device")
+    except RecordError:
+        return None
+
+
+def _product(device: torch.device, n: int = 1024) -> float:
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    a = torch.ones(n, n, device=device, dtype=dtype)
+    spans = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        (a @ a)[0, 0].item()
+        spans.append(time.perf_counter() - begin)
+    return 2 * n**3 / min(spans)

@@ -1,0 +1,62 @@
+"""One run of a study: trained, then measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from paribus.analyse import answers_to, value_of
+from paribus.corpus import Built
+from paribus.design.cells import Cell
+from paribus.errors import DivergedError
+from paribus.evaluate import evaluate
+from paribus.record import Evaluation, Study, evaluations
+from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import Yardstick
+from paribus.train.loop import OnRow, OnStep, train
+
+
+def perform(
+    run: RunSpec,
+    built: Built,
+    measures: Sequence[Yardstick],
+    root: Path,
+    device: torch.device,
+    *,
+    accept_environment: bool = False,
+    on_row: OnRow | None = None,
+    on_step: OnStep | None = None,
+) -> None:
+    """Train and measure; what is done already is not done again, and a run that diverges is a result."""
+    try:
+        done = train(
+            run, built, root,
+            device=device, accept_environment=accept_environment, on_row=on_row, on_step=on_step,
+        )  # fmt: skip
+    except DivergedError:
+        return
+    for measure in measures:
+        evaluate(done.folder, measure, built, device=device, n_sequences=run.stages[-1].training.n_sequences)
+
+
+def settled(cell: Cell, study: Study) -> bool:
+    """Is there nothing left to do?"""
+    outcome, _ = study.outcome(cell.name)
+    if outcome == "diverged":
+        return True
+    return outcome == "finished" and all(answer(cell, study, measure) is not None for measure in cell.measures)
+
+
+def answer(cell: Cell, study: Study, measure: Yardstick) -> Evaluation | None:
+    """What a cell's run answered to a yardstick, if it was asked."""
+    told, text = measure.model_dump(mode="json"), cell.built.fingerprint
+    there = evaluations(study.root / cell.name)
+    return next((one for one in there if answers_to(one, told, text, cell.n_steps)), None)
+
+
+def score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+    """Bits a byte; None where the run diverged, or does worse than the unigram model."""
+    found = answer(cell, study, measure)
+    return None if found is None else value_of(found)

@@ -1,0 +1,262 @@
+"""A plan: every arm made ready, the control table over all of them, and what it will cost and can see."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paribus.corpus import Built, build
+from paribus.design.arms import Arm, arms_of
+from paribus.design.control import MEANING, Line, confounds, fields
+from paribus.design.match import Matched, matched
+from paribus.design.quantities import Planned, machine, priced, quantities
+from paribus.design.size import size
+from paribus.design.work import Work, work
+from paribus.errors import ConfoundError, SpecError
+from paribus.evaluate import fingerprint, items
+from paribus.record import canonical, environment
+from paribus.spec.corpus import Corpus
+from paribus.spec.design import Design, declared
+from paribus.spec.match import Match
+from paribus.spec.run import RunSpec
+from paribus.spec.sound import require_sound
+from paribus.train.loop import device_kind
+
+RULE = "paired t, Bonferroni over the family, two one-sided tests for equivalence, last checkpoint"
+TOLERANCE = 0.005
+SIZES = ("parameters", "training_flops")
+ONE_THREAD = {"n_threads": 1, "omp_num_threads": "1"}
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be run, and the proof that nothing but the factor differs."""
+
+    name: str
+    scale: str | None
+    design: Design
+    arms: tuple[Planned, ...]  # the baseline first
+    lines: tuple[Line, ...]
+    environment: dict[str, Any]
+
+    @property
+    def n_comparisons(self) -> int:
+        return len(self.arms) - 1
+
+    @property
+    def allowed(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.allowed is not None)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the control table, what differs first."""
+        head = "".join(f"<th>{escape(name)}</th>" for name in ("", "field", *(arm.name for arm in self.arms), ""))
+        ordered = sorted(self.lines, key=lambda line: list(MEANING).index(line.mark))
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in _cells(line)) + "</tr>" for line in ordered
+        )
+        return f"<p>{escape(self.design.question)}</p><table><tr>{head}</tr>{rows}</table>"
+
+    @property
+    def design_fingerprint(self) -> str:
+        """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
+        design = self.design.model_dump(mode="json", exclude={"prompts", "question", "reference"})
+        runs = {arm.name: [arm.run.model_dump(mode="json"), arm.built.fingerprint] for arm in self.arms}
+        return _hashed({"design": design, "runs": runs})
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the design, the rule of the verdict and the code: what must not change on the way."""
+        return _hashed({"design": self.design_fingerprint, "rule": RULE, "code": self.environment["code"]})
+
+
+def _cells(line: Line) -> tuple[Any, ...]:
+    return line.mark, line.path, *line.values.values(), line.allowed or line.note
+
+
+def _hashed(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+Texts = Callable[[Corpus], Built]
+
+
+def planned(
+    design: Design,
+    name: str,
+    scale: str | None,
+    cache: Path,
+    device: torch.device,
+    show_progress: bool = True,
+    n_jobs: int = 1,
+) -> Plan:
+    """Resolve every arm, refuse what is no fair comparison, match sizes and budgets."""
+    require_sound(design)
+    arms = arms_of(design)
+    _refuse(fields(arms, declared(design), {}, None, design.allow))
+    sizes = _sized(design, arms)
+    held: dict[str, Built] = {}
+
+    def text(corpus: Corpus) -> Built:
+        key = corpus.model_dump_json()
+        held[key] = held.get(key) or build(corpus, cache, show_progress=show_progress)
+        return held[key]
+
+    ready = [_ready(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
+    _require_same_items(design, ready)
+    _require_chosen_sizes(design, arms, ready)
+    ready = _budgeted(design, ready)
+    lines = _lines(design, arms, ready)
+    _refuse(lines)
+    here = surroundings(device, n_jobs)
+    return Plan(name, scale, design, tuple(ready), (*lines, *machine(ready, here, device)), here)
+
+
+def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
+    """What the runs are made under: on a CPU, runs side by side have one thread each."""
+    alone = environment(torch.get_num_threads(), device_kind(device))
+    return {**alone, **ONE_THREAD} if n_jobs > 1 and device.type == "cpu" else alone
+
+
+def _refuse(lines: Sequence[Line]) -> None:
+    found = confounds(lines)
+    if found:
+        raise ConfoundError(found)
+
+
+def _sized(design: Design, arms: Sequence[Arm]) -> list[Matched | None]:
+    baseline = arms[0].run
+    length = baseline.stages[-1].training.length
+    sizes: list[Matched | None] = [None]
+    problems: list[str] = []
+    for arm in arms[1:]:
+        asked = arm.match or Match(by="nothing")
+        try:
+            sizes.append(None if asked.by == "nothing" else _match(arm, baseline, asked, length))
+        except SpecError as fault:
+            problems.extend(f"arms.{arm.name}: {problem}" for problem in fault.problems)
+    if problems:
+        raise SpecError(problems)
+    return sizes
+
+
+def _match(arm: Arm, baseline: RunSpec, asked: Match, length: int) -> Matched:
+    n_input = asked.n_input or length // 2
+    return matched(arm.run.architecture, baseline.architecture, asked, n_input, asked.n_target or length - n_input)
+
+
+def _ready(arm: Arm, size: Matched | None, text: Texts) -> Planned:
+    run = arm.run if size is None else arm.run.model_copy(update={"architecture": size.architecture})
+    built = text(run.stages[-1].corpus)
+    for split in ("train", "valid"):
+        built.require(split, run.stages[-1].training.length)
+    cost = work(run, built)
+    return Planned(arm.name, arm.levels, run, built, cost, priced(run, cost), size)
+
+
+def _require_same_items(design: Design, arms: Sequence[Planned]) -> None:
+    """SpecError where arms would be asked different things, or nothing at all."""
+    primary = design.primary.measure
+    tuning = () if design.tune is None else (primary.model_copy(update={"split": design.tune.split}),)
+    for measure in (primary, *design.others, *tuning):
+        asked = {arm.name: fingerprint(items(arm.built, measure)) for arm in arms}
+        apart = [name for name, own in asked.items() if own != asked[arms[0].name]]
+        if apart:
+            raise SpecError(
+                f"corpus: {', '.join(apart)} would be asked other {measure.kind!r} items than {arms[0].name}, as what "
+                f"is held out differs; let every arm hold out the same text"
+            )
+
+
+def _require_chosen_sizes(design: Design, arms: Sequence[Arm], ready: Sequence[Planned]) -> None:
+    """SpecError where an arm is of another size, and nobody said whether that is meant."""
+    baseline, *others = zip(arms, ready, strict=True)
+    silent = [own for arm, own in others if arm.match is None]
+    if silent:
+        table = {own.name: _sizes(own) for own in (baseline[1], *silent)}
+        _choose("match", SIZES, table, "{ by = 'parameters', moves = ['d_ff'] }")
+
+
+def _budgeted(design: Design, arms: Sequence[Planned]) -> list[Planned]:
+    """As many steps for each arm as its budget has."""
+    if design.budget is None:
+        totals = {arm.name: _totals(arm.work) for arm in arms}
+        _choose("budget", tuple(next(iter(totals.values()))), totals, "'tokens_read'")
+        return list(arms)
+    goal = _totals(arms[0].work)[design.budget] * arms[0].n_steps
+    return [_lasting(arm, max(1, round(goal / _totals(arm.work)[design.budget]))) for arm in arms]
+
+
+def _sizes(arm: Planned) -> dict[str, float]:
+    """Of the architecture alone: how much of its work an objective asks for is the budget's."""
+    length = arm.run.stages[-1].training.length
+    work = size(arm.run.architecture, "training_flops", length // 2, length - length // 2)
+    return {"parameters": arm.price.parameters, "training_flops": work}
+
+
+def _totals(cost: Work) -> dict[str, float]:
+    return {
+        "tokens_read": cost.tokens_read, "tokens_scored": cost.tokens_scored, "bytes_read": cost.bytes_read,
+        "training_flops": cost.training_flops,
+    }  # fmt: skip
+
+
+def _choose(field: str, names: Sequence[str], table: dict[str, dict[str, float]], such_as: str) -> None:
+    """Refuse to choose the question for the user where it makes a difference."""
+    first, *others = table.values()
+    apart = {
+        name: max(abs(own[name] / first[name] - 1) for own in others)
+        for name in names
+        if any(abs(own[name] / first[name] - 1) > TOLERANCE for own in others)
+    }
+    if apart:
+        told = ", ".join(f"{name} differ by {share:.1%}" for name, share in apart.items())
+        nothing = ", or match = 'nothing' to compare them as written" if field == "match" else ""
+        raise SpecError(
+            f"{field} is missing, and the arms' {told}; which of them is made equal is the question you ask: "
+            f"say so, such as {field} = {such_as}{nothing}"
+        )
+
+
+def _lasting(arm: Planned, n_steps: int) -> Planned:
+    stage = arm.run.stages[-1]
+    lasting = stage.model_copy(update={"training": stage.training.model_copy(update={"n_steps": n_steps})})
+    return replace(arm, run=arm.run.model_copy(update={"stages": (lasting,)}))
+
+
+def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned]) -> tuple[Line, ...]:
+    moved = {arm.name: _moved(design, arm) for arm in ready}
+    final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
+    by = design.match.by if design.match else "nothing"
+    tolerance = design.match.tolerance if design.match else TOLERANCE
+    return (
+        *fields(final, declared(design), moved, protocol(design), design.allow),
+        *quantities(ready, by, design.budget, tolerance),
+    )
+
+
+def _moved(design: Design, arm: Planned) -> dict[str, str]:
+    found = {}
+    if arm.matched is not None:
+        error = arm.matched.value / arm.matched.target - 1
+        note = f"moved so that {arm.matched.by.replace('_', ' ')} agree to {abs(error):.2%}"
+        found = {f"architecture.{path}": note for path in arm.matched.moved}
+    if design.budget is not None:
+        found["training.n_steps"] = f"moved so that {design.budget.replace('_', ' ')} agree"
+    return found
+
+
+def protocol(design: Design) -> str | None:
+    """How the rate of every arm is found, in words; None if it is as written."""
+    if design.tune is None:
+        return None
+    part = "" if design.tune.share == 1 else f", over {design.tune.share:.0%} of the steps"
+    return (
+        f"{design.tune.n_rates} rates a factor 2 apart, {design.tune.n_seeds} seeds, "
+        f"vertex of a parabola on {design.tune.split} text{part}"
+    )

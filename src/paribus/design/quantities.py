@@ -1,0 +1,142 @@
+"""What follows from an arm's spec: sizes, costs, text, start and machine, as lines of the control table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from paribus.batch import Layout
+from paribus.corpus import Built
+from paribus.design.control import Line, Mark
+from paribus.design.match import Matched
+from paribus.design.work import Work
+from paribus.masks import SameDocument, leaves
+from paribus.model.kernels import View, choose
+from paribus.model.start import deviation
+from paribus.spec import Alibi, Latent, Price, RelativeBias, Resolved, parameters, price, resolve
+from paribus.spec.run import RunSpec
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """An arm as it will be run: matched in size and budget, at the rate as written."""
+
+    name: str
+    levels: Mapping[str, str]
+    run: RunSpec
+    built: Built
+    work: Work
+    price: Price
+    matched: Matched | None
+
+    @property
+    def n_steps(self) -> int:
+        return self.run.stages[-1].training.n_steps
+
+
+def priced(run: RunSpec, work: Work) -> Price:
+    """The price of one text: as much input and target as a row of training has, or half of each."""
+    spec, length = resolve(run.architecture), run.stages[-1].training.length
+    n_target = round(work.n_target) if work.n_input >= 1 and 1 <= work.n_target < length else length - length // 2
+    if spec.encoder is not None:
+        return price(spec, n_target, length - n_target, 0)
+    return price(spec, length, None, length - n_target)
+
+
+def quantities(arms: Sequence[Planned], matched_by: str, budget: str | None, tolerance: float) -> tuple[Line, ...]:
+    """A line for each derived quantity; what is not equal, nor made so, follows from the factor."""
+    table = {arm.name: _of(arm, arms[0]) for arm in arms}
+    made = {matched_by: "size", **({f"{budget} in all": "budget"} if budget else {})}
+    return tuple(
+        _line(name, {arm: own[name] for arm, own in table.items()}, made.get(name), tolerance)
+        for name in next(iter(table.values()))
+    )
+
+
+def _line(name: str, values: Mapping[str, Any], made: str | None, tolerance: float) -> Line:
+    first, *others = values.values()
+    if all(value == first for value in others):
+        return Line(name, "✓", values)
+    if made is None or not all(isinstance(value, int | float) for value in values.values()):
+        return Line(name, "→", values)
+    apart = max(abs(value / first - 1) for value in others)
+    if made == "budget":
+        whole = "" if apart <= tolerance else ", as near as whole steps come"
+        return Line(name, "≈", values, f"budget matched to {apart:.2%}{whole}")
+    mark: Mark = "≈" if apart <= tolerance else "→"
+    return Line(name, mark, values, f"size matched to {apart:.2%}" if mark == "≈" else "")
+
+
+def _of(arm: Planned, baseline: Planned) -> dict[str, Any]:
+    own, cost, n_steps = arm.price, arm.work, arm.n_steps
+    training = arm.run.stages[-1].training
+    epochs = arm.built.epochs(training.data_seed, n_steps, training.n_sequences, training.length)
+    return {
+        "parameters": own.parameters,
+        "non_embedding_parameters": own.non_embedding_parameters,
+        "active_parameters": own.active_parameters,
+        "training_flops": cost.training_flops / cost.tokens_read,
+        "prompt_flops": own.prefill.dense,
+        "token_flops": own.decode.dense,
+        "kv_bytes_per_token": own.kv_bytes_per_token,
+        "kv_bytes_per_source_token": own.kv_bytes_per_source_token,
+        "visible_share": round(own.visible_share, 4),
+        "tokens_read in all": round(cost.tokens_read * n_steps),
+        "tokens_scored in all": round(cost.tokens_scored * n_steps),
+        "bytes_read in all": round(cost.bytes_read * n_steps),
+        "training_flops in all": cost.training_flops * n_steps,
+        "epochs": ", ".join(f"{times:.3g}" for times in epochs),
+        "starting weights in common": round(in_common(resolve(arm.run.architecture), _spec(baseline)), 4),
+        "text": arm.built.fingerprint[:16],
+    }
+
+
+def _spec(arm: Planned) -> Resolved:
+    return resolve(arm.run.architecture)
+
+
+def in_common(one: Resolved, other: Resolved) -> float:
+    """The share of a model's parameters that start with the same values as in the other."""
+    theirs = {name: (p.shape, p.role, _drawn(p, other)) for name, p in parameters(other).items()}
+    table = parameters(one)
+    same = sum(p.count for name, p in table.items() if theirs.get(name) == (p.shape, p.role, _drawn(p, one)))
+    return same / sum(p.count for p in table.values())
+
+
+def _drawn(parameter: Any, spec: Resolved) -> float:
+    return 0.0 if parameter.role in ("gain", "bias") else deviation(parameter, spec)
+
+
+def machine(arms: Sequence[Planned], environment: Mapping[str, Any], device: torch.device) -> tuple[Line, ...]:
+    """Lines for what is the same because one machine runs them all, and for the kernel each arm gets there."""
+    names = [arm.name for arm in arms]
+    precision = "bf16 autocast" if device.type == "cuda" else "float32"
+    shared = {
+        "precision": precision, "threads": environment["n_threads"], "device": environment["device"],
+        "torch": environment["torch"], "python": environment["python"], "code": environment["code"][:16],
+    }  # fmt: skip
+    kernels = {arm.name: _kernels(_spec(arm), arm.price, device) for arm in arms}
+    equal = len(set(kernels.values())) == 1
+    lines = [Line(name, "✓", dict.fromkeys(names, value)) for name, value in shared.items()]
+    return Line("kernel", "✓" if equal else "→", kernels), *lines
+
+
+def _kernels(spec: Resolved, own: Price, device: torch.device) -> str:
+    """The kernels of an arm's masks, in the order of its layers."""
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    found: dict[str, None] = {}
+    for stack, length in ((spec.encoder, own.source_length), (spec.stack, own.length)):
+        if stack is None:
+            continue
+        biased = isinstance(stack.positions, RelativeBias | Alibi)
+        for block in stack.layers:
+            attention = block.attention
+            width = attention.d_content + attention.d_rotary if isinstance(attention, Latent) else attention.d_head
+            documents = torch.zeros(1, length, dtype=torch.int64) if SameDocument() in leaves(block.mask) else None
+            layout = Layout(1, length, prefix=own.prefix if stack is spec.stack else 0, documents_BT=documents)
+            view = View.of(block.mask, layout, layout, attention.n_heads, device)
+            found[choose(view, dtype, width or 1, biased)] = None
+    return ", ".join(found)

@@ -1,0 +1,131 @@
+"""A study from its plan to its last run, however often it is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
+from paribus.design.execute import Done, Means, Watcher, execute
+from paribus.design.perform import settled
+from paribus.design.plan import RULE, Plan
+from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
+from paribus.errors import RecordError
+from paribus.record import Study, differences, environments_of
+from paribus.spec.design import declared
+
+Stage = Callable[[str, Sequence[Cell]], Watcher]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """How far a study got: what failed, what other shards still have to do, and the rates that were found."""
+
+    failed: dict[str, str]
+    waiting: int
+    rates: dict[str, float] | None
+
+
+def frozen(plan: Plan, study: Study) -> None:
+    """The plan on disk, and its lock."""
+    study.write_plan(described(plan))
+    study.freeze(plan.fingerprint, plan.design_fingerprint, RULE, plan.environment["code"])
+
+
+def proposed(plan: Plan, study: Study) -> str | None:
+    """Freeze a plan of which nothing was run; otherwise what running it would change, and nothing is written."""
+    before = study.lock()
+    if before is None or before.latest == plan.fingerprint or not study.has_result():
+        frozen(plan, study)
+        return None
+    return f"{study.folder} has results of the plan {before.latest[:16]}; running this one is recorded as a change"
+
+
+def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
+    """Sweeps first, then the reported runs, each made at most once."""
+    frozen(plan, study)
+    rates = {arm.name: arm.run.stages[-1].training.optimizer.rate for arm in plan.arms}
+    if plan.design.tune is not None:
+        swept, done = _swept(plan, study, means, watch)
+        if swept is None:
+            return Carried(done.failed, len(done.elsewhere), None)
+        rates = swept
+    else:
+        study.forget_rates()
+    cells = reported_cells(plan, rates)
+    study.add_cells(cell.placed for cell in cells)
+    _require_one_environment(cells, plan, study, means)
+    done = execute(cells, study, means, watch("runs", cells))
+    return Carried(done.failed, len(done.elsewhere), rates)
+
+
+def _require_one_environment(cells: Sequence[Cell], plan: Plan, study: Study, means: Means) -> None:
+    """RecordError where runs to be made would stand beside others made otherwise: they are not pooled silently."""
+    there = [cell for cell in cells if settled(cell, study)]
+    if means.accept_environment or len(there) == len(cells):
+        return
+    apart: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys(cell.name for cell in there):
+        apart |= differences(environments_of(study.root / name)[-1], plan.environment)
+    if apart:
+        listed = "; ".join(f"{name} was {then}, is {now}" for name, (then, now) in apart.items())
+        raise RecordError(
+            f"{study.folder}: runs of it were made under another environment: {listed}; go on under the former one, "
+            f"begin in another folder by --runs, or give --accept-environment, which the verdict then tells"
+        )
+
+
+def _swept(plan: Plan, study: Study, means: Means, watch: Stage) -> tuple[dict[str, float] | None, Done]:
+    """The rate of each arm; None where runs failed or other shards are not done."""
+    grid = grid_of(plan.design, plan.arms)
+    require_fair(plan.design, grid)
+    n_extensions = 0
+    while True:
+        cells = sweep_cells(plan, grid)
+        study.add_cells(cell.placed for cell in cells)
+        _require_one_environment(cells, plan, study, means)
+        done = execute(cells, study, means, watch("sweep", cells))
+        if done.failed or done.elsewhere:
+            return None, done
+        points = points_of(cells, study)
+        found = optima(points)
+        longer = grown(grid, found, n_extensions)
+        if longer == grid:
+            rates = rates_of(found)
+            study.write_rates(told(points, found, rates))
+            return rates, done
+        grid, n_extensions = longer, n_extensions + 1
+
+
+def described(plan: Plan) -> dict[str, Any]:
+    """All that a report needs of a plan, as plain values."""
+    design = plan.design
+    return {
+        "name": plan.name,
+        "scale": plan.scale,
+        "question": design.question,
+        "reference": design.reference,
+        "fingerprint": plan.fingerprint,
+        "design_fingerprint": plan.design_fingerprint,
+        "design": design.model_dump(mode="json"),
+        "declared": list(declared(design)),
+        "order": [arm.name for arm in plan.arms],
+        "arms": {
+            arm.name: {
+                "levels": dict(arm.levels),
+                "run": arm.run.model_dump(mode="json"),
+                "price": asdict(arm.price),
+                "work": asdict(arm.work),
+                "text": arm.built.fingerprint,
+            }
+            for arm in plan.arms
+        },
+        "control": [
+            {"path": line.path, "mark": line.mark, "values": dict(line.values), "note": line.note,
+             "allowed": line.allowed}
+            for line in plan.lines
+        ],
+        "environment": plan.environment,
+        "rule": RULE,
+    }  # fmt: skip

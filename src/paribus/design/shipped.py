@@ -1,0 +1,49 @@
+"""The designs that come with paribus, by name."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import paribus
+from paribus.errors import SpecError
+from paribus.spec.design import Design
+from paribus.spec.sound import load_design, require_sound
+
+_HERE = Path(paribus.__file__).parent
+FOLDERS = (_HERE / "designs", _HERE.parents[1] / "designs")  # of an installation, of a checkout
+
+
+def folder() -> Path:
+    """Where the designs lie."""
+    return next((place for place in FOLDERS if (place / "claims.toml").is_file()), FOLDERS[0])
+
+
+def shipped() -> tuple[str, ...]:
+    """The names of all designs that come with paribus."""
+    return tuple(sorted(path.stem for path in folder().glob("*.toml") if path.stem != "claims"))
+
+
+def found(
+    source: str | Path | Mapping[str, Any] | Design, scale: str | None = None, changes: Mapping[str, Any] | None = None
+) -> tuple[str, Design]:
+    """A design and its name: a shipped one's, a file's stem, or `design` for what has none."""
+    if isinstance(source, Design):
+        if scale is not None or changes:
+            raise SpecError(f"scale is {scale!r} of a design that was read already; give it, and changes, when reading")
+        require_sound(source)
+        return "design", source
+    if isinstance(source, Mapping):
+        return "design", load_design(source, scale, changes)
+    path = Path(source)
+    if str(source) in shipped():
+        path = folder() / f"{source}.toml"
+    elif path.suffix not in (".toml", ".json"):
+        near = difflib.get_close_matches(str(source), shipped(), n=1)
+        advice = f"did you mean {near[0]!r}? " if near else ""
+        raise SpecError(f"{source} is no design and no .toml or .json file; {advice}designs are {', '.join(shipped())}")
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "design"
+    return (f"{name}-{scale}" if scale else name), load_design(path, scale, changes)

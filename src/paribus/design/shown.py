@@ -1,0 +1,72 @@
+"""What a report shows and rows do not hold: how each arm goes on from a prompt, and what the telling items ask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from paribus.analyse import Table, answers_of, extremes, rows
+from paribus.corpus.built import vocabulary_of
+from paribus.corpus.tokenizer import Tokenizer, opened
+from paribus.design.plan import Plan
+from paribus.errors import UnsupportedError
+from paribus.evaluate import items
+from paribus.generate import continued
+from paribus.model import Transformer, restore
+from paribus.record import CHECKPOINTS, Study, latest
+from paribus.record.shown import ItemText, Sample, write_items, write_samples
+from paribus.train.checkpoint import TOKENIZER_FILE
+
+Speaker = tuple[Transformer, Tokenizer]
+N_TOKENS = 80  # of a sample
+N_EXTREMES = 5  # items of each arm, best and worst
+
+
+def show(plan: Plan, study: Study, device: torch.device) -> None:
+    """Samples and items of a study that is done, kept beside its rows."""
+    table = rows(study)
+    speaking = {arm.name: _model(arm.name, table, study, device) for arm in plan.arms if plan.design.prompts}
+    write_samples(study, [_sample(prompt, speaking) for prompt in plan.design.prompts])
+    write_items(study, _texts(plan, study, table))
+
+
+def _model(arm: str, table: Table, study: Study, device: torch.device) -> Speaker | None:
+    """The last checkpoint of the first seed that trained; None where none did."""
+    own = (row for row in table if row["arm"] == arm and row["purpose"] == "reported")
+    run = next((row["run"] for row in own if row["outcome"] == "finished"), None)
+    checkpoint = None if run is None else latest(study.root / run / CHECKPOINTS).checkpoint
+    if checkpoint is None:
+        return None
+    kernel = "masked" if device.type == "cuda" else "auto"  # lengths grow by one: nothing is compiled for each
+    return restore(checkpoint.folder, device, kernel=kernel), opened(checkpoint.folder / TOKENIZER_FILE)
+
+
+def _sample(prompt: str, speaking: Mapping[str, Speaker | None]) -> Sample:
+    said, refused = {}, {}
+    for arm, speaker in speaking.items():
+        try:
+            said[arm] = _continued(prompt, speaker)
+        except UnsupportedError as fault:
+            refused[arm] = str(fault)
+    return Sample(prompt, said, refused)
+
+
+def _continued(prompt: str, speaker: Speaker | None) -> str:
+    """Greedily: no draw, so the same on every rerun."""
+    if speaker is None:
+        raise UnsupportedError("none of its runs trained; there is nothing to go on with")
+    model, tokenizer = speaker
+    ids = tokenizer.ids(prompt)[-(model.spec.max_length - 1) :]
+    device = next(model.parameters()).device
+    told = continued(model, vocabulary_of(tokenizer), torch.tensor([ids], device=device), N_TOKENS)
+    return tokenizer.text(told[0].tolist())
+
+
+def _texts(plan: Plan, study: Study, table: Table) -> dict[str, ItemText]:
+    """The items with the largest differences; they are the same in every arm."""
+    answers, baseline = answers_of(study, table), plan.arms[0].name
+    pairs = [extremes(answers[baseline], answers[arm.name], N_EXTREMES) for arm in plan.arms[1:]]
+    wanted = {one.item for pair in pairs for side in pair for one in side}
+    asked = items(plan.arms[0].built, plan.design.primary.measure) if wanted else ()
+    return {item.name: ItemText(item.context, item.target) for item in asked if item.name in wanted}

@@ -1,0 +1,92 @@
+"""How large an architecture is, by whatever a comparison makes equal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isclose, prod
+
+from paribus.errors import SpecError
+from paribus.masks import Layout
+from paribus.spec import Architecture, Resolved, price, resolve
+from paribus.spec.match import By
+from paribus.spec.price import counted, training_flops
+
+
+def size(architecture: Architecture, by: By, n_input: int, n_target: int) -> float:
+    """Parameters, or FLOPs of one text of n_input input and n_target target tokens; by nothing, all are of size 1.
+
+    A decoder reads input and target as one sequence whose prefix is the input, an encoder-decoder the input as its
+    source: that split is part of the match. FLOPs are the dense ones, every query against every key: what the
+    literature's 6ND stands for, and independent of which kernel can make use of a mask. Training FLOPs are per token
+    of the text, with words at the targets alone; inference FLOPs are of the whole text, reading the input and
+    making the target.
+    """
+    spec = resolve(architecture)
+    match by:
+        case "nothing":
+            return 1
+        case "parameters":
+            return counted(spec).total
+        case "non_embedding_parameters":
+            return counted(spec).non_embedding
+        case "active_parameters":
+            return counted(spec).active
+        case "training_flops":
+            return _training(spec, n_input, n_target)
+        case "inference_flops":
+            return _inference(spec, n_input, n_target)
+
+
+def _training(spec: Resolved, n_input: int, n_target: int) -> float:
+    _check_lengths(spec, n_input, n_target)
+    text = n_input + n_target
+    layout = Layout(text, n_input) if spec.encoder is None else Layout(n_target)
+    source_length = 0 if spec.encoder is None else n_input
+    return training_flops(spec, layout, source_length, n_asked=n_target).dense / text
+
+
+def _inference(spec: Resolved, n_input: int, n_target: int) -> float:
+    """Prefill gives the first target token, each token decoded after it one more."""
+    _check_lengths(spec, n_input, n_target)
+    first = n_input if spec.encoder is None else 1  # positions read before there is a first word
+    source_length, prefix = (None, n_input) if spec.encoder is None else (n_input, 0)
+
+    def decoded(length: int) -> float:
+        return price(spec, length, source_length, prefix).decode.dense
+
+    prefill = price(spec, first, source_length, prefix).prefill.dense
+    return prefill + _summed(decoded, range(first + 1, first + n_target))
+
+
+def _summed(cost: Callable[[int], float], lengths: range) -> float:
+    """The sum of a cost over all lengths, by the polynomial through three of them where a fourth lies on it too.
+
+    A token costs one row that grows with the length, or rows that all do where the cache is lost: of degree two, but
+    for masks with strides.
+    """
+    if len(lengths) <= 4:
+        return sum(map(cost, lengths))
+    known = {length: cost(length) for length in (lengths[0], lengths[len(lengths) // 2], lengths[-1])}
+    fourth = lengths[len(lengths) // 3]
+    if not isclose(_through(known, fourth), cost(fourth)):
+        return sum(map(cost, lengths))
+    return sum(_through(known, length) for length in lengths)
+
+
+def _through(known: dict[int, float], length: int) -> float:
+    """The polynomial through the known points, in Lagrange's form."""
+    return sum(
+        value * prod((length - other) / (at - other) for other in known if other != at) for at, value in known.items()
+    )
+
+
+def _check_lengths(spec: Resolved, n_input: int, n_target: int) -> None:
+    longest = n_input + n_target if spec.encoder is None else max(n_input, n_target)
+    how = "as one sequence" if spec.encoder is None else "one beside the other"
+    if min(n_input, n_target) < 1:
+        raise SpecError(f"match reads {n_input} input and {n_target} target tokens; use 1 or more of each")
+    if longest > spec.max_length:
+        raise SpecError(
+            f"match reads {n_input} input and {n_target} target tokens {how}, but max_length is {spec.max_length}; "
+            f"use shorter ones, or set max_length to {longest} or more"
+        )

@@ -1,0 +1,58 @@
+"""What a step of an arm reads, scores and costs, seen by posing its first batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paribus.corpus import Built
+from paribus.masks import Layout
+from paribus.objectives import Problem, keeps_documents
+from paribus.spec import resolve
+from paribus.spec.price import training_flops
+from paribus.spec.run import RunSpec
+from paribus.train.lesson import Lessons
+
+N_LOOKED_AT = 16  # batches whose mean stands for a step
+
+
+@dataclass(frozen=True)
+class Work:
+    """Means over steps."""
+
+    tokens_read: float
+    tokens_scored: float
+    bytes_read: float
+    training_flops: float
+    n_input: float  # positions of a row that are given
+    n_target: float  # positions of a row that are asked for
+
+
+def work(run: RunSpec, built: Built) -> Work:
+    """The mean step of a run."""
+    (stage,) = run.stages
+    spec = resolve(run.architecture)
+    n_steps = min(stage.training.n_steps, N_LOOKED_AT)
+    lessons = Lessons(built, stage, spec.encoder is not None, keeps_documents(spec))
+    prices: dict[tuple[int, int, int], float] = {}
+    read = scored = n_bytes = flops = given = asked = 0.0
+    for k in range(n_steps):
+        text = built.reading(
+            "train", stage.training.data_seed, k, stage.training.n_sequences, stage.training.length
+        ).tokens_BT
+        n_bytes += float(built.vocabulary.bytes_V[text].sum())
+        for part in lessons.at(k):
+            n_rows, shape = part.inputs.layout.n_sequences, _shape(part)
+            if shape not in prices:
+                prices[shape] = training_flops(spec, Layout(shape[0]), *shape[1:]).dense
+            read += n_rows * (shape[0] + shape[1])
+            scored += float(part.weights_BM.sum())
+            flops += n_rows * prices[shape]
+            given += n_rows * (shape[0] + shape[1] - shape[2])
+            asked += n_rows * shape[2]
+    n_rows = n_steps * stage.training.n_sequences
+    return Work(read / n_steps, scored / n_steps, n_bytes / n_steps, flops / n_steps, given / n_rows, asked / n_rows)
+
+
+def _shape(part: Problem) -> tuple[int, int, int]:
+    source = part.inputs.source
+    return part.inputs.layout.length, 0 if source is None else source.layout.length, part.at_BM.shape[1]

@@ -1,0 +1,70 @@
+"""A worker: one process that makes the runs it is sent, one JSON line each, and answers each with a line.
+
+OMP_NUM_THREADS=1 python -m paribus.design.worker
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from paribus.corpus import build
+from paribus.design.perform import perform
+from paribus.errors import ParibusError
+from paribus.runtime import device_named
+from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import read_yardstick
+
+
+def _worked(line: str) -> dict[str, Any]:
+    job = json.loads(line)
+    try:
+        run = RunSpec.model_validate_json(json.dumps(job["run"]))
+        perform(
+            run, build(run.stages[-1].corpus, Path(job["cache"]), show_progress=False),
+            [read_yardstick(told) for told in job["measures"]], Path(job["root"]), device_named(job["device"]),
+            accept_environment=job["accept_environment"],
+        )  # fmt: skip
+    except ParibusError as fault:
+        return {"failed": str(fault)}
+    except Exception:
+        return {"failed": traceback.format_exc(limit=4)}
+    return {}
+
+
+class _Jobs:
+    """Lines as they come; when whoever sends them is gone, the run at work is saved and left."""
+
+    def __init__(self) -> None:
+        self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.busy = threading.Event()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        for line in sys.stdin:
+            self.busy.set()
+            self.lines.put(line)
+        self.lines.put(None)
+        if self.busy.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main() -> None:
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # whatever a library prints is no answer
+    jobs = _Jobs()
+    while (line := jobs.lines.get()) is not None:
+        told = _worked(line)
+        jobs.busy.clear()
+        print(json.dumps(told), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

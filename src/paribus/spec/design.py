@@ -1,0 +1,209 @@
+"""A design: which factor differs, what is held equal, how it is measured, and how sure one wants to be."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+
+from paribus.spec.architecture import Positive, Spec
+from paribus.spec.match import Match
+from paribus.spec.reading import merged
+from paribus.spec.yardstick import DocumentHalves, YardstickKind
+
+Table = dict[str, Any]
+Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
+Scale = Literal["smoke", "laptop", "hour", "paper"]
+SCALES: tuple[Scale, ...] = ("smoke", "laptop", "hour", "paper")
+RUN_TABLES = ("architecture", "corpus", "objective", "training")
+LEVEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}", re.ASCII)  # an arm's joins them by '+'
+SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
+MOST_COMPUTE = 3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
+
+
+def _tuple(given: Any) -> Any:
+    """TOML and JSON have lists, specs tuples; one alone is short for a list of it."""
+    if isinstance(given, list) and not given:
+        raise ValueError("is an empty list; give at least one")
+    return tuple(given) if isinstance(given, list) else (given,) if isinstance(given, str) else given
+
+
+def _seeds(given: Any) -> Any:
+    """A number of seeds is short for as many of them, from 1."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given >= SWEEP_SEED:
+            raise ValueError(f"is {given}; use fewer than {SWEEP_SEED}, where the seeds of sweeps begin")
+        return tuple(range(1, given + 1))
+    return _tuple(given)
+
+
+def _looks(given: Any) -> Any:
+    """Keys of TOML are text; a look is at a number of seeds."""
+    if not isinstance(given, Mapping):
+        return given
+    try:
+        return {int(n): share for n, share in given.items()}
+    except ValueError as fault:
+        raise ValueError(f"are at {list(given)}; write numbers of seeds, as in {{ 5 = 0.01, 10 = 0.04 }}") from fault
+
+
+def _match(given: Any) -> Any:
+    """`match = "nothing"` is short for a table that says no more."""
+    return {"by": given} if isinstance(given, str) else given
+
+
+def _tune(given: Any) -> Any:
+    """`tune = false` says that all arms train at the rate as written."""
+    return None if given is False else {} if given is True else given
+
+
+class Tune(Spec):
+    """The same search of the rate for every arm: a grid a factor 2 apart around the rate as written."""
+
+    n_rates: Annotated[int, Field(ge=5, le=15)] = 5
+    n_seeds: Annotated[int, Field(ge=2, le=20)] = 2  # never reported
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of a run's steps that a sweep takes
+    split: Literal["valid", "test"] = "valid"
+
+
+def _require_tables(levels: Mapping[str, Any], path: str | None) -> None:
+    """ValueError unless levels by name are tables of a run, and no path says otherwise."""
+    if path is not None:
+        raise ValueError(f"is a table of levels beside the path {path!r}; leave the path out, or list the values at it")
+    for name, table in levels.items():
+        if not LEVEL_NAME.fullmatch(str(name)):
+            raise ValueError(f"has a level {name!r}; use up to 40 letters, digits, spaces, '.', '_' or '-'")
+        if not isinstance(table, Mapping):
+            raise ValueError(f"has {name} = {table!r}; write a table, as {{ architecture = {{ mask = 'causal' }} }}")
+
+
+def _level_name(value: Any) -> str:
+    """What a level is called that is a value: its kind or its text, in letters that an arm's name may have."""
+    name = value.get("kind", str(value)) if isinstance(value, Mapping) else str(value)
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-._") or "level"
+
+
+class Factor(Spec):
+    """One factor of a factorial: levels by name, each a table laid over the base, or the values of one path."""
+
+    path: str | None = None
+    levels: Annotated[Any, Field()]
+
+    @field_validator("levels")
+    @classmethod
+    def _some(cls, given: Any, info: ValidationInfo) -> Any:
+        path = info.data.get("path")
+        if not isinstance(given, list | tuple | Mapping) or len(given) < 2:
+            raise ValueError(f"is {given!r}; give at least two levels: a list beside a path, or a table of tables")
+        if isinstance(given, Mapping):
+            _require_tables(given, path)
+            return given
+        if path is None:
+            raise ValueError("is a list without a path; say at which path these are the values, or name each a table")
+        names = [_level_name(value) for value in given]
+        if len(set(names)) < len(names):
+            raise ValueError(f"has values that would be called alike: {', '.join(names)}; name each in a table")
+        return given
+
+
+class Primary(Spec):
+    """The one yardstick a verdict is read from."""
+
+    measure: YardstickKind = DocumentHalves()
+    margin: Positive | str | None = None  # in its unit, or "5 % compute"; without it nothing is called equivalent
+
+
+class Design(Spec):
+    """A comparison, as it was written; `arms_of` says what it comes to."""
+
+    question: str
+    reference: str | None = None  # the source it was taken from, as in claims.toml
+    base: Table
+    baseline: str
+    factor: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()  # the paths that may differ
+    arms: dict[str, Table] = Field(default_factory=dict)
+    factors: dict[str, Factor] = Field(default_factory=dict)
+    control: str | None = None  # an arm that must come out worse: it shows that the instrument works
+    match: Annotated[Match | None, BeforeValidator(_match)] = None
+    budget: Budget | None = None
+    tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
+    seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=SWEEP_SEED)], ...], BeforeValidator(_seeds)] = (1, 2, 3, 4, 5)
+    looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
+    primary: Primary = Primary()
+    others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
+    report: Literal["last"] = "last"  # which checkpoint is measured
+    allow: dict[str, str] = Field(default_factory=dict)  # path → why it may differ all the same
+    prompts: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()  # continued by every arm, for the report
+
+
+def compute_margin(margin: str) -> float | None:
+    """The share that `x % compute` names; None if the text is something else, or more than can be priced."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*compute\s*", margin)
+    share = float(found[1]) / 100 if found else 0.0
+    return share if 0 < share <= MOST_COMPUTE else None
+
+
+def tables_of(design: Design) -> dict[str, Table]:
+    """What each arm lays over the base, by name; of a factorial, every combination of levels."""
+    if design.arms:
+        return dict(design.arms)
+    named = [_levels(factor) for factor in design.factors.values()]
+    arms: dict[str, Table] = {}
+    for levels in itertools.product(*(table.items() for table in named)):
+        table: Table = {}
+        for _, level in levels:
+            table = merged(table, level)
+        arms["+".join(name for name, _ in levels)] = table
+    return arms
+
+
+def levels_of(design: Design) -> dict[str, dict[str, str]]:
+    """Which level of each factor an arm has; of a list of arms, the arm itself."""
+    if design.arms:
+        return {name: {"arm": name} for name in design.arms}
+    named = [_levels(factor) for factor in design.factors.values()]
+    return {
+        "+".join(levels): dict(zip(design.factors, levels, strict=True)) for levels in itertools.product(*named)
+    }  # fmt: skip
+
+
+def declared(design: Design) -> tuple[str, ...]:
+    """The paths that may differ."""
+    if design.arms:
+        return design.factor
+    return tuple(dict.fromkeys(path for factor in design.factors.values() for path in paths_of(factor)))
+
+
+def paths_of(factor: Factor) -> list[str]:
+    """The paths that a factor's levels write."""
+    if factor.path is not None:
+        return [factor.path]
+    return list(dict.fromkeys(path for table in _levels(factor).values() for path in leaves_of(table)))
+
+
+def _levels(factor: Factor) -> dict[str, Table]:
+    if isinstance(factor.levels, Mapping):
+        return {name: dict(table) for name, table in factor.levels.items()}
+    assert factor.path is not None
+    levels: dict[str, Table] = {}
+    for value in factor.levels:
+        table: Any = value
+        for part in reversed(factor.path.split(".")):
+            table = {part: table}
+        levels[_level_name(value)] = table
+    return levels
+
+
+def leaves_of(table: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+    """Every leaf of a nested table by its dotted path; lists and empty tables are leaves."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        path = f"{under}.{key}" if under else key
+        if isinstance(value, Mapping) and value:
+            found |= leaves_of(value, path)
+        else:
+            found[path] = value
+    return found

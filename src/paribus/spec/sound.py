@@ -1,0 +1,223 @@
+"""A design as it is read, from a file or a mapping at one of its scales, and whether it can be meant as written."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from paribus.errors import SpecError
+from paribus.spec.design import (
+    RUN_TABLES,
+    SCALES,
+    Design,
+    Table,
+    compute_margin,
+    declared,
+    leaves_of,
+    paths_of,
+    tables_of,
+)
+from paribus.spec.reading import assign, complaints, file_table, merged, with_kinds
+from paribus.spec.yardstick import Yardstick
+
+ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
+LEAST_SEEDS = 3
+MOST_SHARE = 0.05  # of false alarms, over all looks
+KEYS = (*Design.model_fields, "scales")
+SEEDED = ("training.seed", "training.data_seed")  # set by the design's seeds, whatever a run says
+RATE, STEPS = "training.optimizer.rate", "training.n_steps"
+
+
+def load_design(
+    source: str | Path | Mapping[str, Any], scale: str | None = None, changes: Mapping[str, Any] | None = None
+) -> Design:
+    """A design from a TOML or JSON file or a mapping, at one of the scales it has, with changes by path."""
+    table = copy.deepcopy(dict(source)) if isinstance(source, Mapping) else _filed(Path(source))
+    problems = list(_unknown(table))
+    table = _scaled({key: value for key, value in table.items() if key in KEYS}, scale)
+    # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
+    for path in sorted(changes or {}, key=lambda path: (path.count("."), not path.endswith(".kind"))):
+        assign(table, path, (changes or {})[path])
+    try:
+        design = Design.model_validate(with_kinds(table, Design))
+    except ValidationError as fault:
+        raise SpecError([*problems, *complaints(fault, table, Design)]) from None
+    problems.extend(_faults(design))
+    if problems:
+        raise SpecError(problems)
+    return design
+
+
+def require_sound(design: Design) -> None:
+    """SpecError lists what is wrong with a design, however it was made."""
+    problems = list(_faults(design))
+    if problems:
+        raise SpecError(problems)
+
+
+def _filed(path: Path) -> Table:
+    if path.suffix not in (".toml", ".json"):
+        raise SpecError(f"{path} is no .toml or .json file; give one that describes a design")
+    return file_table(path, "give a file that describes a design")
+
+
+def _unknown(table: Table) -> Iterator[str]:
+    for key in table:
+        if key not in KEYS:
+            yield f"{key} is not a key here; {_near(key, KEYS)}keys are {', '.join(KEYS)}"
+
+
+def _near(key: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, list(known), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""
+
+
+def _scaled(table: Table, scale: str | None) -> Table:
+    """The scale's own table laid over the rest."""
+    scales = table.pop("scales", {})
+    if not isinstance(scales, Mapping):
+        raise SpecError(f"scales is {scales!r}; write tables {', '.join(SCALES)}")
+    for name, own in scales.items():
+        if name not in SCALES:
+            raise SpecError(f"scales.{name} is not a key here; {_near(name, SCALES)}scales are {', '.join(SCALES)}")
+        if not isinstance(own, Mapping):
+            raise SpecError(f"scales.{name} is {own!r}; write a table that is laid over the rest")
+    if scale is None:
+        return table
+    if scale not in scales:
+        there = f"this design has {', '.join(scales)}" if scales else "this design has none: leave it out"
+        raise SpecError(f"scale is {scale!r}; {there}")
+    problems = [f"scales.{scale}.{problem}" for problem in _unknown(dict(scales[scale]))]
+    if problems:
+        raise SpecError(problems)
+    return merged(table, scales[scale])
+
+
+def _faults(design: Design) -> Iterator[str]:
+    yield from _seed_faults(design)
+    yield from _look_faults(design)
+    yield from _measure_faults(design)
+    if bool(design.arms) == bool(design.factors):
+        yield "arms and factors: give one of them, either a table of arms or the factors of a factorial"
+    elif design.arms and not design.factor:
+        yield "factor is missing; name the paths in which the arms may differ, such as 'architecture.mask'"
+    else:
+        yield from _arm_faults(design)
+        yield from _factor_faults(design)
+        yield from _overruled(design)
+
+
+def _seed_faults(design: Design) -> Iterator[str]:
+    different = len(set(design.seeds))
+    if different < LEAST_SEEDS:
+        yield (
+            f"seeds has {different}; no interval can be had from fewer than {LEAST_SEEDS}: use 5, "
+            f"6 for a sign-flip, 10 for equivalence"
+        )
+    if different < len(design.seeds):
+        yield f"seeds are {list(design.seeds)}, one of them twice; a seed is one replicate, name it once"
+
+
+def _look_faults(design: Design) -> Iterator[str]:
+    if design.looks is None:
+        return
+    at, shares, n = sorted(design.looks), list(design.looks.values()), len(design.seeds)
+    if not shares or min(shares) <= 0 or sum(shares) > MOST_SHARE + 1e-12:
+        yield f"looks has shares {shares}, {sum(shares):g} in all; let them be above 0 and add up to {MOST_SHARE:g}"
+    elif at[0] < LEAST_SEEDS or at[-1] != n:
+        yield f"looks are at {at} of {n} seeds; look at {LEAST_SEEDS} or more, the last time at all {n}"
+
+
+def _measure_faults(design: Design) -> Iterator[str]:
+    if design.tune is not None and design.tune.split == design.primary.measure.split:
+        yield (
+            f"tune.split is {design.tune.split!r}, on which the primary yardstick reports; "
+            f"rates must be chosen on text that no verdict is read from: use 'valid' for one and 'test' for the other"
+        )
+    names = [_called(measure) for measure in (design.primary.measure, *design.others)]
+    if len(set(names)) < len(names):
+        yield f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, the primary's included"
+    if isinstance(design.primary.margin, str) and compute_margin(design.primary.margin) is None:
+        yield f"primary.margin is {design.primary.margin!r}; use a number, or such as '5 % compute', up to 300 %"
+
+
+def _called(measure: Yardstick) -> str:
+    return f"{measure.kind} on {measure.split}"
+
+
+def _arm_faults(design: Design) -> Iterator[str]:
+    arms = tables_of(design)
+    for name in arms:
+        if not ARM_NAME.fullmatch(name):
+            yield f"arms.{name} cannot be an arm's name; use up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
+    if len(arms) < 2:
+        yield f"arms has {len(arms)}; a comparison needs two"
+    for field, name in (("baseline", design.baseline), ("control", design.control)):
+        if name is not None and name not in arms:
+            yield f"{field} is {name!r}, which is no arm; {_near(name, arms)}arms are {', '.join(arms)}"
+    if design.control == design.baseline:
+        yield f"control is {design.control!r}, the baseline itself; name an arm that must come out worse than it"
+    yield from _unknown_tables("base", design.base, RUN_TABLES)
+    for where, table in _written(design):
+        yield from _unknown_tables(where, table, (*RUN_TABLES, "match") if design.arms else RUN_TABLES)
+
+
+def _written(design: Design) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every table that is laid over the base, and where it stands."""
+    for name, table in design.arms.items():
+        yield f"arms.{name}", table
+    for name, factor in design.factors.items():
+        if isinstance(factor.levels, Mapping):
+            for level, table in factor.levels.items():
+                yield f"factors.{name}.levels.{level}", table
+
+
+def _unknown_tables(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[str]:
+    for key in table:
+        if key not in known:
+            yield f"{where}.{key} is not a key here; {_near(key, known)}keys are {', '.join(known)}"
+
+
+def _factor_faults(design: Design) -> Iterator[str]:
+    for path in declared(design):
+        if path.split(".")[0] not in RUN_TABLES:
+            yield f"factor {path!r} is no path of a run; begin with {', '.join(RUN_TABLES)}"
+    if design.factors and design.factor:
+        yield "factor is given beside factors, whose paths are the ones that differ; leave it out"
+    for path, reason in design.allow.items():
+        if not reason.strip():
+            yield f"allow.{path} has no reason; say why it may differ all the same"
+    named = [(name, path) for name, factor in design.factors.items() for path in paths_of(factor)]
+    for place, (name, path) in enumerate(named):
+        for other, its in named[:place]:
+            if name != other and _overlap(path, its):
+                yield f"factors.{other} and factors.{name} both write {path}; let each level write paths of its own"
+
+
+def _overlap(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def _overruled(design: Design) -> Iterator[str]:
+    """What is written, but something else of the design decides: obeyed or refused, never dropped."""
+    for path in SEEDED:
+        if path in leaves_of(design.base):
+            yield f"base.{path} is set by seeds, one run for each; leave it out"
+        if _compared(design, path):
+            yield f"factor: arms differ in {path}, which seeds sets; compare them in something else"
+    if design.tune is not None and _compared(design, RATE):
+        yield f"factor: arms differ in {RATE}, which the sweep finds; set tune = false to compare rates as written"
+    if design.budget is not None and _compared(design, STEPS):
+        yield f"factor: arms differ in {STEPS}, which budget = {design.budget!r} moves; leave the budget out"
+
+
+def _compared(design: Design, path: str) -> bool:
+    """Is a path of the factor, and does an arm write it?"""
+    inside = any(_overlap(path, own) for own in declared(design))
+    return inside and any(path in leaves_of(table) for table in tables_of(design).values())

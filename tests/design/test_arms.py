@@ -1,0 +1,109 @@
+"""Arms: each a run of its own, and every fault named with the arm that has it."""
+
+from typing import Any
+
+import pytest
+
+from little_study import little
+from paribus.design.arms import arms_of, run_leaves, valid
+from paribus.errors import SpecError
+from paribus.spec.design import Match
+from paribus.spec.sound import load_design
+
+
+def refused(changes: dict[str, Any]) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        arms_of(load_design(little(changes)))
+    return list(caught.value.problems)
+
+
+def test_the_baseline_comes_first_whatever_the_order_of_writing() -> None:
+    assert [arm.name for arm in arms_of(load_design(little()))] == ["full", "reverse", "causal"]
+
+
+def test_a_preset_is_laid_open_but_for_what_follows_from_the_text() -> None:
+    arm = arms_of(load_design(little()))[0]
+    assert arm.written["architecture"]["start"]["residual"] is True
+    assert "n_vocab" not in arm.written["architecture"]
+    assert arm.run.architecture.n_vocab == 256 + 107
+    assert arm.leaves["architecture.mask"] == "full"
+
+
+def test_an_architecture_may_be_a_presets_name() -> None:
+    table = little({"base.architecture": None, "arms": None, "baseline": "one", "factor": "architecture"})
+    arms = {"one": {"architecture": "bert"}, "two": {"architecture": "mixed-heads"}}
+    assert [arm.name for arm in arms_of(load_design({**table, "arms": arms}))] == ["one", "two"]
+    with pytest.raises(SpecError, match=r"arms.two: .*'unilmm', which does not exist; did you mean 'unilm'\?"):
+        arms_of(load_design({**table, "arms": {**arms, "two": {"architecture": "unilmm"}}}))
+
+
+def test_a_fault_of_every_arm_is_told_once() -> None:
+    (said,) = refused({"base.training.n_stepz": 3})
+    assert said.startswith("in every arm, training.n_stepz is not a key here; did you mean 'n_steps'?")
+
+
+def test_a_fault_of_some_arms_names_them() -> None:
+    (said,) = refused({"arms.full.architecture.maks": "full"})
+    assert said.startswith("arms.full: architecture.maks is not a key here; did you mean 'mask'?")
+
+
+def test_a_typo_in_a_level_is_named_with_its_arms() -> None:
+    levels = {"a": {"architecture": {"positons": "none"}}, "b": {"architecture": {"positions": "none"}}}
+    mask = {"path": "architecture.mask", "levels": ["full", "causal"]}
+    changes = {"arms": None, "factor": None, "baseline": "full+a", "factors": {"mask": mask, "p": {"levels": levels}}}
+    (said,) = refused(changes)
+    assert said.startswith("arms.full+a, arms.causal+a: architecture.positons is not a key here; did you mean 'posi")
+
+
+def test_a_leak_is_refused_with_the_way_it_would_take() -> None:
+    halves = {"kind": "halves", "n_items": 5}
+    (said,) = refused({"base.objective": "causal", "primary.measure": halves, "arms.reverse": None})
+    assert said.startswith("arms.full: ")
+    assert "see" in said
+
+
+@pytest.mark.parametrize(
+    ("match", "said"),
+    [
+        ({"by": "parameters"}, "arms.causal: match.moves is empty, but by is 'parameters'; say which of depth, width"),
+        ({"by": "parameters", "moves": ["height"]}, "arms.causal: match.moves.0 is 'height'; use 'depth', 'width' or"),
+        ({"by": "nothing", "movs": []}, "arms.causal: match.movs is not a key here; did you mean 'moves'?"),
+        ("size", "arms.causal: match.by is 'size'; use 'nothing', 'parameters'"),
+        (7, "arms.causal: match is 7 (int); use "),
+    ],
+)
+def test_a_slip_in_an_arms_match_is_named_by_its_path(match: Any, said: str) -> None:
+    assert refused({"arms.causal.match": match})[0].startswith(said)
+
+
+def test_an_arm_has_its_own_match_or_the_designs() -> None:
+    asked = {"match": {"by": "parameters", "moves": ["d_ff"]}, "arms.causal.match": "nothing"}
+    own = {arm.name: arm.match for arm in arms_of(load_design(little(asked)))}
+    assert own["causal"] == Match(by="nothing")
+    assert own["reverse"] == own["full"] == Match(by="parameters", moves=("d_ff",))
+
+
+def test_a_yardstick_that_an_arm_cannot_answer_is_refused_before_training() -> None:
+    said = refused({"primary.measure": {"kind": "halves"}})
+    assert said[0].startswith("in every arm, the yardstick 'halves' cannot be asked: objective.kind is 'masked', which")
+    said = refused({"others": [{"kind": "halves"}]})
+    assert "the yardstick 'halves' cannot be asked" in said[0]
+
+
+def test_a_mixture_may_be_asked_for_what_any_of_its_parts_learns() -> None:
+    parts = [{"objective": "masked"}, {"objective": "last_token"}]
+    mixed = {"base.objective": {"kind": "mixture", "parts": parts}, "arms.reverse": None, "arms.causal": None}
+    again = {"arms.again": {"architecture": {"mask": "full"}}, "others": [{"kind": "halves"}]}
+    assert len(arms_of(load_design(little(mixed | again)))) == 2
+
+
+def test_the_leaves_of_a_run_are_the_paths_one_would_set() -> None:
+    leaves = run_leaves(arms_of(load_design(little()))[0].run)
+    assert {"architecture.d_model", "corpus.sources", "objective.kind", "training.optimizer.rate"} <= leaves.keys()
+    assert "kind" not in leaves
+
+
+def test_a_table_is_valid_or_the_reason_is_given() -> None:
+    table = arms_of(load_design(little()))[0].written
+    assert valid(table) is None
+    assert "see" in str(valid({**table, "objective": "causal"}))

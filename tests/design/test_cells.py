@@ -1,0 +1,53 @@
+"""Cells: one run each, named by what is asked, shared where two ask the same."""
+
+from collections import Counter
+from pathlib import Path
+
+from little_study import plan_of
+from paribus.design.cells import grid_of, reported_cells, sweep_cells
+
+RATES = {"full": 0.01, "reverse": 0.01, "causal": 0.02, "twin": 0.01}
+
+
+def test_reported_cells_come_seed_by_seed_so_that_what_is_there_is_paired(study_cache: Path) -> None:
+    cells = reported_cells(plan_of(study_cache), RATES)
+    assert [(cell.arm, cell.seed) for cell in cells[:4]] == [("full", 1), ("reverse", 1), ("causal", 1), ("full", 2)]
+    training = cells[5].run.stages[-1].training
+    assert (training.seed, training.data_seed, training.optimizer.rate) == (2, 2, 0.02)
+    assert str(cells[5]) == "causal, seed 2"
+    assert len({cell.name for cell in cells}) == 9
+
+
+def test_two_arms_that_differ_in_name_only_share_their_runs(study_cache: Path) -> None:
+    cells = reported_cells(plan_of(study_cache, {"arms.twin": {"architecture": {"mask": "full"}}}), RATES)
+    names = {(cell.arm, cell.seed): cell.name for cell in cells}
+    assert names["twin", 2] == names["full", 2]
+    assert len(set(names.values())) == 9
+
+
+def test_sweep_cells_use_seeds_that_are_never_reported_and_the_tuning_split(study_cache: Path) -> None:
+    plan = plan_of(study_cache, {"tune": {"share": 0.5, "n_rates": 7, "n_seeds": 3}})
+    grid = grid_of(plan.design, plan.arms)
+    assert grid == tuple(0.01 * 2.0**k for k in range(-3, 4))
+    cells = sweep_cells(plan, grid)
+    assert len(cells) == 7 * 3 * 3
+    assert {cell.seed for cell in cells} == {1001, 1002, 1003}
+    assert {cell.n_steps for cell in cells} == {3}
+    assert {cell.measures[0].split for cell in cells} == {"valid"}
+    assert str(cells[0]) == "full, seed 1001, rate 0.00125"
+    assert not {cell.name for cell in cells} & {cell.name for cell in reported_cells(plan, RATES)}
+
+
+def test_a_cell_says_of_which_design_it_is(study_cache: Path) -> None:
+    plan = plan_of(study_cache)
+    placed = reported_cells(plan, RATES)[0].placed
+    assert placed.plan == plan.design_fingerprint
+    assert (placed.arm, placed.seed, placed.purpose, placed.n_steps) == ("full", 1, "reported", 6)
+
+
+def test_names_fall_evenly_on_shards(study_cache: Path) -> None:
+    plan = plan_of(study_cache, {"seeds": 100})
+    names = [cell.name for cell in reported_cells(plan, RATES)]
+    counts = Counter(int(name, 16) % 3 for name in names)
+    assert sum(counts.values()) == 300
+    assert all(70 <= counts[part] <= 130 for part in range(3))  # 4 standard deviations around 100

@@ -1,0 +1,292 @@
+"""Runs are made once: what is finished or diverged is never made again, and faults of one are none of the next."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from little_study import CPU, plan_of
+from paribus.design import execute as module
+from paribus.design.cells import Cell, reported_cells
+from paribus.design.execute import RESUME, Means, execute, resumable
+from paribus.design.perform import answer, perform, score, settled
+from paribus.errors import RecordError
+from paribus.evaluate import evaluate
+from paribus.record import Study, lock, study
+from paribus.spec.yardstick import PseudoHalves
+
+SHORT = {"base.training.n_steps": 2, "arms.reverse": None}
+
+
+class Silent:
+    """Told of every cell, and remembers."""
+
+    def __init__(self) -> None:
+        self.ended: list[tuple[str, str | None]] = []
+        self.steps: Counter[str] = Counter()
+
+    def begin(self, cell: Cell) -> None:
+        pass
+
+    def step(self, cell: Cell, n: int) -> None:
+        self.steps[str(cell)] = n
+
+    def end(self, cell: Cell, fault: str | None) -> None:
+        self.ended.append((str(cell), fault))
+
+
+def cells_of(cache: Path, rate: float = 0.01, changes: dict[str, Any] | None = None) -> tuple[Cell, ...]:
+    plan = plan_of(cache, SHORT | (changes or {}))
+    return reported_cells(plan, {arm.name: rate for arm in plan.arms})
+
+
+def done(cells: Sequence[Cell], kept: Study, means: Means) -> tuple[Silent, Any]:
+    watcher = Silent()
+    return watcher, execute(cells, kept, means, watcher)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Study:
+    return study(tmp_path / "runs", "one")
+
+
+@pytest.fixture
+def means(study_cache: Path) -> Means:
+    return Means(study_cache, CPU)
+
+
+def test_every_cell_is_trained_and_measured_and_found_again(kept: Study, means: Means, study_cache: Path) -> None:
+    cells = cells_of(study_cache)[:2]
+    watcher, result = done(cells, kept, means)
+    assert watcher.ended == [("full, seed 1", None), ("causal, seed 1", None)]
+    assert watcher.steps == {"full, seed 1": 2, "causal, seed 1": 2}
+    assert result.failed == {}
+    assert result.elsewhere == ()
+    assert all(settled(cell, kept) for cell in cells)
+    assert score(cells[0], kept, cells[0].measures[0]) is not None
+    again, _ = done(cells, kept, means)
+    assert again.ended == []
+
+
+def test_cells_that_ask_for_the_same_run_share_it(kept: Study, means: Means, study_cache: Path) -> None:
+    cells = cells_of(study_cache, changes={"arms.twin": {"architecture": {"mask": "full"}}})
+    same = [cell for cell in cells if cell.seed == 1 and cell.arm in ("full", "twin")]
+    watcher, _ = done(same, kept, means)
+    assert len(watcher.ended) == 1
+    assert all(settled(cell, kept) for cell in same)
+
+
+def test_a_diverged_run_is_an_outcome_and_is_not_trained_again(
+    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = cells_of(study_cache, 1e30)[:1]
+    watcher, result = done(cells, kept, means)
+    assert watcher.ended == [("full, seed 1", None)]
+    assert result.failed == {}
+    assert kept.outcome(cells[0].name)[0] == "diverged"
+    assert score(cells[0], kept, cells[0].measures[0]) is None
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("it was trained again")
+
+    monkeypatch.setattr("paribus.design.perform.train", never)
+    again, _ = done(cells, kept, means)
+    assert again.ended == []
+
+
+def test_answers_of_an_earlier_step_of_other_text_or_to_another_yardstick_do_not_settle_a_cell(
+    kept: Study, means: Means, study_cache: Path
+) -> None:
+    cell = cells_of(study_cache)[0]
+    done([cell], kept, means)
+    (path,) = (kept.root / cell.name / "evaluations").iterdir()
+    whole = path.read_text()
+    for old, new in (('"step":1', '"step":0'), (cell.built.fingerprint, "0" * 64), ('"n_items":11', '"n_items":12')):
+        assert old in whole
+        path.write_text(whole.replace(old, new, 1))
+        if "n_items" not in old:  # which also counts the answers below
+            assert answer(cell, kept, cell.measures[0]) is None
+            assert not settled(cell, kept)
+    path.write_text(whole)
+    assert settled(cell, kept)
+    evaluate(kept.root / cell.name, PseudoHalves(n_items=3, max_bytes=24), cell.built, device=CPU)
+    found = answer(cell, kept, cell.measures[0])
+    assert found is not None
+    assert found.head.n_items == 11
+
+
+def test_a_fault_of_the_machine_in_one_run_is_none_in_the_next(
+    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = cells_of(study_cache)[:3]
+    (kept.root / cells[0].name).mkdir(parents=True)
+    (kept.root / cells[0].name / "stray").touch()
+    original = module.perform
+
+    def short_of_memory(run: Any, *rest: Any, **named: Any) -> None:
+        if run == cells[1].run:
+            raise MemoryError("out of memory")
+        original(run, *rest, **named)
+
+    monkeypatch.setattr(module, "perform", short_of_memory)
+    watcher, result = done(cells, kept, means)
+    assert "and no spec.json: it is no run; choose another name" in result.failed["full, seed 1"]
+    assert "MemoryError: out of memory" in result.failed["causal, seed 1"]
+    assert watcher.ended[2] == ("full, seed 2", None)
+    (kept.root / cells[0].name / "stray").unlink()
+    monkeypatch.setattr(module, "perform", original)
+    assert done(cells, kept, means)[1].failed == {}
+
+
+def test_shards_are_disjoint_and_together_complete(kept: Study, means: Means, study_cache: Path) -> None:
+    cells = cells_of(study_cache)
+    parts = [Means(means.cache, CPU, shard=(part, 2)) for part in (1, 2)]
+    first, one = done(cells, kept, parts[0])
+    assert 0 < len(first.ended) < 6
+    assert {str(cell) for cell in one.elsewhere} == {str(cell) for cell in cells} - {name for name, _ in first.ended}
+    second, other = done(cells, kept, parts[1])
+    assert other.elsewhere == ()
+    assert sorted(first.ended + second.ended) == sorted((str(cell), None) for cell in cells)
+
+
+def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(kept: Study, means: Means, study_cache: Path) -> None:
+    cells = cells_of(study_cache, changes={"base.training.n_steps": 6})[:1]
+
+    class Impatient(Silent):
+        def step(self, cell: Cell, n: int) -> None:
+            super().step(cell, n)
+            if n == 3:
+                signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(SystemExit) as left:
+        execute(cells, kept, means, Impatient())
+    assert left.value.code == RESUME == 75
+    assert kept.outcome(cells[0].name)[0] == "open"
+    watcher, _ = done(cells, kept, means)
+    assert watcher.steps["full, seed 1"] == 6
+    assert settled(cells[0], kept)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_between_runs_leaves_with_75_too(
+    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    cells = cells_of(study_cache)[:1]
+
+    def struck(*_: Any, **__: Any) -> None:
+        signal.raise_signal(number)
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr("paribus.design.perform.evaluate", struck)
+    with pytest.raises(SystemExit) as left, resumable():
+        execute(cells, kept, means, Silent())
+    assert left.value.code == RESUME
+    assert signal.getsignal(number) == before
+    assert kept.outcome(cells[0].name)[0] == "finished"
+    assert not settled(cells[0], kept)
+    monkeypatch.undo()
+    done(cells, kept, means)
+    assert settled(cells[0], kept)
+
+
+def test_workers_side_by_side_make_every_run_with_one_thread_each(
+    kept: Study, study_cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cells = [*cells_of(study_cache)[:4], *cells_of(study_cache, 1e30)[:1]]
+    stray = cells[1]
+    (kept.root / stray.name).mkdir(parents=True)
+    (kept.root / stray.name / "stray").touch()
+    watcher, result = done(cells, kept, Means(study_cache, CPU, n_jobs=2))
+    assert sorted(name for name, fault in watcher.ended if fault is None) == [
+        "causal, seed 2", "full, seed 1", "full, seed 1", "full, seed 2",
+    ]  # fmt: skip
+    assert list(result.failed) == [str(stray)]
+    assert "it is no run; choose another name" in result.failed[str(stray)]
+    environment = (kept.root / cells[0].name / "environment.json").read_text()
+    assert '"n_threads": 1,' in environment
+    assert '"omp_num_threads": "1"' in environment
+    assert kept.outcome(cells[4].name)[0] == "diverged"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
+    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = cells_of(study_cache)[:2]
+    monkeypatch.setattr(module.sys, "executable", "false")
+    watcher, result = done(cells, kept, Means(study_cache, CPU, n_jobs=2))
+    assert "its process ended with status 1; run again to resume it" in result.failed.values()
+    assert len(result.failed) == 2
+    monkeypatch.undo()
+    assert done(cells, kept, means)[1].failed == {}
+    assert len(watcher.ended) == 2
+
+
+def test_where_every_worker_died_what_is_left_says_so(
+    kept: Study, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.sys, "executable", "false")
+    _, result = done(cells_of(study_cache)[:4], kept, Means(study_cache, CPU, n_jobs=2))
+    assert sorted(result.failed.values())[-2:] == ["no worker was left to run it; run again"] * 2
+
+
+def written(kept: Study) -> bool:
+    return bool(list(kept.root.glob("*/rows.jsonl")))
+
+
+def test_a_signal_stops_the_workers_and_leaves_with_75(kept: Study, study_cache: Path) -> None:
+    cells = cells_of(study_cache, changes={"base.training.n_steps": 4000, "base.training.checkpoint_every": 4000})[:1]
+    ended = threading.Event()
+
+    def strike() -> None:
+        while not written(kept) and not ended.wait(0.02):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    striker, watcher = threading.Thread(target=strike), Silent()
+    striker.start()
+    try:
+        with pytest.raises(SystemExit) as left:
+            execute(cells, kept, Means(study_cache, CPU, n_jobs=2), watcher)
+    finally:
+        ended.set()
+        striker.join()
+    assert left.value.code == RESUME
+    assert watcher.ended == []
+    assert kept.outcome(cells[0].name)[0] == "open"
+    assert list((kept.root / cells[0].name / "checkpoints").glob("step-*"))
+
+
+def test_a_worker_whose_sender_is_gone_saves_its_run_and_leaves(kept: Study, study_cache: Path) -> None:
+    (cell,) = cells_of(study_cache, changes={"base.training.n_steps": 4000, "base.training.checkpoint_every": 4000})[:1]
+    job = {"run": cell.run.model_dump(mode="json"), "measures": [], "root": str(kept.root), "cache": str(study_cache),
+           "device": "cpu", "accept_environment": False}  # fmt: skip
+    command = [sys.executable, "-m", "paribus.design.worker"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdin is not None
+        worker.stdin.write(json.dumps(job) + "\n")
+        worker.stdin.flush()
+        while not written(kept):
+            assert worker.poll() is None
+            time.sleep(0.02)
+        worker.stdin.close()
+        assert worker.wait() == 128 + signal.SIGTERM
+    assert list((kept.root / cell.name / "checkpoints").glob("step-*"))
+
+
+def test_a_run_that_another_process_has_is_left_to_it(kept: Study, means: Means, study_cache: Path) -> None:
+    cells = cells_of(study_cache)[:1]
+    folder = kept.root / cells[0].name
+    folder.mkdir(parents=True)
+    with lock(folder / "lock"), pytest.raises(RecordError, match="is in use by process"):
+        perform(cells[0].run, cells[0].built, cells[0].measures, kept.root, CPU)
+    assert done(cells, kept, means)[1].failed == {}

@@ -1,0 +1,207 @@
+"""A plan: refused before any training where it is no fair comparison, and the same however it was asked for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from little_study import CPU, little, plan_of
+from paribus.design import cost_of, described, found, planned
+from paribus.design.plan import protocol
+from paribus.errors import ConfoundError, SpecError
+from paribus.record import Study
+from paribus.spec.design import Design
+from paribus.spec.sound import load_design
+
+HALVES = {"kind": "halves", "n_items": 5, "max_bytes": 16}
+WIDE = {"architecture": {"mask": "causal", "feed_forward": {"d_ff": 96}}}
+WIDER = {"factor": ["architecture.mask", "architecture.feed_forward"], "arms.causal": WIDE}
+
+
+def lines(cache: Path, changes: dict[str, Any] | None = None, n_jobs: int = 1) -> dict[str, Any]:
+    return {line.path: line for line in plan_of(cache, changes, n_jobs).lines}
+
+
+def test_the_table_has_what_follows_and_the_machine(study_cache: Path) -> None:
+    found = lines(study_cache)
+    assert [path for path, line in found.items() if line.mark not in "✓→"] == ["architecture.mask"]
+    for path in ("parameters", "training_flops", "tokens_read in all", "epochs", "starting weights in common", "text",
+                 "kernel", "precision", "threads", "device", "torch", "code"):  # fmt: skip
+        assert path in found
+    assert set(found["starting weights in common"].values.values()) == {1.0}
+
+
+def test_nothing_is_planned_beside_a_confound(study_cache: Path) -> None:
+    with pytest.raises(ConfoundError, match=r"training.z_loss is 0.0 in full, 0.0 in reverse, 0.1 in causal, but"):
+        plan_of(study_cache, {"arms.causal.training": {"z_loss": 0.1}})
+
+
+@pytest.mark.parametrize("tune", [True, False])
+def test_a_rate_written_in_one_arm_is_a_confound_though_rates_are_swept(study_cache: Path, tune: bool) -> None:
+    with pytest.raises(ConfoundError, match=r"training.optimizer.rate is 0.01 in full"):
+        plan_of(study_cache, {"arms.causal.training": {"optimizer": {"rate": 0.1}}, "tune": tune})
+
+
+def test_steps_written_in_one_arm_are_a_confound_though_a_budget_moves_them(study_cache: Path) -> None:
+    with pytest.raises(ConfoundError, match=r"training.n_steps is 6 in full, 6 in reverse, 9 in causal"):
+        plan_of(study_cache, {"arms.causal.training": {"n_steps": 9}, "budget": "tokens_read"})
+
+
+def test_rates_that_are_swept_are_tuned_alike(study_cache: Path) -> None:
+    found = lines(study_cache, {"tune": {"share": 0.5}})
+    assert found["training.optimizer.rate"].mark == "⟳"
+    assert found["training.optimizer.rate"].note == (
+        "5 rates a factor 2 apart, 2 seeds, vertex of a parabola on valid text, over 50% of the steps"
+    )
+    assert protocol(load_design(little())) is None
+
+
+def test_a_size_must_be_chosen_where_it_differs(study_cache: Path) -> None:
+    said = r"match is missing, and the arms' parameters differ by .*; which of them is made equal is the question"
+    with pytest.raises(SpecError, match=rf"{said} you ask: say so, such as match = \{{ by = 'parameters'"):
+        plan_of(study_cache, WIDER)
+    found = lines(study_cache, WIDER | {"match": "nothing", "budget": "tokens_read"})
+    assert found["parameters"].mark == "→"
+
+
+def test_the_match_of_one_arm_does_not_choose_for_another(study_cache: Path) -> None:
+    other = {"arms.reverse.match": {"by": "parameters", "moves": ["d_ff"]}}
+    with pytest.raises(SpecError, match="match is missing, and the arms' parameters differ"):
+        plan_of(study_cache, WIDER | other | {"budget": "tokens_read"})
+
+
+def test_what_was_matched_is_moved_and_says_so(study_cache: Path) -> None:
+    asked = {"match": {"by": "parameters", "moves": ["d_ff"]}, "budget": "tokens_read", "factor": [
+        "architecture.mask", "architecture.attention"]}  # fmt: skip
+    arm = {"arms.causal.architecture": {"mask": "causal", "attention": {"d_head": 16}}}
+    found = lines(study_cache, asked | arm)
+    assert found["architecture.feed_forward.d_ff"].mark == "≈"
+    assert found["architecture.feed_forward.d_ff"].note.startswith("moved so that parameters agree to 0.")
+    assert (found["parameters"].mark, found["parameters"].note[:15]) == ("≈", "size matched to")
+
+
+def test_an_arm_that_cannot_be_matched_is_refused(study_cache: Path) -> None:
+    tight = {"match": {"by": "parameters", "moves": ["depth"], "tolerance": 1e-6}}
+    with pytest.raises(SpecError, match=r"arms.causal: match.moves is depth, but of the .* parameters asked for there"):
+        plan_of(study_cache, WIDER | tight)
+
+
+def test_a_budget_must_be_chosen_where_steps_cost_unlike(study_cache: Path) -> None:
+    text = {"primary.measure": HALVES, "arms.reverse": None, "arms.full": None, "baseline": "causal",
+            "factor": "objective", "base.objective": "causal", "arms.spans": {"objective": "spans"},
+            "base.architecture.mask": "causal"}  # fmt: skip
+    with pytest.raises(SpecError, match=r"budget is missing, and the arms' .*tokens_scored differ by .* 'tokens_read'"):
+        plan_of(study_cache, text)
+    plan = plan_of(study_cache, text | {"budget": "tokens_scored"})
+    assert plan.arms[1].n_steps > plan.arms[0].n_steps
+    found = {line.path: line for line in plan.lines}
+    assert found["training.n_steps"].mark == "≈"
+    assert found["tokens_scored in all"].mark in "✓≈"
+
+
+def test_a_budget_that_whole_steps_cannot_meet_says_how_near_they_come(study_cache: Path) -> None:
+    text = {"primary.measure": HALVES, "arms.reverse": None, "arms.full": None, "baseline": "causal", "seeds": 3,
+            "factor": "objective", "base.objective": "causal", "arms.spans": {"objective": "spans"},
+            "base.architecture.mask": "causal", "base.training.n_steps": 1, "budget": "training_flops"}  # fmt: skip
+    line = {line.path: line for line in plan_of(study_cache, text).lines}["training_flops in all"]
+    assert line.mark == "≈"
+    assert line.note.endswith("%, as near as whole steps come")
+
+
+def test_arms_that_would_be_asked_other_items_are_refused(study_cache: Path) -> None:
+    other = {"kind": "copy", "form": "text", "n_documents": 300, "n_symbols": 3, "min_length": 12, "max_length": 12}
+    changes = {"factor": ["architecture.mask", "corpus.sources"], "arms.causal.corpus": {"sources": [other]}}
+    with pytest.raises(SpecError, match="corpus: causal would be asked other 'pseudo' items than full, as what is held "
+                                        "out differs; let every arm hold out the same text"):  # fmt: skip
+        plan_of(study_cache, changes)
+
+
+def test_arms_may_cut_the_same_text_into_other_tokens(study_cache: Path) -> None:
+    tokens = {"factor": ["architecture.mask", "corpus.tokenizer"], "match": "nothing", "budget": "tokens_read",
+              "arms.causal.corpus": {"tokenizer": {"kind": "bpe", "n_vocab": 260}}}  # fmt: skip
+    found = lines(study_cache, tokens)
+    assert found["corpus.tokenizer.kind"].mark == "Δ"
+    assert found["architecture.n_vocab"].mark == "→"
+
+
+def test_a_yardstick_without_items_is_refused_before_training(study_cache: Path) -> None:
+    with pytest.raises(SpecError, match=r"yardstick.split 'test' has no document of 200 bytes or more"):
+        plan_of(study_cache, {"primary.measure": {"kind": "pseudo", "min_bytes": 200, "max_bytes": 300}})
+
+
+def test_two_arms_may_differ_in_their_name_only(study_cache: Path) -> None:
+    plan = plan_of(study_cache, {"arms.twin": {"architecture": {"mask": "full"}}})
+    assert len(plan.arms) == 4
+
+
+def test_runs_side_by_side_are_planned_with_the_one_thread_they_have(study_cache: Path) -> None:
+    plan = plan_of(study_cache, n_jobs=2)
+    assert (plan.environment["n_threads"], plan.environment["omp_num_threads"]) == (1, "1")
+    assert set(lines(study_cache, n_jobs=2)["threads"].values.values()) == {1}
+    alone = plan_of(study_cache)
+    assert alone.environment["n_threads"] == torch.get_num_threads()
+    assert alone.fingerprint == plan.fingerprint
+
+
+def test_a_design_made_in_python_is_checked_and_has_the_same_fingerprint(study_cache: Path) -> None:
+    made = Design.model_validate(load_design(little()).model_dump())
+    plan = planned(made, "design", None, study_cache, CPU, show_progress=False)
+    assert plan.fingerprint == plan_of(study_cache).fingerprint
+    with pytest.raises(SpecError, match="seeds has 2"):
+        planned(made.model_copy(update={"seeds": (1, 2)}), "design", None, study_cache, CPU)
+    with pytest.raises(SpecError, match="seeds has 2"):
+        found(made.model_copy(update={"seeds": (1, 2)}))
+
+
+def test_the_fingerprint_is_of_what_decides_and_of_nothing_else(study_cache: Path) -> None:
+    own = plan_of(study_cache).fingerprint
+    assert plan_of(study_cache, {"question": "Why?", "prompts": ["aab"], "reference": "t5"}).fingerprint == own
+    for changes in ({"seeds": 4}, {"primary.margin": 0.4}, {"base.training.warmup": 1}, {"control": "causal"}):
+        assert plan_of(study_cache, changes).fingerprint != own
+
+
+def test_a_plan_is_described_in_plain_values_in_the_order_of_its_arms(study_cache: Path, tmp_path: Path) -> None:
+    plan = plan_of(study_cache, {"looks": {"3": 0.05}})
+    Study(tmp_path, tmp_path).write_plan(described(plan))
+    told = Study(tmp_path, tmp_path).plan()
+    assert told["order"] == ["full", "reverse", "causal"]
+    assert told["fingerprint"] == plan.fingerprint
+    assert told["design"]["looks"] == {"3": 0.05}
+    assert {line["path"]: line["mark"] for line in told["control"]}["architecture.mask"] == "Δ"
+
+
+def test_the_cost_counts_sweeps_and_runs(study_cache: Path, tmp_path: Path, finished_home: Path) -> None:
+    plan = plan_of(study_cache, {"tune": {"share": 0.5}})
+    cost = cost_of(plan, tmp_path, CPU)
+    assert (cost.n_runs, cost.n_sweeps) == (3 * 3 + 30, 30)
+    per_run = plan.arms[0].work.training_flops * 6
+    assert cost.flops == pytest.approx(per_run * 3 * (3 + 5))
+    assert cost.basis == "guessed from one matrix product"
+    assert cost.seconds > 0
+    earlier = cost_of(plan, finished_home, CPU)
+    assert earlier.basis == "at the pace of 9 earlier runs"
+
+
+def test_a_damaged_run_is_no_reason_not_to_plan(study_cache: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "damaged"
+    folder.mkdir()
+    (folder / "spec.json").write_text('{"stages": [{}]}')
+    (folder / "state").write_text("finished\n")
+    (folder / "rows.jsonl").write_text('{"step": 1, "seconds": 2.0, "dense_flops": 0.0}\n')
+    cost = cost_of(plan_of(study_cache), tmp_path, CPU)
+    assert cost.basis == "guessed from one matrix product"
+    (folder / "rows.jsonl").write_text('{"step": 1, "seconds": 2.0, "dense_flops": 9.0}\n')
+    assert cost_of(plan_of(study_cache), tmp_path, CPU).basis == "guessed from one matrix product"
+
+
+def test_a_design_that_was_read_has_no_scale_left_to_choose() -> None:
+    with pytest.raises(SpecError, match="scale is 'smoke' of a design that was read already; give it, and changes"):
+        found(load_design(little()), "smoke")
+
+
+def test_a_notebook_shows_the_control_table_with_its_text_escaped(study_cache: Path) -> None:
+    shown = plan_of(study_cache, {"question": "Is a < b & c?"})._repr_html_()
+    assert shown.startswith("<p>Is a &lt; b &amp; c?</p><table>")
+    assert "<tr><td>Δ</td><td>architecture.mask</td>" in shown
+    assert shown.index("<td>Δ</td>") < shown.index("<td>✓</td>")

@@ -1,0 +1,67 @@
+"""The designs that come with paribus: found by name, and every one of them runs at `smoke`."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from little_study import CPU, little
+from paribus.cli.run import run
+from paribus.design.plan import planned
+from paribus.design.shipped import found, shipped
+from paribus.errors import SpecError
+from paribus.spec.sound import load_design
+
+TRANSLATED = {"base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}}
+TINY = {
+    "base.training.n_steps": 2, "base.training.checkpoint_every": 2, "base.training.valid_every": 2,
+    "primary.measure.n_items": 2,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all, so that runs that two designs share are made once."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        table = run(name, scale="smoke", changes=TINY, runs=home, cache=study_cache, device="cpu")
+    _, design = found(name, "smoke")
+    assert {row["outcome"] for row in table} <= {"finished", "diverged"}  # two steps need not beat the unigram model
+    assert {row["reason"] for row in table} <= {"", "worse than the unigram model"}
+    assert len({(row["arm"], row["seed"]) for row in table}) == len(table)
+    assert {row["seed"] for row in table} == set(design.seeds) == {1, 2, 3}
+    assert {row["study"] for row in table} == {f"{name}-smoke"}
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
+    pairs = name == "bidirectional-input"  # which invents its own text there
+    called, design = found(name, "laptop", None if pairs else TRANSLATED)
+    plan = planned(design, called, "laptop", study_cache, CPU, show_progress=False)
+    assert plan.arms[0].name == design.baseline
+    assert not plan.allowed
+
+
+def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) -> None:
+    assert found("positions", "smoke")[0] == "positions-smoke"
+    assert found("positions")[0] == "positions"
+    path = tmp_path / "my design!.json"
+    path.write_text(json.dumps(little()))
+    assert found(path)[0] == found(str(path))[0] == "my-design"
+    (tmp_path / "...json").write_text(json.dumps(little()))
+    assert found(tmp_path / "...json")[0] == "design"
+    assert found(little())[0] == "design"
+    assert found(load_design(little()))[0] == "design"
+
+
+def test_an_unknown_design_is_met_with_the_nearest() -> None:
+    with pytest.raises(SpecError, match=r"postions is no design and no .toml or .json file; did you mean 'positions'"):
+        found("postions")
+    with pytest.raises(SpecError, match="designs are bidirectional-input, encoder-decoder, experts, mixed-attention"):
+        found("something else")

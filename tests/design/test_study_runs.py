@@ -1,0 +1,238 @@
+"""A study however often it is interrupted: nothing is made twice, and its rows are those of an undisturbed one."""
+
+import contextlib
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from little_study import CPU, carried, little, plan_of
+from paribus.analyse import findings, rows
+from paribus.cli.run import run
+from paribus.design import Means, carry_out, frozen, proposed
+from paribus.errors import RecordError, SpecError
+from paribus.record import Study, existing_study, study
+
+RUNNER = Path(__file__).parent / "study_runner.py"
+SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2}
+SWEPT = SHORT | {"tune": True, "arms.reverse": None, "primary.measure.n_items": 3}
+
+
+class Quiet:
+    """Told of every cell, and remembers those that ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def stage(self, name: str, cells: Any) -> "Quiet":
+        return self
+
+    def begin(self, cell: Any) -> None:
+        pass
+
+    def step(self, cell: Any, n: int) -> None:
+        pass
+
+    def end(self, cell: Any, fault: str | None) -> None:
+        self.ended.append(str(cell))
+
+
+def told(kept: Study) -> list[dict[str, Any]]:
+    """The rows of a study, but for its name and the time they took."""
+    return [{name: value for name, value in row.items() if name not in ("seconds", "study")} for row in rows(kept)]
+
+
+def result_files(home: Path) -> dict[Path, int]:
+    """When each file of a finished run was last written."""
+    done = [folder.parent for folder in home.glob("*/state") if folder.read_text().startswith("finished")]
+    files = [path for folder in done for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+    return {path: path.stat().st_mtime_ns for path in files if "evaluations" not in path.parts}
+
+
+@contextmanager
+def runner(design: Path, cache: Path) -> Iterator[Any]:
+    command = [sys.executable, str(RUNNER), str(design), str(cache)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+        def started(home: Path) -> int:
+            print(home, file=process.stdin, flush=True)
+            return int(process.stdout.readline())  # type: ignore[union-attr]
+
+        yield started, lambda: int(process.stdout.readline())  # type: ignore[union-attr]
+        process.stdin.close()
+
+
+def n_finished(home: Path) -> int:
+    return sum(path.read_text().startswith("finished") for path in home.glob("*/state"))
+
+
+def wait(process: int, home: Path, n: int) -> None:
+    """Until so many runs have ended."""
+    while n_finished(home) < n:
+        os.kill(process, 0)  # fails if it has ended
+        time.sleep(0.002)
+
+
+def test_three_kills_repeat_no_finished_run_and_change_no_row(tmp_path: Path, study_cache: Path) -> None:
+    design, torn, draw = tmp_path / "killed.json", tmp_path / "torn", random.Random(1)
+    design.write_text(json.dumps(little()))
+    with runner(design, study_cache) as (started, ended):
+        began = time.monotonic()
+        started(tmp_path / "whole")
+        assert ended() == 0
+        longest = (time.monotonic() - began) / 20  # about half a run
+        finished: dict[Path, int] = {}
+        for n in (0, 2, 4):
+            process = started(torn)
+            wait(process, torn, n)
+            time.sleep(draw.uniform(0, longest))
+            os.kill(process, signal.SIGKILL)
+            assert ended() == -signal.SIGKILL
+            now = result_files(torn)
+            assert now.items() >= finished.items()
+            finished = now
+        assert finished
+        process = started(torn)
+        wait(process, torn, 6)
+        os.kill(process, signal.SIGTERM)
+        assert ended() == 75
+        started(torn)
+        assert ended() == 0
+    assert result_files(torn).items() >= finished.items()
+    assert told(existing_study(torn, "killed")) == told(existing_study(tmp_path / "whole", "killed"))
+
+
+def test_a_finished_study_is_found_and_nothing_is_done(finished_home: Path, study_cache: Path) -> None:
+    before = result_files(finished_home)
+    page = io.StringIO()
+    with contextlib.redirect_stdout(page):
+        table = run(little(), name="little", runs=finished_home, cache=study_cache, device="cpu")
+    assert "runs: 9 of 9 runs are there already" in page.getvalue()
+    assert result_files(finished_home) == before
+    assert len(table) == 9
+
+
+def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(tmp_path: Path, study_cache: Path) -> None:
+    twin = {"arms": None, "baseline": "one", "factor": "architecture.mask"}
+    table = little(SHORT | twin)
+    table["arms"] = {"one": {"architecture": {"mask": "full"}}, "two": {"architecture": {"mask": "full"}}}
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(table, name="twins", runs=tmp_path, cache=study_cache, device="cpu")
+    kept = existing_study(tmp_path, "twins")
+    assert len({cell.run for cell in kept.cells()}) == 3
+    assert len(list(tmp_path.glob("*/state"))) == 3
+    assert findings(kept).arm("two").judgement.verdict.word == "identical"
+
+
+def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_found(
+    tmp_path: Path, study_cache: Path
+) -> None:
+    plan = plan_of(study_cache, SWEPT | {"base.training.optimizer.rate": 0.1})
+    kept, ended, waited = study(tmp_path, "swept"), [], []
+    for attempt in range(12):
+        watch = Quiet()
+        done = carry_out(plan, kept, Means(study_cache, CPU, shard=(attempt % 2 + 1, 2)), watch.stage)
+        ended += watch.ended
+        waited.append(done.waiting)
+        if done.rates is not None and not done.waiting:
+            break
+    assert waited[0] > 0
+    assert waited[-1] == 0
+    assert len(ended) == len(set(ended)) == len({cell.run for cell in kept.cells()})
+    rates = kept.rates()
+    assert rates is not None
+    assert done.rates == {arm: found["rate"] for arm, found in rates.items()}
+    reported = [row for row in rows(kept) if row["purpose"] == "reported"]
+    assert {row["rate"] for row in reported if row["arm"] == "full"} == {done.rates["full"]}
+    assert all("pseudo.valid" in row for row in rows(kept) if row["purpose"] == "sweep")
+    told = findings(kept)
+    assert len(told.arm("causal").by_rate) >= 5
+    assert told.remarks == ()
+    plain = plan_of(study_cache, SHORT | {"arms.reverse": None})
+    carry_out(plain, kept, Means(study_cache, CPU), Quiet().stage)
+    assert kept.rates() is None
+    assert findings(kept).remarks == ("at one rate for all arms, not tuned",)
+
+
+def test_an_optimum_outside_the_grid_is_refused(tmp_path: Path, study_cache: Path) -> None:
+    """At such rates more is always better, so that the grid is extended twice in vain."""
+    plan = plan_of(study_cache, SWEPT | {"base.training.optimizer.rate": 1e-9})
+    kept = study(tmp_path, "edge")
+    with pytest.raises(SpecError, match=r"rates: after 2 extensions, to .*, the optimum of an arm is still at the"):
+        carry_out(plan, kept, Means(study_cache, CPU), Quiet().stage)
+    assert {cell.purpose for cell in kept.cells()} == {"sweep"}
+
+
+def test_a_diverged_arm_is_an_outcome_that_no_seed_hides(tmp_path: Path, study_cache: Path) -> None:
+    rate = {"factor": "training.optimizer.rate", "baseline": "low", "arms": None}
+    table = little(SHORT | rate)
+    table["arms"] = {"low": {}, "high": {"training": {"optimizer": {"rate": 1e30}}}}
+    table["base"]["architecture"]["mask"] = "full"
+    with contextlib.redirect_stdout(io.StringIO()):
+        found = run(table, name="high", runs=tmp_path, cache=study_cache, device="cpu")
+    assert [row["outcome"] for row in found] == ["finished"] * 3 + ["diverged"] * 3
+    assert "is not finite" in found[5]["reason"]
+    judgement = findings(existing_study(tmp_path, "high")).arm("high").judgement
+    assert judgement.verdict.word == "unstable"
+    assert str(judgement.arm_trained) == "0 of 3"
+    assert len(judgement.seeds) == 3
+
+
+def test_a_design_changed_after_the_first_result_is_recorded_and_keeps_results_apart(
+    finished_home: Path, tmp_path: Path, study_cache: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    kept = existing_study(tmp_path / "runs", "little")
+    lock = kept.lock()
+    assert lock is not None
+    assert lock.as_planned
+    before = kept.plan()
+    changed = plan_of(study_cache, {"seeds": 4})
+    said = proposed(changed, kept)
+    assert said is not None
+    assert "has results of the plan" in said
+    assert kept.plan() == before
+    assert proposed(plan_of(study_cache), kept) is None
+    frozen(changed, kept)
+    lock = kept.lock()
+    assert lock is not None
+    assert [change["what"] for change in lock.changes] == ["design"]
+    assert len(rows(kept)) == 0
+    assert len(kept.cells()) == 9
+    with pytest.raises(SpecError, match="full, seed 4 was not run; `paribus run` goes on with it"):
+        findings(kept)
+
+
+def test_runs_made_under_another_environment_are_not_pooled_silently(
+    finished_home: Path, tmp_path: Path, study_cache: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    kept = existing_study(tmp_path / "runs", "little")
+    cells = sorted(kept.cells(), key=lambda cell: cell.seed)
+    for cell in cells:
+        path = kept.root / cell.run / "environment.json"
+        path.write_text(path.read_text().replace('"n_threads": ', '"n_threads": 10'))
+    carried(kept.root, study_cache)  # all is there, so nothing is mixed
+    shutil.rmtree(kept.root / cells[-1].run)
+    said = r"runs of it were made under another environment: n_threads was 10\d, is \d; go on under the former"
+    with pytest.raises(
+        RecordError, match=rf"{said} one, begin in another folder by --runs, or give --accept-environment"
+    ):
+        carried(kept.root, study_cache)
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(little(), name="little", runs=kept.root, cache=study_cache, device="cpu", accept_environment=True)
+    assert findings(kept).remarks[-1] == "runs were made under different n_threads"

@@ -1,0 +1,69 @@
+"""A study small enough to be run in seconds: masked prediction under three masks, on an invented language."""
+
+import contextlib
+import copy
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paribus.cli.run import run
+from paribus.design import Plan, found, planned
+from paribus.record import Study, existing_study
+from paribus.spec.reading import assign
+
+CPU = torch.device("cpu")
+N_STEPS = 6
+SORT = {"kind": "sort", "form": "text", "n_documents": 300, "n_symbols": 3, "min_length": 12, "max_length": 12}
+LITTLE: dict[str, Any] = {
+    "question": "Must a model look both ways to fill masks?",
+    "factor": "architecture.mask",
+    "baseline": "full",
+    "seeds": 3,
+    "tune": False,
+    "primary": {"measure": {"kind": "pseudo", "n_items": 11, "max_bytes": 16}, "margin": 0.5},
+    "base": {
+        "architecture": {
+            "preset": "gpt2", "positions": "rotary", "n_layers": 2, "d_model": 16, "attention": {"n_heads": 2},
+        },
+        "corpus": {"sources": [SORT]},
+        "objective": "masked",
+        "training": {
+            "n_steps": N_STEPS, "n_sequences": 8, "length": 16, "row_every": 1, "valid_every": 1, "valid_batches": 1,
+            "checkpoint_every": 2, "optimizer": {"rate": 0.01},
+        },
+    },
+    "arms": {
+        "reverse": {"architecture": {"mask": "reverse"}},
+        "full": {"architecture": {"mask": "full"}},
+        "causal": {"architecture": {"mask": "causal"}},
+    },
+}  # fmt: skip
+
+
+def little(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The table of the little design, with changes by path; None takes a path out."""
+    table = copy.deepcopy(LITTLE)
+    for path, value in (changes or {}).items():
+        if value is None:
+            *outer, last = path.split(".")
+            here = table
+            for name in outer:
+                here = here[name]
+            here.pop(last)
+        else:
+            assign(table, path, copy.deepcopy(value))
+    return table
+
+
+def plan_of(cache: Path, changes: dict[str, Any] | None = None, n_jobs: int = 1) -> Plan:
+    name, design = found(little(changes))
+    return planned(design, name, None, cache, CPU, show_progress=False, n_jobs=n_jobs)
+
+
+def carried(home: Path, cache: Path, changes: dict[str, Any] | None = None, name: str = "little") -> Study:
+    """The little study run to its end, in silence."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        run(little(changes), name=name, runs=home, cache=cache, device="cpu")
+    return existing_study(home, name)

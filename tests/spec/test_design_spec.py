@@ -1,0 +1,217 @@
+"""A design is read strictly: every slip is named by its path before anything is trained."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from little_study import little
+from paribus.errors import SpecError
+from paribus.spec.design import Design, Match, compute_margin, declared, leaves_of, levels_of, tables_of
+from paribus.spec.sound import load_design, require_sound
+
+TWO = {"kind": "pseudo", "n_items": 5}
+FACTORS = {
+    "mask": {"path": "architecture.mask", "levels": ["full", "causal"]},
+    "positions": {"levels": {"turned": {"architecture": {"positions": "rotary"}},
+                             "none": {"architecture": {"positions": "none"}}}},
+}  # fmt: skip
+
+
+def factorial(changes: dict[str, Any] | None = None) -> dict[str, Any]:
+    crossed = {"arms": None, "factor": None, "factors": FACTORS, "baseline": "full+turned"}
+    return little(crossed | (changes or {}))
+
+
+def complaint(table: Any, scale: str | None = None, changes: dict[str, Any] | None = None) -> str:
+    with pytest.raises(SpecError) as caught:
+        load_design(table, scale, changes)
+    return str(caught.value)
+
+
+def test_a_design_is_read_with_its_defaults() -> None:
+    design = load_design(little({"tune": True, "seeds": 5}))
+    assert design.seeds == (1, 2, 3, 4, 5)
+    assert design.tune is not None
+    assert (design.tune.n_rates, design.tune.n_seeds, design.tune.split) == (5, 2, "valid")
+    assert (design.report, design.factor, design.looks) == ("last", ("architecture.mask",), None)
+    assert load_design(little()).tune is None
+    assert load_design(little({"match": "nothing"})).match == Match(by="nothing")
+
+
+SLIPS = [
+    ({"sedes": 4}, "sedes is not a key here; did you mean 'seeds'? keys are question, "),
+    ({"scale": {}}, "scale is not a key here; did you mean 'scales'?"),
+    ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3: use 5, 6 for a sign-flip, 10 for equiv"),
+    ({"seeds": []}, "seeds is an empty list; give at least one"),
+    ({"seeds": [1, 2, 2, 3]}, "seeds are [1, 2, 2, 3], one of them twice; a seed is one replicate, name it once"),
+    ({"seeds": 5000}, "seeds is 5000; use fewer than 1001, where the seeds of sweeps begin"),
+    ({"seeds": [1, 2, 1001]}, "seeds.2 is 1001 (int); use less than 1001"),
+    ({"factor": []}, "factor is an empty list; give at least one"),
+    ({"factor": None}, "factor is missing; name the paths in which the arms may differ, such as 'architecture.mask'"),
+    ({"factor": "architectur.mask"}, "factor 'architectur.mask' is no path of a run; begin with architecture, corpus"),
+    ({"arms": None}, "arms and factors: give one of them, either a table of arms or the factors of a factorial"),
+    ({"factors": FACTORS}, "arms and factors: give one of them"),
+    ({"arms.causal": None, "arms.reverse": None}, "arms has 1; a comparison needs two"),
+    ({"arms.full.archtecture": {}}, "arms.full.archtecture is not a key here; did you mean 'architecture'? keys are "),
+    ({"base.trainin": {}}, "base.trainin is not a key here; did you mean 'training'? keys are architecture, corpus"),
+    ({"baseline": "ful"}, "baseline is 'ful', which is no arm; did you mean 'full'? arms are reverse, full, causal"),
+    ({"control": "none"}, "control is 'none', which is no arm; arms are reverse, full, causal"),
+    ({"control": "full"}, "control is 'full', the baseline itself; name an arm that must come out worse than it"),
+    ({"report": "best"}, "report is 'best'; use 'last'"),
+    ({"tune": {"split": "test"}}, "tune.split is 'test', on which the primary yardstick reports; rates must be chosen"),
+    ({"tune": {"n_rates": 4}}, "tune.n_rates is 4 (int); use greater than or equal to 5"),
+    ({"tune": {"n_seeds": 1}}, "tune.n_seeds is 1 (int); use greater than or equal to 2"),
+    ({"looks": {"5": 0.05}}, "looks are at [5] of 3 seeds; look at 3 or more, the last time at all 3"),
+    ({"looks": {"2": 0.01, "3": 0.04}}, "looks are at [2, 3] of 3 seeds; look at 3 or more, the last time at all 3"),
+    ({"looks": {"3": 0.06}}, "looks has shares [0.06], 0.06 in all; let them be above 0 and add up to 0.05"),
+    ({"looks": {}}, "looks has shares [], 0 in all"),
+    ({"looks": {"soon": 0.05}}, "looks are at ['soon']; write numbers of seeds, as in { 5 = 0.01, 10 = 0.04 }"),
+    ({"looks": 3}, "looks is 3 (int); use a valid dictionary"),
+    ({"others": [TWO]}, "others: the yardsticks are pseudo on test, pseudo on test; use each kind once on a split"),
+    ({"others": []}, "others is an empty list; give at least one"),
+    ({"primary.margin": "5 % more"}, "primary.margin is '5 % more'; use a number, or such as '5 % compute', up to 300"),
+    ({"primary.margin": "301 % compute"}, "primary.margin is '301 % compute'; use a number"),
+    ({"primary.margn": 1}, "primary.margn is not a key here; did you mean 'margin'?"),
+    ({"primary.measure.n_item": 1}, "primary.measure.n_item is not a key here; did you mean 'n_items'?"),
+    ({"allow": {"training.warmup": " "}}, "allow.training.warmup has no reason; say why it may differ all the same"),
+    ({"match": {"by": "size"}}, "match.by is 'size'; use 'nothing', 'parameters'"),
+    ({"base.training.seed": 4}, "base.training.seed is set by seeds, one run for each; leave it out"),
+    ({"factor": "training", "arms.full.training": {"data_seed": 4}},
+     "factor: arms differ in training.data_seed, which seeds sets; compare them in something else"),
+    ({"factor": "training.optimizer.rate", "tune": True, "arms.full.training": {"optimizer": {"rate": 0.1}}},
+     "factor: arms differ in training.optimizer.rate, which the sweep finds; set tune = false to compare rates as"),
+    ({"factor": "training.n_steps", "budget": "tokens_read", "arms.full.training": {"n_steps": 3}},
+     "factor: arms differ in training.n_steps, which budget = 'tokens_read' moves; leave the budget out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said"), SLIPS)
+def test_a_slip_is_named_with_what_would_do(changes: dict[str, Any], said: str) -> None:
+    assert said in complaint(little(changes))
+
+
+CROSSED = [
+    ({"factors.mask.levels": ["full"]}, "factors.mask.levels is ['full']; give at least two levels: a list beside a"),
+    ({"factors.mask.levels": []}, "factors.mask.levels is []; give at least two levels"),
+    ({"factors.mask.levels": 7}, "factors.mask.levels is 7; give at least two levels"),
+    ({"factors.mask.path": None}, "factors.mask.levels is a list without a path; say at which path these are"),
+    ({"factors.mask.levels": ["full", "full"]}, "factors.mask.levels has values that would be called alike: full"),
+    ({"factors.positions.path": "architecture.positions"},
+     "factors.positions.levels is a table of levels beside the path 'architecture.positions'; leave the path out"),
+    ({"factors.positions.levels.none": "none"}, "factors.positions.levels has none = 'none'; write a table, as { arch"),
+    ({"factors.positions.levels": {"a+b": {}, "c": {}}}, "factors.positions.levels has a level 'a+b'; use up to 40 le"),
+    ({"factors.positions.levels.none": {"architectur": {}}},
+     "factors.positions.levels.none.architectur is not a key here; did you mean 'architecture'? keys are architecture"),
+    ({"factors.mask.path": "mask"}, "factor 'mask' is no path of a run; begin with architecture"),
+    ({"factors.mask.pth": "mask"}, "factors.mask.pth is not a key here; did you mean 'path'?"),
+    ({"factors.again": FACTORS["mask"]}, "factors.mask and factors.again both write architecture.mask; let each level"),
+    ({"factor": "architecture"}, "factor is given beside factors, whose paths are the ones that differ; leave it out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said"), CROSSED)
+def test_a_slip_in_a_factorial_is_named_with_what_would_do(changes: dict[str, Any], said: str) -> None:
+    assert said in complaint(factorial(changes))
+
+
+@pytest.mark.parametrize("name", ["..", "../up", "a/b", ".hidden", "", "a\nb", "x" * 81, "-x"])
+def test_an_arm_is_called_by_letters_and_cannot_be_a_path(name: str) -> None:
+    table = little()
+    table["arms"][name] = {}
+    assert f"arms.{name} cannot be an arm's name; use up to 80 letters, digits, spaces, '.', '_'" in complaint(table)
+
+
+def test_every_slip_is_told_at_once() -> None:
+    said = complaint(little({"sedes": 4, "seeds": 2, "control": "none", "tune": {"split": "test"}}))
+    assert len(said.splitlines()) == 4
+
+
+def test_a_design_made_in_python_is_held_to_the_same() -> None:
+    table = load_design(little()).model_dump()
+    with pytest.raises(SpecError, match="seeds has 2; no interval"):
+        require_sound(Design(**{**table, "seeds": (1, 2)}))
+    require_sound(Design(**table))
+
+
+def test_the_levels_of_a_factorial_are_crossed() -> None:
+    design = load_design(factorial())
+    assert tables_of(design) == {
+        "full+turned": {"architecture": {"mask": "full", "positions": "rotary"}},
+        "full+none": {"architecture": {"mask": "full", "positions": "none"}},
+        "causal+turned": {"architecture": {"mask": "causal", "positions": "rotary"}},
+        "causal+none": {"architecture": {"mask": "causal", "positions": "none"}},
+    }
+    assert levels_of(design)["causal+turned"] == {"mask": "causal", "positions": "turned"}
+    assert declared(design) == ("architecture.mask", "architecture.positions")
+
+
+def test_a_level_that_is_a_value_is_called_by_its_kind_or_its_letters() -> None:
+    values = [{"kind": "rotary", "theta": 9.0}, "none"]
+    table = factorial({"factors": {"p": {"path": "architecture.positions", "levels": values},
+                                   "m": {"path": "architecture.mask", "levels": ["causal & window(8)", "full"]}},
+                       "baseline": "none+full"})  # fmt: skip
+    assert list(tables_of(load_design(table))) == [
+        "rotary+causal-window-8", "rotary+full", "none+causal-window-8", "none+full",
+    ]  # fmt: skip
+
+
+def test_the_arms_of_a_list_are_their_own_levels() -> None:
+    assert levels_of(load_design(little()))["causal"] == {"arm": "causal"}
+
+
+def test_a_scale_is_laid_over_the_rest() -> None:
+    table = little({"scales": {"smoke": {"seeds": 4, "base": {"training": {"n_steps": 2}}}, "hour": {}}})
+    design = load_design(table, "smoke")
+    assert len(design.seeds) == 4
+    assert design.base["training"]["n_steps"] == 2
+    assert design.base["training"]["length"] == 16
+    assert len(load_design(table).seeds) == 3
+
+
+SCALES = [
+    (
+        {"smok": {}},
+        "smoke",
+        "scales.smok is not a key here; did you mean 'smoke'? scales are smoke, laptop",
+    ),
+    ({"smoke": 3}, "smoke", "scales.smoke is 3; write a table that is laid over the rest"),
+    (7, None, "scales is 7; write tables smoke, laptop, hour, paper"),
+    ({"hour": {}}, "smoke", "scale is 'smoke'; this design has hour"),
+    ({}, "smoke", "scale is 'smoke'; this design has none: leave it out"),
+    ({"smoke": {"sedes": 3}}, "smoke", "scales.smoke.sedes is not a key here; did you mean 'seeds'?"),
+]
+
+
+@pytest.mark.parametrize(("scales", "scale", "said"), SCALES)
+def test_a_slip_in_a_scale_is_named(scales: Any, scale: str | None, said: str) -> None:
+    assert said in complaint({**little(), "scales": scales}, scale)
+
+
+def test_changes_are_made_by_path_and_a_kind_before_its_fields() -> None:
+    changes = {"primary.measure.n_items": 9, "primary.measure.kind": "halves", "seeds": 7}
+    design = load_design(little(), changes=changes)
+    assert (design.primary.measure.kind, design.primary.measure.n_items, len(design.seeds)) == ("halves", 9, 7)
+    assert "sedes is not a key here" in complaint(little(), changes={"sedes": 3})
+
+
+def test_files_are_read_as_mappings_are(tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(little()))
+    assert load_design(path) == load_design(little())
+    assert "nowhere.toml cannot be read: No such file or directory; give a file that describes" in complaint(
+        Path("nowhere.toml")
+    )
+    assert "mine.txt is no .toml or .json file; give one that describes a design" in complaint("mine.txt")
+
+
+@pytest.mark.parametrize(("text", "share"), [
+    ("5 % compute", 0.05), ("12.5%compute", 0.125), ("0 % compute", None), ("5", None), ("400 % compute", None),
+])  # fmt: skip
+def test_a_margin_may_be_given_in_compute(text: str, share: float | None) -> None:
+    assert compute_margin(text) == share
+
+
+def test_the_leaves_of_a_table_are_its_paths() -> None:
+    assert leaves_of({"a": {"b": 1, "c": {}}, "d": [1, 2]}) == {"a.b": 1, "a.c": {}, "d": [1, 2]}
