@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks
 
-.PHONY: help test test-all check format clean
+.PHONY: help demo test test-all test-browser check format clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -12,14 +12,25 @@ help:  ## this list
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade --constraint constraints.txt pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable .
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group dev --editable '.[report]'
 	@touch $@
 
+demo: .venv/ready  ## a whole comparison in a few minutes, and its page
+	$(BIN)/paribus demo
+
 test: .venv/ready  ## the default suite, on all cores
-	$(BIN)/python -m pytest -m "not slow and not gpu" --numprocesses auto --dist worksteal
+	$(BIN)/python -m pytest -m "not slow and not gpu and not browser" --numprocesses auto --dist worksteal
 
 test-all: .venv/ready  ## everything this machine can run, slow and gpu included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not browser"
+
+.venv/browser: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group browser
+	command -v chromium || apt-get install --yes --quiet chromium
+	@touch $@
+
+test-browser: .venv/browser  ## the page in a real browser; needs a chromium on the path
+	$(BIN)/python -m pytest -m browser
 
 check: .venv/ready  ## formatting, lint and types
 	$(BIN)/ruff format --check $(SOURCES)

@@ -14,10 +14,12 @@ from paribus.cli import verbs
 
 ROOT = Path(__file__).parents[1]
 NAMES = [
-    "Batch", "build", "build_corpus", "diff", "doctor", "export", "generate_text", "import_", "load", "price",
-    "restore", "runs", "save", "show", "train_run",
+    "Batch", "Design", "build", "build_corpus", "demo", "diff", "doctor", "evaluate_run", "export", "generate_text",
+    "import_", "load", "plan", "price", "restore", "rows", "run", "runs", "save", "show", "train_run", "watch",
+    "write_report",
 ]  # fmt: skip
-PACKAGED = {"corpus": "build_corpus", "generate": "generate_text", "train": "train_run"}
+PACKAGED = {"corpus": "build_corpus", "evaluate": "evaluate_run", "generate": "generate_text", "report": "write_report",
+            "train": "train_run"}  # fmt: skip
 
 
 def test_importing_paribus_imports_nothing_heavy():
@@ -62,7 +64,7 @@ def test_a_verb_that_is_a_package_is_met_with_its_function(verb, name):
 
 
 def test_an_unknown_name_is_met_with_those_there_are():
-    with pytest.raises(AttributeError, match="module 'paribus' has no attribute 'nothing'; it has Batch, build"):
+    with pytest.raises(AttributeError, match="module 'paribus' has no attribute 'nothing'; it has Batch, Design"):
         pb.nothing  # noqa: B018
 
 

@@ -6,7 +6,7 @@
     model = pb.build(spec, seed=1)
 
 Each verb of the command line is a function of the same name here. Where that is the name of a package too, which
-Python then puts in its place, the function says what the verb is done to: `train_run`, `generate_text`, `build_corpus`.
+Python then puts in its place, the function says what the verb is done to: `train_run`, `evaluate_run` …
 Importing paribus imports nothing else: a name's home is imported when the name is first used, and only what computes
 needs torch.
 """
@@ -19,12 +19,19 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from paribus.batch import Batch as Batch
     from paribus.cli.corpus import build_corpus as build_corpus
+    from paribus.cli.demo import demo as demo
     from paribus.cli.diff import diff as diff
     from paribus.cli.doctor import doctor as doctor
+    from paribus.cli.evaluate import evaluate_run as evaluate_run
     from paribus.cli.generate import generate_text as generate_text
+    from paribus.cli.plan import plan as plan
     from paribus.cli.price import price as price
+    from paribus.cli.report import write_report as write_report
+    from paribus.cli.rows import rows as rows
+    from paribus.cli.run import run as run
     from paribus.cli.show import show as show
     from paribus.cli.train import train_run as train_run
+    from paribus.cli.watch import watch as watch
     from paribus.interop import export as export
     from paribus.interop import import_ as import_
     from paribus.model import build as build
@@ -32,25 +39,40 @@ if TYPE_CHECKING:
     from paribus.model import save as save
     from paribus.record import runs as runs
     from paribus.spec import load as load
+    from paribus.spec.design import Design as Design
 else:
     _HOMES = {
         "Batch": "paribus.batch",
+        "Design": "paribus.spec.design",
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",
+        "demo": "paribus.cli.demo",
         "diff": "paribus.cli.diff",
         "doctor": "paribus.cli.doctor",
+        "evaluate_run": "paribus.cli.evaluate",
         "export": "paribus.interop",
         "generate_text": "paribus.cli.generate",
         "import_": "paribus.interop",
         "load": "paribus.spec",
+        "plan": "paribus.cli.plan",
         "price": "paribus.cli.price",
         "restore": "paribus.model",
+        "rows": "paribus.cli.rows",
+        "run": "paribus.cli.run",
         "runs": "paribus.record",
         "save": "paribus.model",
         "show": "paribus.cli.show",
         "train_run": "paribus.cli.train",
+        "watch": "paribus.cli.watch",
+        "write_report": "paribus.cli.report",
     }
-    _PACKAGED = {"corpus": "build_corpus", "generate": "generate_text", "train": "train_run"}  # verb → its function
+    _PACKAGED = {  # verb → its function
+        "corpus": "build_corpus",
+        "evaluate": "evaluate_run",
+        "generate": "generate_text",
+        "report": "write_report",
+        "train": "train_run",
+    }
 
     def __getattr__(name: str) -> Any:
         if name in _PACKAGED:

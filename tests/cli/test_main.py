@@ -26,7 +26,9 @@ def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[s
 
 
 def test_the_verbs_are_the_files():
-    assert " ".join(verbs()) == "corpus diff doctor export generate import price runs show train"
+    assert " ".join(verbs()) == (
+        "corpus demo diff doctor evaluate export generate import plan price report rows run runs show train watch"
+    )
 
 
 def test_help_lists_every_verb_with_its_line_and_needs_no_torch():
@@ -116,7 +118,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert answer.out == ""
     assert answer.err == (
         "error: 'shwo' is no verb of paribus; did you mean 'show'? "
-        "verbs are corpus, diff, doctor, export, generate, import, price, runs, show, train\n"
+        "verbs are corpus, demo, diff, doctor, evaluate, export, generate, import, plan, price, report, rows, run, "
+        "runs, show, train, watch\n"
     )
 
 

@@ -105,4 +105,4 @@ def test_a_gradient_that_is_not_finite_stops_the_run_and_keeps_the_state_before_
     assert stopped.status == 1
     assert "the gradient of step 1 is not finite, on global batch 1; the state before it is saved" in stopped.err
     assert [place.name for place in (here / "runs/wild/checkpoints").iterdir()] == ["step-000000000"]
-    assert (here / "runs/wild/state").read_text().startswith("failed: RecordError")
+    assert (here / "runs/wild/state").read_text().startswith("failed: DivergedError")

@@ -1,0 +1,84 @@
+"""Same verdict if the arms were made equal in something else? To explore: read off curves on validation text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from paribus.analyse import Total, alike
+from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.looks import SHARE
+from paribus.report.material import Material
+from paribus.report.numbers import decimals, scaled, signed
+
+WORDS: dict[Total, str] = {
+    "dense_flops": "training FLOPs", "tokens_read": "tokens read", "tokens_scored": "tokens scored",
+    "seconds": "seconds",
+}  # fmt: skip
+STEADY: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored")
+
+
+@dataclass(frozen=True)
+class Otherwise:
+    """What is said of one arm if something else is made equal."""
+
+    arm: str  # empty: all of them
+    by: str
+    same: str  # yes, no, or a dash
+    text: str
+
+
+def otherwise(material: Material) -> list[Otherwise]:
+    """By FLOPs and tokens, and at the base rate; what depends on the clock is told among the times."""
+    arms = material.found.arms
+    found = [_joined([_equal(arm, material, by) for arm in arms]) for by in STEADY]
+    found.append(_joined([_base_rate(arm, material) for arm in arms]))
+    return [one for lines in found for one in lines]
+
+
+def by_seconds(material: Material) -> list[Otherwise]:
+    """Where every run had taken as long."""
+    return _joined([_equal(arm, material, "seconds") for arm in material.found.arms])
+
+
+def _joined(lines: list[Otherwise]) -> list[Otherwise]:
+    """One line where the same is said of every arm."""
+    alone = len({(one.same, one.text) for one in lines}) == 1 and len(lines) > 1
+    return [replace(lines[0], arm="")] if alone else lines
+
+
+def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
+    found, runs = material.found, material.found.runs
+    if not material.asked_alike(arm.name):
+        return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
+    made = arm.judgement.comparison
+    got = alike(
+        runs[found.baseline], runs[arm.name], by, margin=found.margin,
+        n_comparisons=len(found.arms) if made is None else made.n_comparisons,
+        share=SHARE if made is None else min(SHARE, (1 - made.level) * made.n_comparisons), unit=UNIT,
+    )  # fmt: skip
+    if got.equal:
+        return Otherwise(arm.name, WORDS[by], "yes", "by construction: the totals are equal")
+    if got.comparison is None:
+        return Otherwise(arm.name, WORDS[by], "–", got.reason)
+    word = got.comparison.verdict.word
+    digits = decimals((got.comparison.high - got.comparison.low) / 2)
+    at = scaled(got.at or 0.0, "s" if by == "seconds" else "FLOP" if by == "dense_flops" else "")
+    return Otherwise(
+        arm.name, WORDS[by], "yes" if word == arm.judgement.verdict.word else "no",
+        f"{word} at {at}: {signed(got.comparison.effect, digits)}, {signed(got.comparison.low, digits)} to "
+        f"{signed(got.comparison.high, digits)}, on validation text",
+    )  # fmt: skip
+
+
+def _base_rate(arm: Arm, material: Material) -> Otherwise:
+    rate = material.stage(material.found.baseline)["training"]["optimizer"]["rate"]
+    by = f"the base rate, {rate:g}"
+    if material.found.rates is None:
+        return Otherwise(arm.name, by, "yes", "by construction: all arms trained at it")
+    gain = next((gain for at, gain in arm.by_rate.items() if abs(at / rate - 1) < 1e-9), None)
+    if gain is None:
+        return Otherwise(arm.name, by, "–", "no sweep of both arms trained at it")
+    made = arm.judgement.comparison
+    same = "–" if made is None else "yes" if gain * made.effect > 0 else "no"
+    n_seeds = material.plan["design"]["tune"]["n_seeds"]
+    return Otherwise(arm.name, by, same, f"gain {signed(gain, 4)} in {n_seeds} sweep seeds: a sign, no verdict")

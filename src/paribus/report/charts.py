@@ -1,0 +1,82 @@
+"""Vega-Lite charts: one look for all, colours by name, which the page gives for light, dark and print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+N_COLOURS = 8
+LIGHT = {
+    "ink": "#1f2328", "muted": "#656d76", "line": "#d8dee4", "band": "#e6eaef", "arm-0": "#57606a", "arm-1": "#0969da",
+    "arm-2": "#bc4c00", "arm-3": "#1a7f37", "arm-4": "#8250df", "arm-5": "#bf3989", "arm-6": "#9a6700",
+    "arm-7": "#1b7c83",
+}  # fmt: skip
+_NAMED = re.compile(r"var\(--([a-z0-9-]+)\)")
+Values = Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """A chart with what a reader without eyes, or without script, is told."""
+
+    key: str  # of its place in the page
+    title: str
+    caption: str
+    spec: dict[str, Any]
+    heading: tuple[str, ...]  # of its numbers as a table
+    numbers: tuple[tuple[str, ...], ...]
+
+
+def colour(name: str) -> str:
+    return f"var(--{name})"
+
+
+def arm_colours(order: Sequence[str]) -> alt.Color:
+    """The same colour for an arm in every chart."""
+    shades = [colour(f"arm-{place % N_COLOURS}") for place in range(len(order))]
+    return alt.Color(
+        "arm:N", scale=alt.Scale(domain=list(order), range=shades), legend=alt.Legend(title=None, orient="top")
+    )
+
+
+def layered(*charts: alt.Chart) -> alt.LayerChart:
+    """Charts over each other, the first at the bottom."""
+    return alt.LayerChart(layer=list(charts))
+
+
+def data(values: Values) -> alt.Data:
+    return alt.Data(values=list(values))
+
+
+def spec_of(chart: alt.LayerChart, description: str, height: int) -> dict[str, Any]:
+    """The chart as a table, as wide as its place; hidden from nobody: it carries its own description."""
+    whole = chart.properties(width="container", height=height, description=description, background="transparent")
+    whole = whole.configure(
+        font="system-ui, sans-serif", autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+        padding={"left": 2, "right": 8, "top": 4, "bottom": 4},
+    ).configure_view(stroke=None)  # fmt: skip
+    whole = whole.configure_axis(
+        labelColor=colour("muted"), titleColor=colour("muted"), gridColor=colour("line"), domain=False, ticks=False,
+        labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelPadding=6, titlePadding=8,
+    )  # fmt: skip
+    whole = whole.configure_legend(labelColor=colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=18)
+    return whole.to_dict()
+
+
+def printable(spec: Any, width: int = 720) -> Any:
+    """The same chart for paper: colours spelled out, a width of its own."""
+    match spec:
+        case {"width": "container", **rest}:
+            return printable({"width": width, **rest, "background": "white"}, width)
+        case dict():
+            return {key: printable(value, width) for key, value in spec.items()}
+        case list():
+            return [printable(value, width) for value in spec]
+        case str():
+            return _NAMED.sub(lambda found: LIGHT[found[1]], spec)
+        case _:
+            return spec

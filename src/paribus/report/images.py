@@ -1,0 +1,23 @@
+"""The plots of a study as files, for papers and slides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import vl_convert
+
+from paribus.report.charts import Plot, printable
+
+SCALE = 2.0  # pixels of a PNG for each of the plot
+
+
+def images(plots: Mapping[str, Plot], kind: str) -> dict[str, bytes]:
+    """File name → content, a file a plot."""
+    return {f"{key}.{kind}": _drawn(plot, kind) for key, plot in plots.items()}
+
+
+def _drawn(plot: Plot, kind: str) -> bytes:
+    spec = printable(plot.spec)
+    if kind == "svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    return vl_convert.vegalite_to_png(spec, scale=SCALE)

@@ -1,0 +1,106 @@
+"""One self-contained page: nothing is fetched, nothing runs but what its policy names, all text is escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import vl_convert
+from markupsafe import Markup
+
+from paribus import __version__
+from paribus.analyse import name_of
+from paribus.analyse.findings import UNIT
+from paribus.report.alike import otherwise
+from paribus.report.charts import N_COLOURS, Plot
+from paribus.report.curves import differences, learning, rates
+from paribus.report.effect import effects
+from paribus.report.icons import SIDE, gallery
+from paribus.report.limits import limits, measured
+from paribus.report.material import Material
+from paribus.report.prices import costs
+from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows
+from paribus.report.tables import control_lines, others, seed_lines, summary
+from paribus.report.telling import telling
+from paribus.report.times import times
+from paribus.report.trust import grounds
+from paribus.report.verdicts import verdicts
+
+HERE = Path(__file__).parent
+
+
+def page(material: Material) -> str:
+    """The page as text."""
+    styles = (HERE / "page.css").read_text("utf-8")
+    scripts = [_bundle(), (HERE / "page.js").read_text("utf-8")]
+    plots = drawn(material)
+    surroundings = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    return surroundings.get_template("page.html.jinja").render(
+        policy=policy(styles, scripts), styles=Markup(styles), scripts=[Markup(script) for script in scripts],
+        specs=Markup(inert({key: plot.spec for key, plot in plots.items()})), plots=plots, **_told(material),
+    )  # fmt: skip
+
+
+def drawn(material: Material) -> dict[str, Plot]:
+    """Every plot of a study by its key."""
+    found = [*effects(material), learning(material), *differences(material), rates(material)]
+    return {plot.key: plot for plot in found if plot is not None}
+
+
+def _told(material: Material) -> dict[str, Any]:
+    found, plan = material.found, material.plan
+    differing, equal = control_lines(material)
+    column = name_of(plan["design"]["primary"]["measure"])
+    return {
+        "plan": plan, "found": found, "order": material.order, "unit": UNIT, "version": __version__, "side": SIDE,
+        "verdicts": verdicts(material), "grounds": grounds(material), "otherwise": otherwise(material),
+        "costs": costs(material), "limits": limits(material), "measured": measured(material),
+        "gallery": gallery(material),
+        "differing": differing, "equal": equal, "seeds": seed_lines(material), "summary": summary(material, column),
+        "others": others(material), "telling": telling(material), "samples": material.samples,
+        "environments": material.environments, "times": times(material), "control": material.control,
+        "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
+        "design": json.dumps(plan["design"], indent=2, sort_keys=True, ensure_ascii=False),
+        "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
+        "curve_rows": download(curve_rows(material)),
+    }  # fmt: skip
+
+
+def inert(value: Any) -> str:
+    """JSON that can stand inside a script element: no character of it can end one, or begin a comment."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def policy(styles: str, scripts: Sequence[str]) -> str:
+    """Nothing but these styles and scripts, named by their hashes; no evaluation, no request."""
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'sha256-{_digest(styles)}'; base-uri 'none'; "
+        f"form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+@lru_cache(maxsize=1)  # putting it together takes seconds
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed in one script."""
+    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return made.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def download(rows: Iterable[dict[str, Any]]) -> str:
+    """The address of a table that lies in the page itself."""
+    return "data:text/csv;base64," + base64.b64encode(comma_separated(rows).encode()).decode()

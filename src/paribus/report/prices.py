@@ -1,0 +1,72 @@
+"""What each arm costs: sizes, FLOPs and the cache, by arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from paribus.masks import appendable
+from paribus.report.material import Material
+from paribus.report.numbers import percent, scaled
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One line: what is counted, and each arm's value."""
+
+    name: str
+    values: tuple[str, ...]
+    equal: bool
+
+
+def costs(material: Material) -> list[Cost]:
+    """Every line but those of the clock, which stand among the times."""
+    lines: list[tuple[str, Callable[[str], str]]] = [
+        ("parameters", lambda arm: scaled(_price(material, arm)["parameters"])),
+        ("of them outside word tables", lambda arm: scaled(_price(material, arm)["non_embedding_parameters"])),
+        ("training FLOPs a token", lambda arm: scaled(_work(material, arm, "training_flops"), "FLOP")),
+        ("training FLOPs in all", lambda arm: scaled(_total(material, arm), "FLOP")),
+        ("FLOPs to read a prompt", lambda arm: scaled(_price(material, arm)["prefill"]["dense"], "FLOP")),
+        ("FLOPs to write a token", lambda arm: scaled(_price(material, arm)["decode"]["dense"], "FLOP")),
+        ("pairs of positions that see each other", lambda arm: percent(_price(material, arm)["visible_share"])),
+        ("KV cache a token", lambda arm: scaled(_price(material, arm)["kv_bytes_per_token"], "B")),
+        ("cached keys kept across turns", lambda arm: kept(material, arm)),
+    ]
+    if any(_price(material, arm)["kv_bytes_per_source_token"] for arm in material.order):
+        lines.insert(-1, ("KV cache a source token", lambda arm: _source(material, arm)))
+    return [_cost(name, [value(arm) for arm in material.order]) for name, value in lines]
+
+
+def kept(material: Material, arm: str) -> str:
+    """Do cached keys and values stay valid when a chat goes on?"""
+    spec = material.spec(arm)
+    if spec.encoder is not None:
+        kept = appendable(spec.encoder.masks)
+        return "the encoder's; the decoder begins anew" if kept else "no: the encoder reads each turn anew"
+    if appendable(spec.stack.masks, prefix_grows=True):
+        return "yes"
+    if appendable(spec.stack.masks):
+        return "while the prefix is the first turn's; not if each turn joins it"
+    return "no"
+
+
+def _cost(name: str, values: list[str]) -> Cost:
+    return Cost(name, tuple(values), len(set(values)) == 1)
+
+
+def _price(material: Material, arm: str) -> dict:
+    return material.plan["arms"][arm]["price"]
+
+
+def _source(material: Material, arm: str) -> str:
+    n_bytes = _price(material, arm)["kv_bytes_per_source_token"]
+    return scaled(n_bytes, "B") if n_bytes else "–"
+
+
+def _work(material: Material, arm: str, name: str) -> float:
+    work = material.plan["arms"][arm]["work"]
+    return work[name] / work["tokens_read"]
+
+
+def _total(material: Material, arm: str) -> float:
+    return material.plan["arms"][arm]["work"]["training_flops"] * material.stage(arm)["training"]["n_steps"]

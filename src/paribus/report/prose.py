@@ -1,0 +1,87 @@
+"""The report as Markdown, and its result as a LaTeX table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from paribus.analyse import name_of
+from paribus.analyse.findings import UNIT
+from paribus.report.alike import otherwise
+from paribus.report.limits import limits, measured
+from paribus.report.material import Material
+from paribus.report.numbers import MINUS, decimals, plain, signed
+from paribus.report.prices import costs
+from paribus.report.tables import summary
+from paribus.report.trust import grounds
+from paribus.report.verdicts import verdicts
+
+MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", MINUS: "$-$", "–": "--", "±": r"$\pm$", "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}  # fmt: skip
+
+
+def markdown(material: Material) -> str:
+    """The first screen of the page, for a repository or an issue."""
+    return "\n".join(_markdown(material)) + "\n"
+
+
+def _markdown(material: Material) -> Iterator[str]:
+    yield f"# {_plain(material.plan['question'])}\n"
+    for one in verdicts(material):
+        control = " (the positive control)" if one.is_control else ""
+        yield f"**{_plain(one.headline)}**{control}"
+        numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
+        yield _plain(" ".join(filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice)))) + "\n"
+    yield f"Measured: {_plain(measured(material))}, in {UNIT}. Margin: {_plain(material.found.margin_words)}.\n"
+    yield "## Can I trust it?\n"
+    yield from (f"- {MARKS[one.mark]} **{_plain(one.name)}.** {_plain(one.text)}" for one in grounds(material))
+    yield "\n## Same verdict if …\n"
+    lines = [(one.by, one.arm or "all", one.same, one.text) for one in otherwise(material)]
+    yield from _table(("made equal in", "arm", "same verdict?", ""), lines)
+    yield "\n## What each arm costs\n"
+    yield from _table(("", *material.order), [(line.name, *line.values) for line in costs(material)])
+    yield "\n## This does not show\n"
+    yield from (f"- {_plain(one)}" for one in limits(material))
+
+
+def _table(heading: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(map(_plain, heading)) + " |"
+    yield "|" + "---|" * len(heading)
+    yield from ("| " + " | ".join(map(_plain, line)) + " |" for line in lines)
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def latex(material: Material) -> str:
+    """A booktabs table: score, gain, interval and verdict of every arm."""
+    column = name_of(material.plan["design"]["primary"]["measure"])
+    lines = [r"\begin{tabular}{lrrrl}", r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
+    for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
+        lines.append(" & ".join(map(_typeset, (arm, mean, *_compared(arm, material)))) + r" \\")
+    level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
+    about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {' '.join(about.split())}"]) + "\n"
+
+
+def _compared(arm: str, material: Material) -> tuple[str, str, str]:
+    if arm == material.found.baseline:
+        return "–", "–", "baseline"
+    judgement = material.found.arm(arm).judgement
+    made = judgement.comparison
+    if made is None:
+        return "–", "–", str(judgement.verdict)
+    digits = decimals((made.high - made.low) / 2)
+    interval = f"{plain(made.low, digits)} to {plain(made.high, digits)}"
+    return signed(made.effect, digits), interval, str(judgement.verdict)
+
+
+def _typeset(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in " ".join(text.split()))

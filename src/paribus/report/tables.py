@@ -1,0 +1,109 @@
+"""The control table, and every seed of every arm."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from paribus.analyse import name_of
+from paribus.report.material import Material
+from paribus.report.numbers import plain, scaled, signed
+
+MARKS = {
+    "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
+    "✓": "equal",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """A field of all arms."""
+
+    path: str
+    mark: str
+    meaning: str
+    values: tuple[str, ...]
+    note: str
+
+
+def control_lines(material: Material) -> tuple[list[Line], list[Line]]:
+    """What differs, confounds first; and what is equal."""
+    order = list(MARKS)
+    lines = [
+        Line(
+            line["path"], line["mark"], MARKS[line["mark"]],
+            tuple(written(line["path"], line["values"][arm]) for arm in material.order),
+            f"allowed: {line['allowed']}" if line["allowed"] else line["note"],
+        )
+        for line in sorted(material.plan["control"], key=lambda line: order.index(line["mark"]))
+    ]  # fmt: skip
+    return [line for line in lines if line.mark != "✓"], [line for line in lines if line.mark == "✓"]
+
+
+def written(path: str, value: Any) -> str:
+    """A value of the table, large numbers in short."""
+    match value:
+        case bool() | None:
+            return {True: "true", False: "false", None: "none"}[value]
+        case int() | float() if "flops" in path:
+            return scaled(value, "FLOP")
+        case int() if value >= 10_000 and "seed" not in path:
+            return scaled(value)
+        case float():
+            return f"{value:.6g}"
+        case dict() | list():
+            return json.dumps(value, ensure_ascii=False, sort_keys=True)
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True)
+class SeedLine:
+    """One seed: every arm's score or outcome, and every arm's gain."""
+
+    seed: int
+    scores: tuple[str, ...]
+    gains: tuple[str, ...]
+
+
+def seed_lines(material: Material) -> list[SeedLine]:
+    """The primary yardstick, seed by seed; a run that failed is named, not dropped."""
+    column = name_of(material.plan["design"]["primary"]["measure"])
+    reported = [row for row in material.found.table if row["purpose"] == "reported"]
+    rows = {(row["arm"], row["seed"]): row for row in reported}
+    gains = {arm.name: {one.seed: one.gain for one in arm.judgement.seeds} for arm in material.found.arms}
+    return [
+        SeedLine(
+            seed, tuple(_score(rows[arm, seed], column) for arm in material.order),
+            tuple(_gain(own.get(seed)) for own in gains.values()),
+        )
+        for seed in material.plan["design"]["seeds"]
+    ]  # fmt: skip
+
+
+def summary(material: Material, column: str) -> list[tuple[str, str]]:
+    """Mean and spread of each arm's score at a yardstick."""
+    reported = [row for row in material.found.table if row["purpose"] == "reported"]
+    found = []
+    for arm in material.order:
+        values = [row[column] for row in reported if row["arm"] == arm and row.get(column) is not None]
+        mean = plain(fmean(values), 4) if values else "–"
+        found.append((mean, plain(stdev(values), 4) if len(values) > 1 else "–"))
+    return found
+
+
+def others(material: Material) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Every other yardstick of the design: numbers, and no verdict."""
+    names = [name_of(measure) for measure in material.plan["design"]["others"]]
+    return [(name, summary(material, name)) for name in names]
+
+
+def _score(row: dict[str, Any], column: str) -> str:
+    value = row.get(column)
+    return plain(value, 4) if row["outcome"] == "finished" and value is not None else row["outcome"]
+
+
+def _gain(value: float | None) -> str:
+    return "–" if value is None else signed(value, 4)

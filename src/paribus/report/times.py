@@ -1,0 +1,57 @@
+"""Times, rates and dates, all in one block: nothing else of a page depends on the clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from paribus.report.alike import Otherwise, by_seconds
+from paribus.report.material import Material
+from paribus.report.numbers import scaled
+
+CLOCK = ("seconds",)  # columns of the rows that the clock decides
+
+
+@dataclass(frozen=True)
+class Times:
+    """What the clock said; dates are left out of an anonymous page."""
+
+    heading: tuple[str, ...]
+    lines: list[tuple[str, ...]]
+    otherwise: list[Otherwise]
+    dates: list[tuple[str, str]]
+
+
+def times(material: Material) -> Times:
+    """Of every arm: seconds a run and a step, tokens a second."""
+    return Times(
+        ("arm", "seconds a run", "seconds a step", "tokens a second"),
+        [_line(arm, material) for arm in material.order],
+        by_seconds(material),
+        [] if material.anonymous else _dates(material),
+    )
+
+
+def _line(arm: str, material: Material) -> tuple[str, ...]:
+    reported = [row for row in material.found.table if row["purpose"] == "reported" and row["arm"] == arm]
+    timed = [row for row in reported if row["seconds"]]
+    if not timed:
+        return arm, "–", "–", "–"
+    return (
+        arm, f"{fmean(row['seconds'] for row in timed):.3g}",
+        f"{fmean(row['seconds'] / row['n_steps'] for row in timed):.3g}",
+        scaled(fmean(row["tokens_read"] / row["seconds"] for row in timed)),
+    )  # fmt: skip
+
+
+def _dates(material: Material) -> list[tuple[str, str]]:
+    lock = material.found.lock
+    if lock is None:
+        return []
+    return [("plan locked", lock.made), *((f"changed: {one['what']}", one["when"]) for one in lock.changes)]
+
+
+def clockless(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what the clock decides."""
+    return {name: value for name, value in row.items() if name not in CLOCK}

@@ -1,0 +1,182 @@
+"""Can I trust it? What the verdict rests on, each with a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from paribus.analyse import Crossed, detectable
+from paribus.analyse.findings import UNIT
+from paribus.record import differences
+from paribus.report.material import Material
+from paribus.report.numbers import decimals, listed, percent, scaled, signed, some
+
+Mark = Literal["yes", "mind", "no"]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """One thing the verdict rests on: fine, to be kept in mind, or broken."""
+
+    name: str
+    mark: Mark
+    text: str
+
+
+def grounds(material: Material) -> list[Ground]:
+    """In the order in which a reader should ask."""
+    return [
+        _confounds(material), _tuning(material), _seeds(material), _pairing(material), _control(material),
+        *_failures(material), _size(material), _reading(material), _other_text(material), _machine(material),
+        _as_planned(material),
+    ]  # fmt: skip
+
+
+def _confounds(material: Material) -> Ground:
+    lines = [line for line in material.plan["control"] if line["mark"] == "✗"]
+    allowed = [line for line in lines if line["allowed"] is not None]
+    if len(allowed) < len(lines):
+        paths = listed([line["path"] for line in lines if line["allowed"] is None])
+        return Ground("Confounds", "no", f"{paths} differ between the arms and are not the factor.")
+    n_equal = sum(line["mark"] == "✓" for line in material.plan["control"])
+    factor = listed(material.plan["declared"])
+    if allowed:
+        reasons = "; ".join(f"{line['path']}: {line['allowed']}" for line in allowed)
+        return Ground("Confounds", "mind", f"{some(len(allowed), 'difference')} allowed by the design. {reasons}.")
+    return Ground(
+        "Confounds", "yes", f"None: only {factor} differs, and what follows from it; {n_equal} other fields are equal."
+    )
+
+
+def _tuning(material: Material) -> Ground:
+    rates = material.found.rates
+    if material.plan["design"]["tune"] is None or rates is None:
+        rate = material.stage(material.found.baseline)["training"]["optimizer"]["rate"]
+        return Ground("Learning rates", "mind", f"Not tuned: every arm trained at {rate:g}, which may suit one better.")
+    found = listed([f"{rates[arm]['rate']:.3g} for {arm}" for arm in material.order])
+    outside = [arm for arm in material.order if not rates[arm]["optimum"]["inside"]]
+    if outside:
+        return Ground("Learning rates", "no", f"The optimum of {listed(outside)} lies outside the grid; used {found}.")
+    odd = [f"{arm}: {rates[arm]['optimum']['remark']}" for arm in material.order if rates[arm]["optimum"]["remark"]]
+    remarks = "; ".join([*(one for one in material.found.remarks), *odd])
+    said = f"Tuned alike, each optimum inside the grid: {found}."
+    return Ground("Learning rates", "mind" if remarks else "yes", f"{said} {remarks}.".strip() if remarks else said)
+
+
+def _seeds(material: Material) -> Ground:
+    n, m = len(material.plan["design"]["seeds"]), len(material.found.arms)
+    spreads = {arm.name: arm.judgement.comparison.sd for arm in material.found.arms if arm.judgement.comparison}
+    units = detectable(n, m)
+    seen = listed([f"{units * sd:.2g} for {name}" for name, sd in spreads.items()])
+    can = f"; in {UNIT}, {seen}" if spreads else ""
+    family = f" in a family of {m} comparisons" if m > 1 else ""
+    return Ground(
+        "Seeds", "yes" if n >= 5 else "mind",
+        f"{n} seeds{family} see, four times in five, an effect of {units:.2g} times the spread between seeds{can}.",
+    )  # fmt: skip
+
+
+def _pairing(material: Material) -> Ground:
+    ratios = {arm.name: arm.pairing.variance_ratio for arm in material.found.arms if arm.pairing is not None}
+    shared = _share_of_start(material)
+    said = f"Under one seed all arms read the same batches, and {shared} of their weights start equal."
+    if ratios:
+        left = listed([f"{percent(ratio)} for {name}" for name, ratio in ratios.items()])
+        said += f" Of the noise of unpaired runs this leaves {left}."
+    return Ground("Pairing", "yes", said)
+
+
+def _share_of_start(material: Material) -> str:
+    line = _line(material, "starting weights in common")
+    return "some" if line is None else percent(min(float(value) for value in line["values"].values()))
+
+
+def _control(material: Material) -> Ground:
+    name, found = material.control, material.found.control_found
+    if name is None:
+        return Ground("Positive control", "mind", "The design has none: no arm that had to come out worse.")
+    if found:
+        return Ground("Positive control", "yes", f"{name} had to come out worse, and did: the instrument works.")
+    word = material.found.arm(name).judgement.verdict.word
+    return Ground(
+        "Positive control", "no",
+        f"{name} had to come out worse, but is {word}: at this size and length, the experiment sees nothing.",
+    )  # fmt: skip
+
+
+def _failures(material: Material) -> Iterator[Ground]:
+    reported = [row for row in material.found.table if row["purpose"] == "reported"]
+    bad = [row for row in reported if row["outcome"] != "finished"]
+    if bad:
+        told = listed([f"{row['arm']}, seed {row['seed']}" for row in bad])
+        yield Ground(
+            "Failed runs", "mind", f"{len(bad)} of {len(reported)} runs did not train ({told}); none is dropped."
+        )
+
+
+def _size(material: Material) -> Ground:
+    sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
+    span = scaled(sizes[0]) if len(set(sizes)) == 1 else f"{scaled(min(sizes))} to {scaled(max(sizes))}"
+    return Ground("Size", "mind", f"One size, {span} parameters: no trend over sizes was measured.")
+
+
+def _reading(material: Material) -> Ground:
+    line = _line(material, "epochs")
+    if line is None:
+        return Ground("Text", "mind", "How often the text was read is not known.")
+    times = [float(one) for value in line["values"].values() for one in str(value).split(",")]
+    tokens = fmean(_tokens(material, arm) for arm in material.order)
+    often = f"{min(times):.3g}" if min(times) == max(times) else f"{min(times):.3g} to {max(times):.3g}"
+    repeated = max(times) > 1
+    return Ground(
+        "Text", "mind" if repeated else "yes",
+        f"{scaled(tokens)} tokens; the training text was read {often} times"
+        + (", so some of it was met again." if repeated else ": nothing was met twice."),
+    )  # fmt: skip
+
+
+def _tokens(material: Material, arm: str) -> float:
+    return material.plan["arms"][arm]["work"]["tokens_read"] * material.stage(arm)["training"]["n_steps"]
+
+
+def _other_text(material: Material) -> Ground:
+    told = [(arm.name, arm.other_text.interval) for arm in material.found.arms if arm.other_text is not None]
+    parts = [f"{name} {_interval(found)}" for name, found in told if found is not None]
+    if not parts:
+        return Ground("Other documents", "mind", "The verdict is about these items; and says nothing of others.")
+    return Ground(
+        "Other documents", "yes",
+        f"The verdict is about these items. Gains to expect on new documents, at 95 %: {listed(parts)}.",
+    )  # fmt: skip
+
+
+def _interval(found: Crossed) -> str:
+    digits = decimals((found.high - found.low) / 2)
+    return f"{signed(found.low, digits)} to {signed(found.high, digits)}"
+
+
+def _machine(material: Material) -> Ground:
+    one, *later = material.environments
+    apart = sorted({name for other in later for name in differences(one, other)})
+    if apart:
+        return Ground("Machine and code", "mind", f"Runs were made under different {listed(apart)}.")
+    threads = some(one["n_threads"], "thread")
+    return Ground(
+        "Machine and code", "yes", f"One code, one environment: torch {one['torch']}, {one['device']}, {threads} a run."
+    )
+
+
+def _as_planned(material: Material) -> Ground:
+    lock = material.found.lock
+    if lock is None:
+        return Ground("As planned", "mind", "The plan was not locked before the runs.")
+    if lock.as_planned:
+        return Ground("As planned", "yes", "The plan was locked before the first result, and has not changed since.")
+    what = listed([change["what"] for change in lock.changes])
+    return Ground("As planned", "no", f"Not as planned: {what} changed after the first result.")
+
+
+def _line(material: Material, path: str) -> dict[str, Any] | None:
+    return next((line for line in material.plan["control"] if line["path"] == path), None)

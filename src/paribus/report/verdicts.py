@@ -1,0 +1,120 @@
+"""The verdict in words, for a reader who knows no statistics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paribus.analyse import Comparison, Multiplier
+from paribus.analyse.findings import UNIT, Arm
+from paribus.report.material import Material
+from paribus.report.numbers import decimals, plain, signed, some
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said of one arm."""
+
+    arm: str
+    word: str
+    headline: str
+    failures: str  # who trained how often, where not all did
+    numbers: str  # effect and interval
+    meaning: str  # what these allow to say
+    compute: str  # what the effect is worth
+    advice: str  # what it would take, where nothing can be said
+    is_control: bool
+
+
+def verdicts(material: Material) -> list[Said]:
+    """Every arm against the baseline; the positive control last."""
+    said = [_said(arm, material) for arm in material.found.arms]
+    return sorted(said, key=lambda one: one.is_control)
+
+
+def _said(arm: Arm, material: Material) -> Said:
+    judgement, baseline = arm.judgement, material.found.baseline
+    made = judgement.comparison
+    return Said(
+        arm.name,
+        judgement.verdict.word,
+        headline(arm, baseline),
+        _failures(arm, baseline),
+        "" if made is None else numbers(made),
+        "" if made is None else _meaning(made),
+        "" if made is None else compute(arm.name, baseline, arm.multiplier),
+        "" if made is None or made.advice is None else f"{made.advice}.",
+        arm.name == material.control,
+    )
+
+
+def headline(arm: Arm, baseline: str) -> str:
+    """The verdict in a short sentence."""
+    name, verdict = arm.name, arm.judgement.verdict
+    detail = f", {verdict.detail}" if verdict.detail else ""
+    match verdict.word:
+        case "better" | "worse":
+            return f"{name} does {verdict.word} than {baseline}{detail}"
+        case "equivalent":
+            return f"{name} and {baseline} do equally well, within the margin"
+        case "inconclusive":
+            return f"These runs cannot tell {name} from {baseline}"
+        case "identical":
+            return f"{name} and {baseline} are the same runs: nothing was compared"
+        case "unstable":
+            return f"{name} against {baseline} is unstable: {verdict.detail}"
+
+
+def numbers(made: Comparison) -> str:
+    """Effect, interval, level and seeds."""
+    digits = decimals((made.high - made.low) / 2)
+    return (
+        f"gain {signed(made.effect, digits)} {UNIT}, {100 * made.level:.4g} % interval {signed(made.low, digits)} to "
+        f"{signed(made.high, digits)}, {some(made.n, 'paired seed')}"
+    )
+
+
+def _meaning(made: Comparison) -> str:
+    margin = "" if made.margin is None else f"±{made.margin:.3g} {UNIT}"
+    match made.verdict.word:
+        case "better":
+            return "The whole interval lies above zero: over many seeds, the mean would be a gain."
+        case "worse":
+            return "The whole interval lies below zero: over many seeds, the mean would be a loss."
+        case "equivalent":
+            return f"A difference as large as the margin, {margin}, is ruled out in both directions."
+        case "inconclusive" if made.margin is None:
+            return "The interval holds zero, and without a margin nothing can be called equal."
+        case "inconclusive":
+            return (
+                f"The interval holds zero and is not inside the margin of {margin}: neither a difference nor its "
+                f"absence is shown."
+            )
+        case _:
+            return ""
+
+
+def _failures(arm: Arm, baseline: str) -> str:
+    judgement = arm.judgement
+    if judgement.arm_trained.k == judgement.baseline_trained.k == len(judgement.seeds):
+        return ""
+    return (
+        f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}; "
+        f"the numbers are of the seeds in which both did."
+    )
+
+
+def compute(name: str, baseline: str, found: Multiplier | None) -> str:
+    """The effect as a multiple of the baseline's tokens, or why there is none."""
+    if found is None:
+        return f"In compute: not said, for {baseline}'s learning curve has too few points near its end."
+    if found.factor is None:
+        return f"In compute: not said, for {found.reason}."
+    low, high = (_end(found.low, "less than a quarter"), _end(found.high, "more than four"))
+    return (
+        f"In compute: {baseline} would need about {plain(found.factor, 2)} times its tokens to score like {name} "
+        f"(interval {low} to {high}; read off {baseline}'s own learning curve)."
+    )
+
+
+def _end(factor: float | None, beyond: str) -> str:
+    return beyond if factor is None else plain(factor, 2)

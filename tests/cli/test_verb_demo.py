@@ -1,0 +1,65 @@
+"""paribus demo: the whole way from a design to its page, killed and resumed."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paribus.cli.demo import DESIGN, SCALE, best_format, n_jobs
+from paribus.design import found
+from paribus.report import extras
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r'<section aria-labelledby="times-title".*?</section>', re.DOTALL)
+
+
+def started(folder: Path) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    words = [sys.executable, "-m", "paribus", "demo", "--runs", "runs", "--cache", "../cache", "--device", "cpu"]
+    return subprocess.Popen(words, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_the_demo_has_a_control_and_enough_seeds():
+    _, design = found(DESIGN, SCALE)
+    assert (design.baseline, design.control) == ("causal", "input hidden")
+    assert len(design.seeds) >= 4
+    assert len(design.arms) == 3
+
+
+def test_on_a_cpu_there_is_a_run_a_core():
+    assert 1 <= n_jobs("cpu") <= (os.cpu_count() or 1)
+
+
+def test_without_the_packages_of_a_page_the_demo_ends_in_text(monkeypatch, capsys):
+    assert best_format() == "html"
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "jinja2" else name)
+    assert best_format() == "md"
+    assert "needs jinja2, which is not installed; run pip install 'paribus[report]'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_demo_that_was_killed_gives_the_same_page_but_for_the_times(tmp_path):
+    pages = []
+    for name, kill in (("whole", False), ("killed", True)):
+        folder = tmp_path / name
+        folder.mkdir()
+        if kill:
+            process = started(folder)
+            while len(list(folder.glob("runs/*/state"))) < 4:
+                time.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+            process.communicate()
+            assert process.returncode == 75
+        process = started(folder)
+        told, _ = process.communicate()
+        assert process.returncode == 0, told
+        assert "architecture.mask" in told
+        assert re.search(r"^worse +input hidden does worse than causal", told, re.MULTILINE)
+        assert told.rstrip().endswith("runs/studies/bidirectional-input-laptop/report.html")
+        pages.append((folder / "runs/studies/bidirectional-input-laptop/report.html").read_text("utf-8"))
+    assert BLOCK.sub("", pages[0]) == BLOCK.sub("", pages[1])

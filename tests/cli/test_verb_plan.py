@@ -1,0 +1,119 @@
+"""A plan from the command line: the control table, what it costs, and refusals before any training."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paribus as pb
+from little_study import little
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study_cache: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(changes: dict[str, Any] | None, cache: Path, *more: str) -> list[str]:
+    Path("little.json").write_text(json.dumps(little(changes)))
+    return ["plan", "little.json", "--cache", str(cache), "--device", "cpu", *more]
+
+
+def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words(None, study_cache))
+    assert told.status == 0, told.err
+    lines = told.out.splitlines()
+    assert lines[0] == "Must a model look both ways to fill masks?"
+    assert lines[2].split() == ["field", "full", "reverse", "causal"]
+    assert lines[3].split() == ["Δ", "architecture.mask", "full", "reverse", "causal"]
+    assert "✓  " in told.out
+    assert "✗ confound   Δ the factor   ≈ matched   ⟳ tuned alike   → follows from the factor   ✓ equal" in told.out
+    assert "runs       9; " in told.out
+    assert "can see    with 3 seeds and 2 comparisons: an effect of 4.62 sd of the paired difference" in told.out
+    assert "margin     0.5" in told.out
+    assert "frozen     runs/studies/little/plan.lock, " in told.out
+    assert Path("runs/studies/little/plan.lock").is_file()
+    assert "training.warmup" in ask(*words(None, study_cache, "--all")).out
+
+
+def test_python_and_the_command_line_have_the_same_fingerprint(ask, here: Path, study_cache: Path) -> None:
+    told = json.loads(ask(*words(None, study_cache, "--json", "--set", "seeds=4")).out)
+    made = pb.plan(little(), changes={"seeds": 4}, cache=study_cache, device="cpu")
+    assert told["fingerprint"] == made.fingerprint
+    assert told["order"] == ["full", "reverse", "causal"]
+    assert told["name"] == "little"
+    assert (
+        pb.plan(pb.Design(**made.design.model_dump()), cache=study_cache, device="cpu").fingerprint == made.fingerprint
+    )
+
+
+def test_a_confound_is_named_shown_and_has_its_own_status(ask, here: Path, study_cache: Path) -> None:
+    confounded = {"arms.causal.training": {"warmup": 3}}
+    told = ask(*words(confounded, study_cache))
+    assert told.status == 3
+    assert told.err.startswith(
+        "error: training.warmup is 0 in full, 0 in reverse, 3 in causal, but it is not the factor"
+    )
+    assert told.out.splitlines()[1].split()[:2] == ["✗", "training.warmup"]
+    assert not Path("runs").exists()
+    assert ask(*words(confounded, study_cache, "--json")).out == ""
+
+
+def test_an_allowed_confound_passes_and_its_reason_is_shown(ask, here: Path, study_cache: Path) -> None:
+    allowed = {"arms.causal.training": {"warmup": 3}, "allow": {"training.warmup": "as in the source"}}
+    told = ask(*words(allowed, study_cache))
+    assert told.status == 0, told.err
+    assert "allowed: as in the source" in told.out
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sedes": 3}, "sedes is not a key here; did you mean 'seeds'?"),
+        ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3"),
+        ({"factor": []}, "factor is an empty list; give at least one"),
+        ({"tune": {"split": "test"}}, "tune.split is 'test', on which the primary yardstick reports"),
+        ({"report": "best"}, "report is 'best'; use 'last'"),
+        ({"base.objective": "causal", "primary.measure": {"kind": "halves"}}, "arms.full"),
+    ],
+)
+def test_a_design_that_cannot_be_meant_is_refused_before_anything_is_written(
+    ask, here: Path, study_cache: Path, changes: dict[str, Any], said: str
+) -> None:
+    for verb in ("plan", "run"):
+        told = ask(verb, *words(changes, study_cache)[1:])
+        assert told.status == 2
+        assert said in told.err
+        assert "Traceback" not in told.err
+        assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", ".."])
+def test_a_study_cannot_be_named_out_of_its_folder(ask, here: Path, study_cache: Path, name: str) -> None:
+    told = ask(*words(None, study_cache, "--name", name))
+    assert told.status == 1
+    assert "cannot be a folder's; use up to 100 letters" in told.err
+    assert {path.name for path in here.iterdir()} <= {"little.json", "runs"}
+
+
+def test_an_unknown_design_or_scale_is_met_with_those_there_are(ask, here: Path, study_cache: Path) -> None:
+    assert "did you mean 'positions'? designs are" in ask("plan", "positons").err
+    told = ask("plan", "positions", "--scale", "smok")
+    assert told.status == 2
+    assert "scale is 'smok'; this design has smoke, laptop, hour, paper" in told.err
+    assert (
+        "scale is 'smoke'; this design has none: leave it out" in ask(*words(None, study_cache, "--scale", "smoke")).err
+    )
+
+
+def test_a_look_at_another_plan_leaves_a_study_with_results_as_it_is(
+    ask, here: Path, finished_home: Path, study_cache: Path
+) -> None:
+    before = (finished_home / "studies/little/plan.json").read_text()
+    told = ask(*words({"seeds": 4}, study_cache, "--runs", str(finished_home)))
+    assert told.status == 0, told.err
+    assert "not frozen " in told.out
+    assert "has results of the plan" in told.out
+    assert (finished_home / "studies/little/plan.json").read_text() == before

@@ -1,0 +1,120 @@
+"""paribus report: verdicts on the terminal, files beside the study, from rows alone and without torch."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paribus as pb
+from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.report import extras
+from small_study import made
+
+ROOT = Path(__file__).parents[2]
+BLOCKED = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "tokenizers", "safetensors"):
+            raise ImportError(f"{name} is blocked")
+sys.meta_path.insert(0, Blocker())
+from paribus.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def blocked(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.run(
+        [sys.executable, "-c", BLOCKED, *words], cwd=cwd, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_page_lies_beside_the_study_and_the_verdicts_are_printed(ask, tmp_path):
+    study = made(tmp_path / "runs")
+    told = ask("report", "small")
+    assert told.status == 0
+    assert told.out.splitlines()[0].startswith(
+        "better  prefix does better than causal, by less than the margin: gain +"
+    )
+    assert told.out.splitlines()[1].startswith("worse   input hidden does worse than causal")
+    assert told.out.splitlines()[-1] == "runs/studies/small/report.html"
+    assert (study.folder / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_every_format_is_written_where_it_is_asked_for(ask, tmp_path):
+    made(tmp_path / "runs")
+    assert ask("report", "small", "--format", "csv,tex,md,svg,png", "--out", "there").status == 0
+    names = sorted(path.name for path in (tmp_path / "there").iterdir())
+    plots = ("difference-control", "difference", "effect-control", "effect", "learning")
+    drawn = [f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")]
+    assert names == sorted(["curves.csv", "report.md", "report.tex", "rows.csv", *drawn])
+    assert (tmp_path / "there/effect.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "there/effect.svg").read_text().startswith("<svg")
+    rows = (tmp_path / "there/rows.csv").read_text().splitlines()
+    assert rows[0].startswith("study,arm,purpose,seed,rate,run,n_steps,outcome,reason,halves.test")
+    assert len(rows) == 1 + 3 * 4
+    assert "seconds" not in rows[0]
+    assert r"prefix & " in (tmp_path / "there/report.tex").read_text()
+    assert (tmp_path / "there/report.md").read_text().startswith("# Does it help?\n")
+
+
+def test_text_in_other_formats_is_escaped_too(ask, tmp_path):
+    gains = {"causal": 0.0, "a_b%{}": 0.004, "<b>|x": -0.5}
+    made(tmp_path / "runs", gains=gains)
+    ask("report", "small", "--format", "tex,md")
+    folder = tmp_path / "runs/studies/small"
+    assert r"a\_b\%\{\}" in (folder / "report.tex").read_text()
+    assert r"\textless{}b\textgreater{}" in (folder / "report.tex").read_text()
+    assert r"\<b\>\|x" in (folder / "report.md").read_text()
+
+
+def test_the_function_gives_the_files(tmp_path):
+    study = made(tmp_path / "runs")
+    assert pb.write_report("small", runs=tmp_path / "runs", formats=["md"]) == (study.folder / "report.md",)
+
+
+def test_a_format_that_is_none_is_refused(ask, tmp_path):
+    made(tmp_path / "runs")
+    told = ask("report", "small", "--format", "html,pdf")
+    assert (told.status, told.err) == (
+        2, "error: --format has 'pdf'; use some of html, md, csv, tex, svg, png, joined by commas\n",
+    )  # fmt: skip
+
+
+def test_a_study_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="holds no study"):
+        pb.write_report("nothing", runs=tmp_path, formats="md")
+
+
+def test_a_study_that_is_not_done_is_refused(tmp_path):
+    study = made(tmp_path)
+    (tmp_path / study.cells()[0].run / "state").write_text("running\n")
+    with pytest.raises(SpecError, match="causal, seed 1 is open; `paribus run` goes on with it"):
+        pb.write_report("small", runs=tmp_path)
+
+
+def test_a_missing_package_is_asked_for_by_name(monkeypatch, tmp_path):
+    made(tmp_path)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "vl_convert" else name)
+    message = r"--format html needs vl-convert, which is not installed; run pip install 'paribus\[report\]'"
+    with pytest.raises(UnsupportedError, match=message):
+        pb.write_report("small", runs=tmp_path)
+    assert pb.write_report("small", runs=tmp_path, formats="csv,md,tex")
+
+
+def test_a_report_needs_no_torch(tmp_path):
+    made(tmp_path / "runs")
+    told = blocked("report", "small", cwd=tmp_path)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert (tmp_path / "runs/studies/small/report.html").is_file()
+
+
+def test_help_needs_no_torch(tmp_path):
+    told = blocked("--help", cwd=tmp_path)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "report" in told.stdout
+    assert "demo" in told.stdout
+    assert blocked("report", "--help", cwd=tmp_path).returncode == 0

@@ -1,0 +1,134 @@
+"""A study from the command line: run, found again, sharded, and what each exit status says."""
+
+import json
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import paribus as pb
+from little_study import little
+from paribus.record import existing_study
+
+SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def words(changes: dict[str, Any] | None, cache: Path, *more: str) -> list[str]:
+    Path("little.json").write_text(json.dumps(little(changes)))
+    return ["run", "little.json", "--cache", str(cache), "--device", "cpu", *more]
+
+
+def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words(SHORT, study_cache))
+    assert told.status == 0, told.err
+    lines = told.out.splitlines()
+    assert lines[0] == "Must a model look both ways to fill masks?"
+    ended = [line for line in lines if line.startswith("runs ")]
+    assert ended[0].startswith("runs   1/6  full, seed 1: ")
+    assert " bits per byte (pseudo.test)" in ended[0]
+    assert ended[0].endswith(" left")
+    assert not ended[-1].endswith(" left")
+    assert "\x1b" not in told.out
+    assert lines[-4].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
+    assert lines[-1] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
+    again = ask(*words(SHORT, study_cache))
+    assert again.status == 0
+    assert "runs: 6 of 6 runs are there already" in again.out
+    assert again.out.splitlines()[-3:] == lines[-3:]
+    assert len(pb.run(little(SHORT), name="little", cache=study_cache, device="cpu")) == 6
+
+
+def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Path) -> None:
+    first = ask(*words(SHORT, study_cache, "--shard", "1/2"))
+    assert first.status == 75
+    assert first.out.splitlines()[-1].endswith("runs of other shards are not done; run this one again when they are")
+    assert ask(*words(SHORT, study_cache, "--shard", "2/2")).status == 0
+    assert ask(*words(SHORT, study_cache, "--shard", "1/2")).status == 0
+
+
+def test_a_run_that_failed_by_the_machine_has_status_4_and_is_made_the_next_time(
+    ask, here: Path, study_cache: Path
+) -> None:
+    assert ask(*words(SHORT, study_cache)).status == 0
+    cell = existing_study(Path("runs"), "little").cells()[0]
+    shutil.rmtree(Path("runs") / cell.run)
+    (Path("runs") / cell.run).mkdir()
+    (Path("runs") / cell.run / "stray").touch()
+    told = ask(*words(SHORT, study_cache))
+    assert told.status == 4
+    assert f"error: {cell.arm}, seed {cell.seed}: " in told.err
+    assert "failed" in told.out
+    table = pb.run(little(SHORT), name="little", cache=study_cache, device="cpu")
+    assert [row["outcome"] for row in table].count("open") == 1
+    (Path("runs") / cell.run / "stray").unlink()
+    assert ask(*words(SHORT, study_cache)).status == 0
+
+
+def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache: Path) -> None:
+    high = {"factor": "training.optimizer.rate", "arms.causal.training": {"optimizer": {"rate": 1e30}},
+            "arms.causal.architecture.mask": "full"}  # fmt: skip
+    told = ask(*words(SHORT | high, study_cache))
+    assert told.status == 0, told.err
+    assert told.out.splitlines()[-2].split() == ["causal", "1e+30", "diverged", "diverged", "diverged", "–"]
+    unlearnt = {"base.objective": "last_token", "primary.measure": {"kind": "halves", "n_items": 3, "max_bytes": 16}}
+    told = ask(*words(SHORT | {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}} | unlearnt,
+                      study_cache, "--name", "unlearnt"))  # fmt: skip
+    assert told.status == 0, told.err
+    assert "runs   1/3  twin, seed 1: worse than unigrams" in told.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--jobs", "0", "--jobs is 0; use 1 or more"),
+        ("--shard", "3/2", "--shard is '3/2'; write I/N, such as 2/8"),
+        ("--shard", "two", "--shard is 'two'; write I/N, such as 2/8"),
+        ("--shard", "0/2", "--shard is '0/2'; write I/N, such as 2/8"),
+    ],
+)
+def test_a_slip_in_an_option_is_named(ask, here: Path, study_cache: Path, option: str, value: str, said: str) -> None:
+    told = ask(*words(SHORT, study_cache, option, value))
+    assert told.status == 2
+    assert said in told.err
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_before_the_first_run_has_status_75_too(
+    ask, here: Path, study_cache: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    monkeypatch.setattr("paribus.design.plan.build", lambda *_, **__: signal.raise_signal(number))
+    assert ask(*words(SHORT, study_cache)).status == 75
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert ask(*words(SHORT, study_cache, "--shard", "1/9")).status == 75
+
+
+def test_a_confound_stops_a_run_before_it_begins(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words({"arms.causal.training": {"warmup": 3}}, study_cache))
+    assert told.status == 3
+    assert "training.warmup is 0 in full" in told.err
+    assert not Path("runs").exists()
+
+
+def test_a_study_begun_under_another_environment_says_so(
+    ask, here: Path, finished_home: Path, study_cache: Path
+) -> None:
+    shutil.copytree(finished_home, "runs")
+    kept = existing_study(Path("runs"), "little")
+    for path in Path("runs").glob("*/environment.json"):
+        path.write_text(path.read_text().replace('"n_threads": ', '"n_threads": 10'))
+    shutil.rmtree(kept.root / kept.cells()[0].run)
+    told = ask(*words(None, study_cache))
+    assert told.status == 1
+    assert "runs of it were made under another environment: n_threads was 10" in told.err
+    assert "--accept-environment" in told.err
+    assert ask(*words(None, study_cache, "--accept-environment")).status == 0

@@ -1,0 +1,91 @@
+"""Same verdict if something else is made equal, what the arms cost, and how masks are drawn."""
+
+import re
+
+import numpy as np
+import pytest
+
+from paribus.masks import parse, squares
+from paribus.report.alike import by_seconds, otherwise
+from paribus.report.icons import SIDE, gallery, outline
+from paribus.report.material import gathered
+from paribus.report.prices import costs, kept
+from small_study import GAINS, made, swept
+
+
+def test_what_is_equal_by_construction_is_said_once_for_all_arms(tmp_path):
+    found = otherwise(gathered(made(tmp_path)))
+    assert [one.by for one in found] == ["training FLOPs", "tokens read", "tokens scored", "the base rate, 0.004"]
+    assert {(one.arm, one.same) for one in found} == {("", "yes")}
+
+
+def test_an_arm_that_read_more_is_compared_where_the_others_end(tmp_path):
+    material = gathered(made(tmp_path, speeds={"prefix": 2.0}))
+    read = next(one for one in otherwise(material) if one.by == "tokens read" and one.arm == "prefix")
+    assert " at 15.4k: " in read.text
+    assert read.text.endswith("on validation text")
+    hidden = next(one for one in otherwise(material) if one.by == "tokens read" and one.arm == "input hidden")
+    assert hidden.text == "by construction: the totals are equal"
+
+
+def test_arms_with_other_questions_have_no_curves_in_common(tmp_path):
+    study = made(tmp_path)
+    plan = study.plan()
+    plan["arms"]["prefix"]["run"]["stages"][-1]["objective"] = {"kind": "causal"}
+    study.write_plan(plan)
+    found = [one for one in otherwise(gathered(study)) if one.arm == "prefix"]
+    assert {one.text for one in found if one.by == "tokens read"} == {
+        "not comparable: the arms' curves answer different questions"
+    }
+
+
+def test_at_the_base_rate_a_sweep_gives_a_sign_and_no_verdict(tmp_path):
+    rates = swept(list(GAINS))
+    rates["prefix"]["points"] = [[rate, score - 0.1] for rate, score in rates["prefix"]["points"]]
+    found = otherwise(gathered(made(tmp_path, rates=rates)))
+    own = next(one for one in found if one.by.startswith("the base rate") and one.arm == "prefix")
+    assert (own.same, own.text) == ("yes", "gain +0.1000 in 2 sweep seeds: a sign, no verdict")
+
+
+def test_seconds_are_compared_too(tmp_path):
+    assert [(one.arm, one.by, one.same) for one in by_seconds(gathered(made(tmp_path)))] == [("", "seconds", "yes")]
+
+
+def test_costs_are_those_of_the_plan(tmp_path):
+    found = {line.name: line.values for line in costs(gathered(made(tmp_path)))}
+    assert found["parameters"] == ("37.1k",) * 3
+    assert found["KV cache a token"] == ("256 B",) * 3
+    across = found["cached keys kept across turns"]
+    assert across[0] == "yes"
+    assert across[1] == "while the prefix is the first turn's; not if each turn joins it"
+
+
+def test_an_encoder_has_a_mask_and_a_cache_of_its_own(tmp_path):
+    study = made(tmp_path)
+    plan = study.plan()
+    for arm, mask in (("prefix", "full"), ("input hidden", "causal")):
+        plan["arms"][arm]["run"]["architecture"] |= {"mask": "causal", "encoder": {"n_layers": 2, "mask": mask}}
+    study.write_plan(plan)
+    material = gathered(study)
+    found = gallery(material)
+    assert [one.rule for one in found.pictures] == ["causal", "full"]
+    assert found.of_arm == {"causal": (0,), "prefix": (1, 0), "input hidden": (0, 0)}
+    assert found.pictures[0].holders == ("causal", "prefix, decoder", "input hidden, encoder", "input hidden, decoder")
+    assert [kept(material, arm) for arm in material.order] == [
+        "yes", "no: the encoder reads each turn anew", "the encoder's; the decoder begins anew",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["causal", "prefix", "causal & same_part", "window(3)", "full", "strided(3)"])
+def test_an_outline_fills_exactly_what_is_visible(text):
+    seen = squares(parse(text), SIDE, 0.5)
+    filled = np.zeros_like(seen)
+    for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\3z", outline(seen)):
+        filled[int(y), int(x) : int(x) + int(width)] = True
+    assert (filled == seen).all()
+
+
+def test_every_mask_is_in_the_gallery_once(tmp_path):
+    found = gallery(gathered(made(tmp_path)))
+    assert [one.rule for one in found.pictures] == ["causal", "prefix", "causal & same_part"]
+    assert found.of_arm == {"causal": (0,), "prefix": (1,), "input hidden": (2,)}

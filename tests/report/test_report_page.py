@@ -1,0 +1,173 @@
+"""The page: whole, inert, the same every time but for the clock."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from paribus.record import Study
+from paribus.report.charts import printable
+from paribus.report.curves import differences, learning
+from paribus.report.effect import effects
+from paribus.report.material import gathered, without_places
+from paribus.report.page import drawn, inert, page
+from small_study import GAINS, made, swept
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'"
+SECTIONS = (
+    "verdict", "trust", "otherwise", "price", "limits", "curves", "control", "masks", "samples", "items", "seeds",
+    "design", "versions", "rows", "times",
+)  # fmt: skip
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and the text of every script."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data):
+        if self.found and self.found[-1][0] == "script":
+            self.scripts[-1] += data
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return made(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def text(study: Study) -> str:
+    return page(gathered(study))
+
+
+def test_every_section_is_there_and_can_be_reached(text):
+    ids = [given["id"] for _, given in Elements(text).found if "id" in given]
+    assert set(SECTIONS) <= set(ids)
+    assert len(ids) == len(set(ids))
+    links = {given["href"] for tag, given in Elements(text).found if tag == "a" and "href" in given}
+    assert {link[1:] for link in links if link.startswith("#")} <= set(ids)
+
+
+def test_the_policy_allows_its_own_scripts_and_no_evaluation(text):
+    metas = [given for tag, given in Elements(text).found if tag == "meta"]
+    policy = next(given["content"] for given in metas if given.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_nothing_of_the_page_is_elsewhere(text):
+    for tag, given in Elements(text).found:
+        for name in ("src", "href", "srcset", "action"):
+            value = given.get(name) or "#"
+            assert value.startswith(("#", "data:text/csv;base64,")), (tag, value[:60])
+        assert not [name for name in given if name.startswith("on") or name == "style"]
+
+
+def test_planted_tags_stay_text(tmp_path):
+    gains = {"causal": 0.0, f"prefix{EVIL}": 0.004, f"hidden{EVIL}": -0.5}
+    study = made(tmp_path, gains=gains, prompt=f"prompt{EVIL}", text=f"text{EVIL}", changes={"question": f"Is {EVIL}?"})
+    cells = (study.folder / "cells.json").read_text()
+    run = study.cells()[0].run
+    odd = "run<script>"
+    (tmp_path / run).rename(tmp_path / odd)
+    (study.folder / "cells.json").write_text(cells.replace(f'"{run}"', json.dumps(odd)))
+    found = Elements(page(gathered(study)))
+    assert len(found.scripts) == 3
+    assert not [tag for tag, _ in found.found if tag == "img"]
+    specs = json.loads(found.scripts[0])
+    assert EVIL in json.dumps(specs, ensure_ascii=False).replace('\\"', '"')
+    assert odd in json.dumps(specs)
+
+
+def test_a_value_in_a_script_cannot_end_it():
+    assert "<" not in inert({"a": EVIL})
+    assert json.loads(inert({"a": EVIL, "b": "\u2028 é"})) == {"a": EVIL, "b": "\u2028 é"}
+
+
+def test_the_page_is_the_same_every_time(study, text):
+    assert page(gathered(study)) == text
+
+
+def test_all_that_the_clock_decides_is_in_one_block(tmp_path):
+    study = made(tmp_path)
+    before = page(gathered(study))
+    for rows in tmp_path.glob("*/rows.jsonl"):
+        told = [json.loads(line) for line in rows.read_text().splitlines()]
+        rows.write_text("".join(json.dumps({**row, "seconds": 7.7 * row["seconds"]}) + "\n" for row in told))
+    lock = json.loads((study.folder / "plan.lock").read_text())
+    (study.folder / "plan.lock").write_text(json.dumps({**lock, "made": "1999-12-31T23:59:59+00:00"}))
+    after = page(gathered(study))
+    block = re.compile(r'<section aria-labelledby="times-title".*?</section>', re.DOTALL)
+    assert before != after
+    assert block.sub("", before) == block.sub("", after)
+    assert "1999-12-31" in block.search(after)[0]  # pyright: ignore[reportOptionalSubscript]
+
+
+def test_an_anonymous_page_names_no_place_machine_or_date(tmp_path):
+    study = made(tmp_path)
+    plan = study.plan()
+    plan["design"]["base"]["corpus"] = {"sources": [{"kind": "files", "paths": ["/home/ada/secret/text.txt"]}]}
+    study.write_plan(plan)
+    named, nameless = page(gathered(study)), page(gathered(study, anonymous=True))
+    for word in ("/home/ada/secret", '<dd class="hash">p1</dd>', "plan locked"):
+        assert word in named
+        assert word not in nameless
+    assert "text.txt" in nameless
+
+
+def test_paths_of_every_system_lose_their_folders():
+    given = {"a": ["/x/y.txt", "~/z"], "b": "C:\\data\\w.csv", "c": "causal & window(8)", "d": 3}
+    assert without_places(given) == {"a": ["y.txt", "z"], "b": "w.csv", "c": "causal & window(8)", "d": 3}
+
+
+def test_a_control_that_dwarfs_the_others_has_a_plot_of_its_own(tmp_path):
+    assert [plot.key for plot in effects(gathered(made(tmp_path / "a")))] == ["effect", "effect-control"]
+    near = made(tmp_path / "b", gains={**GAINS, "input hidden": -0.006})
+    assert [plot.key for plot in effects(gathered(near))] == ["effect"]
+    assert [plot.key for plot in differences(gathered(near))] == ["difference"]
+
+
+def test_the_effect_plot_has_seeds_means_and_the_margin(study):
+    (plot, _) = effects(gathered(study))
+    values = [layer["data"]["values"] for layer in plot.spec["layer"] if "values" in layer.get("data", {})]
+    told = json.dumps([*values, plot.spec.get("datasets", {})])
+    assert '"from": -0.02' in told
+    assert '"baseline run"' in told
+    assert len(plot.numbers) == 4
+
+
+def test_curves_and_rates_are_drawn_where_there_are_any(tmp_path):
+    material = gathered(made(tmp_path, rates=swept(list(GAINS))))
+    assert list(drawn(material)) == [
+        "effect", "effect-control", "learning", "difference", "difference-control", "rates",
+    ]  # fmt: skip
+    plot = learning(material)
+    assert plot is not None
+    assert len(plot.numbers) == 3 * 4 * 10
+
+
+def test_a_plot_for_paper_names_its_colours(study):
+    for plot in drawn(gathered(study)).values():
+        assert "var(--" in json.dumps(plot.spec)
+        assert "var(--" not in json.dumps(printable(plot.spec))
+        assert printable(plot.spec)["width"] == 720
+
+
+def test_items_without_a_text_are_named(tmp_path: Path):
+    study = made(tmp_path)
+    (study.folder / "items.json").unlink()
+    (study.folder / "samples.json").unlink()
+    bare = page(gathered(study))
+    assert "its text is not kept" in bare
+    assert 'id="samples"' not in bare

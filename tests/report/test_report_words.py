@@ -1,0 +1,78 @@
+"""Verdicts and numbers as a reader meets them."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.analyse import Multiplier
+from paribus.report.limits import limits
+from paribus.report.material import gathered
+from paribus.report.numbers import decimals, listed, plain, scaled, signed, some
+from paribus.report.verdicts import compute, verdicts
+from small_study import GAINS, made
+
+WORSE, BETTER = {**GAINS, "prefix": -0.3}, {**GAINS, "prefix": 0.3}
+
+
+def said(root: Path, **options):
+    return verdicts(gathered(made(root, **options)))
+
+
+@pytest.mark.parametrize(
+    ("gains", "headline"),
+    [
+        (BETTER, "prefix does better than causal, by more than the margin"),
+        (WORSE, "prefix does worse than causal, by more than the margin"),
+        (GAINS, "prefix does better than causal, by less than the margin"),
+    ],
+)
+def test_the_headline_says_who_does_better(tmp_path, gains, headline):
+    first, _ = said(tmp_path, gains=gains)
+    assert first.headline == headline
+    assert first.numbers.startswith("gain +0." if gains is not WORSE else "gain −0.")
+    assert "97.5 % interval" in first.numbers
+    assert first.numbers.endswith("4 paired seeds")
+
+
+def test_the_positive_control_comes_last_and_is_named_as_such(tmp_path):
+    first, last = said(tmp_path)
+    assert (first.arm, first.is_control) == ("prefix", False)
+    assert (last.arm, last.is_control, last.word) == ("input hidden", True, "worse")
+
+
+def test_failures_are_told_before_the_numbers(tmp_path):
+    first, _ = said(tmp_path, failed=[("prefix", 2)])
+    assert first.word == "unstable"
+    assert first.failures.startswith(
+        "prefix trained in 3 of 4, causal in 4 of 4; the numbers are of the seeds in which"
+    )
+
+
+def test_compute_is_told_as_a_multiple_or_not_at_all():
+    assert compute("b", "a", None) == "In compute: not said, for a's learning curve has too few points near its end."
+    assert compute("b", "a", Multiplier(None, None, None, "it is flat")) == "In compute: not said, for it is flat."
+    told = compute("b", "a", Multiplier(1.234, None, None))
+    assert told.startswith("In compute: a would need about 1.23 times its tokens to score like b")
+    assert "less than a quarter to more than four" in told
+
+
+def test_what_is_not_shown_names_size_text_and_yardstick(tmp_path):
+    told = " ".join(limits(gathered(made(tmp_path))))
+    for word in ("37.1k parameters read 15.4k tokens", "translation", "halves.test", "all trained at one"):
+        assert word in told
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0123, "+0.012"), (-0.0123, "−0.012"), (-0.0001, "0.000"), (0.0, "0.000")]
+)
+def test_a_zero_has_no_sign(value, text):
+    assert signed(value, 3) == text
+
+
+def test_numbers_are_short():
+    assert [scaled(number) for number in (7, 1024, 124439808)] == ["7", "1.02k", "124M"]
+    assert scaled(2.5e9, "FLOP") == "2.5 GFLOP"
+    assert [decimals(width) for width in (0.0, 0.5, 0.012, 1e-9)] == [4, 3, 3, 6]
+    assert plain(-1.26, 1) == "−1.3"
+    assert [some(1, "seed"), some(2, "seed")] == ["1 seed", "2 seeds"]
+    assert [listed(["a"]), listed(["a", "b", "c"]), listed([])] == ["a", "a, b and c", ""]

@@ -1,0 +1,152 @@
+"""A finished study made by hand: plan, cells, run folders, rows and answers, without torch and in milliseconds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from paribus.record import Answer, Evaluation, Head, Placed, Rows, Study, answers_path, study, write_answers
+from paribus.record.disk import write_json
+from paribus.record.shown import ItemText, Sample, write_items, write_samples
+from paribus.record.state import write_state
+from paribus.spec import price, resolve
+from paribus.spec.run import RunSpec, load_run
+from paribus.spec.sound import load_design
+
+SEEDS = (1, 2, 3, 4)
+N_STEPS, N_ITEMS, N_BYTES = 30, 12, 31
+ENVIRONMENT = {
+    "python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6", "system": "Linux", "machine": "m1", "processor": "p1",
+    "cpu_capability": "v1", "n_threads": 1, "device": "cpu", "code": "c0de" * 16,
+}  # fmt: skip
+GAINS = {"causal": 0.0, "prefix": 0.004, "input hidden": -0.5}  # bits a byte over the baseline
+MASKS = {"causal": "causal", "prefix": "prefix", "input hidden": "causal & same_part"}
+
+
+def made(
+    root: Path,
+    *,
+    name: str = "small",
+    gains: Mapping[str, float] = GAINS,
+    changes: Mapping[str, Any] | None = None,
+    speeds: Mapping[str, float] | None = None,
+    rates: Mapping[str, Any] | None = None,
+    prompt: str = "once upon",
+    text: str = "a document",
+    failed: Sequence[tuple[str, int]] = (),
+) -> Study:
+    """A study of three arms and four seeds; `gains` shift an arm's scores, `speeds` how much text it reads a step."""
+    root.mkdir(parents=True, exist_ok=True)
+    made = study(root, name)
+    plan = _plan(name, gains, dict(changes or {}), rates is not None)
+    made.write_plan(plan)
+    if rates is not None:
+        made.write_rates(rates)
+    cells = [Placed(arm, seed, 0.004, "reported", f"{place:x}{seed:015x}", N_STEPS)
+             for place, arm in enumerate(gains) for seed in SEEDS]  # fmt: skip
+    made.add_cells(cells)
+    made.freeze(plan["fingerprint"], "d" * 64, plan["rule"], ENVIRONMENT["code"])
+    for cell in cells:
+        speed = (speeds or {}).get(cell.arm, 1.0)
+        _run(root / cell.run, cell, gains[cell.arm], speed, plan, (cell.arm, cell.seed) in failed)
+    write_samples(made, [Sample(prompt, dict.fromkeys(list(gains)[1:], text), {next(iter(gains)): "it cannot"})])
+    write_items(made, {f"item{number}": ItemText(f"{text} ", f"{text}, part {number}") for number in range(N_ITEMS)})
+    return made
+
+
+def _plan(name: str, gains: Mapping[str, float], changes: dict[str, Any], tuned: bool) -> dict[str, Any]:
+    base = {
+        "architecture": {
+            "preset": "gpt2", "positions": "rotary", "n_layers": 2, "d_model": 32, "attention": {"n_heads": 2},
+        },
+        "corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}, "objective": "prefix",
+        "training": {"n_steps": N_STEPS, "n_sequences": 8, "length": 64, "optimizer": {"rate": 0.004}},
+    }  # fmt: skip
+    table = {
+        "question": "Does it help?", "factor": "architecture.mask", "baseline": "causal", "control": "input hidden",
+        "seeds": list(SEEDS), "tune": tuned, "primary": {"measure": "halves", "margin": 0.02}, "base": base,
+        "arms": {arm: {"architecture": {"mask": mask}} for arm, mask in MASKS.items()}, "prompts": ["once upon"],
+    }  # fmt: skip
+    design = load_design(table).model_dump(mode="json")
+    runs = [load_run({**base, "architecture": {**base["architecture"], "mask": mask}}) for mask in MASKS.values()]
+    arms = {arm: _arm(arm, run) for arm, run in zip(gains, runs, strict=True)}
+    names = list(gains)
+    design["control"] = names[2]
+    plan: dict[str, Any] = {
+        "name": name, "scale": None, "question": design["question"], "reference": None, "fingerprint": "f" * 64,
+        "design": design, "declared": ["architecture.mask"], "order": names, "arms": arms,
+        "control": [
+            _line("architecture.mask", "Δ", dict(zip(names, MASKS.values(), strict=True))),
+            _line("architecture.d_model", "✓", dict.fromkeys(names, 32)),
+            _line("epochs", "✓", dict.fromkeys(names, "0.7")),
+            _line("starting weights in common", "✓", dict.fromkeys(names, 1.0)),
+        ],
+        "environment": ENVIRONMENT, "rule": "paired t",
+    }  # fmt: skip
+    return {**plan, **changes}
+
+
+def _arm(arm: str, run: RunSpec) -> dict[str, Any]:
+    work = {"tokens_read": 512.0, "tokens_scored": 250.0, "bytes_read": 500.0, "training_flops": 1e8, "n_input": 32.0,
+            "n_target": 32.0}  # fmt: skip
+    return {
+        "levels": {"arm": arm}, "run": run.model_dump(mode="json"), "text": "7" * 64, "work": work,
+        "price": asdict(price(resolve(run.architecture), 64, None, 32)),
+    }  # fmt: skip
+
+
+def _line(path: str, mark: str, values: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    return {"path": path, "mark": mark, "values": dict(values), "note": "", "allowed": None, **more}
+
+
+def _run(folder: Path, cell: Placed, gain: float, speed: float, plan: Mapping[str, Any], failed: bool) -> None:
+    folder.mkdir()
+    write_json(folder / "spec.json", {"stages": [{}]})
+    write_json(folder / "environment.json", [ENVIRONMENT])
+    with Rows(folder / "rows.jsonl") as rows:
+        for step in range(2, N_STEPS, 3):
+            rows.write(_row(step, gain, speed, cell.seed))
+    if failed:
+        write_state(folder / "state", "failed", "DivergedError: the loss is nan at step 7; use a lower rate")
+        return
+    write_state(folder / "state", "finished")
+    yardstick = plan["design"]["primary"]["measure"]
+    head = Head(yardstick, "likelihood", {}, N_STEPS - 1, "0" * 64, 64, "1" * 64, N_ITEMS, 0, "7" * 64, None, {})
+    answers = tuple(_answer(number, gain, cell) for number in range(N_ITEMS))
+    write_answers(answers_path(folder, yardstick, head.items), Evaluation(head, answers))
+
+
+def _row(step: int, gain: float, speed: float, seed: int) -> dict[str, Any]:
+    n, tokens = step + 1, round(512 * (step + 1) * speed)
+    bits = 3 - 0.2 * math.log(tokens / 512) + 0.01 * math.sin(seed * (1 + 3 * speed)) - gain * n / N_STEPS
+    return {
+        "step": step, "tokens_read": tokens, "tokens_scored": tokens // 2, "bytes_scored": tokens // 2,
+        "dense_flops": 2e5 * tokens, "seconds": 0.1 * n + 0.001 * seed, "nats": 2.0, "rate": 0.004,
+        "valid_nats": bits * math.log(2),
+    }  # fmt: skip
+
+
+def _answer(number: int, gain: float, cell: Placed) -> Answer:
+    noise = 0.01 * math.sin(7 * cell.seed + number) + 0.003 * math.sin(3 * cell.seed * (1 + gain) + 5 * gain)
+    bits = 2.2 + 0.05 * number - gain * (1 + 0.1 * math.sin(number)) + noise
+    return Answer(f"item{number}", bits * math.log(2) * N_BYTES, N_BYTES, N_BYTES, 0, f"document{number}")
+
+
+def swept(arms: Sequence[str], best: float = 0.004) -> dict[str, Any]:
+    """What a sweep of every arm found: a parabola with its vertex at `best`."""
+    grid = [best * 2.0**place for place in (-2, -1, 0, 1, 2)]
+    points = [[rate, 2.0 + 0.1 * math.log2(rate / best) ** 2] for rate in grid for _ in range(2)]
+    x = math.log2(best)
+    optimum = {"rate": best, "inside": True, "coefficients": [0.1, -0.2 * x, 2 + 0.1 * x * x], "left_out": [],
+               "needs": [], "remark": ""}  # fmt: skip
+    return {arm: {"rate": best, "points": points, "optimum": optimum} for arm in arms}
+
+
+def rewritten(study: Study, **changes: Any) -> None:
+    """The plan on disk with some of its tables changed."""
+    plan = json.loads(json.dumps(study.plan()))
+    study.write_plan({**plan, **changes})
