@@ -32,7 +32,6 @@ CASES: dict[str, tuple[str, int, str, dict[str, Any], int, int, float]] = {
     "causal copies": ("copy", 26, "llama", TURNED, 20, 4000, 3e-3),
     "causal reverses": ("reverse", 10, "llama", TURNED, 20, 2500, 3e-3),
 }
-QUICK = "encoder-decoder copies"  # the others take minutes
 
 
 def strings(task: str, n_symbols: int, shortest: int, n_documents: int, cache: Path) -> Built:
@@ -73,9 +72,8 @@ def exact(model: Transformer, held: Built) -> float:
     return right / N_ASKED
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=() if case == QUICK else pytest.mark.slow) for case in CASES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_unseen_strings_are_copied_and_reversed_to_the_last_symbol(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
