@@ -17,7 +17,7 @@ import pytest
 from little_study import CPU, plan_of
 from paribus.design import execute as module
 from paribus.design.cells import Cell, reported_cells
-from paribus.design.execute import RESUME, Means, execute, resumable
+from paribus.design.execute import RESUME, Means, execute, one_of, resumable
 from paribus.design.perform import answer, perform, score, settled
 from paribus.errors import RecordError
 from paribus.evaluate import evaluate
@@ -290,3 +290,8 @@ def test_a_run_that_another_process_has_is_left_to_it(kept: Study, means: Means,
     with lock(folder / "lock"), pytest.raises(RecordError, match="is in use by process"):
         perform(cells[0].run, cells[0].built, cells[0].measures, kept.root, CPU)
     assert done(cells, kept, means)[1].failed == {}
+
+
+def test_workers_take_the_devices_in_turn_unless_one_was_asked_for() -> None:
+    assert [one_of(["4", "6"], number, None) for number in range(3)] == ["4", "6", "4"]
+    assert [one_of(["4", "6"], number, 1) for number in range(3)] == ["6", "6", "6"]

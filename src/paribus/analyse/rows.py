@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from paribus.analyse.failures import outcome as learnt
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row
 
@@ -120,7 +121,6 @@ def name_of(yardstick: Mapping[str, Any]) -> str:
 
 def value_of(found: Evaluation) -> float | None:
     """Bits a byte; None where it is not a number, or worse than the unigram model: the run has learnt nothing."""
-    nats = math.fsum(answer.nats for answer in found.answers)
-    if not math.isfinite(nats) or (found.head.unigram_nats is not None and nats > found.head.unigram_nats):
-        return None
-    return nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
+    unigram = math.inf if found.head.unigram_nats is None else found.head.unigram_nats
+    nats = learnt(math.fsum(answer.nats for answer in found.answers), unigram=unigram, lower_is_better=True)
+    return None if nats is None else nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)

@@ -21,7 +21,7 @@ from paribus.cli.terminal.results import print_results
 from paribus.design import RESUME, Carried, Design, Means, carry_out, resumable
 from paribus.design.shown import show
 from paribus.errors import SpecError
-from paribus.record import study
+from paribus.record import Study, study
 from paribus.runtime import device_named
 
 FAILED = 4
@@ -51,7 +51,7 @@ def _carried(
     design: str | Path | Mapping[str, Any] | Design, scale: str | None, changes: Mapping[str, Any] | None,
     name: str | None, runs: str | Path, cache: str | Path | None, device: str | None, jobs: int, shard: str | None,
     accept_environment: bool,
-) -> tuple[Carried, Any]:  # fmt: skip
+) -> tuple[Carried, Study]:  # fmt: skip
     page = console()
     part = _shard(shard)
     if jobs < 1:

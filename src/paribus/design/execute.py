@@ -136,13 +136,20 @@ def _worker(number: int, means: Means) -> subprocess.Popen[str]:
     surroundings = dict(os.environ)
     if means.device.type == "cpu":
         surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
-    elif means.device.type == "cuda" and torch.cuda.device_count() > 1:
-        surroundings["CUDA_VISIBLE_DEVICES"] = str(number % torch.cuda.device_count())
+    elif means.device.type == "cuda":
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        names = seen.split(",") if seen else [str(place) for place in range(torch.cuda.device_count())]
+        surroundings["CUDA_VISIBLE_DEVICES"] = one_of(names, number, means.device.index)
     command = [sys.executable, "-m", "paribus.design.worker"]
     # A group of its own: Ctrl-C reaches the workers through us, once.
     return subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=surroundings, start_new_session=True
     )
+
+
+def one_of(names: Sequence[str], number: int, wanted: int | None) -> str:
+    """The CUDA device of a worker: the one that was asked for, or else each in turn."""
+    return names[number % len(names) if wanted is None else wanted]
 
 
 def _sent(worker: subprocess.Popen[str], cell: Cell, study: Study, means: Means) -> str | None:

@@ -23,7 +23,7 @@ from paribus.evaluate import fingerprint, items
 from paribus.record import canonical, environment
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import Design, declared
-from paribus.spec.match import Match
+from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
 from paribus.train.loop import device_kind
@@ -146,8 +146,7 @@ def _sized(design: Design, arms: Sequence[Arm]) -> list[Matched | None]:
 
 
 def _match(arm: Arm, baseline: RunSpec, asked: Match, length: int) -> Matched:
-    n_input = asked.n_input or length // 2
-    return matched(arm.run.architecture, baseline.architecture, asked, n_input, asked.n_target or length - n_input)
+    return matched(arm.run.architecture, baseline.architecture, asked, *lengths(asked, length))
 
 
 def _ready(arm: Arm, size: Matched | None, text: Texts) -> Planned:
