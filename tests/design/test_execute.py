@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 
 from little_study import CPU, plan_of
+from paribus.design import crew as crews
 from paribus.design import execute as module
 from paribus.design.cells import Cell, reported_cells
-from paribus.design.execute import RESUME, Means, execute, one_of, resumable
+from paribus.design.crew import RESUME, Crew, Means, next_of, one_of
+from paribus.design.execute import execute, resumable
 from paribus.design.perform import answer, perform, score, settled
 from paribus.errors import RecordError
 from paribus.evaluate import evaluate
@@ -51,7 +53,8 @@ def cells_of(cache: Path, rate: float = 0.01, changes: dict[str, Any] | None = N
 
 def done(cells: Sequence[Cell], kept: Study, means: Means) -> tuple[Silent, Any]:
     watcher = Silent()
-    return watcher, execute(cells, kept, means, watcher)
+    with Crew(means) as crew:
+        return watcher, execute(cells, kept, crew, watcher)
 
 
 @pytest.fixture
@@ -167,8 +170,8 @@ def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(kept: Study, mean
             if n == 3:
                 signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(SystemExit) as left:
-        execute(cells, kept, means, Impatient())
+    with pytest.raises(SystemExit) as left, Crew(means) as crew:
+        execute(cells, kept, crew, Impatient())
     assert left.value.code == RESUME == 75
     assert kept.outcome(cells[0].name)[0] == "open"
     watcher, _ = done(cells, kept, means)
@@ -187,8 +190,8 @@ def test_a_signal_between_runs_leaves_with_75_too(
 
     before = signal.getsignal(number)
     monkeypatch.setattr("paribus.design.perform.evaluate", struck)
-    with pytest.raises(SystemExit) as left, resumable():
-        execute(cells, kept, means, Silent())
+    with pytest.raises(SystemExit) as left, resumable(), Crew(means) as crew:
+        execute(cells, kept, crew, Silent())
     assert left.value.code == RESUME
     assert signal.getsignal(number) == before
     assert kept.outcome(cells[0].name)[0] == "finished"
@@ -222,7 +225,7 @@ def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
     kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = cells_of(study_cache)[:2]
-    monkeypatch.setattr(module.sys, "executable", "false")
+    monkeypatch.setattr(crews.sys, "executable", "false")
     watcher, result = done(cells, kept, Means(study_cache, CPU, n_jobs=2))
     assert "its process ended with status 1; run again to resume it" in result.failed.values()
     assert len(result.failed) == 2
@@ -234,7 +237,7 @@ def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
 def test_where_every_worker_died_what_is_left_says_so(
     kept: Study, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module.sys, "executable", "false")
+    monkeypatch.setattr(crews.sys, "executable", "false")
     _, result = done(cells_of(study_cache)[:4], kept, Means(study_cache, CPU, n_jobs=2))
     assert sorted(result.failed.values())[-2:] == ["no worker was left to run it; run again"] * 2
 
@@ -255,8 +258,8 @@ def test_a_signal_stops_the_workers_and_leaves_with_75(kept: Study, study_cache:
     striker, watcher = threading.Thread(target=strike), Silent()
     striker.start()
     try:
-        with pytest.raises(SystemExit) as left:
-            execute(cells, kept, Means(study_cache, CPU, n_jobs=2), watcher)
+        with pytest.raises(SystemExit) as left, Crew(Means(study_cache, CPU, n_jobs=2)) as crew:
+            execute(cells, kept, crew, watcher)
     finally:
         ended.set()
         striker.join()
@@ -295,3 +298,21 @@ def test_a_run_that_another_process_has_is_left_to_it(kept: Study, means: Means,
 def test_workers_take_the_devices_in_turn_unless_one_was_asked_for() -> None:
     assert [one_of(["4", "6"], number, None) for number in range(3)] == ["4", "6", "4"]
     assert [one_of(["4", "6"], number, 1) for number in range(3)] == ["6", "6", "6"]
+
+
+def test_workers_stay_for_the_next_runs(kept: Study, study_cache: Path) -> None:
+    cells = cells_of(study_cache)
+    with Crew(Means(study_cache, CPU, n_jobs=2)) as crew:
+        execute(cells[:2], kept, crew, Silent())
+        before = [worker.process.pid for worker in crew.workers]
+        assert execute(cells, kept, crew, Silent()).failed == {}
+        assert [worker.process.pid for worker in crew.workers] == before
+        workers = crew.workers
+    assert all(worker.process.poll() == 0 for worker in workers)
+
+
+def test_a_worker_keeps_to_what_it_has_compiled() -> None:
+    arms = ["causal", "prefix", "full"]
+    assert next_of(arms, own={"full"}, begun={"causal", "full"}) == 2
+    assert next_of(arms, own=set(), begun={"causal", "full"}) == 1
+    assert next_of(arms, own=set(), begun=set(arms)) == 0

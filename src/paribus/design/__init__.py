@@ -7,8 +7,8 @@ from paribus.design.control import Line as Line
 from paribus.design.control import fields as fields
 from paribus.design.cost import Cost as Cost
 from paribus.design.cost import cost_of as cost_of
-from paribus.design.execute import RESUME as RESUME
-from paribus.design.execute import Means as Means
+from paribus.design.crew import RESUME as RESUME
+from paribus.design.crew import Means as Means
 from paribus.design.execute import resumable as resumable
 from paribus.design.match import Matched as Matched
 from paribus.design.match import matched as matched

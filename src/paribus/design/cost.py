@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 import torch
 
 from paribus.design.plan import Plan
+from paribus.design.quantities import Planned
 from paribus.errors import RecordError
 from paribus.record import Entry, environments_of, runs
 
@@ -33,17 +35,24 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     """Without extensions of the grid; runs made already are counted too."""
     design = plan.design
     per_seed = sum(arm.work.training_flops * arm.n_steps for arm in plan.arms)
-    n_sweeps, share = 0, 0.0
+    n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
-        n_sweeps = design.tune.n_rates * design.tune.n_seeds * len(plan.arms)
-        share = design.tune.n_rates * design.tune.n_seeds * design.tune.share
-    n_reported = len(design.seeds) * len(plan.arms)
-    total = per_seed * (len(design.seeds) + share)
+        n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
+    n_reported = len(design.seeds)
+    total = per_seed * (n_reported + n_swept * share)
     speed, basis = _speed(plan, root, device)
-    kept = plan.arms[0].run.stages[-1].training.keep_last + 1
-    mean = statistics.fmean(arm.price.parameters for arm in plan.arms)
-    n_runs = n_reported + n_sweeps
-    return Cost(n_runs, n_sweeps, total, total / speed, mean * BYTES * kept * n_runs, basis)
+    n_bytes = sum(
+        arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share))
+        for arm in plan.arms
+    )
+    n_arms = len(plan.arms)
+    return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis)
+
+
+def _n_kept(arm: Planned, share: float) -> int:
+    """Checkpoints of a run over a share of the steps: the last few and the best, if there are so many."""
+    training = arm.run.stages[-1].training
+    return min(training.keep_last + 1, math.ceil(arm.n_steps * share / training.checkpoint_every))
 
 
 def _speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
-from paribus.design.execute import Done, Means, Watcher, execute
+from paribus.design.crew import Crew, Means, Watcher
+from paribus.design.execute import Done, execute
 from paribus.design.perform import settled
 from paribus.design.plan import RULE, Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
@@ -45,9 +46,14 @@ def proposed(plan: Plan, study: Study) -> str | None:
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
     """Sweeps first, then the reported runs, each made at most once."""
     frozen(plan, study)
+    with Crew(means) as crew:
+        return _carried_out(plan, study, crew, watch)
+
+
+def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
     rates = {arm.name: arm.run.stages[-1].training.optimizer.rate for arm in plan.arms}
     if plan.design.tune is not None:
-        swept, done = _swept(plan, study, means, watch)
+        swept, done = _swept(plan, study, crew, watch)
         if swept is None:
             return Carried(done.failed, len(done.elsewhere), None)
         rates = swept
@@ -55,8 +61,8 @@ def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
         study.forget_rates()
     cells = reported_cells(plan, rates)
     study.add_cells(cell.placed for cell in cells)
-    _require_one_environment(cells, plan, study, means)
-    done = execute(cells, study, means, watch("runs", cells))
+    _require_one_environment(cells, plan, study, crew.means)
+    done = execute(cells, study, crew, watch("runs", cells))
     return Carried(done.failed, len(done.elsewhere), rates)
 
 
@@ -76,7 +82,7 @@ def _require_one_environment(cells: Sequence[Cell], plan: Plan, study: Study, me
         )
 
 
-def _swept(plan: Plan, study: Study, means: Means, watch: Stage) -> tuple[dict[str, float] | None, Done]:
+def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str, float] | None, Done]:
     """The rate of each arm; None where runs failed or other shards are not done."""
     grid = grid_of(plan.design, plan.arms)
     require_fair(plan.design, grid)
@@ -84,8 +90,8 @@ def _swept(plan: Plan, study: Study, means: Means, watch: Stage) -> tuple[dict[s
     while True:
         cells = sweep_cells(plan, grid)
         study.add_cells(cell.placed for cell in cells)
-        _require_one_environment(cells, plan, study, means)
-        done = execute(cells, study, means, watch("sweep", cells))
+        _require_one_environment(cells, plan, study, crew.means)
+        done = execute(cells, study, crew, watch("sweep", cells))
         if done.failed or done.elsewhere:
             return None, done
         points = points_of(cells, study)
