@@ -8,6 +8,7 @@ from paribus.batch import Layout
 from paribus.errors import UnsupportedError
 from paribus.masks import parse
 from paribus.model.kernels import Kernel, View, attend, choose
+from paribus.model.kernels.fused import centred
 
 MASKS = (
     "full",
@@ -116,6 +117,33 @@ def test_every_kernel_agrees_with_dense_on_cuda(mask: str, kernel: Kernel, case:
 )
 def test_every_kernel_agrees_with_dense_on_cuda_in_float32(mask: str, kernel: Kernel) -> None:
     agree(mask, kernel, "full", 7, length=131, d_head=16, device="cuda", dtype=torch.float32)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kernel", ["masked", "fused", "flex"])
+@pytest.mark.parametrize("length", [96, 192, 200, 256])
+@pytest.mark.parametrize("mask", ["full", "causal", "prefix", "causal & same_part", "by_head(causal, reverse)"])
+def test_gradients_are_finite_where_all_scores_are_far_below_zero(mask: str, length: int, kernel: Kernel) -> None:
+    queries, keys = layouts("full", mask, 64, length, "cuda")
+    view = View.of(parse(mask), queries, keys, 6, torch.device("cuda"))
+    *inputs, upstream = (torch.randn(3, 6, length, 64, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+    inputs[0][..., 0], inputs[1][..., 0] = 1.0, -120 / 0.31
+    got = answer(inputs, upstream, view, kernel, None)
+    truth = answer([t.double() for t in inputs], upstream.double(), view, "dense", None)
+    for mine, true in zip(got, truth, strict=True):
+        assert mine.isfinite().all()
+        assert (mine.double() - true).abs().max() <= 4e-2 * true.abs().max().clamp(min=1)
+
+
+def test_centred_keys_give_the_same_answers_and_slopes() -> None:
+    queries, keys = layouts("full", "prefix", 7, 13, "cpu")
+    view = View.of(parse("prefix"), queries, keys, 6, torch.device("cpu"))
+    *inputs, upstream = (torch.randn(3, 6, 13, 5, dtype=torch.float64) for _ in range(4))
+    leaves = [tensor.requires_grad_() for tensor in inputs]
+    out = attend(leaves[0], centred(leaves[1] + 50.0, 7), leaves[2], view, 0.31, None, "dense")
+    got = [out, *torch.autograd.grad(out, leaves, upstream)]
+    for mine, true in zip(got, answer(inputs, upstream, view, "dense", None), strict=True):
+        torch.testing.assert_close(mine, true, atol=1e-12, rtol=1e-12)
 
 
 @pytest.mark.gpu

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,10 +36,14 @@ def perform(
             run, built, root,
             device=device, accept_environment=accept_environment, on_row=on_row, on_step=on_step,
         )  # fmt: skip
+        for measure in measures:
+            evaluate(done.folder, measure, built, device=device, n_sequences=run.stages[-1].training.n_sequences)
     except DivergedError:
-        return
-    for measure in measures:
-        evaluate(done.folder, measure, built, device=device, n_sequences=run.stages[-1].training.n_sequences)
+        pass
+    finally:
+        if device.type == "cuda":  # what this run held is for the next one, here or in another process
+            gc.collect()
+            torch.cuda.empty_cache()
 
 
 def settled(cell: Cell, study: Study) -> bool:

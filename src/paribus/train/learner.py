@@ -54,7 +54,7 @@ class Learner:
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=self.device)
         self.optimizer.found_inf = self.bad  # pyright: ignore[reportAttributeAccessIssue]
         self.optimizer.grad_scale = self.scale  # pyright: ignore[reportAttributeAccessIssue]
-        self.replay = Replay(self._step, self.device, captures=self.device.type == "cuda" and ranks.size == 1)
+        self.replay = Replay[Sums](self.device, captures=self.device.type == "cuda" and ranks.size == 1)
 
     def step(self, step: int, parts: Sequence[Problem], total: float | None = None) -> Sums:
         """One step over this rank's parts of a global batch; `total` counts the targets of all ranks."""
@@ -62,7 +62,7 @@ class Learner:
         self.clock.fill_(step)
         self.total.fill_(total)
         self._set_rate(rate_at(step, self.training))
-        return self.replay(parts)
+        return self.replay(self._step, parts)
 
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:

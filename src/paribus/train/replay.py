@@ -16,6 +16,7 @@ WARM = 3  # launched steps of one shape before it is captured: compiled, and its
 MOST = 16  # shapes captured; the rest are launched
 
 Out = TypeVar("Out")
+Act = Callable[[Sequence[Problem]], Out]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,40 +29,43 @@ class Captured(Generic[Out]):
 
 
 class Replay(Generic[Out]):
-    """`act` on problems brought to the device; it must keep what it changes in the same tensors, and ask nothing."""
+    """An act on problems brought to the device; it must keep what it changes in the same tensors, and ask nothing.
 
-    def __init__(self, act: Callable[[Sequence[Problem]], Out], device: torch.device, captures: bool):
-        self.act, self.device, self.captures = act, device, captures
+    The act is given with each call and not kept: whose it is would live as long as the graphs, and they with it.
+    """
+
+    def __init__(self, device: torch.device, captures: bool):
+        self.device, self.captures = device, captures
         self.met: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, Captured[Out]] = {}
         self.pool = torch.cuda.graph_pool_handle() if captures else None  # one for all: no two graphs run at once
 
-    def __call__(self, parts: Sequence[Problem]) -> Out:
+    def __call__(self, act: Act[Out], parts: Sequence[Problem]) -> Out:
         if not self.captures:
-            return self._launched(parts)
+            return self._launched(act, parts)
         shape = _shape(parts)
         self.met[shape] += 1
         if shape not in self.graphs and (self.met[shape] <= WARM or len(self.graphs) == MOST):
-            return self._launched(parts)
+            return self._launched(act, parts)
         if shape not in self.graphs:
-            self.graphs[shape] = self._captured(parts)
+            self.graphs[shape] = self._captured(act, parts)
         captured = self.graphs[shape]
         for held, given in zip(captured.reads, _tensors(parts), strict=True):
             held.copy_(given, non_blocking=True)
         captured.graph.replay()
         return captured.writes
 
-    def _launched(self, parts: Sequence[Problem]) -> Out:
-        return self.act([part.to(self.device) for part in parts])
+    def _launched(self, act: Act[Out], parts: Sequence[Problem]) -> Out:
+        return act([part.to(self.device) for part in parts])
 
-    def _captured(self, parts: Sequence[Problem]) -> Captured[Out]:
+    def _captured(self, act: Act[Out], parts: Sequence[Problem]) -> Captured[Out]:
         held = [part.mapped(lambda tensor: tensor.to(self.device, copy=True)) for part in parts]
         torch.cuda.synchronize(self.device)
         torch.cuda.empty_cache()  # what launched steps held is not held twice
         graph = torch.cuda.CUDAGraph()
         # Only calls of this thread count: another one is pinning the next problem meanwhile.
         with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            writes = self.act(held)
+            writes = act(held)
         return Captured(graph, _tensors(held), writes)
 
 

@@ -2,6 +2,9 @@
 
 A reversed triangle is a causal one of flipped sequences. A prefix is a rectangle (everyone sees the prefix) and a
 causal triangle (the rest sees itself). Groups of heads are done one after another, or at once where flips suffice.
+Where every query sees all of some keys, those keys are centred first on CUDA: softmax cannot tell, and no row's
+log-sum-exp is far below zero. There cuDNN's gradient would be NaN unless lengths are multiples of its tile, which it
+fills up with scores of 0 (torch 2.11 to 2.13, pytorch/pytorch#196678).
 """
 
 import torch
@@ -80,12 +83,13 @@ def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scal
         case Causal() if view.aligned:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
         case Full() | Causal():
-            return F.scaled_dot_product_attention(query, key, value, scale=scale)
+            return F.scaled_dot_product_attention(query, _kept_near(key, view.keys.length), value, scale=scale)
         case Reverse():
             return _flipped_groups(query, key, value, (rule,), scale)
         case Prefix():
             prefix = view.keys.prefix
             assert isinstance(prefix, int)
+            key = _kept_near(key, prefix)
             if prefix >= view.keys.length:
                 return F.scaled_dot_product_attention(query, key, value, scale=scale)
             if query.device.type == "cuda":
@@ -93,6 +97,17 @@ def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scal
             return _split_prefix(query, key, value, prefix, scale)
         case _:
             raise AssertionError(f"{rule} is not fusible")
+
+
+def _kept_near(key_BHSE: Tensor, n_seen: int) -> Tensor:
+    """Keys as cuDNN may have them, if it is what computes here."""
+    by_cudnn = key_BHSE.device.type == "cuda" and key_BHSE.dtype in (torch.bfloat16, torch.float16)
+    return centred(key_BHSE, n_seen) if by_cudnn else key_BHSE
+
+
+def centred(key_BHSE: Tensor, n_seen: int) -> Tensor:
+    """Keys less the mean of the first ones, which every query sees: all its scores shift alike."""
+    return key_BHSE - key_BHSE[:, :, :n_seen].detach().mean(2, keepdim=True)
 
 
 def _split_prefix(query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: float) -> Tensor:

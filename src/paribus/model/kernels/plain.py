@@ -1,8 +1,11 @@
 """Attention with the whole mask in memory: `dense` is the definition, `masked` hands it to SDPA."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from paribus.model.kernels.biased import biased
 from paribus.model.kernels.view import View
@@ -38,5 +41,11 @@ def masked(
     if mask.requires_grad and mask.device.type == "cpu" and not torch.compiler.is_compiling():
         out = biased(query_BHTE, key_BHSE, value_BHSE, mask, scale)
     else:
-        out = F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSE, attn_mask=mask, scale=scale)
+        with _backends(mask.device):
+            out = F.scaled_dot_product_attention(query_BHTE, key_BHSE, value_BHSE, attn_mask=mask, scale=scale)
     return out if sighted is None else out.masked_fill(~sighted, 0.0)
+
+
+def _backends(device: torch.device) -> AbstractContextManager[object]:
+    """All but cuDNN, whose gradient under a mask is NaN where a row's scores are all far below zero."""
+    return sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]) if device.type == "cuda" else nullcontext()
