@@ -1,0 +1,73 @@
+"""T16 to T18: what a plan refuses, one arm against itself, and a handicap that is sized before it is looked for."""
+
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+
+from little_study import carried, little
+from paribus.analyse import compare, findings, rows
+from paribus.errors import SpecError
+from paribus.record import Study
+from paribus.spec.sound import load_design
+
+N_SEEDS, N_GROUPINGS, N_PAIRS = 20, 1000, 5
+LONG = {
+    "base.training.n_steps": 80, "base.training.valid_every": 80, "base.training.row_every": 80,
+    "base.training.checkpoint_every": 80, "primary.measure.n_items": 30,
+}  # fmt: skip
+HANDICAPS = (0.009, 0.008, 0.006, 0.004, 0.002)  # rates below the 0.01 of the baseline, the mildest first
+PILOT, FRESH = [101, 102, 103, 104], [1, 2, 3, 4, 5]
+
+
+def scores(kept: Study, arm: str) -> list[float]:
+    return [row["pseudo.test"] for row in rows(kept) if row["arm"] == arm]
+
+
+def beside(home: Path, cache: Path, name: str, rate: float, seeds: list[int]) -> Study:
+    """The full mask at the little study's rate, and the same at another."""
+    changes: dict[str, Any] = {"arms.reverse": None, "arms.causal": None, "factor": "training.optimizer.rate"}
+    changes |= {"arms.other": {"architecture": {"mask": "full"}, "training": {"optimizer": {"rate": rate}}}}
+    return carried(home, cache, LONG | changes | {"seeds": seeds}, name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"tune": {"split": "test"}}, "tune.split is 'test', on which the primary yardstick reports"),
+        ({"report": "best"}, "report is 'best'; use 'last'"),
+    ],
+)
+def test_rates_chosen_on_reported_text_and_chosen_checkpoints_are_refused(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError) as fault:
+        load_design(little(changes))
+    assert said in str(fault.value)
+
+
+@pytest.mark.slow
+def test_one_arm_against_itself_on_other_seeds_rarely_raises_an_alarm(tmp_path: Path, study_cache: Path) -> None:
+    seeds = list(range(1, N_SEEDS + 1))
+    found = scores(beside(tmp_path, study_cache, "itself", 0.01, seeds), "full")
+    assert len(set(found)) == N_SEEDS
+    rng = np.random.default_rng(17)
+    alarms = 0
+    for _ in range(N_GROUPINGS):
+        drawn = rng.permutation(found)[: 2 * N_PAIRS]
+        gains = [float(one - other) for one, other in zip(drawn[:N_PAIRS], drawn[N_PAIRS:], strict=True)]
+        alarms += compare(gains).verdict.word in ("better", "worse")
+    assert 0.02 <= alarms / N_GROUPINGS <= 0.09
+
+
+@pytest.mark.slow
+def test_a_handicap_of_five_spreads_comes_out_worse(tmp_path: Path, study_cache: Path) -> None:
+    for rate in HANDICAPS:
+        pilot = beside(tmp_path, study_cache, f"pilot-{rate}", rate, PILOT)
+        losses = [there - here for here, there in zip(scores(pilot, "full"), scores(pilot, "other"), strict=True)]
+        if fmean(losses) >= 5 * stdev(losses):
+            break
+    else:
+        pytest.fail("no handicap was large enough in the pilot")
+    kept = beside(tmp_path, study_cache, "handicap", rate, FRESH)
+    assert findings(kept).arm("other").judgement.verdict.word == "worse"
