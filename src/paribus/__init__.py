@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from paribus.cli.price import price as price
     from paribus.cli.report import write_report as write_report
     from paribus.cli.rows import rows as rows
+    from paribus.cli.rows import verdicts as verdicts
     from paribus.cli.run import run as run
     from paribus.cli.show import show as show
     from paribus.cli.train import train_run as train_run
@@ -63,6 +64,7 @@ else:
         "save": "paribus.model",
         "show": "paribus.cli.show",
         "train_run": "paribus.cli.train",
+        "verdicts": "paribus.cli.rows",
         "watch": "paribus.cli.watch",
         "write_report": "paribus.cli.report",
     }

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from little_study import little
-from paribus.analyse import findings, rows
+from paribus.analyse import findings, rows, verdicts
 from paribus.errors import SpecError
 from paribus.record import Study, existing_study
+from small_study import made
 
 
 @pytest.fixture
@@ -126,3 +127,13 @@ def test_the_order_of_arms_survives_json(finished_home: Path) -> None:
     kept = existing_study(finished_home, "little")
     assert list(kept.plan()["arms"]) == sorted(little()["arms"])
     assert list(dict.fromkeys(row["arm"] for row in rows(kept))) == ["full", "reverse", "causal"]
+
+
+def test_verdicts_are_a_row_an_arm(tmp_path: Path) -> None:
+    table = verdicts(made(tmp_path))
+    assert [row["arm"] for row in table] == ["prefix", "input hidden"]
+    worse = table[1]
+    assert worse["verdict"] == "worse"
+    assert worse["low"] < worse["gain"] < worse["high"] < 0
+    assert worse["seeds"] == 4
+    assert "<td>worse</td>" in table._repr_html_()

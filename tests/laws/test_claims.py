@@ -28,6 +28,8 @@ def test_a_claim_names_its_source_the_design_that_tests_it_and_a_verdict(claim: 
     assert claim["tested_by"] in shipped()
     assert claim["verdict"].split(":")[0] in VERDICTS
     assert claim["claim"].endswith(".")
+    if claim["verdict"] != "not run":
+        assert (ROOT / claim["verdict"].rsplit("; ")[-1] / "rows.csv").is_file()
 
 
 def test_no_claim_is_made_twice_and_every_design_tests_one() -> None:

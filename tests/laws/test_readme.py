@@ -22,7 +22,7 @@ from paribus.spec.run import load_run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")))
+DOCUMENTS = ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/results/README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")))
 PRINTS = {"sh", "python"}
 
 
@@ -118,6 +118,16 @@ def test_every_line_for_the_shell_is_checked_or_run() -> None:
                 assert set(filter(None, (asked[1] or "").split(","))) <= extras
             case _:
                 pytest.fail(f"nobody checks: {shlex.join(words)}")
+
+
+def test_the_chinese_readme_has_the_same_parts_and_every_block_word_for_word() -> None:
+    chinese = (ROOT / "README.zh-CN.md").read_text("utf-8")
+    assert [(block.language, block.text) for block in blocks(chinese)] == [
+        (block.language, block.text) for block in blocks(README)
+    ]
+    assert len(re.findall(r"^## ", chinese, re.MULTILINE)) == len(re.findall(r"^## ", README, re.MULTILINE))
+    for found in (r"`[^`\n]+`", r"\]\((?!README)[^)]+\)", r"[−+]?\d+\.\d+"):
+        assert sorted(set(re.findall(found, chinese))) == sorted(set(re.findall(found, README)))
 
 
 def test_a_quoted_answer_must_be_whole() -> None:

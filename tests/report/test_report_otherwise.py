@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from paribus.masks import parse, squares
+from paribus.masks import outline, parse, squares
 from paribus.report.alike import by_seconds, otherwise
-from paribus.report.icons import SIDE, gallery, outline
+from paribus.report.icons import SIDE, gallery
 from paribus.report.material import gathered
 from paribus.report.prices import costs, kept
 from small_study import GAINS, made, swept

@@ -33,6 +33,7 @@ from paribus.analyse.family import family as family
 from paribus.analyse.findings import Findings as Findings
 from paribus.analyse.findings import answers_of as answers_of
 from paribus.analyse.findings import findings as findings
+from paribus.analyse.findings import verdicts as verdicts
 from paribus.analyse.gain import as_ratio as as_ratio
 from paribus.analyse.gain import gain as gain
 from paribus.analyse.interval import interval as interval

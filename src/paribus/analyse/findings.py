@@ -67,6 +67,19 @@ class Findings:
         return None if name is None else self.arm(name).judgement.verdict.word == "worse"
 
 
+def verdicts(study: Study) -> Table:
+    """One row an arm: the verdict, the gain over the baseline in bits per byte, and its interval."""
+    return Table(tuple(_judged(arm) for arm in findings(study).arms))
+
+
+def _judged(arm: Arm) -> Row:
+    own, compared = arm.judgement, arm.judgement.comparison
+    row: Row = {"arm": arm.name, "verdict": own.verdict.word, "gain": None, "low": None, "high": None, "seeds": 0}
+    if compared is not None:
+        row |= {"gain": compared.effect, "low": compared.low, "high": compared.high, "seeds": compared.n}
+    return {**row, "compute": None if arm.multiplier is None else arm.multiplier.factor, "words": own.words}
+
+
 def findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
     plan, table = study.plan(), rows(study)

@@ -9,6 +9,7 @@ import typer
 
 from paribus.analyse import Table
 from paribus.analyse import rows as rows_of
+from paribus.analyse import verdicts as verdicts_of
 from paribus.cli.terminal.arguments import Json
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, Runs
@@ -21,6 +22,11 @@ STUDY = "A study, by its name."
 def rows(study: str, runs: str | Path = RUNS) -> Table:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
     return rows_of(existing_study(Path(runs), study))
+
+
+def verdicts(study: str, runs: str | Path = RUNS) -> Table:
+    """The verdict on every arm of a study, a row each."""
+    return verdicts_of(existing_study(Path(runs), study))
 
 
 def command(

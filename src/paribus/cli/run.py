@@ -3,6 +3,7 @@
 Exit status 3: a confound; 4: some runs failed; 75: interrupted, or other shards are not done: run it again.
 """
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -94,6 +95,8 @@ def command(
         raise SystemExit(RESUME)
     page.print()
     print_results(rows(kept), kept, page)
+    where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
+    page.print(f"the verdict, on a page: paribus report {shlex.quote(kept.folder.name)}{where}", soft_wrap=True)
 
 
 def _shard(given: str | None) -> tuple[int, int]:

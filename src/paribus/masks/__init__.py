@@ -1,6 +1,7 @@
 """Who may see whom?"""
 
 from paribus.masks.notation import parse as parse
+from paribus.masks.page import outline as outline
 from paribus.masks.picture import Layout as Layout
 from paribus.masks.picture import dense as dense
 from paribus.masks.picture import drawing as drawing

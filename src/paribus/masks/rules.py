@@ -8,9 +8,10 @@ every picture with the dense mask.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt, lcm
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from paribus.errors import SpecError
 
@@ -34,6 +35,8 @@ class Side(Protocol):
 @dataclass(frozen=True)
 class Rule:
     """Who may see whom; combine with `&` and `|`."""
+
+    _repr_html_: ClassVar[Callable[[Rule], str]]  # how a notebook shows it: masks.page
 
     def sees(self, query: Side, key: Side) -> Any:
         """Where the query may see the key, as a boolean array of the broadcast shape."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks import Rule, SameDocument, heads, leaves, squares, step
+from paribus.masks import Rule, SameDocument, heads, leaves, outline, squares, step
 from paribus.report.material import Material
 
 SIDE = 16  # squares of a picture, each way
@@ -46,15 +46,6 @@ def gallery(material: Material) -> Gallery:
 
 def _places(rules: list[tuple[str, Rule]], order: list[Rule]) -> tuple[int, ...]:
     return tuple(order.index(rule) for _, rule in rules)[:MAX_ICONS]
-
-
-def outline(seen: NDArray[np.bool_]) -> str:
-    """An SVG path: a bar for every run of visible squares in a row."""
-    parts = []
-    for y, row in enumerate(seen):
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))
-        parts += [f"M{begin} {y}h{end - begin}v1h{begin - end}z" for begin, end in edges.reshape(-1, 2)]
-    return "".join(parts)
 
 
 def _rules(material: Material, arm: str) -> list[tuple[str, Rule]]:

@@ -62,7 +62,11 @@ def _tuning(material: Material) -> Ground:
     odd = [f"{arm}: {rates[arm]['optimum']['remark']}" for arm in material.order if rates[arm]["optimum"]["remark"]]
     remarks = "; ".join([*(one for one in material.found.remarks), *odd])
     said = f"Tuned alike, each optimum inside the grid: {found}."
-    return Ground("Learning rates", "mind" if remarks else "yes", f"{said} {remarks[:1].upper()}{remarks[1:]}." if remarks else said)
+    return Ground(
+        "Learning rates",
+        "mind" if remarks else "yes",
+        f"{said} {remarks[:1].upper()}{remarks[1:]}." if remarks else said,
+    )
 
 
 def _seeds(material: Material) -> Ground:
