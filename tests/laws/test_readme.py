@@ -22,7 +22,10 @@ from paribus.spec.run import load_run
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-DOCUMENTS = ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "docs/results/README.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")))
+DOCUMENTS = (
+    *("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/results/README.md"),
+    *(f"docs/{path.name}" for path in ROOT.glob("docs/*.md")),
+)
 PRINTS = {"sh", "python"}
 
 

@@ -29,6 +29,7 @@ from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_row
 from paribus.report.tables import control_lines, others, seed_lines, summary
 from paribus.report.telling import telling
 from paribus.report.times import times
+from paribus.report.toml import designed
 from paribus.report.trust import grounds
 from paribus.report.verdicts import verdicts
 
@@ -69,7 +70,7 @@ def _told(material: Material) -> dict[str, Any]:
         "others": others(material), "telling": telling(material), "samples": material.samples,
         "environments": material.environments, "times": times(material), "control": material.control,
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
-        "design": json.dumps(plan["design"], indent=2, sort_keys=True, ensure_ascii=False),
+        "design": designed(plan["design"]),
         "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
         "curve_rows": download(curve_rows(material)),
     }  # fmt: skip

@@ -1,0 +1,61 @@
+"""A table as TOML, to be read and to be run again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+WIDTH = 110  # of a line; a longer table gets lines of its own
+
+
+def written(table: Mapping[str, Any]) -> str:
+    """Plain values first, then tables in their order, the long ones as sections; what is None is left out."""
+    return "\n".join(_lines(_stripped(table), ())).strip() + "\n"
+
+
+def designed(design: Mapping[str, Any]) -> str:
+    """A design as it was read, which read again is the same."""
+    said = {name: value for name, value in design.items() if value not in ([], {})}
+    return written({**said, "tune": design["tune"] if design["tune"] is not None else False})
+
+
+def _stripped(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _stripped(inner) for name, inner in value.items() if inner is not None}
+    return [_stripped(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    told = {name: f"{_key(name)} = {_value(value)}" for name, value in table.items()}
+    inner_tables = [name for name, value in table.items() if isinstance(value, Mapping)]
+    long = next((place for place, name in enumerate(inner_tables) if len(told[name]) > WIDTH), len(inner_tables))
+    sections = set(inner_tables[long:])  # all from the first long one on: a line after a section would belong to it
+    lines = [line for name, line in told.items() if name not in sections]
+    for name, value in table.items():
+        if name in sections:
+            inner = (*path, _key(name))
+            lines += ["", f"[{'.'.join(inner)}]", *_lines(value, inner)]
+    return lines
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case str():
+            return _text(value)
+        case Mapping():
+            inner = ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items())
+            return f"{{ {inner} }}" if inner else "{}"
+        case Sequence():
+            return f"[{', '.join(map(_value, value))}]"
+        case _:
+            return json.dumps(value)
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
