@@ -11,7 +11,7 @@ import torch
 
 from paribus.corpus import Built, build
 from paribus.errors import RecordError, SpecError
-from paribus.evaluate import evaluate, items, likelihoods, pseudo_likelihoods, scored, stage_of, unigram_nats
+from paribus.evaluate import evaluate, items, likelihoods, scored, stage_of, unigram_nats
 from paribus.model import restore
 from paribus.record import evaluations, read_answers
 from paribus.spec import Corpus, DocumentHalves, HeldOutPairs, PseudoHalves
@@ -116,7 +116,7 @@ def test_an_encoder_is_measured_by_pseudo_likelihood_and_called_so(home: Path) -
     assert made.head.unigram_nats is None
     model = restore(folder / "checkpoints" / "step-000000002")
     asked = items(built, PseudoHalves(n_items=3))
-    assert made.answers == pseudo_likelihoods(model, MaskedLM(), built.tokenizer, asked, window=24)
+    assert made.answers == likelihoods(model, MaskedLM(), built.tokenizer, asked, "pseudo-likelihood", window=24)
     with pytest.raises(SpecError, match="'masked', which gives no likelihood of a target after its context"):
         evaluate(folder, DocumentHalves(n_items=3), built, device=CPU)
 

@@ -12,7 +12,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from paribus.batch import Batch
 from paribus.corpus import Tokenizer
 from paribus.errors import SpecError, UnsupportedError
-from paribus.evaluate import Item, likelihoods, pseudo_likelihoods, scored
+from paribus.evaluate import Item, likelihoods, scored
 from paribus.model import Transformer
 from paribus.spec.objectives import (
     UL2,
@@ -87,7 +87,7 @@ def test_the_last_token_asked_again_and_again_is_a_chain() -> None:
 
 def test_a_pseudo_likelihood_masks_each_token_in_turn() -> None:
     model = arm("bert")
-    answers = pseudo_likelihoods(model, MaskedLM(), BYTES, ITEMS, n_sequences=5)
+    answers = likelihoods(model, MaskedLM(), BYTES, ITEMS, "pseudo-likelihood", n_sequences=5)
     for one, answer in zip(ITEMS, answers, strict=True):
         text, begins, total = [WORDS.end, *one.context.encode(), *one.target.encode()], 1 + len(one.context), 0.0
         for place in range(begins, len(text)):

@@ -28,7 +28,7 @@ NORMED = {"attention.qk_norm": True}
 # task, symbols, preset, changes, shortest string read, steps, rate
 CASES: dict[str, tuple[str, int, str, dict[str, Any], int, int, float]] = {
     "encoder-decoder copies": ("copy", 10, "t5-v1.1", {**ENCODER, **PLACED, **NORMED}, 20, 500, 6e-3),
-    "encoder-decoder reverses": ("reverse", 10, "t5-v1.1", {**ENCODER, **TURNED, **NORMED}, 10, 3000, 4e-3),
+    "encoder-decoder reverses": ("reverse", 26, "t5-v1.1", {**ENCODER, **TURNED, **NORMED}, 10, 3000, 4e-3),
     "causal copies": ("copy", 26, "llama", TURNED, 20, 4000, 3e-3),
     "causal reverses": ("reverse", 10, "llama", TURNED, 20, 2500, 3e-3),
 }

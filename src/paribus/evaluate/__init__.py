@@ -4,7 +4,6 @@ from paribus.evaluate.items import Item as Item
 from paribus.evaluate.items import fingerprint as fingerprint
 from paribus.evaluate.items import items as items
 from paribus.evaluate.likelihood import likelihoods as likelihoods
-from paribus.evaluate.likelihood import pseudo_likelihoods as pseudo_likelihoods
 from paribus.evaluate.parts import answering as answering
 from paribus.evaluate.run import evaluate as evaluate
 from paribus.evaluate.run import stage_of as stage_of

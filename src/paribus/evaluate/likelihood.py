@@ -37,38 +37,15 @@ def likelihoods(
     objective: Objective,
     tokenizer: Tokenizer,
     items: Sequence[Item],
+    label: Measure = "likelihood",
     *,
     n_sequences: int = N_SEQUENCES,
     window: int | None = None,
 ) -> tuple[Answer, ...]:
-    """An answer to each item, in their order; `window` is at most the model's max_length, and by default that."""
-    return answers(model, objective, tokenizer, items, "likelihood", n_sequences=n_sequences, window=window)
+    """An answer to each item, in their order; `window` is at most the model's max_length, and by default that.
 
-
-def pseudo_likelihoods(
-    model: Transformer,
-    objective: Objective,
-    tokenizer: Tokenizer,
-    items: Sequence[Item],
-    *,
-    n_sequences: int = N_SEQUENCES,
-    window: int | None = None,
-) -> tuple[Answer, ...]:
-    """The same of a model that fills masks; to be compared with its like alone."""
-    return answers(model, objective, tokenizer, items, "pseudo-likelihood", n_sequences=n_sequences, window=window)
-
-
-def answers(
-    model: Transformer,
-    objective: Objective,
-    tokenizer: Tokenizer,
-    items: Sequence[Item],
-    label: Measure,
-    *,
-    n_sequences: int = N_SEQUENCES,
-    window: int | None = None,
-) -> tuple[Answer, ...]:
-    """Likelihoods or pseudo-likelihoods."""
+    Labelled `pseudo-likelihood` they are those of a model that fills masks, to be compared with its like alone.
+    """
     assert n_sequences >= 1
     part, vocabulary = answering(objective, label), vocabulary_of(tokenizer)
     window = min(window or model.spec.max_length, model.spec.max_length)

@@ -14,7 +14,7 @@ from paribus.corpus import Built
 from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError
 from paribus.evaluate.items import Item, fingerprint, items
-from paribus.evaluate.likelihood import N_SEQUENCES, answers
+from paribus.evaluate.likelihood import N_SEQUENCES, likelihoods
 from paribus.evaluate.parts import answering
 from paribus.evaluate.unigram import unigram_nats
 from paribus.interop.tokenizer import TOKENIZER_FILE
@@ -84,7 +84,7 @@ def _measured(
     # Batches differ in length: what would have to be compiled anew for each is not used.
     model = restore(checkpoint.folder, device, kernel="masked" if device.type == "cuda" else "auto")
     window = min(stage.training.length, model.spec.max_length)
-    told = answers(
+    told = likelihoods(
         model,
         stage.objective,
         opened(checkpoint.folder / TOKENIZER_FILE),

@@ -59,7 +59,7 @@ class Training(Spec):
     z_loss: Annotated[float, Field(ge=0)] = 0.0  # weight of the squared log-sum-exp
     seed: Few = 1  # of starting weights, questions and dropout
     data_seed: Few = 1  # of the order of the text
-    row_every: Count = 10
+    row_every: Count = 10  # steps; held-out text brings a row too
     valid_every: Count = 100
     valid_batches: Count = 4
     checkpoint_every: Count = 100

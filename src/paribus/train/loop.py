@@ -197,8 +197,9 @@ class _Loop:
             self.open.add(self.learner.step(step, parts, total))
             self._count(step, parts)
             last = step == n_steps - 1
-            if (step + 1) % self.training.row_every == 0 or last:
-                self._row(step, rows, valid=(step + 1) % self.training.valid_every == 0 or last)
+            held_out = (step + 1) % self.training.valid_every == 0 or last
+            if (step + 1) % self.training.row_every == 0 or held_out:
+                self._row(step, rows, held_out)
             # Ranks stop at the same step: the one after a signal, which all of them were told of.
             stopping = bool(caught) if self.ranks.size == 1 else signals > 0
             if (step + 1) % self.training.checkpoint_every == 0 or last or stopping:
