@@ -1,6 +1,7 @@
 """paribus demo: the whole way from a design to its page, killed and resumed."""
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -42,19 +43,28 @@ def test_without_the_packages_of_a_page_the_demo_ends_in_text(monkeypatch, capsy
     assert "needs jinja2, which is not installed; run pip install 'paribus[report]'" in capsys.readouterr().err
 
 
+def struck(folder, number, n_begun, moment):
+    """Killed a moment after so many runs have begun."""
+    process = started(folder)
+    while len(list(folder.glob("runs/*/state"))) < n_begun:
+        assert process.poll() is None
+        time.sleep(0.1)
+    time.sleep(moment)
+    process.send_signal(number)
+    process.communicate()
+    return process.returncode
+
+
 @pytest.mark.slow
 def test_a_demo_that_was_killed_gives_the_same_page_but_for_the_times(tmp_path):
-    pages = []
+    pages, draw = [], random.Random(5)
     for name, kill in (("whole", False), ("killed", True)):
         folder = tmp_path / name
         folder.mkdir()
         if kill:
-            process = started(folder)
-            while len(list(folder.glob("runs/*/state"))) < 4:
-                time.sleep(0.2)
-            process.send_signal(signal.SIGTERM)
-            process.communicate()
-            assert process.returncode == 75
+            assert struck(folder, signal.SIGKILL, 1, draw.uniform(0, 9)) == -signal.SIGKILL
+            assert struck(folder, signal.SIGTERM, 4, draw.uniform(0, 9)) == 75
+            assert struck(folder, signal.SIGKILL, 8, draw.uniform(0, 9)) == -signal.SIGKILL
         process = started(folder)
         told, _ = process.communicate()
         assert process.returncode == 0, told

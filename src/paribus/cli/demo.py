@@ -37,7 +37,7 @@ def command(
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
     kind = best_format()
-    running.command(DESIGN, SCALE, runs=runs, cache=cache, device=device, jobs=n_jobs(device))
+    running.told(DESIGN, SCALE, None, None, runs, cache, device, n_jobs(device))
     report.command(STUDY, runs=runs, format=kind, open_it=open_it)
 
 

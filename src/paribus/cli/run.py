@@ -85,7 +85,18 @@ def command(
         bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
     ] = False,
 ) -> None:
-    carried, kept = _carried(design, scale, read(settings), name, runs, cache, device, jobs, shard, accept_environment)
+    kept = told(design, scale, read(settings), name, runs, cache, device, jobs, shard, accept_environment)
+    where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
+    said = f"the verdict, and a page: paribus report {shlex.quote(kept.folder.name)}{where}"
+    console().print(said, soft_wrap=True, highlight=False)
+
+
+def told(
+    design: str, scale: str | None, changes: Mapping[str, Any] | None, name: str | None, runs: Path,
+    cache: Path | None, device: str | None, jobs: int, shard: str | None = None, accept_environment: bool = False,
+) -> Study:  # fmt: skip
+    """Carry a design out and print what each run scored; SystemExit where runs failed or are not done."""
+    carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment)
     page = console()
     if carried.failed:
         complain(f"{cell}: {why}" for cell, why in carried.failed.items())
@@ -95,8 +106,7 @@ def command(
         raise SystemExit(RESUME)
     page.print()
     print_results(rows(kept), kept, page)
-    where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
-    page.print(f"the verdict, on a page: paribus report {shlex.quote(kept.folder.name)}{where}", soft_wrap=True)
+    return kept
 
 
 def _shard(given: str | None) -> tuple[int, int]:
