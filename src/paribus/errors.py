@@ -26,6 +26,10 @@ class RecordError(ParibusError):
     """A file on disk is missing, torn or not what it claims to be."""
 
 
+class InUseError(RecordError):
+    """Another living process is at work in this folder."""
+
+
 class DivergedError(RecordError):
     """A run whose loss or gradient stopped being finite: an outcome of the run, not a fault of the machine."""
 

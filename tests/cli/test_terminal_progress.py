@@ -93,3 +93,18 @@ def test_what_differs_comes_first_and_what_is_equal_is_counted() -> None:
     assert [line.split()[:2] for line in told[1:3]] == [["✗", "c"], ["Δ", "b"]]
     assert told[1].rstrip().endswith("allowed: so")
     assert told[3].startswith("✓  1 other fields and quantities are equal")
+
+
+def test_what_an_earlier_sitting_did_takes_no_time_of_this_one(cells: tuple[Cell, ...], tmp_path: Path) -> None:
+    folder = tmp_path / cells[0].name
+    folder.mkdir()
+    (folder / "rows.jsonl").write_text('{"step": 2}\n')
+    showing = Showing(page(terminal=False), study(tmp_path, "one"))
+    stage = showing.stage("runs", cells[:1], later=cells[0].flops)
+    stage.begin(cells[0])
+    assert showing._remaining() == ""
+    showing.since = time.monotonic() - 10
+    stage.step(cells[0], 4)  # one of six steps in ten seconds: two are left of this run, six of what comes after
+    assert showing._remaining() == f"  {told_time(80)} left"
+    stage.end(cells[0], None)
+    assert showing.spent == pytest.approx(cells[0].flops / 2)

@@ -21,7 +21,6 @@ from paribus.design.cells import Cell, reported_cells
 from paribus.design.crew import RESUME, Crew, Means, next_of, one_of
 from paribus.design.execute import execute, resumable
 from paribus.design.perform import answer, perform, score, settled
-from paribus.errors import RecordError
 from paribus.evaluate import evaluate
 from paribus.record import Study, lock, study
 from paribus.spec.yardstick import PseudoHalves
@@ -234,12 +233,16 @@ def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
     assert len(watcher.ended) == 2
 
 
-def test_where_every_worker_died_what_is_left_says_so(
+def test_a_worker_that_died_is_replaced_and_the_rest_is_run(
     kept: Study, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crews.sys, "executable", "false")
-    _, result = done(cells_of(study_cache)[:4], kept, Means(study_cache, CPU, n_jobs=2))
-    assert sorted(result.failed.values())[-2:] == ["no worker was left to run it; run again"] * 2
+    cells = cells_of(study_cache)[:4]
+    with Crew(Means(study_cache, CPU, n_jobs=2)) as crew:
+        monkeypatch.setattr(crews.sys, "executable", "false")
+        assert len(execute(cells[:2], kept, crew, Silent()).failed) == 2
+        monkeypatch.undo()
+        assert execute(cells, kept, crew, Silent()).failed == {}
+        assert len(crew.workers) == 2
 
 
 def written(kept: Study) -> bool:
@@ -286,13 +289,23 @@ def test_a_worker_whose_sender_is_gone_saves_its_run_and_leaves(kept: Study, stu
     assert list((kept.root / cell.name / "checkpoints").glob("step-*"))
 
 
-def test_a_run_that_another_process_has_is_left_to_it(kept: Study, means: Means, study_cache: Path) -> None:
-    cells = cells_of(study_cache)[:1]
-    folder = kept.root / cells[0].name
+def test_a_run_that_another_process_has_is_waited_for(kept: Study, study_cache: Path) -> None:
+    (cell,) = cells_of(study_cache)[:1]
+    folder = kept.root / cell.name
     folder.mkdir(parents=True)
-    with lock(folder / "lock"), pytest.raises(RecordError, match="is in use by process"):
-        perform(cells[0].run, cells[0].built, cells[0].measures, kept.root, CPU)
-    assert done(cells, kept, means)[1].failed == {}
+    let_go = threading.Event()
+
+    def hold() -> None:
+        with lock(folder / "lock"):
+            let_go.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    threading.Timer(1.2, let_go.set).start()
+    perform(cell.run, cell.built, cell.measures, kept.root, CPU)
+    assert let_go.is_set()
+    holder.join()
+    assert settled(cell, kept)
 
 
 def test_workers_take_the_devices_in_turn_unless_one_was_asked_for() -> None:

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Quiet:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def stage(self, name: str, cells: Any) -> "Quiet":
+    def stage(self, name: str, cells: Any, later: float) -> "Quiet":
         return self
 
     def begin(self, cell: Any) -> None:
@@ -236,3 +237,32 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
     with contextlib.redirect_stdout(io.StringIO()):
         run(little(), name="little", runs=kept.root, cache=study_cache, device="cpu", accept_environment=True)
     assert findings(kept).remarks[-1] == "runs were made under different n_threads"
+
+
+def test_runs_made_under_another_environment_are_refused_and_the_plan_stays_as_it_was(
+    finished_home: Path, tmp_path: Path, study_cache: Path
+) -> None:
+    """A sweep made elsewhere counts too: rates found on one machine do not silently serve runs on another."""
+    plan = plan_of(study_cache, SWEPT | {"base.training.optimizer.rate": 0.1})
+    kept = study(tmp_path, "swept")
+    carry_out(plan, kept, Means(study_cache, CPU, shard=(1, 2)), Quiet().stage)
+    before = kept.lock()
+    elsewhere = replace(plan, environment={**plan.environment, "torch": "0.0", "code": "0" * 64})
+    with pytest.raises(RecordError, match=r"runs of it were made under another environment: code was .*; torch was "):
+        carry_out(elsewhere, kept, Means(study_cache, CPU), Quiet().stage)
+    assert kept.lock() == before
+
+
+def test_runs_that_another_study_had_made_before_are_told(
+    finished_home: Path, tmp_path: Path, study_cache: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    kept = study(tmp_path / "runs", "again")
+    for _ in range(2):
+        carry_out(plan_of(study_cache, {"seeds": 4}), kept, Means(study_cache, CPU), Quiet().stage)
+        lock = kept.lock()
+        assert lock is not None
+        assert lock.n_older == 9
+    first = existing_study(tmp_path / "runs", "little").lock()
+    assert first is not None
+    assert first.n_older == 0

@@ -151,7 +151,7 @@ def test_two_processes_cannot_open_one_run(tmp_path: Path):
         ended = subprocess.run(
             [sys.executable, "-c", other, str(tmp_path)], capture_output=True, text=True, check=False
         )
-    assert f"RecordError: {tmp_path / 'r'} is in use by process {os.getpid()} on" in ended.stderr
+    assert f"InUseError: {tmp_path / 'r'} is in use by process {os.getpid()} on" in ended.stderr
 
 
 def test_a_folder_of_another_run_is_refused(tmp_path: Path):

@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -41,12 +41,30 @@ class Means:
     accept_environment: bool = False
 
 
-@dataclass(frozen=True, eq=False)
 class Worker:
     """A process, and the arms it has run: what it compiled for them it need not compile again."""
 
-    process: subprocess.Popen[str]
-    arms: set[str] = field(default_factory=set[str])
+    def __init__(self, number: int, means: Means):
+        self.number, self.means = number, means
+        self.process = _started(number, means)
+        self.arms: set[str] = set()
+
+    def run(self, cell: Cell, study: Study) -> str | None:
+        """Why a cell failed, if it did; a process that has died is replaced before the next one."""
+        if self.process.poll() is not None:
+            self.end()
+            self.process, self.arms = _started(self.number, self.means), set()
+        self.arms.add(cell.arm)
+        return _sent(self.process, cell, study, self.means)
+
+    def end(self) -> None:
+        """Sent no more, a process ends by itself."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(OSError):  # of one that has died, with a line on its way
+            self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
 
 
 class Crew:
@@ -61,24 +79,23 @@ class Crew:
 
     def __exit__(self, *_: object) -> None:
         for worker in self.workers:
-            _ended(worker.process)
-        self.workers = []
+            worker.end()
 
     def work(self, cells: Sequence[Cell], study: Study, watcher: Watcher) -> dict[str, str]:
         """Run cells side by side; why some failed. SIGTERM and Ctrl-C save every run and leave by SystemExit(75)."""
-        self._man(len(cells))
+        for number in range(len(self.workers), min(self.means.n_jobs, len(cells))):
+            self.workers.append(Worker(number, self.means))
         queue, failed, lock, caught = list(cells), dict[str, str](), threading.Lock(), list[int]()
 
         def toil(worker: Worker) -> None:
-            while worker.process.poll() is None or not worker.arms:
+            while True:
                 with lock:
-                    if not queue:
+                    if caught or not queue:
                         return
                     begun = {arm for other in self.workers for arm in other.arms}
                     cell = queue.pop(next_of([cell.arm for cell in queue], worker.arms, begun))
-                    worker.arms.add(cell.arm)
                     watcher.begin(cell)
-                fault = _sent(worker.process, cell, study, self.means)
+                fault = worker.run(cell, study)
                 if caught:
                     return
                 with lock:
@@ -87,7 +104,7 @@ class Crew:
                     watcher.end(cell, fault)
 
         threads = [threading.Thread(target=toil, args=(worker,), daemon=True) for worker in self.workers]
-        with _stopping(self.workers, queue, caught):
+        with _stopping(self.workers, caught):
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -95,16 +112,7 @@ class Crew:
                     thread.join(0.2)
         if caught:
             raise SystemExit(RESUME)
-        return failed | {str(cell): "no worker was left to run it; run again" for cell in queue}
-
-    def _man(self, n_cells: int) -> None:
-        """As many workers as can be busy."""
-        for worker in self.workers:
-            if worker.process.poll() is not None:
-                _ended(worker.process)
-        self.workers = [worker for worker in self.workers if worker.process.poll() is None]
-        for number in range(len(self.workers), min(self.means.n_jobs, n_cells)):
-            self.workers.append(Worker(_started(number, self.means)))
+        return failed
 
 
 def next_of(arms: Sequence[str], own: Collection[str], begun: Collection[str]) -> int:
@@ -154,12 +162,11 @@ def _sent(worker: subprocess.Popen[str], cell: Cell, study: Study, means: Means)
 
 
 @contextmanager
-def _stopping(workers: Sequence[Worker], queue: list[Cell], caught: list[int]) -> Iterator[None]:
+def _stopping(workers: Sequence[Worker], caught: list[int]) -> Iterator[None]:
     """SIGTERM and Ctrl-C reach every worker, which saves its run and goes."""
 
     def stop(number: int, _: object) -> None:
         caught.append(number)
-        queue.clear()
         for worker in workers:
             worker.process.send_signal(signal.SIGTERM)
 
@@ -169,13 +176,3 @@ def _stopping(workers: Sequence[Worker], queue: list[Cell], caught: list[int]) -
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _ended(process: subprocess.Popen[str]) -> None:
-    """A worker that is sent no more ends by itself."""
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(OSError):  # of one that has died, with a line on its way
-        process.stdin.close()
-    process.wait()
-    process.stdout.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -43,10 +43,15 @@ def execute(cells: Sequence[Cell], study: Study, crew: Crew, watcher: Watcher) -
     means = crew.means
     distinct = list({cell.name: cell for cell in cells}.values())
     todo = [cell for cell in distinct if not settled(cell, study)]
-    mine = [cell for cell in todo if int(cell.name, 16) % means.shard[1] == means.shard[0] - 1]
+    mine = own_part(todo, means.shard)
     failed = crew.work(mine, study, watcher) if means.n_jobs > 1 else _in_turn(mine, study, means, watcher)
     own = {cell.name for cell in mine}
     return Done(failed, tuple(cell for cell in todo if cell.name not in own and not settled(cell, study)))
+
+
+def own_part(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
+    """Those of a shard: which they are follows from the run's name alone."""
+    return [cell for cell in cells if int(cell.name, 16) % shard[1] == shard[0] - 1]
 
 
 def _in_turn(cells: Sequence[Cell], study: Study, means: Means, watcher: Watcher) -> dict[str, str]:

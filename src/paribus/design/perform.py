@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -11,12 +12,14 @@ import torch
 from paribus.analyse import answers_to, value_of
 from paribus.corpus import Built
 from paribus.design.cells import Cell
-from paribus.errors import DivergedError
+from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
 from paribus.record import Evaluation, Study, evaluations
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import Yardstick
-from paribus.train.loop import OnRow, OnStep, train
+from paribus.train.loop import OnRow, OnStep, Outcome, train
+
+WAIT = 0.5  # seconds between tries to open a run that is in use
 
 
 def perform(
@@ -30,11 +33,16 @@ def perform(
     on_row: OnRow | None = None,
     on_step: OnStep | None = None,
 ) -> None:
-    """Train and measure; what is done already is not done again, and a run that diverges is a result."""
+    """Train and measure; what is done already is not done again, and a run that diverges is a result.
+
+    A run that another process is at, such as a worker of a study that was killed, is waited for.
+    """
     try:
-        done = train(
-            run, built, root,
-            device=device, accept_environment=accept_environment, on_row=on_row, on_step=on_step,
+        done = _once_free(
+            lambda: train(
+                run, built, root,
+                device=device, accept_environment=accept_environment, on_row=on_row, on_step=on_step,
+            )
         )  # fmt: skip
         for measure in measures:
             evaluate(done.folder, measure, built, device=device, n_sequences=run.stages[-1].training.n_sequences)
@@ -44,6 +52,14 @@ def perform(
         if device.type == "cuda":  # what this run held is for the next one, here or in another process
             gc.collect()
             torch.cuda.empty_cache()
+
+
+def _once_free(act: Callable[[], Outcome]) -> Outcome:
+    while True:
+        try:
+            return act()
+        except InUseError:
+            time.sleep(WAIT)
 
 
 def settled(cell: Cell, study: Study) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
-from paribus.design.execute import Done, execute
+from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
 from paribus.design.plan import RULE, Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
@@ -16,7 +16,7 @@ from paribus.errors import RecordError
 from paribus.record import Study, differences, environments_of
 from paribus.spec.design import declared
 
-Stage = Callable[[str, Sequence[Cell]], Watcher]
+Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,14 @@ def proposed(plan: Plan, study: Study) -> str | None:
 
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
     """Sweeps first, then the reported runs, each made at most once."""
+    _require_one_environment(_foreseen(plan, study), plan, study, means)
     frozen(plan, study)
     with Crew(means) as crew:
         return _carried_out(plan, study, crew, watch)
 
 
 def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
-    rates = {arm.name: arm.run.stages[-1].training.optimizer.rate for arm in plan.arms}
+    rates = _base_rates(plan)
     if plan.design.tune is not None:
         swept, done = _swept(plan, study, crew, watch)
         if swept is None:
@@ -60,15 +61,30 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
     else:
         study.forget_rates()
     cells = reported_cells(plan, rates)
+    _note_older(cells, study)
     study.add_cells(cell.placed for cell in cells)
-    _require_one_environment(cells, plan, study, crew.means)
-    done = execute(cells, study, crew, watch("runs", cells))
+    done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), 0.0))
     return Carried(done.failed, len(done.elsewhere), rates)
 
 
-def _require_one_environment(cells: Sequence[Cell], plan: Plan, study: Study, means: Means) -> None:
+def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
+    """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
+    if plan.design.tune is None:
+        return list(reported_cells(plan, _base_rates(plan)))
+    known = study.rates()
+    swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
+    if known is None or set(known) != {arm.name for arm in plan.arms}:
+        return [*swept, None]
+    return [*swept, *reported_cells(plan, {arm: known[arm]["rate"] for arm in known})]
+
+
+def _base_rates(plan: Plan) -> dict[str, float]:
+    return {arm.name: arm.run.stages[-1].training.optimizer.rate for arm in plan.arms}
+
+
+def _require_one_environment(cells: Sequence[Cell | None], plan: Plan, study: Study, means: Means) -> None:
     """RecordError where runs to be made would stand beside others made otherwise: they are not pooled silently."""
-    there = [cell for cell in cells if settled(cell, study)]
+    there = [cell for cell in cells if cell is not None and settled(cell, study)]
     if means.accept_environment or len(there) == len(cells):
         return
     apart: dict[str, tuple[Any, Any]] = {}
@@ -82,16 +98,25 @@ def _require_one_environment(cells: Sequence[Cell], plan: Plan, study: Study, me
         )
 
 
+def _note_older(cells: Sequence[Cell], study: Study) -> None:
+    """Reported runs that were done before this study ever named them are written into its lock: they were known."""
+    named = {cell.run for cell in study.cells()}
+    done = ("finished", "diverged")
+    older = {cell.name for cell in cells if cell.name not in named and study.outcome(cell.name)[0] in done}
+    if older:
+        study.note_older(len(older))
+
+
 def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str, float] | None, Done]:
     """The rate of each arm; None where runs failed or other shards are not done."""
     grid = grid_of(plan.design, plan.arms)
     require_fair(plan.design, grid)
     n_extensions = 0
+    later = sum(cell.flops for cell in own_part(reported_cells(plan, _base_rates(plan)), crew.means.shard))
     while True:
         cells = sweep_cells(plan, grid)
         study.add_cells(cell.placed for cell in cells)
-        _require_one_environment(cells, plan, study, crew.means)
-        done = execute(cells, study, crew, watch("sweep", cells))
+        done = execute(cells, study, crew, watch("sweep", own_part(cells, crew.means.shard), later))
         if done.failed or done.elsewhere:
             return None, done
         points = points_of(cells, study)

@@ -13,7 +13,7 @@ from paribus.errors import RecordError
 Environment = dict[str, Any]
 Changes = dict[str, tuple[Any, Any]]  # name → (then, now)
 
-TOUCHES_NUMBERS = ("batch.py", "corpus", "masks", "model", "objectives", "runtime.py", "spec", "train")
+TOUCHES_NUMBERS = ("batch.py", "corpus", "evaluate", "masks", "model", "objectives", "runtime.py", "spec", "train")
 _VARIABLES = ("OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY")
 _CPUINFO = Path("/proc/cpuinfo")
 _VECTORS = ("avx", "fma", "amx", "asimd", "sve", "sme", "bf16", "i8mm", "fphp")

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from paribus.errors import RecordError
+from paribus.errors import InUseError
 from paribus.record.disk import told
 
 _TRIES, _PAUSE_SECONDS = 20, 0.01  # a reader asking `is_held` has the lock for an instant
@@ -22,7 +22,7 @@ _TRIES, _PAUSE_SECONDS = 20, 0.01  # a reader asking `is_held` has the lock for 
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """Hold the lock `path`; RecordError names the process and host that have it."""
+    """Hold the lock `path`; InUseError names the process and host that have it."""
     with told(path, "locked", "give a folder you may write to"):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     held = [descriptor]
@@ -60,7 +60,7 @@ def _take(descriptor: int, path: Path) -> None:
             if _taken(descriptor, fcntl.LOCK_EX):
                 return
             time.sleep(_PAUSE_SECONDS)
-    raise RecordError(f"{path.parent} is in use by {_owner(path)}; wait for it, stop it, or choose another run")
+    raise InUseError(f"{path.parent} is in use by {_owner(path)}; wait for it, stop it, or choose another run")
 
 
 def _taken(descriptor: int, kind: int) -> bool:

@@ -55,6 +55,7 @@ class Lock:
     code: str
     made: str
     changes: tuple[dict[str, str], ...] = ()
+    n_older: int = 0  # reported runs that were done, for another study, before this one named them
 
     @property
     def as_planned(self) -> bool:
@@ -145,6 +146,14 @@ class Study:
                 lock = _changed(before, lock)
             write_json(self.folder / LOCK_NAME, {**asdict(lock), "changes": list(lock.changes)})
             return lock
+
+    def note_older(self, n_runs: int) -> None:
+        """So many reported runs were there before this study named them."""
+        with self._writing():
+            lock = self.lock()
+            assert lock is not None
+            lock = replace(lock, n_older=lock.n_older + n_runs)
+            write_json(self.folder / LOCK_NAME, {**asdict(lock), "changes": list(lock.changes)})
 
     def has_result(self) -> bool:
         """Has a reported run, of whatever plan, come to an end?"""

@@ -30,26 +30,29 @@ class Showing:
         )  # fmt: skip
         self.task = self.bar.add_task("", total=1.0, said="")
         self.open: dict[str, tuple[Cell, float]] = {}  # runs at work, and the share of them that is done
+        self.before: dict[str, float] = {}  # the share of each that an earlier sitting had done
         self.ended = threading.Event()
-        self._begin([], "")
+        self._begin([], "", 0.0)
 
-    def _begin(self, cells: Sequence[Cell], stage: str) -> None:
+    def _begin(self, cells: Sequence[Cell], stage: str, later: float) -> None:
         distinct = {cell.name: cell for cell in cells}
         self.name, self.n_cells = stage, len(distinct)
         todo = [cell for cell in distinct.values() if not settled(cell, self.study)]
         self.n_done, self.left = len(distinct) - len(todo), sum(cell.flops for cell in todo)
-        self.total = sum(cell.flops for cell in distinct.values()) or 1.0
+        self.total = (sum(cell.flops for cell in distinct.values()) + later) or 1.0
+        self.left += later
         self.spent, self.since = 0.0, time.monotonic()
 
-    def stage(self, name: str, cells: Sequence[Cell]) -> Showing:
-        """The stage that begins now."""
-        self._begin(cells, name)
+    def stage(self, name: str, cells: Sequence[Cell], later: float = 0.0) -> Showing:
+        """The stage that begins now, and the FLOPs of those that come after it."""
+        self._begin(cells, name, later)
         if self.n_done:
             self.page.print(f"{name}: {self.n_done} of {self.n_cells} runs are there already", style="dim")
         return self
 
     def begin(self, cell: Cell) -> None:
-        self.open[cell.name] = (cell, 0.0)
+        done = self._share(cell)
+        self.open[cell.name], self.before[cell.name] = (cell, done), done
         self._show()
 
     def step(self, cell: Cell, n: int) -> None:
@@ -58,7 +61,8 @@ class Showing:
 
     def end(self, cell: Cell, fault: str | None) -> None:
         self.open.pop(cell.name, None)
-        self.spent, self.left = self.spent + cell.flops, self.left - cell.flops
+        self.spent += cell.flops * (1 - self.before.pop(cell.name, 0.0))
+        self.left -= cell.flops
         self.n_done += fault is None
         said = "failed" if fault else self._scored(cell)
         self.page.print(
@@ -77,8 +81,10 @@ class Showing:
         )  # fmt: skip
 
     def _remaining(self) -> str:
-        done = self.spent + sum(cell.flops * share for cell, share in self.open.values())
-        left = self.left - (done - self.spent)
+        """At the pace of this sitting: what an earlier one had done of a run took none of its time."""
+        at_work = [(cell.flops, share, self.before.get(cell.name, 0.0)) for cell, share in self.open.values()]
+        done = self.spent + sum(flops * (share - before) for flops, share, before in at_work)
+        left = self.left - sum(flops * share for flops, share, _ in at_work)
         if done <= 0 or left <= 0:
             return ""
         return f"  {told_time((time.monotonic() - self.since) / done * left)} left"
@@ -95,11 +101,15 @@ class Showing:
         """How far runs of other processes are, from their rows."""
         while not self.ended.wait(POLL):
             for name, (cell, share) in list(self.open.items()):
-                path = self.study.root / name / "rows.jsonl"
-                row = last_row(path) if path.exists() else None
-                if row is not None and name in self.open:
-                    self.open[name] = (cell, max(share, (row["step"] + 1) / cell.n_steps))
+                seen = self._share(cell)
+                if name in self.open:
+                    self.open[name] = (cell, max(share, seen))
             self._show()
+
+    def _share(self, cell: Cell) -> float:
+        path = self.study.root / cell.name / "rows.jsonl"
+        row = last_row(path) if path.exists() else None
+        return 0.0 if row is None else (row["step"] + 1) / cell.n_steps
 
     def __enter__(self) -> Showing:
         self.bar.start()
