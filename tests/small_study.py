@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -144,6 +145,30 @@ def swept(arms: Sequence[str], best: float = 0.004) -> dict[str, Any]:
     optimum = {"rate": best, "inside": True, "coefficients": [0.1, -0.2 * x, 2 + 0.1 * x * x], "left_out": [],
                "needs": [], "remark": ""}  # fmt: skip
     return {arm: {"rate": best, "points": points, "optimum": optimum} for arm in arms}
+
+
+def at_a_look(root: Path, *, begun: bool = False) -> Study:
+    """A study at the first of two looks: the runs of its last seed have not begun, or have begun and not ended."""
+    there = made(root)
+    plan = there.plan()
+    plan["design"]["looks"] = {"3": 0.01, "4": 0.04}
+    there.write_plan(plan)
+    for cell in there.cells():
+        if cell.seed == SEEDS[-1]:
+            shutil.rmtree(root / cell.run / "evaluations")
+            write_state(root / cell.run / "state", "running")
+            if not begun:
+                shutil.rmtree(root / cell.run)
+    return there
+
+
+def with_rates(study: Study, rates: Mapping[str, float], declared: Sequence[str] = ("architecture.mask",)) -> Study:
+    """The same study as if each arm had been written with a rate of its own, and nothing tuned."""
+    plan = study.plan()
+    for arm, rate in rates.items():
+        plan["arms"][arm]["run"]["stages"][-1]["training"]["optimizer"]["rate"] = rate
+    study.write_plan({**plan, "declared": list(declared)})
+    return study
 
 
 def rewritten(study: Study, **changes: Any) -> None:

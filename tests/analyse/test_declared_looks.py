@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from paribus.analyse import looks, share_at
+from paribus.analyse import look_at, looks, share_at
 from paribus.errors import SpecError
 
 
@@ -32,3 +32,9 @@ def test_a_look_that_was_not_declared_is_refused() -> None:
 def test_looks_that_could_mislead_are_refused(declared: dict[int, float], message: str) -> None:
     with pytest.raises(SpecError, match=re.escape(message)):
         looks(declared)
+
+
+def test_a_look_knows_its_place_among_those_declared() -> None:
+    found = look_at({10: 0.04, 5: 0.01}, 5)
+    assert (found.number, found.of, found.n_seeds, found.planned, found.share) == (1, 2, 5, 10, 0.01)
+    assert found.words.startswith("Look 1 of 2: the verdict is read at 5 of 10 seeds, and spends 1 % of false alarms")

@@ -42,6 +42,7 @@ def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
     assert arm.judgement.comparison.effect == pytest.approx(sum(filter(None, gains)) / 3)
     assert "at one rate for all arms, not tuned" in arm.judgement.words
     assert arm.other_text is not None
+    assert arm.other_text.interval is None or arm.other_text.interval.level == arm.judgement.comparison.level
     assert len(arm.curve) >= 3
     assert arm.by_rate == {}
     assert found.factorial is None
@@ -82,6 +83,9 @@ def test_looks_come_back_from_json_and_a_verdict_is_read_at_the_last_that_is_com
     replanned(kept, looks={"3": 0.01, "5": 0.04}, seeds=seeds)
     found = findings(kept)
     assert found.remarks[0] == "a look at 3 of 5 seeds"
+    assert found.seeds == (1, 2, 3)
+    assert found.look is not None
+    assert (found.look.number, found.look.of, found.share) == (1, 2, 0.01)
     comparison = found.arm("causal").judgement.comparison
     assert comparison is not None
     assert comparison.level == pytest.approx(1 - 0.01 / 2)
@@ -113,6 +117,8 @@ def test_two_factors_of_two_levels_are_a_factorial(kept: Study) -> None:
     (kept.folder / "cells.json").write_text(json.dumps(cells))
     found = findings(kept)
     assert found.factorial is not None
+    assert found.factorial.factors == {"p": ["a", "b"], "q": ["x", "y"]}
+    assert "p, from a to b: " in found.factorial.words
     assert found.arm("again").judgement.verdict.word == "identical"
 
 
@@ -137,3 +143,20 @@ def test_verdicts_are_a_row_an_arm(tmp_path: Path) -> None:
     assert worse["low"] < worse["gain"] < worse["high"] < 0
     assert worse["seeds"] == 4
     assert "<td>worse</td>" in table._repr_html_()
+
+
+def test_the_interval_for_new_documents_has_the_level_of_the_verdict(tmp_path: Path) -> None:
+    arm = findings(made(tmp_path)).arm("prefix")
+    assert arm.other_text is not None
+    assert arm.other_text.interval is not None
+    assert arm.judgement.comparison is not None
+    assert arm.other_text.interval.level == arm.judgement.comparison.level == pytest.approx(0.975)
+    assert "97.5 % interval" in arm.other_text.words
+
+
+def test_rates_that_differ_are_not_called_one(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    plan = study.plan()
+    plan["arms"]["prefix"]["run"]["stages"][-1]["training"]["optimizer"]["rate"] = 0.002
+    study.write_plan(plan)
+    assert findings(study).remarks == ("each arm at the rate written for it, not tuned",)

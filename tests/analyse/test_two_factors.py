@@ -38,7 +38,19 @@ def test_a_factor_that_turns_with_the_other_has_simple_effects_and_no_main_effec
     assert set(found.contrasts) == {"interaction"}
     assert [one.verdict.word for one in found.simple["first"]] == ["better", "worse"]
     assert [one.verdict.word for one in found.simple["second"]] == ["better", "worse"]
-    assert "first: no main effect, for it turns with the other factor. At level 0 of the second, better" in found.words
+    assert "first factor, from 0 to 1: no main effect, for it turns with second factor. " in found.words
+
+
+def test_factors_and_levels_are_told_by_their_names() -> None:
+    factors = {"mask": ("causal", "prefix"), "positions": ("learned", "rotary")}
+    plain = two_factors(_cells((0, 1, 2, 4)), lower_is_better=False, scale="nats", factors=factors).words
+    assert plain.startswith("mask, from causal to prefix: better: ")
+    assert "positions, from learned to rotary: better: " in plain
+    assert "interaction of mask and positions: better: " in plain
+    turned = two_factors(_cells((0, 1, 2, -1)), lower_is_better=False, scale="nats", factors=factors).words
+    assert "mask, from causal to prefix: no main effect, for it turns with positions. At positions learned, " in turned
+    assert " At positions rotary, worse" in turned
+    assert "At mask causal, better" in turned
 
 
 def test_opposite_signs_without_an_interaction_leave_the_main_effect() -> None:

@@ -38,6 +38,14 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(ask, here: 
     assert "training.warmup" in ask(*words(None, study_cache, "--all")).out
 
 
+def test_what_a_plan_can_see_is_read_at_its_last_look(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words({"seeds": 4, "looks": {"3": 0.01, "4": 0.04}}, study_cache))
+    assert told.status == 0, told.err
+    seen = pb.analyse.detectable(4, 2, alpha=0.04)
+    assert f"can see    with 4 seeds and 2 comparisons: an effect of {seen:.2f} sd of the paired difference" in told.out
+    assert "; at the last of 2 looks, with its share of 0.04" in told.out
+
+
 def test_python_and_the_command_line_have_the_same_fingerprint(ask, here: Path, study_cache: Path) -> None:
     told = json.loads(ask(*words(None, study_cache, "--json", "--set", "seeds=4")).out)
     made = pb.plan(little(), changes={"seeds": 4}, cache=study_cache, device="cpu")

@@ -10,7 +10,7 @@ import pytest
 import paribus as pb
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.report import extras
-from small_study import made
+from small_study import at_a_look, made
 
 ROOT = Path(__file__).parents[2]
 BLOCKED = """
@@ -74,6 +74,26 @@ def test_text_in_other_formats_is_escaped_too(ask, tmp_path):
 def test_the_function_gives_the_files(tmp_path):
     study = made(tmp_path / "runs")
     assert pb.write_report("small", runs=tmp_path / "runs", formats=["md"]) == (study.folder / "report.md",)
+
+
+def test_without_a_page_there_is_none_to_open(ask, tmp_path):
+    made(tmp_path / "runs")
+    told = ask("report", "small", "--format", "md", "--open")
+    assert (told.status, told.err) == (0, "note: there is no page to open: --format html makes report.html\n")
+
+
+def test_allowed_confounds_are_told_with_every_verdict(ask, tmp_path):
+    line = {"path": "training.warmup", "mark": "✗", "note": "", "allowed": "part of the [bold] recipe & more"}
+    made(tmp_path / "runs", changes={"control": [{**line, "values": {"causal": 1, "prefix": 2, "input hidden": 1}}]})
+    told = ask("report", "small", "--format", "tex")
+    assert "allowed to differ: training.warmup: part of the [bold] recipe & more" in told.out
+    table = (tmp_path / "runs/studies/small/report.tex").read_text()
+    assert "% allowed to differ: training.warmup: part of the [bold] recipe & more\n" in table
+
+
+def test_a_look_is_told_before_the_verdicts(ask, tmp_path):
+    at_a_look(tmp_path / "runs")
+    assert ask("report", "small", "--format", "md").out.startswith("Look 1 of 2: the verdict is read at 3 of 4 seeds")
 
 
 def test_a_format_that_is_none_is_refused(ask, tmp_path):

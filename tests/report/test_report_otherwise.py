@@ -1,16 +1,18 @@
 """Same verdict if something else is made equal, what the arms cost, and how masks are drawn."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from paribus.analyse import Verdict
 from paribus.masks import outline, parse, squares
 from paribus.report.alike import by_seconds, otherwise
 from paribus.report.icons import SIDE, gallery
 from paribus.report.material import gathered
 from paribus.report.prices import costs, kept
-from small_study import GAINS, made, swept
+from small_study import GAINS, made, swept, with_rates
 
 
 def test_what_is_equal_by_construction_is_said_once_for_all_arms(tmp_path):
@@ -45,6 +47,30 @@ def test_at_the_base_rate_a_sweep_gives_a_sign_and_no_verdict(tmp_path):
     found = otherwise(gathered(made(tmp_path, rates=rates)))
     own = next(one for one in found if one.by.startswith("the base rate") and one.arm == "prefix")
     assert (own.same, own.text) == ("yes", "gain +0.1000 in 2 sweep seeds: a sign, no verdict")
+
+
+@pytest.mark.parametrize("word", ["equivalent", "identical", "inconclusive", "unstable"])
+def test_a_word_without_a_sign_is_not_contradicted_by_one(tmp_path, word):
+    rates = swept(list(GAINS))
+    for arm in ("prefix", "input hidden"):
+        rates[arm]["points"] = [[rate, score + 0.1] for rate, score in rates[arm]["points"]]
+    material = gathered(made(tmp_path, rates=rates))
+    first, last = material.found.arms
+    first = replace(first, judgement=replace(first.judgement, verdict=Verdict(word)))
+    material = replace(material, found=replace(material.found, arms=(first, last)))
+    found = {one.arm: one for one in otherwise(material) if one.by.startswith("the base rate")}
+    assert found["prefix"].same == "–"
+    assert found["prefix"].text.startswith("gain −0.1000 in 2 sweep seeds")
+    assert found["input hidden"].same == "yes"
+
+
+def test_arms_with_rates_of_their_own_did_not_all_train_at_the_base_rate(tmp_path):
+    study = with_rates(made(tmp_path), {"prefix": 0.008}, ["training.optimizer.rate"])
+    found = {one.arm: one for one in otherwise(gathered(study)) if one.by == "the base rate, 0.004"}
+    assert (found["prefix"].same, found["prefix"].text) == ("–", "prefix trained at 0.008 alone")
+    assert (found["input hidden"].same, found["input hidden"].text) == (
+        "yes", "by construction: input hidden trained at it too",
+    )  # fmt: skip
 
 
 def test_seconds_are_compared_too(tmp_path):

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from paribus.record import Study
-from paribus.report.charts import printable
+from paribus.report.charts import DASHES, N_COLOURS, arm_colours, arm_dashes, printable
 from paribus.report.curves import differences, learning
 from paribus.report.effect import effects
 from paribus.report.material import gathered, without_places
 from paribus.report.page import drawn, inert, page
-from small_study import GAINS, made, swept
+from small_study import GAINS, SEEDS, made, swept
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'"
 SECTIONS = (
@@ -120,15 +120,39 @@ def test_an_anonymous_page_names_no_place_machine_or_date(tmp_path):
     plan["design"]["base"]["corpus"] = {"sources": [{"kind": "files", "paths": ["/home/ada/secret/text.txt"]}]}
     study.write_plan(plan)
     named, nameless = page(gathered(study)), page(gathered(study, anonymous=True))
-    for word in ("/home/ada/secret", '<dd class="hash">p1</dd>', "plan locked"):
+    for word in ("/home/ada/secret", '<dd class="hash">p1</dd>', "plan locked", ", cpu, 1 thread a run"):
         assert word in named
         assert word not in nameless
     assert "text.txt" in nameless
 
 
+def test_an_anonymous_page_cuts_relative_paths_too_and_leaves_the_machine_out_of_its_tables(tmp_path):
+    study = made(tmp_path)
+    plan = study.plan()
+    corpus = {
+        "sources": [{"kind": "files", "paths": ["ada/secret/text.txt"]}],
+        "tokenizer": {"kind": "file", "path": "ada/secret/tokenizer.json"},
+    }
+    plan["design"]["base"]["corpus"] = corpus
+    for name, value in (
+        ("corpus.sources", corpus["sources"]), ("corpus.tokenizer.path", "ada/secret/tokenizer.json"),
+        ("device", "abacus"), ("threads", "977 threads"), ("precision", "float32"),
+    ):  # fmt: skip
+        values = dict.fromkeys(plan["order"], value)
+        plan["control"].append({"path": name, "mark": "✓", "values": values, "note": "", "allowed": None})
+    study.write_plan(plan)
+    named, nameless = page(gathered(study)), page(gathered(study, anonymous=True))
+    for word in ("ada/secret", "abacus", "977 threads", "<dt>device</dt>", "<dt>n_threads</dt>"):
+        assert word in named
+        assert word not in nameless
+    for word in ("text.txt", "tokenizer.json", "float32"):
+        assert word in nameless
+
+
 def test_paths_of_every_system_lose_their_folders():
     given = {"a": ["/x/y.txt", "~/z"], "b": "C:\\data\\w.csv", "c": "causal & window(8)", "d": 3}
     assert without_places(given) == {"a": ["y.txt", "z"], "b": "w.csv", "c": "causal & window(8)", "d": 3}
+    assert without_places({"paths": "a/b.txt", "path": "c\\d.json"}) == {"paths": "b.txt", "path": "d.json"}
 
 
 def test_a_control_that_dwarfs_the_others_has_a_plot_of_its_own(tmp_path):
@@ -155,6 +179,30 @@ def test_curves_and_rates_are_drawn_where_there_are_any(tmp_path):
     plot = learning(material)
     assert plot is not None
     assert len(plot.numbers) == 3 * 4 * 10
+
+
+def test_an_arm_that_never_trained_is_left_out_of_the_curves_in_words(tmp_path):
+    material = gathered(made(tmp_path, failed=[("prefix", seed) for seed in SEEDS]))
+    plot = learning(material)
+    assert plot is not None
+    assert plot.caption.endswith("Left out, without a run that trained: prefix.")
+    assert {line[0] for line in plot.numbers} == {"causal", "input hidden"}
+    assert "prefix against causal is unstable" in page(material)
+
+
+def test_more_arms_than_colours_differ_in_their_dashes():
+    order = [f"arm {place}" for place in range(N_COLOURS + 3)]
+    shades = arm_colours(order).to_dict()["scale"]["range"]
+    dashes = arm_dashes(order).to_dict()["scale"]["range"]
+    assert shades[0] == shades[N_COLOURS]
+    assert len({(shade, *dash) for shade, dash in zip(shades, dashes, strict=True)}) == len(order)
+    assert arm_colours(order, ["arm 9"]).to_dict()["scale"]["range"] == [shades[9]]
+    assert arm_dashes(order[:3]).to_dict() == {"value": DASHES[0]}
+
+
+def test_what_the_control_is_worth_in_compute_is_told_too(study, text):
+    control = text.partition("The positive control: an arm")[2].partition("</div>")[0]
+    assert "In compute: " in control
 
 
 def test_a_plot_for_paper_names_its_colours(study):

@@ -1,21 +1,22 @@
 """Can I trust it? Every ground turns when what it stands on does."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paribus.record.disk import read_json, write_json
 from paribus.report.material import gathered
 from paribus.report.trust import Ground, grounds
-from small_study import ENVIRONMENT, GAINS, made, swept
+from small_study import ENVIRONMENT, GAINS, made, swept, with_rates
 
 
 def ground(name: str, root: Path, **options: Any) -> Ground:
     return next(one for one in grounds(gathered(made(root, **options))) if one.name == name)
 
 
-def lines(mark: str, allowed: str | None) -> list[dict[str, Any]]:
+def lines(mark: str, allowed: str | None, path: str = "training.warmup") -> list[dict[str, Any]]:
     values = {"causal": 1, "prefix": 2, "input hidden": 1}
-    return [{"path": "training.warmup", "mark": mark, "values": values, "note": "", "allowed": allowed}]
+    return [{"path": path, "mark": mark, "values": values, "note": "", "allowed": allowed}]
 
 
 def test_no_confound_is_told_with_the_factor(tmp_path):
@@ -23,6 +24,11 @@ def test_no_confound_is_told_with_the_factor(tmp_path):
     assert (found.mark, found.text) == (
         "yes", "None: only architecture.mask differs, and what follows from it; 3 other fields are equal.",
     )  # fmt: skip
+
+
+def test_two_factors_are_told_in_the_plural(tmp_path):
+    found = ground("Confounds", tmp_path, changes={"declared": ["a.b", "c"]})
+    assert found.text.startswith("None: only a.b and c differ, and what follows from them; ")
 
 
 def test_an_allowed_confound_is_told_with_its_reason(tmp_path):
@@ -51,6 +57,64 @@ def test_an_optimum_outside_the_grid_is_broken_ground(tmp_path):
     assert ground("Learning rates", tmp_path, rates=rates).mark == "no"
 
 
+def test_rates_tuned_on_shorter_runs_are_told_under_rates(tmp_path):
+    study = made(tmp_path, rates=swept(list(GAINS)))
+    plan = study.plan()
+    plan["design"]["tune"]["share"] = 0.5
+    study.write_plan(plan)
+    found = {one.name: one for one in grounds(gathered(study))}
+    assert (found["Learning rates"].mark, "Rates tuned at 50 %." in found["Learning rates"].text) == ("mind", True)
+
+
+def test_a_rate_that_is_the_factor_is_told_arm_by_arm(tmp_path):
+    rates = {"causal": 0.004, "prefix": 0.008, "input hidden": 0.004}
+    told = "0.004 for causal, 0.008 for prefix and 0.004 for input hidden"
+    study = with_rates(made(tmp_path / "a"), rates, ["training.optimizer.rate"])
+    found = next(one for one in grounds(gathered(study)) if one.name == "Learning rates")
+    assert (found.mark, found.text) == ("yes", f"Not tuned, for the rate is what is compared: {told}.")
+    other = with_rates(made(tmp_path / "b"), rates)
+    found = next(one for one in grounds(gathered(other)) if one.name == "Learning rates")
+    assert (found.mark, found.text) == ("mind", f"Not tuned, and not equal: {told}.")
+
+
+def test_the_same_batches_are_claimed_only_where_the_control_table_shows_them(tmp_path):
+    assert "all arms read the same batches" in ground("Pairing", tmp_path / "a").text
+    for place, path in enumerate(("text", "corpus.tokenizer.kind", "training.n_sequences", "objective.kind")):
+        found = ground("Pairing", tmp_path / str(place), changes={"control": lines("→", None, path)})
+        assert (found.mark, f"Arms do not read the same batches alike: {path} differs." in found.text) == ("mind", True)
+    study = made(tmp_path / "b")
+    plan = study.plan()
+    plan["arms"]["prefix"]["run"]["architecture"]["encoder"] = {"n_layers": 2, "mask": "full"}
+    study.write_plan(plan)
+    found = next(one for one in grounds(gathered(study)) if one.name == "Pairing")
+    assert "how input and target are laid out differs." in found.text
+
+
+def test_sizes_are_one_only_where_they_are(tmp_path):
+    assert ground("Size", tmp_path / "a").text.startswith("One size, 37.1k parameters")
+    study = made(tmp_path / "b")
+    plan = study.plan()
+    plan["arms"]["prefix"]["price"]["parameters"] *= 2
+    study.write_plan(plan)
+    found = next(one for one in grounds(gathered(study)) if one.name == "Size")
+    assert found.text.startswith("Sizes differ between arms: 37.1k for causal, 74.2k for prefix and 37.1k for input")
+
+
+def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):
+    material = gathered(made(tmp_path))
+    assert "Window" not in [one.name for one in grounds(material)]
+    own = {
+        seed: replace(one, head=replace(one.head, n_cut=5)) for seed, one in material.found.answers["prefix"].items()
+    }
+    found = replace(material.found, answers={**material.found.answers, "prefix": own})
+    told = next(one for one in grounds(replace(material, found=found)) if one.name == "Window")
+    assert told.text.endswith(": 0 of 12 for causal, 5 of 12 for prefix and 0 of 12 for input hidden.")
+
+
+def test_new_documents_are_told_at_the_level_of_the_verdict(tmp_path):
+    assert ground("Other documents", tmp_path).text.endswith(" (97.5 %).")
+
+
 def test_the_control_must_have_come_out_worse(tmp_path):
     assert ground("Positive control", tmp_path / "a").mark == "yes"
     missed = ground("Positive control", tmp_path / "b", gains={**GAINS, "input hidden": 0.3})
@@ -72,11 +136,20 @@ def test_text_met_twice_is_to_be_kept_in_mind(tmp_path):
 
 
 def test_runs_of_two_environments_are_told(tmp_path):
-    study = made(tmp_path)
+    study = made(tmp_path, rates=swept(list(GAINS)))
     run = study.cells()[0].run
     write_json(tmp_path / run / "environment.json", [{**ENVIRONMENT, "torch": "2.15.0"}])
     found = next(one for one in grounds(gathered(study)) if one.name == "Machine and code")
     assert (found.mark, found.text) == ("mind", "Runs were made under different torch.")
+    rates = next(one for one in grounds(gathered(study)) if one.name == "Learning rates")
+    assert (rates.mark, "different" in rates.text) == ("yes", False)
+
+
+def test_another_machine_is_told_without_naming_it(tmp_path):
+    study = made(tmp_path)
+    write_json(tmp_path / study.cells()[0].run / "environment.json", [{**ENVIRONMENT, "machine": "m2"}])
+    found = next(one for one in grounds(gathered(study, anonymous=True)) if one.name == "Machine and code")
+    assert (found.mark, found.text) == ("mind", "Runs were made under different machine.")
 
 
 def test_a_plan_that_changed_after_the_first_result_is_broken_ground(tmp_path):

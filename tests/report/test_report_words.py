@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from paribus.analyse import Multiplier
-from paribus.report.limits import limits
+from paribus.report.limits import limits, source_words
 from paribus.report.material import gathered
 from paribus.report.numbers import decimals, listed, plain, scaled, signed, some
 from paribus.report.verdicts import compute, verdicts
-from small_study import GAINS, made
+from small_study import GAINS, SEEDS, made, with_rates
 
 WORSE, BETTER = {**GAINS, "prefix": -0.3}, {**GAINS, "prefix": 0.3}
 
@@ -48,6 +48,18 @@ def test_failures_are_told_before_the_numbers(tmp_path):
     )
 
 
+def test_of_an_arm_that_never_trained_there_are_no_numbers_to_speak_of(tmp_path):
+    first, _ = said(tmp_path, failed=[("prefix", seed) for seed in SEEDS])
+    assert (first.failures, first.numbers) == ("prefix trained in 0 of 4, causal in 4 of 4.", "")
+
+
+def test_an_unstable_arm_is_not_told_that_it_gains(tmp_path):
+    first, _ = said(tmp_path, gains=BETTER, failed=[("prefix", 2)])
+    assert first.word == "unstable"
+    assert first.meaning == "Whichever failed more often can neither win nor be called equal, whatever the numbers say."
+    assert first.advice == ""
+
+
 def test_compute_is_told_as_a_multiple_or_not_at_all():
     assert compute("b", "a", None) == "In compute: not said, for a's learning curve has too few points near its end."
     assert compute("b", "a", Multiplier(None, None, None, "it is flat")) == "In compute: not said, for it is flat."
@@ -60,6 +72,18 @@ def test_what_is_not_shown_names_size_text_and_yardstick(tmp_path):
     told = " ".join(limits(gathered(made(tmp_path))))
     for word in ("37.1k parameters read 15.4k tokens", "translation", "halves.test", "all trained at one"):
         assert word in told
+
+
+def test_sources_are_told_in_words_with_the_last_part_of_their_path(tmp_path):
+    assert source_words({"kind": "python-docs"}) == "the documentation of Python and its installed libraries"
+    assert source_words({"kind": "sort"}) == "an invented language (sort)"
+    given = {"kind": "files", "paths": ["data/ada/a.txt", "b.md"]}
+    assert source_words(given) == "text from the files a.txt and b.md"
+
+
+def test_rates_that_differ_are_not_told_as_one(tmp_path):
+    told = " ".join(limits(gathered(with_rates(made(tmp_path), {"prefix": 0.008}))))
+    assert "its own best learning rate: each trained at the rate written for it." in told
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ from paribus.analyse.items import OtherText as OtherText
 from paribus.analyse.items import crossed_interval as crossed_interval
 from paribus.analyse.items import on_new_documents as on_new_documents
 from paribus.analyse.items import per_byte as per_byte
+from paribus.analyse.looks import Look as Look
+from paribus.analyse.looks import look_at as look_at
 from paribus.analyse.looks import looks as looks
 from paribus.analyse.looks import share_at as share_at
 from paribus.analyse.multiplier import Multiplier as Multiplier

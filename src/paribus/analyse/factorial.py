@@ -1,7 +1,7 @@
 """Two factors of two levels, and contrasts in general."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from paribus.analyse.compare import Comparison, compare
@@ -11,6 +11,7 @@ from paribus.errors import SpecError
 Cell = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
 Contrast = Literal["first", "second", "interaction"]
 CONTRASTS: tuple[Contrast, ...] = ("first", "second", "interaction")
+UNNAMED: Mapping[str, Sequence[str]] = {"first factor": ("0", "1"), "second factor": ("0", "1")}
 _CELLS: tuple[Cell, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
 _WEIGHTS: Mapping[Contrast, Sequence[float]] = {
     "first": (-0.5, -0.5, 0.5, 0.5), "second": (-0.5, 0.5, -0.5, 0.5), "interaction": (1, -1, -1, 1),
@@ -31,18 +32,26 @@ class Factorial:
     contrasts: Mapping[str, Comparison]
     simple: Mapping[str, tuple[Comparison, Comparison]]
     scale: str
+    factors: Mapping[str, Sequence[str]] = field(default_factory=lambda: UNNAMED)  # each with its two levels
 
     @property
     def words(self) -> str:
         """Each contrast in a sentence, and what the scale means for the interaction."""
-        said = [f"{name}: {found.words}" for name, found in self.contrasts.items()]
+        said = [f"{self._told(name)}: {found.words}" for name, found in self.contrasts.items()]
         for name, (at_0, at_1) in self.simple.items():
-            other = "second" if name == "first" else "first"
+            other, (level_0, level_1) = list(self.factors.items())[1 if name == "first" else 0]
             said.append(
-                f"{name}: no main effect, for it turns with the other factor. "
-                f"At level 0 of the {other}, {at_0.words} At level 1, {at_1.words}"
+                f"{self._told(name)}: no main effect, for it turns with {other}. "
+                f"At {other} {level_0}, {at_0.words} At {other} {level_1}, {at_1.words}"
             )
         return "\n".join([*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."])
+
+    def _told(self, contrast: str) -> str:
+        """A factor with its change of level, or both factors."""
+        if contrast == "interaction":
+            return f"interaction of {' and '.join(self.factors)}"
+        name, (level_0, level_1) = list(self.factors.items())[0 if contrast == "first" else 1]
+        return f"{name}, from {level_0} to {level_1}"
 
 
 def contrast(
@@ -69,8 +78,11 @@ def two_factors(
     contrasts: Sequence[Contrast] = CONTRASTS,
     margin: float | None = None,
     share: float = SHARE,
+    factors: Mapping[str, Sequence[str]] | None = None,
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
+
+    `factors` names both factors and the two levels of each.
 
     first = ((y₁₀ − y₀₀) + (y₁₁ − y₀₁))/2, second likewise, interaction = (y₁₁ − y₀₁) − (y₁₀ − y₀₀), oriented.
     """
@@ -86,7 +98,7 @@ def two_factors(
     simple = {name: (compared(a), compared(b)) for name, (a, b) in _SIMPLE.items() if name in contrasts}
     turned = {name: pair for name, pair in simple.items() if _turns(interaction, *pair)}
     kept = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
-    return Factorial(kept, turned, scale)
+    return Factorial(kept, turned, scale, UNNAMED if factors is None else factors)
 
 
 def _turns(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:

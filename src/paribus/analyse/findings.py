@@ -14,7 +14,7 @@ from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.family import family
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.items import OtherText, on_new_documents, per_byte
-from paribus.analyse.looks import share_at
+from paribus.analyse.looks import SHARE, Look, look_at, share_at
 from paribus.analyse.multiplier import Multiplier, Slope, margin_of, multiplier, slope
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
@@ -56,6 +56,24 @@ class Findings:
     remarks: tuple[str, ...]
     runs: Mapping[str, Mapping[int, list[Row]]]  # arm → seed → the rows of a run that finished
     answers: Mapping[str, Mapping[int, Evaluation]]  # arm → seed → what it said to the primary yardstick's items
+    seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
+    look: Look | None  # where the design declares any
+
+    @property
+    def reported(self) -> list[Row]:
+        """The rows of the runs the verdict is read from."""
+        return [row for row in self.table if row["purpose"] == "reported" and row["seed"] in self.seeds]
+
+    @property
+    def share(self) -> float:
+        """Of false alarms, what this verdict may spend."""
+        return SHARE if self.look is None else self.look.share
+
+    @property
+    def n_comparisons(self) -> int:
+        """The size of the family."""
+        made = (arm.judgement.comparison for arm in self.arms)
+        return next((one.n_comparisons for one in made if one is not None), len(self.arms))
 
     def arm(self, name: str) -> Arm:
         return next(arm for arm in self.arms if arm.name == name)
@@ -103,7 +121,7 @@ def findings(study: Study) -> Findings:
     )
     return Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
-        _factorial(plan, scores, len(seeds), margin), remarks, runs, answers,
+        _factorial(plan, scores, len(seeds), margin), remarks, runs, answers, tuple(seeds), _look(plan, seeds),
     )  # fmt: skip
 
 
@@ -115,6 +133,16 @@ def _looked_at(plan: Mapping[str, Any], reported: Sequence[Row]) -> list[int]:
         if all((arm, seed) in done for arm in plan["order"] for seed in seeds[:n]):
             return seeds[:n]
     return seeds
+
+
+def _declared(plan: Mapping[str, Any]) -> dict[int, float] | None:
+    looks = plan["design"]["looks"]
+    return None if looks is None else {int(n): share for n, share in looks.items()}
+
+
+def _look(plan: Mapping[str, Any], seeds: Sequence[int]) -> Look | None:
+    declared = _declared(plan)
+    return None if declared is None else look_at(declared, len(seeds))
 
 
 def _scores(plan: Mapping[str, Any], reported: Sequence[Row], seeds: Sequence[int], column: str) -> dict[str, Scores]:
@@ -151,12 +179,18 @@ def _family(
 def _remarks(plan: Mapping[str, Any], seeds: Sequence[int]) -> tuple[str, ...]:
     n_seeds = len(plan["design"]["seeds"])
     looked = (f"a look at {len(seeds)} of {n_seeds} seeds",) if len(seeds) < n_seeds else ()
-    tune = plan["design"]["tune"]
-    if tune is None:
-        return (*looked, "at one rate for all arms, not tuned")
-    n_steps = plan["arms"][plan["order"][0]]["run"]["stages"][-1]["training"]["n_steps"]
-    said = tuned_at(max(2, round(n_steps * tune["share"])), n_steps)
+    said = rate_remark(plan)
     return (*looked, said) if said else looked
+
+
+def rate_remark(plan: Mapping[str, Any]) -> str | None:
+    """What a verdict must add of rates that were not tuned, or on shorter runs."""
+    tune, stages = plan["design"]["tune"], [plan["arms"][arm]["run"]["stages"][-1] for arm in plan["order"]]
+    if tune is None:
+        one = len({stage["training"]["optimizer"]["rate"] for stage in stages}) == 1
+        return "at one rate for all arms, not tuned" if one else "each arm at the rate written for it, not tuned"
+    n_steps = stages[0]["training"]["n_steps"]
+    return tuned_at(max(2, round(n_steps * tune["share"])), n_steps)
 
 
 def _environments(study: Study, reported: Sequence[Row]) -> tuple[str, ...]:
@@ -233,7 +267,7 @@ def _arm(
         name,
         judgement,
         times,
-        _other_text(answers[baseline], answers[name], both),
+        _other_text(answers[baseline], answers[name], both, 1 - SHARE if made is None else made.level),
         _pairing(scores[baseline], scores[name], both),
         _gained(curves, baseline, name, both),
         _by_rate(rates, baseline, name),
@@ -260,7 +294,7 @@ def _gained(
 
 
 def _other_text(
-    baseline: Mapping[int, Evaluation], arm: Mapping[int, Evaluation], seeds: Sequence[int]
+    baseline: Mapping[int, Evaluation], arm: Mapping[int, Evaluation], seeds: Sequence[int], level: float
 ) -> OtherText | None:
     if len(seeds) < MIN_SEEDS or any(seed not in baseline or seed not in arm for seed in seeds):
         return None
@@ -282,7 +316,7 @@ def _other_text(
     for document, answer in zip(documents, first.answers, strict=True):
         sizes[document] += answer.n_bytes
     gains = [[a - b for a, b in zip(bits(baseline[s]), bits(arm[s]), strict=True)] for s in seeds]
-    return on_new_documents(per_byte(gains, list(sizes.values())), unit=UNIT)
+    return on_new_documents(per_byte(gains, list(sizes.values())), level, UNIT)
 
 
 def _by_rate(rates: Mapping[str, Any] | None, baseline: str, arm: str) -> dict[float, float | None]:
@@ -302,8 +336,9 @@ def _factorial(
     if any(value is None for own in scores.values() for value in own.values()):
         return None
     first, second = (list(dict.fromkeys(own[place] for own in levels.values())) for place in (0, 1))
+    factors = dict(zip(plan["arms"][plan["order"][0]]["levels"], (first, second), strict=True))
     whole = {arm: {seed: value for seed, value in own.items() if value is not None} for arm, own in scores.items()}
     cells = {(first.index(own[0]), second.index(own[1])): whole[arm] for arm, own in levels.items()}
-    looks = plan["design"]["looks"]
-    share = 0.05 if looks is None else share_at({int(n): part for n, part in looks.items()}, n_seeds)
-    return two_factors(cells, lower_is_better=True, scale=UNIT, margin=margin, share=share)
+    declared = _declared(plan)
+    share = SHARE if declared is None else share_at(declared, n_seeds)
+    return two_factors(cells, lower_is_better=True, scale=UNIT, margin=margin, share=share, factors=factors)

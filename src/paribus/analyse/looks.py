@@ -1,6 +1,7 @@
 """When may a verdict be read? At numbers of seeds that were declared, each with its share of the 5 %."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.errors import SpecError
@@ -8,6 +9,22 @@ from paribus.errors import SpecError
 SHARE = 0.05
 SUGGESTED: Mapping[int, float] = {5: 0.01, 10: 0.04}
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Look:
+    """Which of the declared looks a verdict is read at, how many seeds the last has, and the share of the 5 %."""
+
+    number: int
+    of: int
+    n_seeds: int
+    planned: int
+    share: float
+
+    @property
+    def words(self) -> str:
+        said = f"Look {self.number} of {self.of}: the verdict is read at {self.n_seeds} of {self.planned} seeds"
+        return f"{said}, and spends {100 * self.share:.3g} % of false alarms out of {100 * SHARE:.3g} % for all looks"
 
 
 def looks(declared: Mapping[int, float]) -> dict[int, float]:
@@ -33,6 +50,12 @@ def share_at(declared: Mapping[int, float], n: int) -> float:
         listed = ", ".join(map(str, found))
         raise SpecError(f"looks: {n} seeds are no declared look; read verdicts at {listed}, or declare a new design")
     return found[n]
+
+
+def look_at(declared: Mapping[int, float], n: int) -> Look:
+    """The look at n seeds among those declared, the last of which is at all of them."""
+    share, at = share_at(declared, n), sorted(declared)
+    return Look(at.index(n) + 1, len(at), n, at[-1], share)
 
 
 def _seeds(n: object) -> bool:

@@ -1,6 +1,6 @@
 """What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves; from rows alone.
 
-Formats: html (the page), md (its first screen), csv (rows and curves), tex (a table), svg and png (the plots).
+Formats: html (the page), md (its words), csv (rows and curves), tex (a table), svg and png (the plots).
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from paribus.cli.terminal.console import console
+from paribus.cli.terminal.console import console, note
 from paribus.cli.terminal.folders import RUNS, Runs
 from paribus.cli.terminal.verdicts import print_verdicts
 from paribus.record import existing_study
@@ -91,5 +91,7 @@ def tell(material: Material, files: tuple[Path, ...], open_it: bool = False) -> 
     print_verdicts(material, page)
     for path in files:
         page.print(str(path), soft_wrap=True)
-    if open_it and files and files[0].name == HTML:
+    if open_it and files[0].name == HTML:
         typer.launch(files[0].absolute().as_uri())
+    elif open_it:
+        note(f"there is no page to open: --format html makes {HTML}")

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from paribus.analyse import Total, alike
 from paribus.analyse.findings import UNIT, Arm
-from paribus.analyse.looks import SHARE
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, scaled, signed
 
@@ -50,11 +49,9 @@ def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
     found, runs = material.found, material.found.runs
     if not material.asked_alike(arm.name):
         return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
-    made = arm.judgement.comparison
     got = alike(
-        runs[found.baseline], runs[arm.name], by, margin=found.margin,
-        n_comparisons=len(found.arms) if made is None else made.n_comparisons,
-        share=SHARE if made is None else min(SHARE, (1 - made.level) * made.n_comparisons), unit=UNIT,
+        runs[found.baseline], runs[arm.name], by, margin=found.margin, n_comparisons=found.n_comparisons,
+        share=found.share, unit=UNIT,
     )  # fmt: skip
     if got.equal:
         return Otherwise(arm.name, WORDS[by], "yes", "by construction: the totals are equal")
@@ -74,11 +71,20 @@ def _base_rate(arm: Arm, material: Material) -> Otherwise:
     rate = material.stage(material.found.baseline)["training"]["optimizer"]["rate"]
     by = f"the base rate, {rate:g}"
     if material.found.rates is None:
-        return Otherwise(arm.name, by, "yes", "by construction: all arms trained at it")
+        return _written_rate(arm, material, by)
     gain = next((gain for at, gain in arm.by_rate.items() if abs(at / rate - 1) < 1e-9), None)
     if gain is None:
         return Otherwise(arm.name, by, "–", "no sweep of both arms trained at it")
-    made = arm.judgement.comparison
-    same = "–" if made is None else "yes" if gain * made.effect > 0 else "no"
+    sign = {"better": 1, "worse": -1}.get(arm.judgement.verdict.word)  # other words are of no sign
+    same = "–" if sign is None else "yes" if gain * sign > 0 else "no"
     n_seeds = material.plan["design"]["tune"]["n_seeds"]
     return Otherwise(arm.name, by, same, f"gain {signed(gain, 4)} in {n_seeds} sweep seeds: a sign, no verdict")
+
+
+def _written_rate(arm: Arm, material: Material, by: str) -> Otherwise:
+    """Where nothing was tuned: every arm trained at the rate written for it."""
+    if material.one_rate:
+        return Otherwise(arm.name, by, "yes", "by construction: all arms trained at it")
+    if material.rate(arm.name) == material.rate(material.found.baseline):
+        return Otherwise(arm.name, by, "yes", f"by construction: {arm.name} trained at it too")
+    return Otherwise(arm.name, by, "–", f"{arm.name} trained at {material.rate(arm.name):g} alone")

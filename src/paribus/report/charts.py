@@ -15,6 +15,7 @@ LIGHT = {
     "arm-2": "#bc4c00", "arm-3": "#1a7f37", "arm-4": "#8250df", "arm-5": "#bf3989", "arm-6": "#9a6700",
     "arm-7": "#1b7c83",
 }  # fmt: skip
+DASHES = ([1, 0], [6, 3], [2, 3])
 _NAMED = re.compile(r"var\(--([a-z0-9-]+)\)")
 Values = Sequence[dict[str, Any]]
 
@@ -35,12 +36,27 @@ def colour(name: str) -> str:
     return f"var(--{name})"
 
 
-def arm_colours(order: Sequence[str]) -> alt.Color:
-    """The same colour for an arm in every chart."""
-    shades = [colour(f"arm-{place % N_COLOURS}") for place in range(len(order))]
-    return alt.Color(
-        "arm:N", scale=alt.Scale(domain=list(order), range=shades), legend=alt.Legend(title=None, orient="top")
-    )
+def arm_colours(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.Color:
+    """The same colour for an arm in every chart, whichever of them it shows."""
+    shown = list(order if drawn is None else drawn)
+    shades = [colour(f"arm-{order.index(arm) % N_COLOURS}") for arm in shown]
+    return alt.Color("arm:N", scale=alt.Scale(domain=shown, range=shades), legend=_legend(order))
+
+
+def arm_dashes(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.StrokeDash | alt.StrokeDashValue:
+    """Whole lines; arms that share a colour, for there are more of them than colours, differ in their dashes."""
+    shown = list(order if drawn is None else drawn)
+    if len(order) <= N_COLOURS:
+        return alt.StrokeDashValue(DASHES[0])
+    dashes = [DASHES[order.index(arm) // N_COLOURS % len(DASHES)] for arm in shown]
+    return alt.StrokeDash("arm:N", scale=alt.Scale(domain=shown, range=dashes), legend=_legend(order))
+
+
+def _legend(order: Sequence[str]) -> alt.Legend:
+    """One line of it; more arms than colours get several, with lines whose dashes can be told."""
+    if len(order) <= N_COLOURS:
+        return alt.Legend(title=None, orient="top")
+    return alt.Legend(title=None, orient="top", columns=N_COLOURS // 2, symbolType="stroke")
 
 
 def layered(*charts: alt.Chart) -> alt.LayerChart:

@@ -13,7 +13,7 @@ import numpy as np
 from paribus.analyse import bits, held_out
 from paribus.analyse.curves import BAND, NOT_ANNEALED
 from paribus.analyse.findings import UNIT, Arm
-from paribus.report.charts import Plot, arm_colours, colour, data, layered, spec_of
+from paribus.report.charts import Plot, arm_colours, arm_dashes, colour, data, layered, spec_of
 from paribus.report.effect import APART
 from paribus.report.material import Material
 from paribus.report.numbers import plain, scaled, signed
@@ -30,16 +30,17 @@ def learning(material: Material) -> Plot | None:
     """Held-out bits a byte along training; arms that are asked other questions than the baseline are left out."""
     arms = [arm for arm in material.order if material.asked_alike(arm)]
     points = [point for arm in arms for point in _points(arm, material)]
-    if not points:
+    drawn = [arm for arm in arms if any(one["arm"] == arm for one in points)]
+    if not drawn:
         return None
-    left_out = [arm for arm in material.order if arm not in arms]
-    besides = f" Left out, for they are trained on another question: {', '.join(left_out)}." if left_out else ""
+    besides = _left_out("trained on another question", [arm for arm in material.order if arm not in arms])
+    besides += _left_out("without a run that trained", [arm for arm in arms if arm not in drawn])
     x, y = TOKENS, BITS
-    base, shade = alt.Chart(data(points)), arm_colours(arms)
-    lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(x=x, y=y, color=shade, detail="run:N")
+    base, shade, dash = alt.Chart(data(points)), arm_colours(material.order, drawn), arm_dashes(material.order, drawn)
+    lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(x=x, y=y, color=shade, strokeDash=dash, detail="run:N")
     told = [alt.Tooltip(name) for name in ("arm:N", "seed:N", "run:N", "read:N", "score:N")]
     dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=told)
-    ends = "; ".join(f"{arm} ends at {_ends(arm, points)}" for arm in arms)
+    ends = "; ".join(f"{arm} ends at {_ends(arm, points)}" for arm in drawn)
     return Plot(
         "learning", "Learning curves",
         f"A thin line a seed, on validation text under the training's own question. Lower is better.{besides}",
@@ -48,8 +49,12 @@ def learning(material: Material) -> Plot | None:
     )  # fmt: skip
 
 
+def _left_out(why: str, arms: Sequence[str]) -> str:
+    return f" Left out, {why}: {', '.join(arms)}." if arms else ""
+
+
 def _points(arm: str, material: Material) -> list[dict[str, Any]]:
-    names = {(row["arm"], row["seed"]): row["run"] for row in material.found.table if row["purpose"] == "reported"}
+    names = {(row["arm"], row["seed"]): row["run"] for row in material.found.reported}
     return [
         {
             "arm": arm, "seed": seed, "run": names[arm, seed], "tokens": row["tokens_read"], "bits": bits(row),
@@ -97,12 +102,11 @@ def _difference(key: str, title: str, arms: Sequence[Arm], material: Material) -
         for arm in arms for step in arm.curve
     ]  # fmt: skip
     x = TOKENS
-    base, shade = alt.Chart(data(steps)), arm_colours(material.order)
-    shade = shade.scale(domain=[arm.name for arm in arms],
-                        range=[colour(f"arm-{material.order.index(arm.name) % 8}") for arm in arms])  # fmt: skip
+    names = [arm.name for arm in arms]
+    base, shade, dash = alt.Chart(data(steps)), arm_colours(material.order, names), arm_dashes(material.order, names)
     title_y = f"gain in {UNIT}"
     band = base.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q", title=title_y), y2="high:Q", color=shade)
-    line = base.mark_line(strokeWidth=2).encode(x=x, y=alt.Y("gain:Q", title=title_y), color=shade)
+    line = base.mark_line(strokeWidth=2).encode(x=x, y=alt.Y("gain:Q", title=title_y), color=shade, strokeDash=dash)
     told = [alt.Tooltip(name) for name in ("arm:N", "read:N", "mean gain:N", "band:N")]
     dots = base.mark_circle(size=40).encode(x=x, y=alt.Y("gain:Q", title=title_y), color=shade, tooltip=told)
     zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(y="zero:Q")
@@ -135,7 +139,11 @@ def rates(material: Material) -> Plot | None:
     told = [alt.Tooltip(name) for name in ("arm:N", "at:N", "score:N")]
     dots = alt.Chart(data(points)).mark_circle(size=50, opacity=0.8).encode(x=x, y=y, color=shade, tooltip=told)
     fits = [one for arm in material.order for one in _parabola(arm, found[arm])]
-    lines = alt.Chart(data(fits)).mark_line(strokeWidth=1.2, opacity=0.7).encode(x=x, y=y, color=shade)
+    lines = (
+        alt.Chart(data(fits))
+        .mark_line(strokeWidth=1.2, opacity=0.7)
+        .encode(x=x, y=y, color=shade, strokeDash=arm_dashes(material.order))
+    )
     taken = [{"arm": arm, "rate": found[arm]["rate"]} for arm in material.order]
     rules = alt.Chart(data(taken)).mark_rule(strokeDash=[2, 3]).encode(x=x, color=shade)
     said = "; ".join(f"{arm} {found[arm]['rate']:.3g}" for arm in material.order)

@@ -102,7 +102,7 @@ def _mean(arm: Arm) -> dict[str, Any]:
 
 
 def _seeds(arm: Arm, material: Material) -> list[dict[str, Any]]:
-    runs = {(row["arm"], row["seed"]): row["run"] for row in material.found.table if row["purpose"] == "reported"}
+    runs = {(row["arm"], row["seed"]): row["run"] for row in material.found.reported}
     return [
         {
             "arm": arm.name, "seed": one.seed, "gain": one.gain, "gained": signed(one.gain, 5),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import PurePath
+from typing import Any
 
 from paribus.analyse import name_of
 from paribus.report.material import Material
@@ -15,6 +17,14 @@ MEASURED = {
 }
 
 
+SOURCES = {
+    "python-docs": "the documentation of Python and its installed libraries",
+    "python-code": "the source code of Python and its installed libraries",
+    "python-summaries": "functions of Python and its installed libraries, each with the first line of its docstring",
+    "files": "text from the files", "pairs": "pairs from the files",
+}  # fmt: skip
+
+
 def limits(material: Material) -> list[str]:
     return list(_limits(material))
 
@@ -23,18 +33,27 @@ def _limits(material: Material) -> Iterator[str]:
     baseline = material.found.baseline
     work, stage = material.plan["arms"][baseline]["work"], material.stage(baseline)
     tokens = scaled(work["tokens_read"] * stage["training"]["n_steps"])
-    size = scaled(material.plan["arms"][baseline]["price"]["parameters"])
-    sources = listed(list(dict.fromkeys(source["kind"] for source in stage["corpus"]["sources"])))
+    sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
+    size = " to ".join(dict.fromkeys((scaled(min(sizes)), scaled(max(sizes)))))
+    sources = listed(list(dict.fromkeys(source_words(source) for source in stage["corpus"]["sources"])))
     yield f"What happens at other sizes, or after more training: {size} parameters read {tokens} tokens."
     yield f"What happens on other text: all of it was {sources}."
     yield f"How good the text is that the arms write, or how well they do a task: measured was {measured(material)}."
     if material.found.rates is None:
-        yield "What each arm can do at its own best learning rate: all trained at one."
+        at = "all trained at one" if material.one_rate else "each trained at the rate written for it"
+        yield f"What each arm can do at its own best learning rate: {at}."
     words = [arm.judgement.verdict.word for arm in material.found.arms]
     if "inconclusive" in words:
         yield "That arms are equal where the verdict is inconclusive: it says that these runs cannot tell."
     if material.found.margin is not None and any(word in ("better", "worse") for word in words):
         yield "That a difference matters: the margin is the design's own idea of what is large enough to."
+
+
+def source_words(source: Mapping[str, Any]) -> str:
+    """A source of text in words: what it is, and the last part of where it lies."""
+    words = SOURCES.get(source["kind"], f"an invented language ({source['kind']})")
+    names = [PurePath(path.replace("\\", "/")).name for path in source.get("paths", ())]
+    return f"{words} {listed(names)}" if names else words
 
 
 def measured(material: Material) -> str:

@@ -10,12 +10,17 @@ from pathlib import PurePath
 from typing import Any
 
 from paribus.analyse import Findings, findings
-from paribus.record import Study, environments_of
+from paribus.analyse.rows import Row
+from paribus.record import Study, differences, environments_of
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
 from paribus.spec import Architecture, Resolved, resolve
 
-PERSONAL = ("processor", "machine", "system", "cpu_capability")  # of an environment: what tells of a place
-_PATH = re.compile(r"(/|~|[A-Za-z]:\\|\\\\)")
+PERSONAL = (  # of an environment: what tells of a place
+    "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",
+)  # fmt: skip
+PERSONAL_LINES = ("threads", "device")  # of the control table
+_ABSOLUTE = re.compile(r"(/|~|[A-Za-z]:\\|\\\\)")
+_PATHS = ("path", "paths")  # where a spec names files
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +31,7 @@ class Material:
     samples: tuple[Sample, ...]
     items: Mapping[str, ItemText]
     environments: tuple[dict[str, Any], ...]  # under which the reported runs were made, each once
+    apart: tuple[str, ...]  # in what these differ
     anonymous: bool = False
 
     @property
@@ -48,6 +54,19 @@ class Material:
     def stage(self, arm: str) -> dict[str, Any]:
         return self.plan["arms"][arm]["run"]["stages"][-1]
 
+    def rate(self, arm: str) -> float:
+        """The learning rate as it was written for an arm."""
+        return self.stage(arm)["training"]["optimizer"]["rate"]
+
+    @property
+    def one_rate(self) -> bool:
+        return len({self.rate(arm) for arm in self.order}) == 1
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of sweeps, and of the runs the verdict is read from."""
+        return [row for row in self.found.table if row["purpose"] == "sweep"] + self.found.reported
+
     def asked_alike(self, arm: str) -> bool:
         """Is an arm trained on the baseline's question about the baseline's text? Only then are curves comparable."""
         own, other = self.stage(arm), self.stage(self.found.baseline)
@@ -57,26 +76,47 @@ class Material:
 def gathered(study: Study, anonymous: bool = False) -> Material:
     """The material of a study whose runs are done; anonymous, without paths, machine and dates."""
     found = findings(study)
-    names = dict.fromkeys(row["run"] for row in found.table if row["purpose"] == "reported")
+    names = dict.fromkeys(row["run"] for row in found.reported)
     each = [one for name in names for one in environments_of(study.root / name)]
     environments = tuple({_json(one): one for one in each}.values())
+    apart = dict.fromkeys(name for other in environments for name in differences(environments[0], other))
     if anonymous:
         found = replace(found, plan=without_places(found.plan))
         environments = tuple({_json(one): one for one in map(_impersonal, environments)}.values())
-    return Material(found, samples_of(study), items_of(study), environments, anonymous)
+    return Material(found, samples_of(study), items_of(study), environments, tuple(sorted(apart)), anonymous)
 
 
 def without_places(value: Any) -> Any:
-    """The same table with every absolute path cut to its last part, and no word of the machine."""
+    """The same table with every path cut to its last part, and no word of the machine."""
     match value:
+        case {"path": str(path), "values": dict(values), **rest}:  # a line of the control table
+            cut = without_places({path.rpartition(".")[-1]: list(values.values())})
+            return {"path": path, "values": dict(zip(values, *cut.values(), strict=True)), **without_places(rest)}
         case dict():
-            return {key: without_places(inner) for key, inner in _impersonal(value).items()}
+            kept = _impersonal(value).items()
+            return {key: _last(inner) if key in _PATHS else without_places(inner) for key, inner in kept}
         case list():
-            return [without_places(inner) for inner in value]
-        case str() if _PATH.match(value):
-            return PurePath(value.replace("\\", "/")).name
+            return [without_places(inner) for inner in value if not _of_machine(inner)]
+        case str() if _ABSOLUTE.match(value):
+            return _last(value)
         case _:
             return value
+
+
+def _last(value: Any) -> Any:
+    """The last part of a path, or of each of some."""
+    match value:
+        case list():
+            return [_last(inner) for inner in value]
+        case str():
+            return PurePath(value.replace("\\", "/")).name
+        case _:
+            return without_places(value)
+
+
+def _of_machine(value: Any) -> bool:
+    """Is it a line of the control table that tells of the machine?"""
+    return isinstance(value, dict) and "mark" in value and value.get("path") in PERSONAL_LINES
 
 
 def _impersonal(table: Mapping[str, Any]) -> dict[str, Any]:

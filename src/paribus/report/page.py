@@ -18,6 +18,7 @@ from paribus import __version__
 from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT
 from paribus.report.alike import otherwise
+from paribus.report.behind import gains_by_rate, heading, numbers_behind, sweep_words
 from paribus.report.charts import N_COLOURS, Plot
 from paribus.report.curves import differences, learning, rates
 from paribus.report.effect import effects
@@ -26,7 +27,7 @@ from paribus.report.limits import limits, measured
 from paribus.report.material import Material
 from paribus.report.prices import costs
 from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows
-from paribus.report.tables import control_lines, others, seed_lines, summary
+from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, summary
 from paribus.report.telling import telling
 from paribus.report.times import times
 from paribus.report.toml import designed
@@ -67,6 +68,9 @@ def _told(material: Material) -> dict[str, Any]:
         "costs": costs(material), "limits": limits(material), "measured": measured(material),
         "gallery": gallery(material),
         "differing": differing, "equal": equal, "seeds": seed_lines(material), "summary": summary(material, column),
+        "behind": numbers_behind(material), "behind_heading": heading(material), "by_rate": gains_by_rate(material),
+        "rate_heading": ("rate", *heading(material)[1:]), "sweep": sweep_words(material),
+        "early": len(found.seeds) < len(plan["design"]["seeds"]), "other_heading": OTHER_HEADING,
         "others": others(material), "telling": telling(material), "samples": material.samples,
         "environments": material.environments, "times": times(material), "control": material.control,
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT
 from paribus.report.alike import otherwise
+from paribus.report.behind import heading, numbers_behind
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
 from paribus.report.numbers import MINUS, decimals, plain, signed
 from paribus.report.prices import costs
-from paribus.report.tables import summary
-from paribus.report.trust import grounds
+from paribus.report.tables import OTHER_HEADING, others, summary
+from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import verdicts
 
 MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
@@ -26,12 +27,14 @@ _LATEX = {
 
 
 def markdown(material: Material) -> str:
-    """The first screen of the page, for a repository or an issue."""
+    """The first screen of the page and the numbers behind it, for a repository or an issue."""
     return "\n".join(_markdown(material)) + "\n"
 
 
 def _markdown(material: Material) -> Iterator[str]:
     yield f"# {_plain(material.plan['question'])}\n"
+    if material.found.look is not None:
+        yield f"{_plain(material.found.look.words)}.\n"
     for one in verdicts(material):
         control = " (the positive control)" if one.is_control else ""
         yield f"**{_plain(one.headline)}**{control}"
@@ -47,6 +50,11 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from _table(("", *material.order), [(line.name, *line.values) for line in costs(material)])
     yield "\n## This does not show\n"
     yield from (f"- {_plain(one)}" for one in limits(material))
+    yield "\n## The numbers behind the verdict\n"
+    yield from _table(heading(material), numbers_behind(material))
+    for name, lines in others(material):
+        yield f"\n## {_plain(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
+        yield from _table(OTHER_HEADING, lines)
 
 
 def _table(heading: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -68,7 +76,10 @@ def latex(material: Material) -> str:
         lines.append(" & ".join(map(_typeset, (arm, mean, *_compared(arm, material)))) + r" \\")
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", f"% {' '.join(about.split())}"]) + "\n"
+    look = [] if material.found.look is None else [material.found.look.words]
+    notes = [about, *look, *(f"allowed to differ: {one}" for one in allowed_confounds(material))]
+    told = [f"% {' '.join(note.split())}" for note in notes]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
 
 
 def _compared(arm: str, material: Material) -> tuple[str, str, str]:

@@ -24,12 +24,12 @@ def comma_separated(rows: Iterable[dict[str, Any]]) -> str:
 
 def run_rows(material: Material) -> list[dict[str, Any]]:
     """One row a run, but for the clock."""
-    return [clockless(row) for row in material.found.table]
+    return [clockless(row) for row in material.rows]
 
 
 def curve_rows(material: Material) -> list[dict[str, Any]]:
     """What every reported run wrote along the way, but for the clock."""
-    names = {(row["arm"], row["seed"]): row["run"] for row in material.found.table if row["purpose"] == "reported"}
+    names = {(row["arm"], row["seed"]): row["run"] for row in material.found.reported}
     return [
         {"arm": arm, "seed": seed, "run": names[arm, seed], **_flat(clockless(row))}
         for arm in material.order for seed, rows in sorted(material.found.runs[arm].items()) for row in rows
@@ -39,7 +39,7 @@ def curve_rows(material: Material) -> list[dict[str, Any]]:
 def clock_rows(material: Material) -> list[dict[str, Any]]:
     """The seconds of every run."""
     kept = ("run", "arm", "seed", "purpose", "seconds")
-    return [{name: row[name] for name in kept} for row in material.found.table]
+    return [{name: row[name] for name in kept} for row in material.rows]
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

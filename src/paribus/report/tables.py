@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from paribus.analyse import name_of
+from paribus.analyse import interval, name_of
+from paribus.analyse.interval import MIN_SEEDS
 from paribus.report.material import Material
-from paribus.report.numbers import plain, scaled, signed
+from paribus.report.numbers import decimals, plain, scaled, signed
 
 MARKS = {
     "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
@@ -71,33 +72,58 @@ class SeedLine:
 def seed_lines(material: Material) -> list[SeedLine]:
     """The primary yardstick, seed by seed; a run that failed is named, not dropped."""
     column = name_of(material.plan["design"]["primary"]["measure"])
-    reported = [row for row in material.found.table if row["purpose"] == "reported"]
-    rows = {(row["arm"], row["seed"]): row for row in reported}
+    rows = {(row["arm"], row["seed"]): row for row in material.found.reported}
     gains = {arm.name: {one.seed: one.gain for one in arm.judgement.seeds} for arm in material.found.arms}
     return [
         SeedLine(
             seed, tuple(_score(rows[arm, seed], column) for arm in material.order),
             tuple(_gain(own.get(seed)) for own in gains.values()),
         )
-        for seed in material.plan["design"]["seeds"]
+        for seed in material.found.seeds
     ]  # fmt: skip
 
 
 def summary(material: Material, column: str) -> list[tuple[str, str]]:
     """Mean and spread of each arm's score at a yardstick."""
-    reported = [row for row in material.found.table if row["purpose"] == "reported"]
     found = []
     for arm in material.order:
-        values = [row[column] for row in reported if row["arm"] == arm and row.get(column) is not None]
+        values = list(_values(material, arm, column).values())
         mean = plain(fmean(values), 4) if values else "–"
         found.append((mean, plain(stdev(values), 4) if len(values) > 1 else "–"))
     return found
 
 
-def others(material: Material) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Every other yardstick of the design: numbers, and no verdict."""
+def _values(material: Material, arm: str, column: str) -> dict[int, float]:
+    """Seed → an arm's score at a yardstick, where it has one."""
+    own = [row for row in material.found.reported if row["arm"] == arm]
+    return {row["seed"]: row[column] for row in own if row.get(column) is not None}
+
+
+OTHER_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", "seeds")
+
+
+def others(material: Material) -> list[tuple[str, list[tuple[str, ...]]]]:
+    """Every other yardstick of the design: paired intervals to explore, for no comparison is added; no verdict."""
     names = [name_of(measure) for measure in material.plan["design"]["others"]]
-    return [(name, summary(material, name)) for name in names]
+    return [(name, _other(material, name)) for name in names]
+
+
+def _other(material: Material, column: str) -> list[tuple[str, ...]]:
+    told = zip(material.order, summary(material, column), strict=True)
+    return [(arm, *moments, *_explored(material, arm, column)) for arm, moments in told]
+
+
+def _explored(material: Material, arm: str, column: str) -> tuple[str, str, str]:
+    """The mean paired gain, its interval and the seeds it is of."""
+    if arm == material.found.baseline:
+        return "–", "–", "–"
+    before, after = (_values(material, name, column) for name in (material.found.baseline, arm))
+    gains = [before[seed] - after[seed] for seed in before if seed in after]
+    if len(gains) < MIN_SEEDS:
+        return "–", "–", str(len(gains))
+    low, high = (float(end) for end in interval(gains))
+    digits = decimals((high - low) / 2)
+    return signed(fmean(gains), digits), f"{signed(low, digits)} to {signed(high, digits)}", str(len(gains))
 
 
 def _score(row: dict[str, Any], column: str) -> str:

@@ -34,8 +34,7 @@ def times(material: Material) -> Times:
 
 
 def _line(arm: str, material: Material) -> tuple[str, ...]:
-    reported = [row for row in material.found.table if row["purpose"] == "reported" and row["arm"] == arm]
-    timed = [row for row in reported if row["seconds"]]
+    timed = [row for row in material.found.reported if row["arm"] == arm and row["seconds"]]
     if not timed:
         return arm, "–", "–", "–"
     return (

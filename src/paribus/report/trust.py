@@ -8,11 +8,12 @@ from statistics import fmean
 from typing import Any, Literal
 
 from paribus.analyse import Crossed, detectable
-from paribus.analyse.findings import UNIT
-from paribus.record import differences
+from paribus.analyse.findings import UNIT, rate_remark
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, listed, percent, scaled, signed, some
 
+RATE = "training.optimizer.rate"
+BATCH = ("text", "corpus", "objective", "training.length", "training.n_sequences", "training.data_seed")
 Mark = Literal["yes", "mind", "no"]
 
 
@@ -29,8 +30,8 @@ def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
         _confounds(material), _tuning(material), _seeds(material), _pairing(material), _control(material),
-        *_failures(material), _size(material), _reading(material), _other_text(material), _machine(material),
-        _as_planned(material),
+        *_failures(material), _size(material), _reading(material), *_cut(material), _other_text(material),
+        _machine(material), _as_planned(material),
     ]  # fmt: skip
 
 
@@ -41,26 +42,32 @@ def _confounds(material: Material) -> Ground:
         paths = listed([line["path"] for line in lines if line["allowed"] is None])
         return Ground("Confounds", "no", f"{paths} differ between the arms and are not the factor.")
     n_equal = sum(line["mark"] == "✓" for line in material.plan["control"])
-    factor = listed(material.plan["declared"])
+    factor, them = ("differ", "them") if len(material.plan["declared"]) > 1 else ("differs", "it")
     if allowed:
-        reasons = "; ".join(f"{line['path']}: {line['allowed']}" for line in allowed)
+        reasons = "; ".join(allowed_confounds(material))
         return Ground("Confounds", "mind", f"{some(len(allowed), 'difference')} allowed by the design. {reasons}.")
     return Ground(
-        "Confounds", "yes", f"None: only {factor} differs, and what follows from it; {n_equal} other fields are equal."
-    )
+        "Confounds", "yes", f"None: only {listed(material.plan['declared'])} {factor}, and what follows from {them}; "
+        f"{n_equal} other fields are equal.",
+    )  # fmt: skip
+
+
+def allowed_confounds(material: Material) -> list[str]:
+    """Every confound that the design lets pass, with its reason."""
+    lines = [line for line in material.plan["control"] if line["mark"] == "✗" and line["allowed"] is not None]
+    return [f"{line['path']}: {line['allowed']}" for line in lines]
 
 
 def _tuning(material: Material) -> Ground:
     rates = material.found.rates
     if material.plan["design"]["tune"] is None or rates is None:
-        rate = material.stage(material.found.baseline)["training"]["optimizer"]["rate"]
-        return Ground("Learning rates", "mind", f"Not tuned: every arm trained at {rate:g}, which may suit one better.")
+        return _untuned(material)
     found = listed([f"{rates[arm]['rate']:.3g} for {arm}" for arm in material.order])
     outside = [arm for arm in material.order if not rates[arm]["optimum"]["inside"]]
     if outside:
         return Ground("Learning rates", "no", f"The optimum of {listed(outside)} lies outside the grid; used {found}.")
     odd = [f"{arm}: {rates[arm]['optimum']['remark']}" for arm in material.order if rates[arm]["optimum"]["remark"]]
-    remarks = "; ".join([*(one for one in material.found.remarks), *odd])
+    remarks = "; ".join(filter(None, (rate_remark(material.plan), *odd)))
     said = f"Tuned alike, each optimum inside the grid: {found}."
     return Ground(
         "Learning rates",
@@ -69,27 +76,55 @@ def _tuning(material: Material) -> Ground:
     )
 
 
+def _untuned(material: Material) -> Ground:
+    """Rates as they were written: one for all, the factor itself, or unequal for another reason."""
+    rates = listed([f"{material.rate(arm):.3g} for {arm}" for arm in material.order])
+    if material.one_rate:
+        said = f"Not tuned: every arm trained at {material.rate(material.found.baseline):g}, which may suit one better."
+        return Ground("Learning rates", "mind", said)
+    if any(path == RATE or RATE.startswith(f"{path}.") for path in material.plan["declared"]):
+        return Ground("Learning rates", "yes", f"Not tuned, for the rate is what is compared: {rates}.")
+    return Ground("Learning rates", "mind", f"Not tuned, and not equal: {rates}.")
+
+
 def _seeds(material: Material) -> Ground:
-    n, m = len(material.plan["design"]["seeds"]), len(material.found.arms)
+    found = material.found
+    n, m = len(found.seeds), found.n_comparisons
     spreads = {arm.name: arm.judgement.comparison.sd for arm in material.found.arms if arm.judgement.comparison}
-    units = detectable(n, m)
+    units = detectable(n, m, alpha=found.share)
     seen = listed([f"{units * sd:.2g} for {name}" for name, sd in spreads.items()])
     can = f"; in {UNIT}, {seen}" if spreads else ""
     family = f" in a family of {m} comparisons" if m > 1 else ""
+    early = found.look is not None and n < found.look.planned
+    look = f" {found.look.words}." if found.look is not None else ""
     return Ground(
-        "Seeds", "yes" if n >= 5 else "mind",
-        f"{n} seeds{family} see, four times in five, an effect of {units:.2g} times the spread between seeds{can}.",
+        "Seeds", "yes" if n >= 5 and not early else "mind",
+        f"{n} seeds{family} see, four times in five, an effect of {units:.2g} times the spread between seeds{can}."
+        f"{look}",
     )  # fmt: skip
 
 
 def _pairing(material: Material) -> Ground:
     ratios = {arm.name: arm.pairing.variance_ratio for arm in material.found.arms if arm.pairing is not None}
     shared = _share_of_start(material)
-    said = f"Under one seed all arms read the same batches, and {shared} of their weights start equal."
+    apart = _apart(material)
+    if apart:
+        what = f"{listed(apart)} {'differs' if len(apart) == 1 else 'differ'}"
+        said = f"Under one seed {shared} of the weights start equal. Arms do not read the same batches alike: {what}."
+    else:
+        said = f"Under one seed all arms read the same batches, and {shared} of their weights start equal."
     if ratios:
         left = listed([f"{percent(ratio)} for {name}" for name, ratio in ratios.items()])
         said += f" Of the noise of unpaired runs this leaves {left}."
-    return Ground("Pairing", "yes", said)
+    return Ground("Pairing", "mind" if apart else "yes", said)
+
+
+def _apart(material: Material) -> list[str]:
+    """What of a batch is not equal in all arms, by the control table; an encoder is given its input apart."""
+    lines = [line["path"] for line in material.plan["control"] if line["mark"] != "✓"]
+    found = [path for path in lines if any(path == part or path.startswith(f"{part}.") for part in BATCH)]
+    encoders = {material.plan["arms"][arm]["run"]["architecture"].get("encoder") is None for arm in material.order}
+    return [*found, "how input and target are laid out"] if len(encoders) > 1 else found
 
 
 def _share_of_start(material: Material) -> str:
@@ -111,7 +146,7 @@ def _control(material: Material) -> Ground:
 
 
 def _failures(material: Material) -> Iterator[Ground]:
-    reported = [row for row in material.found.table if row["purpose"] == "reported"]
+    reported = material.found.reported
     bad = [row for row in reported if row["outcome"] != "finished"]
     if bad:
         told = listed([f"{row['arm']}, seed {row['seed']}" for row in bad])
@@ -122,8 +157,10 @@ def _failures(material: Material) -> Iterator[Ground]:
 
 def _size(material: Material) -> Ground:
     sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
-    span = scaled(sizes[0]) if len(set(sizes)) == 1 else f"{scaled(min(sizes))} to {scaled(max(sizes))}"
-    return Ground("Size", "mind", f"One size, {span} parameters: no trend over sizes was measured.")
+    if len(set(sizes)) == 1:
+        return Ground("Size", "mind", f"One size, {scaled(sizes[0])} parameters: no trend over sizes was measured.")
+    each = listed([f"{scaled(size)} for {arm}" for arm, size in zip(material.order, sizes, strict=True)])
+    return Ground("Size", "mind", f"Sizes differ between arms: {each} parameters. No trend over sizes was measured.")
 
 
 def _reading(material: Material) -> Ground:
@@ -145,6 +182,15 @@ def _tokens(material: Material, arm: str) -> float:
     return material.plan["arms"][arm]["work"]["tokens_read"] * material.stage(arm)["training"]["n_steps"]
 
 
+def _cut(material: Material) -> Iterator[Ground]:
+    """Where an arm's window was too short for some contexts of the primary yardstick."""
+    answers = material.found.answers
+    heads = {arm: next((one.head for one in own.values()), None) for arm, own in answers.items()}
+    if any(head is not None and head.n_cut for head in heads.values()):
+        told = listed([f"{head.n_cut} of {head.n_items} for {arm}" for arm, head in heads.items() if head is not None])
+        yield Ground("Window", "mind", f"Contexts that did not fit, and lost their beginnings: {told}.")
+
+
 def _other_text(material: Material) -> Ground:
     told = [(arm.name, arm.other_text.interval) for arm in material.found.arms if arm.other_text is not None]
     parts = [f"{name} {_interval(found)}" for name, found in told if found is not None]
@@ -152,24 +198,21 @@ def _other_text(material: Material) -> Ground:
         return Ground("Other documents", "mind", "The verdict is about these items; and says nothing of others.")
     return Ground(
         "Other documents", "yes",
-        f"The verdict is about these items. Gains to expect on new documents, at 95 %: {listed(parts)}.",
+        f"The verdict is about these items. Gains to expect on new documents: {listed(parts)}.",
     )  # fmt: skip
 
 
 def _interval(found: Crossed) -> str:
     digits = decimals((found.high - found.low) / 2)
-    return f"{signed(found.low, digits)} to {signed(found.high, digits)}"
+    return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({100 * found.level:.4g} %)"
 
 
 def _machine(material: Material) -> Ground:
-    one, *later = material.environments
-    apart = sorted({name for other in later for name in differences(one, other)})
-    if apart:
-        return Ground("Machine and code", "mind", f"Runs were made under different {listed(apart)}.")
-    threads = some(one["n_threads"], "thread")
-    return Ground(
-        "Machine and code", "yes", f"One code, one environment: torch {one['torch']}, {one['device']}, {threads} a run."
-    )
+    one = material.environments[0]
+    if material.apart:
+        return Ground("Machine and code", "mind", f"Runs were made under different {listed(list(material.apart))}.")
+    where = "" if material.anonymous else f", {one['device']}, {some(one['n_threads'], 'thread')} a run"
+    return Ground("Machine and code", "yes", f"One code, one environment: torch {one['torch']}{where}.")
 
 
 def _as_planned(material: Material) -> Ground:

@@ -40,9 +40,9 @@ def _said(arm: Arm, material: Material) -> Said:
         headline(arm, baseline),
         _failures(arm, baseline),
         "" if made is None else numbers(made),
-        "" if made is None else _meaning(made),
+        "" if made is None else _meaning(made, judgement.verdict.word),
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
-        "" if made is None or made.advice is None else f"{made.advice}.",
+        f"{made.advice}." if made is not None and made.advice and judgement.verdict.word == "inconclusive" else "",
         arm.name == material.control,
     )
 
@@ -73,9 +73,10 @@ def numbers(made: Comparison) -> str:
     )
 
 
-def _meaning(made: Comparison) -> str:
+def _meaning(made: Comparison, word: str) -> str:
+    """What an arm's verdict says, which failures can change from what its numbers alone would."""
     margin = "" if made.margin is None else f"±{made.margin:.3g} {UNIT}"
-    match made.verdict.word:
+    match word:
         case "better":
             return "The whole interval lies above zero: over many seeds, the mean would be a gain."
         case "worse":
@@ -89,6 +90,8 @@ def _meaning(made: Comparison) -> str:
                 f"The interval holds zero and is not inside the margin of {margin}: neither a difference nor its "
                 f"absence is shown."
             )
+        case "unstable":
+            return "Whichever failed more often can neither win nor be called equal, whatever the numbers say."
         case _:
             return ""
 
@@ -97,10 +100,9 @@ def _failures(arm: Arm, baseline: str) -> str:
     judgement = arm.judgement
     if judgement.arm_trained.k == judgement.baseline_trained.k == len(judgement.seeds):
         return ""
-    return (
-        f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}; "
-        f"the numbers are of the seeds in which both did."
-    )
+    counts = f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
+    of = "" if judgement.comparison is None else "; the numbers are of the seeds in which both did"
+    return f"{counts}{of}."
 
 
 def compute(name: str, baseline: str, found: Multiplier | None) -> str:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paribus.analyse import detectable, equivalence_margin
+from paribus.analyse.looks import SHARE
 from paribus.cli.terminal.numbers import count, flops, size
 from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan
@@ -52,11 +53,13 @@ def print_cost(plan: Plan, cost: Cost, page: Console) -> None:
     time = told_time(cost.seconds)
     page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
-    n, m = len(plan.design.seeds), plan.n_comparisons
+    n, m, looks = len(plan.design.seeds), plan.n_comparisons, plan.design.looks or {}
+    share = looks[max(looks)] if looks else SHARE
     page.print(
-        f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of {detectable(n, m):.2f} sd "
-        f"of the paired difference, at 80 % power; a true zero is called equivalent from a margin of "
-        f"{equivalence_margin(n, m):.2f} sd",
+        f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of "
+        f"{detectable(n, m, alpha=share):.2f} sd of the paired difference, at 80 % power; a true zero is called "
+        f"equivalent from a margin of {equivalence_margin(n, m, alpha=share):.2f} sd"
+        + (f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""),
         soft_wrap=True,
     )
     margin = plan.design.primary.margin

@@ -6,19 +6,24 @@ from rich.console import Console
 from rich.text import Text
 
 from paribus.report.material import Material
+from paribus.report.trust import allowed_confounds
 from paribus.report.verdicts import Said, verdicts
 
 STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue", "inconclusive": "bold yellow"}
 
 
 def print_verdicts(material: Material, page: Console) -> None:
-    """Each arm's word first; of an inconclusive one also what it would take."""
+    """Each arm's word first; of an inconclusive one also what it would take. Then what is to be known beside them."""
     said = verdicts(material)
     width = max(len(one.word) for one in said)
+    if material.found.look is not None:
+        page.print(f"{material.found.look.words}.", soft_wrap=True, markup=False)
     for one in said:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
             page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
+    for one in allowed_confounds(material):
+        page.print(Text(f"allowed to differ: {one}", "yellow"), soft_wrap=True)
 
 
 def _line(one: Said) -> str:

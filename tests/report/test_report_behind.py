@@ -1,0 +1,104 @@
+"""The numbers behind the verdict, the gains by rate, and secondary yardsticks."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.analyse import Table, pairing
+from paribus.analyse.checks import sign_flip
+from paribus.analyse.failures import trained
+from paribus.report.behind import gains_by_rate, heading, numbers_behind, sweep_words
+from paribus.report.material import gathered
+from paribus.report.page import page
+from paribus.report.prose import markdown
+from paribus.report.tables import others
+from small_study import GAINS, made, swept
+
+EVERY = (
+    "verdict", "gain, bits per byte", "spread of paired gains", "interval", "p", "adjusted p",
+    "gain with each seed left out", "trained", "trained, causal", "gain on new documents",
+    "its variance between seeds", "its variance between documents", "compute multiplier",
+)  # fmt: skip
+
+
+def test_all_that_was_computed_is_shown_with_its_level(tmp_path: Path) -> None:
+    material = gathered(made(tmp_path))
+    lines = {line[0]: line[1:] for line in numbers_behind(material)}
+    assert tuple(lines) == EVERY
+    assert heading(material) == ("", "prefix", "input hidden")
+    assert lines["verdict"] == ("better", "worse")
+    assert lines["interval"][0].endswith(", at 97.5 %")
+    assert lines["gain on new documents"][0].endswith(", at 97.5 %")
+    assert lines["trained"][0] == "4 of 4; 95 % interval 39.8 % to 100 %"
+    assert lines["compute multiplier"][1].startswith("not said: an effect of ")
+    made_of = material.found.arm("prefix").judgement.comparison
+    assert made_of is not None
+    assert lines["adjusted p"][0] == f"{made_of.p_adjusted:.3g}"
+    told = page(material)
+    assert "The numbers behind the verdict" in told
+    assert "| adjusted p |" in markdown(material)
+
+
+def test_failures_pairing_and_turned_signs_are_shown_where_there_are_any(tmp_path: Path) -> None:
+    material = gathered(made(tmp_path))
+    arm = material.found.arms[0]
+    own = arm.judgement
+    assert own.comparison is not None
+    many = replace(own.comparison, n=6, sign_flip=sign_flip([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
+    failed = replace(own, comparison=many, mcnemar=1.0, arm_trained=trained(3, 4))
+    other = replace(arm, judgement=failed, pairing=pairing([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 3.0, 2.0, 4.0, 5.0]))
+    found = replace(material.found, arms=(other, *material.found.arms[1:]))
+    lines = {line[0]: line[1:] for line in numbers_behind(replace(material, found=found))}
+    assert lines["sign-flip p"] == ("0.0312", "–")
+    assert lines["McNemar's p of failing as often"] == ("1", "–")
+    assert lines["trained"][0] == "3 of 4; 95 % interval 19.4 % to 99.4 %"
+    assert lines["pairing, ρ"] == ("0.90; 95 % interval 0.09 to 0.99", "–")
+
+
+def test_the_gain_at_every_common_rate_is_a_table(tmp_path: Path) -> None:
+    rates = swept(list(GAINS))
+    points = rates["prefix"]["points"]
+    rates["prefix"]["points"] = [[rate, None if rate > 0.01 else score - 0.1] for rate, score in points]
+    material = gathered(made(tmp_path, rates=rates))
+    assert gains_by_rate(material) == [
+        ("0.001", "+0.1000", "0.0000"), ("0.002", "+0.1000", "0.0000"), ("0.004", "+0.1000", "0.0000"),
+        ("0.008", "+0.1000", "0.0000"), ("0.016", "diverged", "0.0000"),
+    ]  # fmt: skip
+    assert "The gain at every common rate" in page(material)
+
+
+def test_what_the_sweep_took_is_told_as_a_share(tmp_path: Path) -> None:
+    material = gathered(made(tmp_path, rates=swept(list(GAINS))))
+    assert sweep_words(material) == ""
+    flops = sum(row["dense_flops"] for row in material.found.table)
+    sweep = {**material.found.table[0], "purpose": "sweep", "dense_flops": flops / 3}
+    found = replace(material.found, table=Table((*material.found.table, sweep)))
+    told = sweep_words(replace(material, found=found))
+    assert told.startswith("Finding the rates took ")
+    assert told.endswith("FLOP, 25 % of what the study's training took.")
+
+
+def test_other_yardsticks_have_paired_intervals_to_explore(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    plan = study.plan()
+    plan["design"]["others"] = [{**plan["design"]["primary"]["measure"], "split": "valid"}]
+    study.write_plan(plan)
+    material = gathered(study)
+    gained = {"causal": 0.0, "prefix": 0.1, "input hidden": -0.2}
+    rows = [
+        {**row, "halves.valid": None if (row["arm"], row["seed"]) == ("input hidden", 1) else
+         2.0 - gained[row["arm"]] * (1 + 0.1 * (row["seed"] % 2))}
+        for row in material.found.table
+    ]  # fmt: skip
+    material = replace(material, found=replace(material.found, table=Table(tuple(rows))))
+    ((name, lines),) = others(material)
+    assert name == "halves.valid"
+    assert lines[0][3:] == ("–", "–", "–")
+    gain, ends, n = lines[1][3:]
+    assert (gain, n) == ("+0.1050", "4")
+    low, high = (float(end.replace("+", "")) for end in ends.split(" to "))
+    assert (low + high) / 2 == pytest.approx(0.105, abs=1e-4)
+    assert lines[2][5] == "3"
+    assert "95 % interval, exploratory" in page(material)
+    assert "95 % interval, exploratory" in markdown(material)
