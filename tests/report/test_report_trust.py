@@ -165,3 +165,12 @@ def test_a_plan_without_a_lock_is_to_be_kept_in_mind(tmp_path):
     (study.folder / "plan.lock").unlink()
     assert next(one for one in grounds(gathered(study)) if one.name == "As planned").mark == "mind"
     assert read_json(study.folder / "plan.json")["name"] == "small"
+
+
+def test_runs_that_were_known_before_the_plan_are_told(tmp_path):
+    study = made(tmp_path)
+    study.note_older(4)
+    ground = next(one for one in grounds(gathered(study)) if one.name == "As planned")
+    assert (ground.mark, ground.text.split(";")[0]) == (
+        "mind", "4 of 12 runs had been made for another study before this plan was locked",
+    )  # fmt: skip

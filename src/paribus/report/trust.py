@@ -219,6 +219,13 @@ def _as_planned(material: Material) -> Ground:
     lock = material.found.lock
     if lock is None:
         return Ground("As planned", "mind", "The plan was not locked before the runs.")
+    if lock.as_planned and lock.n_older:
+        n_runs = len([row for row in material.found.reported if row["outcome"] != "open"])
+        return Ground(
+            "As planned", "mind",
+            f"{lock.n_older} of {some(n_runs, 'run')} had been made for another study before this plan was locked; "
+            f"whoever planned this one could know them.",
+        )  # fmt: skip
     if lock.as_planned:
         return Ground("As planned", "yes", "The plan was locked before the first result, and has not changed since.")
     what = listed([change["what"] for change in lock.changes])
