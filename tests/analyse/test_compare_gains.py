@@ -123,7 +123,7 @@ def test_names_of_arms_their_order_and_a_constant_for_each_seed_change_nothing()
     first = family(before, "a", lower_is_better=True, margin=0.5)
     second = family(after, "x", lower_is_better=True, margin=0.5)
     for old, new in (("b", "y"), ("c", "z")):
-        one, other = first[old].comparison, second[new].comparison
+        one, other = first[old, "a"].comparison, second[new, "x"].comparison
         assert one and other  # noqa: PT018
         assert (one.verdict, one.advice) == (other.verdict, other.advice)
         assert _numbers(one) == pytest.approx(_numbers(other), rel=1e-12, abs=1e-12)

@@ -122,12 +122,27 @@ def test_times_are_compared_as_ratios() -> None:
 def test_a_family_has_one_comparison_an_arm_and_reads_at_its_look() -> None:
     arms = {"base": BASELINE, "good": BETTER, "shaky": _failing(BETTER, 2)}
     found = family(arms, "base", lower_is_better=True, looks={5: 0.01, 10: 0.04}, remarks=["rates tuned at 25 %"])
-    assert found["good"].words.endswith("at these rates; rates tuned at 25 %.")
-    assert [found[name].verdict.word for name in ("good", "shaky")] == ["better", "unstable"]
+    assert found["good", "base"].words.endswith("at these rates; rates tuned at 25 %.")
+    assert [found[name, "base"].verdict.word for name in ("good", "shaky")] == ["better", "unstable"]
     assert {one.comparison.level for one in found.values() if one.comparison} == {1 - 0.01 / 2}
-    alone = family(arms, "base", lower_is_better=True, compared=["good"])
-    assert alone["good"].comparison is not None
-    assert (list(alone), alone["good"].comparison.n_comparisons) == (["good"], 1)
+    alone = family(arms, "base", lower_is_better=True, comparisons=[("good", "base")])
+    (one,) = alone.values()
+    assert one.comparison is not None
+    assert (list(alone), one.comparison.n_comparisons) == ([("good", "base")], 1)
+
+
+def test_a_family_may_be_pairs_each_judged_against_its_own() -> None:
+    arms = {"base": BASELINE, "good": BETTER, "shaky": _failing(BETTER, 2)}
+    pairs = [("good", "base"), ("base", "shaky")]
+    found = family(arms, "base", lower_is_better=True, comparisons=pairs)
+    assert list(found) == pairs
+    assert found["good", "base"] == judged(BASELINE, BETTER, lower_is_better=True, n_comparisons=2)
+    other = found["base", "shaky"]
+    assert (other.baseline_trained.k, other.arm_trained.k) == (4, 5)
+    assert "the arm trained in 5 of 5, shaky in 4 of 5; where both trained" in other.words
+    both = family(arms, "base", lower_is_better=True, comparisons=[("good", "shaky"), ("shaky", "base")])
+    assert both["good", "shaky"].verdict.detail.startswith("shaky trained in 4 of 5; where both trained")
+    assert both["shaky", "base"].verdict.detail.startswith("the arm trained in 4 of 5; where both trained")
 
 
 def test_a_family_is_read_at_declared_looks_and_of_named_arms() -> None:
@@ -135,6 +150,9 @@ def test_a_family_is_read_at_declared_looks_and_of_named_arms() -> None:
     with pytest.raises(SpecError, match="looks: 5 seeds are no declared look"):
         family(arms, "base", lower_is_better=True, looks={10: 0.05})
     with pytest.raises(SpecError, match="comparisons: best is no arm; use base, good"):
-        family(arms, "base", lower_is_better=True, compared=["best"])
-    with pytest.raises(SpecError, match="comparisons: nothing against base; name each arm but the baseline once"):
+        family(arms, "base", lower_is_better=True, comparisons=[("best", "base")])
+    with pytest.raises(SpecError, match="comparisons: none; name one or more pairs of different arms, each once"):
         family({"base": BASELINE}, "base", lower_is_better=True)
+    for pairs in ([("good", "good")], [("good", "base"), ("base", "good")]):
+        with pytest.raises(SpecError, match=r"comparisons: good against .*; name one or more pairs of different arms"):
+            family(arms, "base", lower_is_better=True, comparisons=pairs)

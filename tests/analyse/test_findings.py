@@ -29,7 +29,8 @@ def replanned(kept: Study, **design: Any) -> None:
 def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
     found = findings(existing_study(finished_home, "little"))
     assert found.baseline == "full"
-    assert [arm.name for arm in found.arms] == ["reverse", "causal"]
+    assert [(arm.name, arm.against) for arm in found.arms] == [("reverse", "full"), ("causal", "full")]
+    assert found.label(found.arm("causal")) == "causal"
     assert (found.margin, found.margin_words) == (0.5, "0.5 bits per byte")
     assert found.remarks == ("at one rate for all arms, not tuned",)
     assert found.lock is not None
@@ -47,6 +48,36 @@ def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
     assert arm.by_rate == {}
     assert found.factorial is None
     assert found.control_found is None
+
+
+def test_declared_pairs_are_judged_each_against_its_own(kept: Study) -> None:
+    default = findings(kept)
+    replanned(kept, comparisons=[["causal", "reverse"], ["causal", "full"], ["full", "reverse"]])
+    found = findings(kept)
+    assert [(arm.name, arm.against) for arm in found.arms] == [
+        ("causal", "reverse"), ("causal", "full"), ("full", "reverse"),
+    ]  # fmt: skip
+    assert found.arm("causal").against == "full"
+    assert found.arm("full").against == "reverse"
+    first, second, third = found.arms
+    assert [found.label(arm) for arm in found.arms] == ["causal against reverse", "causal", "full against reverse"]
+    scores = {(row["arm"], row["seed"]): row["pseudo.test"] for row in found.table}
+    for one in first.judgement.seeds:
+        assert (one.baseline, one.arm) == (scores["reverse", one.seed], scores["causal", one.seed])
+    assert first.judgement.comparison is not None
+    assert first.judgement.comparison.n_comparisons == 3
+    ends = [arm.curve[-1].effect for arm in (first, second, third)]
+    assert ends[0] == pytest.approx(ends[1] + ends[2])
+    assert second.curve == default.arm("causal").curve
+    assert found.slope == default.slope
+    table = verdicts(kept)
+    assert [row["against"] for row in table] == ["reverse", "full", "reverse"]
+
+
+def test_a_plan_of_before_there_were_pairs_is_read_as_ever(kept: Study) -> None:
+    plan = kept.plan()
+    kept.write_plan({**plan, "design": {name: own for name, own in plan["design"].items() if name != "comparisons"}})
+    assert [arm.against for arm in findings(kept).arms] == ["full", "full"]
 
 
 def test_a_run_that_is_missing_or_failed_is_named(kept: Study) -> None:
@@ -137,7 +168,7 @@ def test_the_order_of_arms_survives_json(finished_home: Path) -> None:
 
 def test_verdicts_are_a_row_an_arm(tmp_path: Path) -> None:
     table = verdicts(made(tmp_path))
-    assert [row["arm"] for row in table] == ["prefix", "input hidden"]
+    assert [(row["arm"], row["against"]) for row in table] == [("prefix", "causal"), ("input hidden", "causal")]
     worse = table[1]
     assert worse["verdict"] == "worse"
     assert worse["low"] < worse["gain"] < worse["high"] < 0

@@ -30,7 +30,7 @@ def _false_alarms(effects: tuple[float, ...], n: int = 5) -> float:
     for table in scores.tolist():
         arms = {name: dict(enumerate(row)) for name, row in zip("abcd", table, strict=True)}
         found = family(arms, "a", lower_is_better=False)
-        false.append(any(found[name].verdict.word in DECIDED for name in nulls))
+        false.append(any(found[name, "a"].verdict.word in DECIDED for name in nulls))
     return _share(false)
 
 

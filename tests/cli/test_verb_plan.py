@@ -1,6 +1,8 @@
 """A plan from the command line: the control table, what it costs, and refusals before any training."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,13 @@ def test_what_a_plan_can_see_is_read_at_its_last_look(ask, here: Path, study_cac
     assert "; at the last of 2 looks, with its share of 0.04" in told.out
 
 
+def test_an_earlier_study_tells_the_noise_in_bits(ask, here: Path, study_cache: Path, finished_home: Path) -> None:
+    shutil.copytree(finished_home, "runs")
+    told = ask(*words({"seeds": 4}, study_cache, "--runs", "runs", "--name", "next"))
+    assert told.status == 0, told.err
+    assert re.search(r"^ +in bits per byte, at the sd of \S+ in the study little: \S+ and \S+$", told.out, re.MULTILINE)
+
+
 def test_python_and_the_command_line_have_the_same_fingerprint(ask, here: Path, study_cache: Path) -> None:
     told = json.loads(ask(*words(None, study_cache, "--json", "--set", "seeds=4")).out)
     made = pb.plan(little(), changes={"seeds": 4}, cache=study_cache, device="cpu")
@@ -74,6 +83,9 @@ def test_an_allowed_confound_passes_and_its_reason_is_shown(ask, here: Path, stu
     told = ask(*words(allowed, study_cache))
     assert told.status == 0, told.err
     assert "allowed: as in the source" in told.out
+    assert "nothing there is a confound" not in told.out
+    told = ask(*words({"allow": {"training.warmup": "as in the source"}}, study_cache))
+    assert "allow      training.warmup: nothing there is a confound, so nothing is let pass" in told.out
 
 
 @pytest.mark.parametrize(

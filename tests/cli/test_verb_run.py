@@ -37,12 +37,13 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert ended[0].endswith(" left")
     assert not ended[-1].endswith(" left")
     assert "\x1b" not in told.out
-    assert lines[-4].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
-    assert lines[-1] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
+    assert lines[-5].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
+    assert lines[-2] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
+    assert lines[-1] == "the verdict, and a page: paribus report little"
     again = ask(*words(SHORT, study_cache))
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out
-    assert again.out.splitlines()[-3:] == lines[-3:]
+    assert again.out.splitlines()[-4:] == lines[-4:]
     assert len(pb.run(little(SHORT), name="little", cache=study_cache, device="cpu")) == 6
 
 
@@ -77,7 +78,7 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
             "arms.causal.architecture.mask": "full"}  # fmt: skip
     told = ask(*words(SHORT | high, study_cache))
     assert told.status == 0, told.err
-    assert told.out.splitlines()[-2].split() == ["causal", "1e+30", "diverged", "diverged", "diverged", "–"]
+    assert told.out.splitlines()[-3].split() == ["causal", "1e+30", "diverged", "diverged", "diverged", "–"]
     unlearnt = {"base.objective": "last_token", "primary.measure": {"kind": "halves", "n_items": 3, "max_bytes": 16}}
     told = ask(*words(SHORT | {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}} | unlearnt,
                       study_cache, "--name", "unlearnt"))  # fmt: skip

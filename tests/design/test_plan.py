@@ -9,6 +9,7 @@ import torch
 from little_study import CPU, little, plan_of
 from paribus.design import cost_of, described, found, planned
 from paribus.design.plan import protocol
+from paribus.design.quantities import QUANTITIES, quantities
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import Study
 from paribus.spec.design import Design
@@ -78,7 +79,97 @@ def test_what_was_matched_is_moved_and_says_so(study_cache: Path) -> None:
     found = lines(study_cache, asked | arm)
     assert found["architecture.feed_forward.d_ff"].mark == "≈"
     assert found["architecture.feed_forward.d_ff"].note.startswith("moved so that parameters agree to 0.")
-    assert (found["parameters"].mark, found["parameters"].note[:15]) == ("≈", "size matched to")
+    assert (found["parameters"].mark, found["parameters"].note[:15]) == ("≈", "sizes agree to ")
+
+
+def test_every_arm_is_told_with_what_it_was_matched_by(study_cache: Path) -> None:
+    """Twice the baseline's parameters by depth, its inference FLOPs by d_ff, and its parameters by nothing at all."""
+    deep = {"architecture": {"mask": "causal"}, "match": {"by": "parameters", "moves": ["depth", "d_ff"], "times": 2.0}}
+    wide = {"architecture": {"mask": "reverse", "attention": {"d_head": 16}},
+            "match": {"by": "inference_flops", "moves": ["d_ff"], "n_input": 5, "n_target": 7}}  # fmt: skip
+    found = lines(study_cache, {
+        "factor": ["architecture.mask", "architecture.attention", "architecture.n_layers"], "arms.causal": deep,
+        "arms.reverse": wide, "match": "nothing", "budget": "tokens_read",
+    })  # fmt: skip
+    depth = found["architecture.n_layers"]
+    assert (depth.mark, depth.note[:54]) == ("≈", "moved so that parameters are 2 × the baseline's, to 0.")
+    assert depth.values["full"] == depth.values["reverse"] == 2 < depth.values["causal"]
+    assert found["architecture.attention.d_head"].mark == "Δ"
+    assert found["parameters"].mark == "≈"
+    assert "causal: sizes are 2 × the baseline's, to 0." in found["parameters"].note
+    assert "reverse: not matched by it" in found["parameters"].note
+    asked = found["inference_flops of 5 + 7 tokens"]
+    assert asked.mark == "≈"
+    assert "reverse: sizes agree to 0." in asked.note
+    assert "causal: not matched by it" in asked.note
+    assert asked.values["reverse"] == pytest.approx(asked.values["full"], rel=0.005)
+    widths = found["architecture.feed_forward.d_ff"].note
+    assert "reverse: moved so that inference flops agree to 0." in widths
+
+
+def test_a_field_that_an_arm_wrote_and_the_match_moved_is_the_factor(study_cache: Path) -> None:
+    deep = {"architecture": {"mask": "causal", "n_layers": 3, "feed_forward": {"d_ff": 32}}}
+    changes = {
+        "factor": ["architecture.mask", "architecture.n_layers", "architecture.feed_forward"], "arms.causal": deep,
+        "match": {"by": "parameters", "moves": ["d_ff"]}, "budget": "tokens_read",
+    }  # fmt: skip
+    width = lines(study_cache, changes)["architecture.feed_forward.d_ff"]
+    assert (width.mark, width.note[:34]) == ("Δ", "moved so that parameters agree to ")
+
+
+def test_batches_are_told_as_a_function_of_seed_and_step(study_cache: Path) -> None:
+    found = lines(study_cache)["batches"]
+    assert (found.mark, found.values["full"]) == ("✓", "8 × 16 of the text, by seed and step")
+
+
+def test_the_names_of_quantities_are_those_of_the_table(study_cache: Path) -> None:
+    plan = plan_of(study_cache)
+    assert {line.path for line in quantities(plan.arms, None)} == set(QUANTITIES)
+
+
+SLIPS = [
+    ({"factor": ["architecture.mask", "training.warmpu"]},
+     "factor 'training.warmpu' is a field of no arm's run; did you mean 'training.warmup'? name a field, or a table"),
+    ({"factor": ["architecture.mask", "architecture.encoder.n_layers"]},
+     "factor 'architecture.encoder.n_layers' is a field of no arm's run; "),
+    ({"allow": {"trainin.wrmup": "so be it"}},
+     "allow has 'trainin.wrmup', a field of no arm's run and no quantity of the control table; did you mean 'training"),
+    ({"allow": {"parameter": "so be it"}}, "did you mean 'parameters'? name what differs as the table does"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said"), SLIPS)
+def test_a_path_that_is_no_field_is_met_with_the_nearest(changes: dict[str, Any], said: str, study_cache: Path) -> None:
+    with pytest.raises(SpecError) as caught:
+        plan_of(study_cache, changes)
+    assert said in str(caught.value)
+
+
+def test_the_path_of_a_factorials_factor_must_be_a_field(study_cache: Path) -> None:
+    factors = {"mask": {"path": "architecture.mask", "levels": ["full", "causal"]},
+               "gate": {"path": "architecture.feed_forward.gate", "levels": [True, False]}}  # fmt: skip
+    crossed = {"arms": None, "factor": None, "factors": factors, "baseline": "full+True"}
+    with pytest.raises(SpecError, match=r"architecture.feed_forward.gate is not a key here; did you mean 'gated'"):
+        plan_of(study_cache, crossed)
+
+
+def test_what_is_allowed_for_nothing_is_noted(study_cache: Path) -> None:
+    allowed = {"training.z_loss": "an old habit", "parameters": "they are the question", "training.warmup": "for later"}
+    plan = plan_of(study_cache, {"arms.causal.training": {"z_loss": 0.1}, "allow": allowed})
+    assert [line.path for line in plan.allowed] == ["training.z_loss"]
+    assert plan.idle == ("parameters", "training.warmup")
+
+
+def test_a_target_that_leaves_no_room_is_refused_before_training(study_cache: Path) -> None:
+    causal = {"base.objective": "causal", "base.training.length": 12, "arms.full": None, "arms.reverse": None,
+              "baseline": "causal", "arms.window": {"architecture": {"mask": "causal & window(5)"}}}  # fmt: skip
+    long = {"primary.measure": {"kind": "halves", "n_items": 5, "max_bytes": 60}}
+    room = r"has a target of 1\d tokens, which leaves no room for a context in a window of 12; use shorter texts, as "
+    with pytest.raises(SpecError, match=rf"primary.measure in causal, window: item [0-9a-f]+ {room}"):
+        plan_of(study_cache, causal | long)
+    beside = {"primary.measure": HALVES, "others": [{**long["primary.measure"], "split": "valid"}]}
+    with pytest.raises(SpecError, match=r"others.0 in causal, window: item "):
+        plan_of(study_cache, causal | beside)
 
 
 def test_an_arm_that_cannot_be_matched_is_refused(study_cache: Path) -> None:
@@ -159,6 +250,13 @@ def test_the_fingerprint_is_of_what_decides_and_of_nothing_else(study_cache: Pat
     assert plan_of(study_cache, {"question": "Why?", "prompts": ["aab"], "reference": "t5"}).fingerprint == own
     for changes in ({"seeds": 4}, {"primary.margin": 0.4}, {"base.training.warmup": 1}, {"control": "causal"}):
         assert plan_of(study_cache, changes).fingerprint != own
+
+
+def test_pairs_are_counted_and_part_of_the_fingerprint(study_cache: Path) -> None:
+    plain, paired = plan_of(study_cache), plan_of(study_cache, {"comparisons": [["causal", "reverse"]]})
+    assert (plain.n_comparisons, paired.n_comparisons) == (2, 1)
+    assert paired.design_fingerprint != plain.design_fingerprint
+    assert described(paired)["design"]["comparisons"] == [["causal", "reverse"]]
 
 
 def test_a_plan_is_described_in_plain_values_in_the_order_of_its_arms(study_cache: Path, tmp_path: Path) -> None:

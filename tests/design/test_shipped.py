@@ -8,13 +8,18 @@ from pathlib import Path
 import pytest
 
 from little_study import CPU, little
+from paribus.analyse import verdicts
 from paribus.cli.run import run
 from paribus.design.plan import planned
 from paribus.design.shipped import found, shipped
 from paribus.errors import SpecError
+from paribus.record import existing_study
+from paribus.spec.design import levels_of, pairs_of
 from paribus.spec.sound import load_design
 
 TRANSLATED = {"base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}}
+# As they come, these take seconds; of the others two steps are made.
+WHOLE = ("bidirectional-input", "positions", "positions-masked")
 TINY = {
     "base.training.n_steps": 2, "base.training.checkpoint_every": 2, "base.training.valid_every": 2,
     "primary.measure.n_items": 2,
@@ -30,9 +35,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", shipped())
 def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        table = run(name, scale="smoke", changes=TINY, runs=home, cache=study_cache, device="cpu")
+        changes = None if name in WHOLE else TINY
+        table = run(name, scale="smoke", changes=changes, runs=home, cache=study_cache, device="cpu")
     _, design = found(name, "smoke")
-    assert {row["outcome"] for row in table} <= {"finished", "diverged"}  # two steps need not beat the unigram model
+    outcomes = {row["outcome"] for row in table}
+    if name in WHOLE:
+        assert outcomes == {"finished"}
+        judged = verdicts(existing_study(home, f"{name}-smoke"))
+        assert tuple((row["arm"], row["against"]) for row in judged) == pairs_of(design)
+        assert all(row["gain"] is not None for row in judged)
+    assert outcomes <= {"finished", "diverged"}  # two steps need not beat the unigram model
     assert {row["reason"] for row in table} <= {"", "worse than the unigram model"}
     assert len({(row["arm"], row["seed"]) for row in table}) == len(table)
     assert {row["seed"] for row in table} == set(design.seeds) == {1, 2, 3}
@@ -46,6 +58,18 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
     plan = planned(design, called, "laptop", study_cache, CPU, show_progress=False)
     assert plan.arms[0].name == design.baseline
     assert not plan.allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "n_pairs"), [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 2)]
+)
+def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
+    _, design = found(name)
+    pairs = pairs_of(design)
+    assert len(pairs) == n_pairs
+    for arm, against in pairs if design.factors else ():
+        levels = levels_of(design)
+        assert sum(levels[arm][factor] != levels[against][factor] for factor in design.factors) == 1
 
 
 def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) -> None:

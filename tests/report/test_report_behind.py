@@ -17,7 +17,7 @@ from small_study import GAINS, made, swept
 
 EVERY = (
     "verdict", "gain, bits per byte", "spread of paired gains", "interval", "p", "adjusted p",
-    "gain with each seed left out", "trained", "trained, causal", "gain on new documents",
+    "gain with each seed left out", "trained", "trained, what it is judged against", "gain on new documents",
     "its variance between seeds", "its variance between documents", "compute multiplier",
 )  # fmt: skip
 

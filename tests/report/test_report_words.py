@@ -8,8 +8,10 @@ from paribus.analyse import Multiplier
 from paribus.report.limits import limits, source_words
 from paribus.report.material import gathered
 from paribus.report.numbers import decimals, listed, plain, scaled, signed, some
+from paribus.report.page import page
+from paribus.report.prose import latex, markdown
 from paribus.report.verdicts import compute, verdicts
-from small_study import GAINS, SEEDS, made, with_rates
+from small_study import GAINS, SEEDS, made, rewritten, with_rates
 
 WORSE, BETTER = {**GAINS, "prefix": -0.3}, {**GAINS, "prefix": 0.3}
 
@@ -38,6 +40,40 @@ def test_the_positive_control_comes_last_and_is_named_as_such(tmp_path):
     first, last = said(tmp_path)
     assert (first.arm, first.is_control) == ("prefix", False)
     assert (last.arm, last.is_control, last.word) == ("input hidden", True, "worse")
+
+
+def paired(root: Path, **options):
+    """The small study, in which the control is judged against the baseline and prefix against the control."""
+    study = made(root, **options)
+    pairs = [["prefix", "input hidden"], ["input hidden", "causal"], ["prefix", "causal"]]
+    rewritten(study, design={**study.plan()["design"], "comparisons": pairs})
+    return gathered(study)
+
+
+def test_a_pair_is_told_with_what_it_is_judged_against(tmp_path):
+    material = paired(tmp_path)
+    first, second, last = verdicts(material)
+    assert first.headline == "prefix does better than input hidden, by more than the margin"
+    assert second.headline.startswith("prefix does better than causal")
+    assert last.headline.startswith("input hidden does worse than causal")
+    told = markdown(material)
+    assert "98.33 % interval" in told
+    assert " for prefix against input hidden" in told
+    assert "better, by more than the margin (against input hidden)" in latex(material)
+    text = page(material)
+    assert "gain of prefix against input hidden" in text
+    assert "Right of zero is better than the arm that each is judged against." in text
+    assert "input hidden → prefix" in text
+    curve = compute("b", "a", Multiplier(1.5, 1.2, 1.8), "c")
+    assert curve.startswith("In compute: a would need about 1.50 times its tokens to score like b")
+    assert curve.endswith("read off c's own learning curve).")
+
+
+def test_an_arm_without_a_pair_is_in_the_table_without_a_verdict(tmp_path):
+    study = made(tmp_path)
+    rewritten(study, design={**study.plan()["design"], "comparisons": [["input hidden", "causal"]]})
+    assert "prefix & 2.4" in latex(gathered(study))
+    assert r"& -- & -- & -- \\" in latex(gathered(study))
 
 
 def test_failures_are_told_before_the_numbers(tmp_path):

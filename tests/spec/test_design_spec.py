@@ -8,7 +8,7 @@ import pytest
 
 from little_study import little
 from paribus.errors import SpecError
-from paribus.spec.design import Design, Match, compute_margin, declared, leaves_of, levels_of, tables_of
+from paribus.spec.design import Design, Match, compute_margin, declared, leaves_of, levels_of, pairs_of, tables_of
 from paribus.spec.sound import load_design, require_sound
 
 TWO = {"kind": "pseudo", "n_items": 5}
@@ -59,6 +59,16 @@ SLIPS = [
     ({"baseline": "ful"}, "baseline is 'ful', which is no arm; did you mean 'full'? arms are reverse, full, causal"),
     ({"control": "none"}, "control is 'none', which is no arm; arms are reverse, full, causal"),
     ({"control": "full"}, "control is 'full', the baseline itself; name an arm that must come out worse than it"),
+    ({"comparisons": []}, "comparisons is an empty list; name at least one pair, or leave it out: every arm against"),
+    ({"comparisons": ["causal"]}, "comparisons is ['causal']; write pairs of an arm and what it is judged against: [["),
+    ({"comparisons": "causal"}, "comparisons is 'causal'; write pairs of an arm and what it is judged against"),
+    ({"comparisons": [["casual", "full"]]},
+     "comparisons has 'casual', which is no arm; did you mean 'causal'? arms are reverse, full, causal"),
+    ({"comparisons": [["causal", "causal"]]}, "comparisons has 'causal' against itself; name the arm it is judged"),
+    ({"comparisons": [["causal", "full"], ["full", "causal"]]},
+     "comparisons has 'full' and 'causal' twice; one of them is judged against the other, once"),
+    ({"control": "causal", "comparisons": [["reverse", "causal"]]},
+     "comparisons has no pair that judges the control 'causal'; add one, such as ['causal', 'full']"),
     ({"report": "best"}, "report is 'best'; use 'last'"),
     ({"tune": {"split": "test"}}, "tune.split is 'test', on which the primary yardstick reports; rates must be chosen"),
     ({"tune": {"n_rates": 4}}, "tune.n_rates is 4 (int); use greater than or equal to 5"),
@@ -121,6 +131,13 @@ def test_an_arm_is_called_by_letters_and_cannot_be_a_path(name: str) -> None:
     table = little()
     table["arms"][name] = {}
     assert f"arms.{name} cannot be an arm's name; use up to 80 letters, digits, spaces, '.', '_'" in complaint(table)
+
+
+def test_every_arm_is_compared_with_the_baseline_unless_pairs_are_named() -> None:
+    assert pairs_of(load_design(little())) == (("reverse", "full"), ("causal", "full"))
+    named = load_design(little({"comparisons": [["causal", "reverse"], ["causal", "full"]]}))
+    assert pairs_of(named) == named.comparisons == (("causal", "reverse"), ("causal", "full"))
+    assert load_design(named.model_dump(mode="json", exclude_defaults=True)).comparisons == named.comparisons
 
 
 def test_every_slip_is_told_at_once() -> None:
@@ -194,6 +211,47 @@ def test_changes_are_made_by_path_and_a_kind_before_its_fields() -> None:
     design = load_design(little(), changes=changes)
     assert (design.primary.measure.kind, design.primary.measure.n_items, len(design.seeds)) == ("halves", 9, 7)
     assert "sedes is not a key here" in complaint(little(), changes={"sedes": 3})
+
+
+def test_a_base_may_be_a_file_beside_the_design_and_is_kept_as_what_it_holds(tmp_path: Path) -> None:
+    table = little()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "run.json").write_text(json.dumps(table["base"]))
+    (tmp_path / "design.json").write_text(json.dumps({**table, "base": "runs/run.json"}))
+    design = load_design(tmp_path / "design.json")
+    assert design == load_design(table)
+    changed = load_design(tmp_path / "design.json", changes={"base.training.n_steps": 7})
+    assert changed.base["training"]["n_steps"] == 7
+    absolute = load_design({**table, "base": str(tmp_path / "runs" / "run.json")})
+    assert absolute == design
+    other = {**table["base"], "training": {**table["base"]["training"], "length": 9}}
+    (tmp_path / "other.json").write_text(json.dumps(other))
+    scaled = {**table, "base": "runs/run.json", "scales": {"smoke": {"base": "other.json"}}}
+    (tmp_path / "scaled.json").write_text(json.dumps(scaled))
+    assert load_design(tmp_path / "scaled.json", "smoke").base == other
+    assert load_design(tmp_path / "design.json", changes={"base": "other.json"}).base == other
+
+
+def test_a_base_may_be_a_preset_which_says_nothing_of_training() -> None:
+    said = complaint({**little(), "base": "gpt2"})
+    assert said.startswith("base.training is missing, and reverse, full, causal gives none; say how long to train, suc")
+    assert said.endswith(
+        "base = { architecture = 'gpt2', training = { n_steps = 600 } }: a preset is an architecture alone"
+    )
+    scales = {"smoke": {"base": {"training": {"n_steps": 5}}}}
+    design = load_design({**little(), "base": "gpt2", "scales": scales}, "smoke")
+    assert design.base == {"architecture": {"preset": "gpt2"}, "training": {"n_steps": 5}}
+    set_there = load_design({**little(), "base": "bert"}, changes={"base": "gpt2", "base.training.n_steps": 5})
+    assert set_there == design
+
+
+def test_a_base_that_is_neither_is_met_with_the_nearest(tmp_path: Path) -> None:
+    assert complaint({**little(), "base": "gtp2"}).startswith(
+        "base is 'gtp2', which is no preset and no .toml or .json file; did you mean 'gpt2'? presets are bart, bert, "
+    )
+    (tmp_path / "design.json").write_text(json.dumps({**little(), "base": "gone.toml"}))
+    with pytest.raises(SpecError, match=r"gone.toml cannot be read: No such file or directory; give base a preset, a "):
+        load_design(tmp_path / "design.json")
 
 
 def test_files_are_read_as_mappings_are(tmp_path: Path) -> None:

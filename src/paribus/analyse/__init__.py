@@ -14,6 +14,7 @@ from paribus.analyse.curves import EarlyOrder as EarlyOrder
 from paribus.analyse.curves import Step as Step
 from paribus.analyse.curves import difference as difference
 from paribus.analyse.curves import early_order as early_order
+from paribus.analyse.earlier import Spread as Spread
 from paribus.analyse.earlier import earlier_spread as earlier_spread
 from paribus.analyse.equal_noise import Pooled as Pooled
 from paribus.analyse.equal_noise import equal_noise as equal_noise

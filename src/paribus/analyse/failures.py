@@ -15,6 +15,7 @@ from paribus.analyse.verdict import Verdict, Word
 from paribus.errors import SpecError
 
 Scores = Mapping[int, float | None]  # by seed; None is a run that failed
+BASELINE = "the baseline"
 _LIMIT = 5
 
 
@@ -55,6 +56,7 @@ class Judgement:
     mcnemar: float | None
     comparison: Comparison | None
     verdict: Verdict
+    against: str = BASELINE  # what the first of the two is called
 
     @property
     def words(self) -> str:
@@ -63,7 +65,7 @@ class Judgement:
             return f"{self.verdict}."
         if self.arm_trained.k == self.baseline_trained.k == len(self.seeds):
             return self.comparison.words
-        counts = f"the arm trained in {self.arm_trained}, the baseline in {self.baseline_trained}"
+        counts = f"the arm trained in {self.arm_trained}, {self.against} in {self.baseline_trained}"
         return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.words}"
 
 
@@ -100,6 +102,7 @@ def judged(
     open_ended: bool = False,
     unit: str = "",
     remarks: Sequence[str] = (),
+    against: str = BASELINE,
 ) -> Judgement:
     """The verdict on an arm, seeds paired by key. `seeds` are those declared; without it, those of either arm."""
     require_plan(margin, n_comparisons, share)
@@ -114,7 +117,7 @@ def judged(
     before = trained(sum(row.baseline is not None for row in rows), len(rows))
     after = trained(sum(row.arm is not None for row in rows), len(rows))
     p = mcnemar(before.k - len(gains), after.k - len(gains))
-    return Judgement(rows, before, after, p, comparison, _verdict(before, after, comparison))
+    return Judgement(rows, before, after, p, comparison, _verdict(before, after, comparison, against), against)
 
 
 def _paired(
@@ -153,15 +156,15 @@ def _some(seeds: Sequence[int]) -> str:
     return ", ".join(map(str, seeds[:_LIMIT])) + (f" and {len(seeds) - _LIMIT} more" if len(seeds) > _LIMIT else "")
 
 
-def _verdict(baseline: Trained, arm: Trained, comparison: Comparison | None) -> Verdict:
+def _verdict(baseline: Trained, arm: Trained, comparison: Comparison | None, against: str) -> Verdict:
     """The comparison's verdict, unless it would favour, or find equal, an arm that failed more often."""
     if comparison is None:
-        counts = f"the arm trained in {arm}, the baseline in {baseline}"
+        counts = f"the arm trained in {arm}, {against} in {baseline}"
         return Verdict("unstable", f"{counts}; fewer than {MIN_SEEDS} seeds trained in both")
     if arm.k == baseline.k:
         return comparison.verdict
     allowed: Word = "worse" if arm.k < baseline.k else "better"
     if comparison.verdict.word == allowed:
         return comparison.verdict
-    name, fewer = ("the arm", arm) if arm.k < baseline.k else ("the baseline", baseline)
+    name, fewer = ("the arm", arm) if arm.k < baseline.k else (against, baseline)
     return Verdict("unstable", f"{name} trained in {fewer}; where both trained, {comparison.verdict}")

@@ -1,11 +1,13 @@
-"""Every arm against the baseline, as one family of comparisons."""
+"""All comparisons of a design as one family: every arm against the baseline, or the pairs it names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from paribus.analyse.failures import Judgement, Scores, judged
+from paribus.analyse.failures import BASELINE, Judgement, Scores, judged
 from paribus.analyse.gain import Scale
 from paribus.analyse.looks import SHARE, share_at
 from paribus.errors import SpecError
+
+Pair = tuple[str, str]  # an arm, and the arm it is judged against
 
 
 def family(
@@ -15,33 +17,34 @@ def family(
     lower_is_better: bool,
     margin: float | None = None,
     looks: Mapping[int, float] | None = None,
-    compared: Iterable[str] | None = None,
+    comparisons: Iterable[Pair] | None = None,
     seeds: Iterable[int] | None = None,
     scale: Scale = "difference",
     unit: str = "",
     remarks: Sequence[str] = (),
-) -> dict[str, Judgement]:
-    """A judgement for each arm compared; by default every arm but the baseline, so that m = arms − 1.
+) -> dict[Pair, Judgement]:
+    """A judgement for each pair; by default of every arm and the baseline, so that m = arms − 1.
 
     All are read at one look: the share of the number of seeds, failures included. Bonferroni over the family.
     """
-    names = [name for name in arms if name != baseline] if compared is None else list(compared)
-    _require_names(arms, baseline, names)
+    pairs = [(name, baseline) for name in arms if name != baseline] if comparisons is None else list(comparisons)
+    _require_pairs(arms, baseline, pairs)
     wanted = sorted(set(seeds) if seeds is not None else set().union(*(scores.keys() for scores in arms.values())))
     share = share_at({len(wanted): SHARE} if looks is None else looks, len(wanted))
     return {
-        name: judged(
-            arms[baseline], arms[name], lower_is_better=lower_is_better, margin=margin, n_comparisons=len(names),
+        (name, against): judged(
+            arms[against], arms[name], lower_is_better=lower_is_better, margin=margin, n_comparisons=len(pairs),
             share=share, seeds=wanted, scale=scale, unit=unit, remarks=remarks,
+            against=BASELINE if against == baseline else against,
         )
-        for name in names
+        for name, against in pairs
     }  # fmt: skip
 
 
-def _require_names(arms: Mapping[str, Scores], baseline: str, names: list[str]) -> None:
-    unknown = [name for name in (baseline, *names) if name not in arms]
+def _require_pairs(arms: Mapping[str, Scores], baseline: str, pairs: Sequence[Pair]) -> None:
+    unknown = dict.fromkeys(name for name in (baseline, *(name for pair in pairs for name in pair)) if name not in arms)
     if unknown:
         raise SpecError(f"comparisons: {', '.join(unknown)} is no arm; use {', '.join(arms)}")
-    if not names or baseline in names or len(set(names)) < len(names):
-        listed = ", ".join(names) or "nothing"
-        raise SpecError(f"comparisons: {listed} against {baseline}; name each arm but the baseline once, at least one")
+    told = ", ".join(f"{name} against {against}" for name, against in pairs) or "none"
+    if not pairs or any(len(set(pair)) < 2 for pair in pairs) or len(set(map(frozenset, pairs))) < len(pairs):
+        raise SpecError(f"comparisons: {told}; name one or more pairs of different arms, each once")

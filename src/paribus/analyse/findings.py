@@ -1,4 +1,4 @@
-"""What a study found: every arm against the baseline, with what the verdict rests on."""
+"""What a study found: every comparison it declared, with what the verdict rests on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paribus.analyse.alike import bits, held_out
 from paribus.analyse.curves import Step, difference
 from paribus.analyse.factorial import Factorial, two_factors
 from paribus.analyse.failures import Judgement, Scores
-from paribus.analyse.family import family
+from paribus.analyse.family import Pair, family
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.items import OtherText, on_new_documents, per_byte
 from paribus.analyse.looks import SHARE, Look, look_at, share_at
@@ -28,9 +28,10 @@ UNIT = "bits per byte"
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """One arm against the baseline."""
+    """One comparison: an arm against the baseline, or against the arm that the design names."""
 
     name: str
+    against: str
     judgement: Judgement
     multiplier: Multiplier | None
     other_text: OtherText | None
@@ -76,7 +77,13 @@ class Findings:
         return next((one.n_comparisons for one in made if one is not None), len(self.arms))
 
     def arm(self, name: str) -> Arm:
-        return next(arm for arm in self.arms if arm.name == name)
+        """An arm against the baseline, or where it is not, in the first pair that judges it."""
+        own = [arm for arm in self.arms if arm.name == name]
+        return next((arm for arm in own if arm.against == self.baseline), own[0])
+
+    def label(self, arm: Arm) -> str:
+        """What a comparison is called: its arm, and what it is judged against where that is not the baseline."""
+        return arm.name if arm.against == self.baseline else f"{arm.name} against {arm.against}"
 
     @property
     def control_found(self) -> bool | None:
@@ -86,13 +93,14 @@ class Findings:
 
 
 def verdicts(study: Study) -> Table:
-    """One row an arm: the verdict, the gain over the baseline in bits per byte, and its interval."""
+    """One row a comparison: verdict, the gain over what the arm is judged against in bits per byte, its interval."""
     return Table(tuple(_judged(arm) for arm in findings(study).arms))
 
 
 def _judged(arm: Arm) -> Row:
     own, compared = arm.judgement, arm.judgement.comparison
-    row: Row = {"arm": arm.name, "verdict": own.verdict.word, "gain": None, "low": None, "high": None, "seeds": 0}
+    row: Row = {"arm": arm.name, "against": arm.against, "verdict": own.verdict.word}
+    row |= {"gain": None, "low": None, "high": None, "seeds": 0}
     if compared is not None:
         row |= {"gain": compared.effect, "low": compared.low, "high": compared.high, "seeds": compared.n}
     return {**row, "compute": None if arm.multiplier is None else arm.multiplier.factor, "words": own.words}
@@ -116,8 +124,8 @@ def findings(study: Study) -> Findings:
     answers = answers_of(study, reported)
     rates = study.rates()
     arms = tuple(
-        _arm(name, judgement, baseline, scores, curves, answers, steep, rates, plan)
-        for name, judgement in found.items()
+        _arm(name, judgement, against, scores, curves, answers, steep, rates)
+        for (name, against), judgement in found.items()
     )
     return Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
@@ -167,12 +175,13 @@ def _family(
     seeds: Sequence[int],
     margin: float | None,
     remarks: Sequence[str],
-) -> dict[str, Judgement]:
+) -> dict[Pair, Judgement]:
     looks = plan["design"]["looks"]  # whose keys are text in JSON
     declared = None if looks is None else {int(n): share for n, share in looks.items()}
+    pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
     return family(
         scores, plan["order"][0], lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
-        remarks=remarks,
+        comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
     )  # fmt: skip
 
 
@@ -252,25 +261,25 @@ def answers_of(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evalua
 def _arm(
     name: str,
     judgement: Judgement,
-    baseline: str,
+    against: str,
     scores: Mapping[str, Scores],
     curves: Mapping[str, Mapping[int, Mapping[int, float]]],
     answers: Mapping[str, Mapping[int, Evaluation]],
     steep: Slope | None,
     rates: Mapping[str, Any] | None,
-    plan: Mapping[str, Any],
 ) -> Arm:
-    both = sorted(curves[baseline].keys() & curves[name].keys())
+    both = sorted(curves[against].keys() & curves[name].keys())
     made = judgement.comparison
     times = multiplier(made, steep) if made is not None and steep is not None else None
     return Arm(
         name,
+        against,
         judgement,
         times,
-        _other_text(answers[baseline], answers[name], both, 1 - SHARE if made is None else made.level),
-        _pairing(scores[baseline], scores[name], both),
-        _gained(curves, baseline, name, both),
-        _by_rate(rates, baseline, name),
+        _other_text(answers[against], answers[name], both, 1 - SHARE if made is None else made.level),
+        _pairing(scores[against], scores[name], both),
+        _gained(curves, against, name, both),
+        _by_rate(rates, against, name),
     )
 
 

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from paribus.analyse import earlier_spread
 from paribus.cli.terminal.arguments import Json, Settings, changes
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.control import print_control, print_cost
+from paribus.cli.terminal.control import print_control, print_cost, print_idle
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.design import Design, Plan, arms_of, cost_of, described, fields, found, planned, proposed
 from paribus.errors import ConfoundError
@@ -72,7 +73,9 @@ def command(
     page.print(made.design.question, style="bold", soft_wrap=True)
     page.print()
     print_control(made.lines, page, every)
+    print_idle(made, page)
     page.print()
-    print_cost(made, cost_of(made, runs, own), page)
+    earlier = earlier_spread(runs, made.design.primary.measure.model_dump(mode="json"))
+    print_cost(made, cost_of(made, runs, own), page, earlier)
     said = f"frozen     {runs}/studies/{made.name}/plan.lock, {made.fingerprint[:16]}"
     page.print(said if changed is None else f"not frozen {changed}", soft_wrap=True)

@@ -60,7 +60,25 @@ def fields(
     leaves = {arm.name: arm.leaves for arm in arms}
     paths = list(dict.fromkeys(path for own in leaves.values() for path in own))
     forced = {arm.name: _forced(baseline, arm, declared, set(moved.get(arm.name, ()))) for arm in others}
-    return tuple(_line(path, leaves, others, declared, moved, tuned, allow, forced) for path in paths)
+    alone = {arm.name: _moved_alone(baseline, arm, moved.get(arm.name, {})) for arm in others}
+    return tuple(_line(path, leaves, others, declared, moved, tuned, allow, forced, alone) for path in paths)
+
+
+def _moved_alone(baseline: Arm, arm: Arm, moved: Mapping[str, str]) -> set[str]:
+    """The paths at which an arm was written as the baseline is, so that it differs by what moved and nothing else."""
+    ours, theirs = leaves_of(arm.written), leaves_of(baseline.written)
+    return {path for path in moved if path in baseline.leaves and ours.get(path) == theirs.get(path)}
+
+
+def by_arm(notes: Mapping[str, str | None]) -> str:
+    """What is noted of arms: once where it is the same of all, else each with its arms."""
+    found: dict[str, list[str]] = {}
+    for arm, note in notes.items():
+        if note:
+            found.setdefault(note, []).append(arm)
+    if len(found) == 1 and all(notes.values()):
+        return next(iter(found))
+    return "; ".join(f"{', '.join(arms)}: {note}" for note, arms in found.items())
 
 
 def _line(
@@ -72,6 +90,7 @@ def _line(
     tuned: str | None,
     allow: Mapping[str, str],
     forced: Mapping[str, Mapping[str, str]],
+    alone: Mapping[str, set[str]],
 ) -> Line:
     values = {name: own.get(path, ABSENT) for name, own in leaves.items()}
     first = next(iter(values.values()))
@@ -80,11 +99,11 @@ def _line(
         return Line(path, "⟳", values, tuned)
     if not apart:
         return Line(path, "✓", values)
+    notes = {arm.name: moved.get(arm.name, {}).get(path) for arm in apart}
     if _declared(path, values, declared):
-        return Line(path, "Δ", values)
-    notes = [moved.get(arm.name, {}).get(path) for arm in apart]
-    if all(notes):
-        return Line(path, "≈", values, str(notes[0]))
+        return Line(path, "≈" if all(path in alone[arm.name] for arm in apart) else "Δ", values, by_arm(notes))
+    if all(notes.values()):
+        return Line(path, "≈", values, by_arm(notes))
     reasons = [forced[arm.name].get(path) for arm in apart if not moved.get(arm.name, {}).get(path)]
     if all(reason is not None for reason in reasons):
         return Line(path, "→", values, next((reason for reason in reasons if reason), ""))

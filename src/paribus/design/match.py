@@ -23,11 +23,20 @@ class Matched:
     value: float
     target: float
     moved: dict[str, tuple[Any, Any]]  # path inside the architecture → (from, to)
+    times: float  # how often the baseline's size the target is
+    n_input: int  # of the text whose FLOPs are made equal
+    n_target: int
 
     @property
     def error(self) -> float:
         """How far the value lies above the target, as a part of it."""
         return self.value / self.target - 1
+
+    @property
+    def agreement(self) -> str:
+        """What the size comes to, beside the baseline's, in words: how near, and of how many times it."""
+        near = f"agree to {abs(self.error):.2%}"
+        return near if self.times == 1 else f"are {self.times:g} × the baseline's, to {abs(self.error):.2%}"
 
 
 def matched(architecture: Architecture, baseline: Architecture, match: Match, n_input: int, n_target: int) -> Matched:
@@ -42,7 +51,8 @@ def matched(architecture: Architecture, baseline: Architecture, match: Match, n_
     if found is None:
         raise SpecError(_refusal(scale, match, architecture))
     value = size(found[1], match.by, n_input, n_target)
-    return Matched(found[1], match.by, value, target, moved(architecture, found[1]))
+    went = moved(architecture, found[1])
+    return Matched(found[1], match.by, value, target, went, match.times, n_input, n_target)
 
 
 @dataclass(frozen=True)

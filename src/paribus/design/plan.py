@@ -13,23 +13,23 @@ import torch
 
 from paribus.corpus import Built, build
 from paribus.design.arms import Arm, arms_of
+from paribus.design.asked import require_askable
 from paribus.design.control import MEANING, Line, confounds, fields
 from paribus.design.match import Matched, matched
-from paribus.design.quantities import Planned, machine, priced, quantities
+from paribus.design.paths import idle, require_known_paths
+from paribus.design.quantities import NEAR, Planned, machine, priced, quantities
 from paribus.design.size import size
 from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
-from paribus.evaluate import fingerprint, items
 from paribus.record import canonical, environment
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import Design, declared
+from paribus.spec.design import Design, declared, pairs_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
 from paribus.train.loop import device_kind
 
 RULE = "paired t, Bonferroni over the family, two one-sided tests for equivalence, last checkpoint"
-TOLERANCE = 0.005
 SIZES = ("parameters", "training_flops")
 ONE_THREAD = {"n_threads": 1, "omp_num_threads": "1"}
 
@@ -47,11 +47,16 @@ class Plan:
 
     @property
     def n_comparisons(self) -> int:
-        return len(self.arms) - 1
+        return len(pairs_of(self.design))
 
     @property
     def allowed(self) -> tuple[Line, ...]:
         return tuple(line for line in self.lines if line.allowed is not None)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """What the design allows though nothing there is a confound."""
+        return idle(self.design, self.lines)
 
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
@@ -98,6 +103,7 @@ def planned(
     """Resolve every arm, refuse what is no fair comparison, match sizes and budgets."""
     require_sound(design)
     arms = arms_of(design)
+    require_known_paths(design, arms)
     _refuse(fields(arms, declared(design), {}, None, design.allow))
     sizes = _sized(design, arms)
     held: dict[str, Built] = {}
@@ -108,7 +114,7 @@ def planned(
         return held[key]
 
     ready = [_ready(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
-    _require_same_items(design, ready)
+    require_askable(design, ready)
     _require_chosen_sizes(design, arms, ready)
     ready = _budgeted(design, ready)
     lines = _lines(design, arms, ready)
@@ -158,20 +164,6 @@ def _ready(arm: Arm, size: Matched | None, text: Texts) -> Planned:
     return Planned(arm.name, arm.levels, run, built, cost, priced(run, cost), size)
 
 
-def _require_same_items(design: Design, arms: Sequence[Planned]) -> None:
-    """SpecError where arms would be asked different things, or nothing at all."""
-    primary = design.primary.measure
-    tuning = () if design.tune is None else (primary.model_copy(update={"split": design.tune.split}),)
-    for measure in (primary, *design.others, *tuning):
-        asked = {arm.name: fingerprint(items(arm.built, measure)) for arm in arms}
-        apart = [name for name, own in asked.items() if own != asked[arms[0].name]]
-        if apart:
-            raise SpecError(
-                f"corpus: {', '.join(apart)} would be asked other {measure.kind!r} items than {arms[0].name}, as what "
-                f"is held out differs; let every arm hold out the same text"
-            )
-
-
 def _require_chosen_sizes(design: Design, arms: Sequence[Arm], ready: Sequence[Planned]) -> None:
     """SpecError where an arm is of another size, and nobody said whether that is meant."""
     baseline, *others = zip(arms, ready, strict=True)
@@ -211,7 +203,7 @@ def _choose(field: str, names: Sequence[str], table: dict[str, dict[str, float]]
     apart = {
         name: max(abs(own[name] / first[name] - 1) for own in others)
         for name in names
-        if any(abs(own[name] / first[name] - 1) > TOLERANCE for own in others)
+        if any(abs(own[name] / first[name] - 1) > NEAR for own in others)
     }
     if apart:
         told = ", ".join(f"{name} differ by {share:.1%}" for name, share in apart.items())
@@ -231,19 +223,16 @@ def _lasting(arm: Planned, n_steps: int) -> Planned:
 def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned]) -> tuple[Line, ...]:
     moved = {arm.name: _moved(design, arm) for arm in ready}
     final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
-    by = design.match.by if design.match else "nothing"
-    tolerance = design.match.tolerance if design.match else TOLERANCE
     return (
         *fields(final, declared(design), moved, protocol(design), design.allow),
-        *quantities(ready, by, design.budget, tolerance),
+        *quantities(ready, design.budget),
     )
 
 
 def _moved(design: Design, arm: Planned) -> dict[str, str]:
     found = {}
     if arm.matched is not None:
-        error = arm.matched.value / arm.matched.target - 1
-        note = f"moved so that {arm.matched.by.replace('_', ' ')} agree to {abs(error):.2%}"
+        note = f"moved so that {arm.matched.by.replace('_', ' ')} {arm.matched.agreement}"
         found = {f"architecture.{path}": note for path in arm.matched.moved}
     if design.budget is not None:
         found["training.n_steps"] = f"moved so that {design.budget.replace('_', ' ')} agree"

@@ -10,14 +10,25 @@ import torch
 
 from paribus.batch import Layout
 from paribus.corpus import Built
-from paribus.design.control import Line, Mark
+from paribus.design.control import ABSENT, Line, by_arm
 from paribus.design.match import Matched
+from paribus.design.size import size
 from paribus.design.work import Work
+from paribus.errors import SpecError
 from paribus.masks import SameDocument, leaves
 from paribus.model.kernels import View, choose
 from paribus.model.start import deviation
 from paribus.spec import Alibi, Latent, Price, RelativeBias, Resolved, parameters, price, resolve
+from paribus.spec.match import By
 from paribus.spec.run import RunSpec
+
+COUNTED = ("parameters", "non_embedding_parameters", "active_parameters")
+QUANTITIES = (
+    *COUNTED, "training_flops", "prompt_flops", "token_flops", "kv_bytes_per_token", "kv_bytes_per_source_token",
+    "visible_share", "tokens_read in all", "tokens_scored in all", "bytes_read in all", "training_flops in all",
+    "epochs", "starting weights in common", "batches", "text",
+)  # fmt: skip
+NEAR = 0.005  # totals that differ by less agree
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,28 +57,65 @@ def priced(run: RunSpec, work: Work) -> Price:
     return price(spec, length, None, length - n_target)
 
 
-def quantities(arms: Sequence[Planned], matched_by: str, budget: str | None, tolerance: float) -> tuple[Line, ...]:
+def quantities(arms: Sequence[Planned], budget: str | None) -> tuple[Line, ...]:
     """A line for each derived quantity; what is not equal, nor made so, follows from the factor."""
     table = {arm.name: _of(arm, arms[0]) for arm in arms}
-    made = {matched_by: "size", **({f"{budget} in all": "budget"} if budget else {})}
+    found = [_line(name, {arm: own[name] for arm, own in table.items()}, arms, budget) for name in QUANTITIES]
+    return (*found, *_matched_work(arms))
+
+
+def _line(name: str, values: Mapping[str, Any], arms: Sequence[Planned], budget: str | None) -> Line:
+    first, *others = values.values()
+    if name in COUNTED:
+        return _size_line(name, values, {arm.name: arm.matched for arm in arms if _by(arm) == name and arm.matched})
+    if all(value == first for value in others):
+        return Line(name, "✓", values)
+    if budget is None or name != f"{budget} in all":
+        return Line(name, "→", values)
+    apart = max(abs(value / first - 1) for value in others)
+    whole = "" if apart <= NEAR else ", as near as whole steps come"
+    return Line(name, "≈", values, f"budget matched to {apart:.2%}{whole}")
+
+
+def _by(arm: Planned) -> str | None:
+    return None if arm.matched is None else arm.matched.by
+
+
+def _size_line(name: str, values: Mapping[str, Any], matched: Mapping[str, Matched]) -> Line:
+    """A size that some arms were brought to: each with how near it came, the others as what they are."""
+    first = next(iter(values.values()))
+    apart = [arm for arm, value in values.items() if value != first]
+    if not apart:
+        return Line(name, "✓", values)
+    if not matched:
+        return Line(name, "→", values)
+    others = {arm: "not matched by it" for arm in apart if arm not in matched}
+    told = {arm: f"sizes {own.agreement}" for arm, own in matched.items() if others or arm in apart}
+    return Line(name, "≈", values, by_arm(told | others))
+
+
+def _matched_work(arms: Sequence[Planned]) -> tuple[Line, ...]:
+    """FLOPs of the texts that arms were matched by, one line for each: of the architecture, not of its training."""
+    texts: dict[tuple[By, int, int], dict[str, Matched]] = {}
+    for arm in arms:
+        if arm.matched is not None and arm.matched.by.endswith("_flops"):
+            key = (arm.matched.by, arm.matched.n_input, arm.matched.n_target)
+            texts.setdefault(key, {})[arm.name] = arm.matched
     return tuple(
-        _line(name, {arm: own[name] for arm, own in table.items()}, made.get(name), tolerance)
-        for name in next(iter(table.values()))
+        _size_line(
+            f"{by} of {n_input} + {n_target} tokens",
+            {arm.name: _flops(arm, by, n_input, n_target) for arm in arms},
+            own,
+        )
+        for (by, n_input, n_target), own in texts.items()
     )
 
 
-def _line(name: str, values: Mapping[str, Any], made: str | None, tolerance: float) -> Line:
-    first, *others = values.values()
-    if all(value == first for value in others):
-        return Line(name, "✓", values)
-    if made is None or not all(isinstance(value, int | float) for value in values.values()):
-        return Line(name, "→", values)
-    apart = max(abs(value / first - 1) for value in others)
-    if made == "budget":
-        whole = "" if apart <= tolerance else ", as near as whole steps come"
-        return Line(name, "≈", values, f"budget matched to {apart:.2%}{whole}")
-    mark: Mark = "≈" if apart <= tolerance else "→"
-    return Line(name, mark, values, f"size matched to {apart:.2%}" if mark == "≈" else "")
+def _flops(arm: Planned, by: By, n_input: int, n_target: int) -> float | str:
+    try:
+        return size(arm.run.architecture, by, n_input, n_target)
+    except SpecError:  # an arm that was not matched, and has no room for such a text
+        return ABSENT
 
 
 def _of(arm: Planned, baseline: Planned) -> dict[str, Any]:
@@ -90,6 +138,7 @@ def _of(arm: Planned, baseline: Planned) -> dict[str, Any]:
         "training_flops in all": cost.training_flops * n_steps,
         "epochs": ", ".join(f"{times:.3g}" for times in epochs),
         "starting weights in common": round(in_common(resolve(arm.run.architecture), _spec(baseline)), 4),
+        "batches": f"{training.n_sequences} × {training.length} of the text, by seed and step",
         "text": arm.built.fingerprint[:16],
     }
 

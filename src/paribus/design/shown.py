@@ -16,6 +16,7 @@ from paribus.generate import continued
 from paribus.model import Transformer, restore
 from paribus.record import CHECKPOINTS, Study, latest
 from paribus.record.shown import ItemText, Sample, write_items, write_samples
+from paribus.spec.design import pairs_of
 from paribus.train.checkpoint import TOKENIZER_FILE
 
 Speaker = tuple[Transformer, Tokenizer]
@@ -65,8 +66,8 @@ def _continued(prompt: str, speaker: Speaker | None) -> str:
 
 def _texts(plan: Plan, study: Study, table: Table) -> dict[str, ItemText]:
     """The items with the largest differences; they are the same in every arm."""
-    answers, baseline = answers_of(study, table), plan.arms[0].name
-    pairs = [extremes(answers[baseline], answers[arm.name], N_EXTREMES) for arm in plan.arms[1:]]
+    answers = answers_of(study, table)
+    pairs = [extremes(answers[against], answers[name], N_EXTREMES) for name, against in pairs_of(plan.design)]
     wanted = {one.item for pair in pairs for side in pair for one in side}
     asked = items(plan.arms[0].built, plan.design.primary.measure) if wanted else ()
     return {item.name: ItemText(item.context, item.target) for item in asked if item.name in wanted}

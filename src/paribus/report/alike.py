@@ -47,10 +47,10 @@ def _joined(lines: list[Otherwise]) -> list[Otherwise]:
 
 def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
     found, runs = material.found, material.found.runs
-    if not material.asked_alike(arm.name):
+    if not material.asked_alike(arm.name, arm.against):
         return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
     got = alike(
-        runs[found.baseline], runs[arm.name], by, margin=found.margin, n_comparisons=found.n_comparisons,
+        runs[arm.against], runs[arm.name], by, margin=found.margin, n_comparisons=found.n_comparisons,
         share=found.share, unit=UNIT,
     )  # fmt: skip
     if got.equal:
@@ -62,9 +62,14 @@ def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
     at = scaled(got.at or 0.0, "s" if by == "seconds" else "FLOP" if by == "dense_flops" else "")
     return Otherwise(
         arm.name, WORDS[by], "yes" if word == arm.judgement.verdict.word else "no",
-        f"{word} at {at}: {signed(got.comparison.effect, digits)}, {signed(got.comparison.low, digits)} to "
-        f"{signed(got.comparison.high, digits)}, on validation text",
+        f"{word}{_than(arm, material)} at {at}: {signed(got.comparison.effect, digits)}, "
+        f"{signed(got.comparison.low, digits)} to {signed(got.comparison.high, digits)}, on validation text",
     )  # fmt: skip
+
+
+def _than(arm: Arm, material: Material) -> str:
+    """What an arm is judged against, where that is not the baseline."""
+    return "" if arm.against == material.found.baseline else f" against {arm.against}"
 
 
 def _base_rate(arm: Arm, material: Material) -> Otherwise:
@@ -78,13 +83,15 @@ def _base_rate(arm: Arm, material: Material) -> Otherwise:
     sign = {"better": 1, "worse": -1}.get(arm.judgement.verdict.word)  # other words are of no sign
     same = "–" if sign is None else "yes" if gain * sign > 0 else "no"
     n_seeds = material.plan["design"]["tune"]["n_seeds"]
-    return Otherwise(arm.name, by, same, f"gain {signed(gain, 4)} in {n_seeds} sweep seeds: a sign, no verdict")
+    return Otherwise(
+        arm.name, by, same, f"gain{_than(arm, material)} {signed(gain, 4)} in {n_seeds} sweep seeds: a sign, no verdict"
+    )
 
 
 def _written_rate(arm: Arm, material: Material, by: str) -> Otherwise:
     """Where nothing was tuned: every arm trained at the rate written for it."""
     if material.one_rate:
         return Otherwise(arm.name, by, "yes", "by construction: all arms trained at it")
-    if material.rate(arm.name) == material.rate(material.found.baseline):
+    if material.rate(arm.name) == material.rate(arm.against):
         return Otherwise(arm.name, by, "yes", f"by construction: {arm.name} trained at it too")
     return Otherwise(arm.name, by, "–", f"{arm.name} trained at {material.rate(arm.name):g} alone")

@@ -13,17 +13,17 @@ NONE = "–"
 
 
 def heading(material: Material) -> tuple[str, ...]:
-    return ("", *(arm.name for arm in material.found.arms))
+    return ("", *(material.found.label(arm) for arm in material.found.arms))
 
 
 def numbers_behind(material: Material) -> list[tuple[str, ...]]:
     """A line a number, a column an arm; a line that no arm has is left out."""
     arms = material.found.arms
-    lines = [(name, *(value(arm) for arm in arms)) for name, value in _lines(material.found.baseline)]
+    lines = [(name, *(value(arm) for arm in arms)) for name, value in _lines()]
     return [line for line in lines if set(line[1:]) != {NONE}]
 
 
-def _lines(baseline: str) -> Sequence[tuple[str, Callable[[Arm], str]]]:
+def _lines() -> Sequence[tuple[str, Callable[[Arm], str]]]:
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
         (f"gain, {UNIT}", _compared(lambda made: signed(made.effect, _digits(made)))),
@@ -34,7 +34,7 @@ def _lines(baseline: str) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
         ("gain with each seed left out", _compared(_left_out)),
         ("trained", lambda arm: _trained(arm.judgement.arm_trained)),
-        (f"trained, {baseline}", lambda arm: _trained(arm.judgement.baseline_trained)),
+        ("trained, what it is judged against", lambda arm: _trained(arm.judgement.baseline_trained)),
         ("McNemar's p of failing as often", lambda arm: _p(arm.judgement.mcnemar)),
         ("pairing, ρ", lambda arm: _rho(arm.pairing)),
         ("gain on new documents", _crossed(_new)),

@@ -14,7 +14,7 @@ from paribus.analyse import bits, held_out
 from paribus.analyse.curves import BAND, NOT_ANNEALED
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.charts import Plot, arm_colours, arm_dashes, colour, data, layered, spec_of
-from paribus.report.effect import APART
+from paribus.report.effect import APART, partners
 from paribus.report.material import Material
 from paribus.report.numbers import plain, scaled, signed
 
@@ -73,7 +73,7 @@ def _ends(arm: str, points: Sequence[dict[str, Any]]) -> str:
 
 def differences(material: Material) -> list[Plot]:
     """The gain along training; a positive control that would flatten the others has a plot of its own."""
-    arms = [arm for arm in material.found.arms if arm.curve and material.asked_alike(arm.name)]
+    arms = [arm for arm in material.found.arms if arm.curve and material.asked_alike(arm.name, arm.against)]
     control = [arm for arm in arms if arm.name == material.control]
     others = [arm for arm in arms if arm.name != material.control]
     if control and others and _reach(control) > APART * _reach(others):
@@ -95,28 +95,32 @@ def _reach(arms: Sequence[Arm]) -> float:
 def _difference(key: str, title: str, arms: Sequence[Arm], material: Material) -> Plot:
     steps = [
         {
-            "arm": arm.name, "tokens": step.step, "gain": step.effect, "low": step.low, "high": step.high,
-            "read": scaled(step.step), "mean gain": signed(step.effect, 4),
+            "arm": arm.name, "pair": material.found.label(arm), "tokens": step.step, "gain": step.effect,
+            "low": step.low, "high": step.high, "read": scaled(step.step), "mean gain": signed(step.effect, 4),
             "band": f"{signed(step.low, 4)} to {signed(step.high, 4)}",
         }
         for arm in arms for step in arm.curve
     ]  # fmt: skip
     x = TOKENS
-    names = [arm.name for arm in arms]
+    names = list(dict.fromkeys(arm.name for arm in arms))
     base, shade, dash = alt.Chart(data(steps)), arm_colours(material.order, names), arm_dashes(material.order, names)
     title_y = f"gain in {UNIT}"
-    band = base.mark_area(opacity=0.16).encode(x=x, y=alt.Y("low:Q", title=title_y), y2="high:Q", color=shade)
-    line = base.mark_line(strokeWidth=2).encode(x=x, y=alt.Y("gain:Q", title=title_y), color=shade, strokeDash=dash)
-    told = [alt.Tooltip(name) for name in ("arm:N", "read:N", "mean gain:N", "band:N")]
+    band = base.mark_area(opacity=0.16).encode(
+        x=x, y=alt.Y("low:Q", title=title_y), y2="high:Q", color=shade, detail="pair:N"
+    )
+    line = base.mark_line(strokeWidth=2).encode(
+        x=x, y=alt.Y("gain:Q", title=title_y), color=shade, strokeDash=dash, detail="pair:N"
+    )
+    told = [alt.Tooltip(name) for name in ("pair:N", "read:N", "mean gain:N", "band:N")]
     dots = base.mark_circle(size=40).encode(x=x, y=alt.Y("gain:Q", title=title_y), color=shade, tooltip=told)
     zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(y="zero:Q")
-    last = "; ".join(f"{arm.name} ends at {signed(arm.curve[-1].effect, 4)}" for arm in arms)
+    last = "; ".join(f"{material.found.label(arm)} ends at {signed(arm.curve[-1].effect, 4)}" for arm in arms)
     return Plot(
-        key, title, f"Mean over seeds on validation text; {BAND}. Above zero is better than {material.found.baseline}; "
+        key, title, f"Mean over seeds on validation text; {BAND}. Above zero is better than {partners(arms)}; "
         f"{NOT_ANNEALED}.",
         spec_of(layered(band, zero, line, dots), f"{title}: {last}.", HEIGHT - 60),
         ("arm", "tokens", "mean gain", "95 % band"),
-        tuple((one["arm"], str(one["tokens"]), one["mean gain"], one["band"]) for one in steps),
+        tuple((one["pair"], str(one["tokens"]), one["mean gain"], one["band"]) for one in steps),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from paribus.report.material import Material
 from paribus.report.numbers import decimals, plain, signed
 
 ROW, EDGE = 64, 12  # pixels an arm takes, and all of them together
+BROKEN = "split(replace(datum.label, ' against ', '@against '), '@')"  # a label in two lines
 APART = 3  # a control whose effect is so many times larger has a plot of its own
 
 
@@ -26,9 +27,9 @@ def effects(material: Material) -> list[Plot]:
     control = [arm for arm in compared if arm.name == material.control]
     others = [arm for arm in compared if arm.name != material.control]
     if not control or not others or _reach(control) <= APART * _reach(others):
-        return [_plot("effect", "Gain over the baseline", compared, material)]
+        return [_plot("effect", _title(compared, material), compared, material)]
     return [
-        _plot("effect", "Gain over the baseline", others, material),
+        _plot("effect", _title(others, material), others, material),
         replace(
             _plot("effect-control", "The positive control, on a scale of its own", control, material),
             caption="To be read as the plot above.",
@@ -43,28 +44,44 @@ def _reach(arms: Sequence[Arm]) -> float:
 
 def _plot(key: str, title: str, arms: Sequence[Arm], material: Material) -> Plot:
     seeds = [row for arm in arms for row in _seeds(arm, material)]
-    described = "; ".join(f"{arm.name}: {_told(arm.judgement.comparison)}" for arm in arms)
+    described = "; ".join(f"{material.found.label(arm)}: {_told(arm.judgement.comparison)}" for arm in arms)
     spec = spec_of(_chart(arms, seeds, material), f"{title}: {described}.", ROW * len(arms) + EDGE)
-    numbers = tuple((row["arm"], str(row["seed"]), row["baseline"], row["score"], row["gained"]) for row in seeds)
-    return Plot(key, title, _caption(material), spec, ("arm", "seed", "baseline", "arm's score", "gain"), numbers)
+    numbers = tuple((row["pair"], str(row["seed"]), row["baseline"], row["score"], row["gained"]) for row in seeds)
+    before = "baseline" if _with_baseline(arms, material) else "judged against"
+    return Plot(key, title, _caption(arms, material), spec, ("arm", "seed", before, "arm's score", "gain"), numbers)
 
 
-def _caption(material: Material) -> str:
+def _title(arms: Sequence[Arm], material: Material) -> str:
+    return f"Gain over the {'baseline' if _with_baseline(arms, material) else 'arm it is judged against'}"
+
+
+def _with_baseline(arms: Sequence[Arm], material: Material) -> bool:
+    return all(arm.against == material.found.baseline for arm in arms)
+
+
+def partners(arms: Sequence[Arm]) -> str:
+    """What these are judged against: one arm's name, or each its own."""
+    names = {arm.against for arm in arms}
+    return names.pop() if len(names) == 1 else "the arm that each is judged against"
+
+
+def _caption(arms: Sequence[Arm], material: Material) -> str:
     margin = material.found.margin
     band = "" if margin is None else f" The grey band is the margin, ±{margin:.3g}."
     return (
         f"Each small point is a seed; the diamond is their mean and the bar its interval. Right of zero is better than "
-        f"{material.found.baseline}.{band}"
+        f"{partners(arms)}.{band}"
     )
 
 
 def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Material) -> alt.LayerChart:
-    rows = alt.Y("arm:N", title=None, sort=[arm.name for arm in arms],
-                 axis=alt.Axis(labelFontSize=13, labelColor=colour("ink"), labelLimit=120, grid=False))  # fmt: skip
-    means = alt.Chart(data([_mean(arm) for arm in arms]))
+    rows = alt.Y("pair:N", title=None, sort=[material.found.label(arm) for arm in arms],
+                 axis=alt.Axis(labelFontSize=13, labelColor=colour("ink"), labelLimit=120, grid=False,
+                               labelExpr=alt.Undefined if _with_baseline(arms, material) else BROKEN))  # fmt: skip
+    means = alt.Chart(data([_mean(arm, material) for arm in arms]))
     shade = arm_colours(material.order).legend(None)
-    told = [alt.Tooltip(name) for name in ("arm:N", "effect:N", "interval:N", "verdict:N")]
-    each = [alt.Tooltip(name) for name in ("arm:N", "seed:N", "gained:N", "run:N", "baseline run:N")]
+    told = [alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "verdict:N")]
+    each = [alt.Tooltip(name) for name in ("pair:N", "seed:N", "gained:N", "run:N", "baseline run:N")]
     interval = means.mark_rule(strokeWidth=3, strokeCap="round").encode(
         x=_x("low:Q"), x2="high:Q", y=rows, color=shade, tooltip=told
     )
@@ -91,12 +108,13 @@ def _band(margin: float | None) -> list[alt.Chart]:
     return [alt.Chart(data(ends)).mark_rect(color=colour("band")).encode(x=_x("from:Q"), x2="to:Q")]
 
 
-def _mean(arm: Arm) -> dict[str, Any]:
+def _mean(arm: Arm, material: Material) -> dict[str, Any]:
     made = arm.judgement.comparison
     assert made is not None
     digits = decimals((made.high - made.low) / 2)
     return {
-        "arm": arm.name, "gain": made.effect, "low": made.low, "high": made.high, "effect": signed(made.effect, digits),
+        "arm": arm.name, "pair": material.found.label(arm), "gain": made.effect, "low": made.low, "high": made.high,
+        "effect": signed(made.effect, digits),
         "interval": f"{signed(made.low, digits)} to {signed(made.high, digits)}", "verdict": str(arm.judgement.verdict),
     }  # fmt: skip
 
@@ -105,9 +123,10 @@ def _seeds(arm: Arm, material: Material) -> list[dict[str, Any]]:
     runs = {(row["arm"], row["seed"]): row["run"] for row in material.found.reported}
     return [
         {
-            "arm": arm.name, "seed": one.seed, "gain": one.gain, "gained": signed(one.gain, 5),
+            "arm": arm.name, "pair": material.found.label(arm), "seed": one.seed, "gain": one.gain,
+            "gained": signed(one.gain, 5),
             "baseline": plain(one.baseline, 4), "score": plain(one.arm, 4), "run": runs[arm.name, one.seed],
-            "baseline run": runs[material.found.baseline, one.seed],
+            "baseline run": runs[arm.against, one.seed],
         }
         for one in arm.judgement.seeds
         if one.gain is not None and one.baseline is not None and one.arm is not None

@@ -67,9 +67,9 @@ class Material:
         """The rows of sweeps, and of the runs the verdict is read from."""
         return [row for row in self.found.table if row["purpose"] == "sweep"] + self.found.reported
 
-    def asked_alike(self, arm: str) -> bool:
-        """Is an arm trained on the baseline's question about the baseline's text? Only then are curves comparable."""
-        own, other = self.stage(arm), self.stage(self.found.baseline)
+    def asked_alike(self, arm: str, against: str | None = None) -> bool:
+        """Is an arm trained on the baseline's, or another's, question and text? Only then are curves comparable."""
+        own, other = self.stage(arm), self.stage(against or self.found.baseline)
         return own["objective"] == other["objective"] and own["corpus"] == other["corpus"]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from paribus.analyse import name_of
-from paribus.analyse.findings import UNIT
+from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind
 from paribus.report.limits import limits, measured
@@ -73,7 +73,7 @@ def latex(material: Material) -> str:
     column = name_of(material.plan["design"]["primary"]["measure"])
     lines = [r"\begin{tabular}{lrrrl}", r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
-        lines.append(" & ".join(map(_typeset, (arm, mean, *_compared(arm, material)))) + r" \\")
+        lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
     look = [] if material.found.look is None else [material.found.look.words]
@@ -82,16 +82,22 @@ def latex(material: Material) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
 
 
-def _compared(arm: str, material: Material) -> tuple[str, str, str]:
-    if arm == material.found.baseline:
-        return "–", "–", "baseline"
-    judgement = material.found.arm(arm).judgement
-    made = judgement.comparison
+def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
+    """Gain, interval and verdict of every comparison of an arm; of one that has none, that it has none."""
+    found = material.found
+    own = [one for one in found.arms if one.name == arm]
+    return [_judged(one, material) for one in own] or [("–", "–", "baseline" if arm == found.baseline else "–")]
+
+
+def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
+    made = arm.judgement.comparison
+    verdict = str(arm.judgement.verdict)
+    verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
-        return "–", "–", str(judgement.verdict)
+        return "–", "–", verdict
     digits = decimals((made.high - made.low) / 2)
     interval = f"{plain(made.low, digits)} to {plain(made.high, digits)}"
-    return signed(made.effect, digits), interval, str(judgement.verdict)
+    return signed(made.effect, digits), interval, verdict
 
 
 def _typeset(text: str) -> str:

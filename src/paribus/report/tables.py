@@ -62,7 +62,7 @@ def written(path: str, value: Any) -> str:
 
 @dataclass(frozen=True)
 class SeedLine:
-    """One seed: every arm's score or outcome, and every arm's gain."""
+    """One seed: every arm's score or outcome, and every comparison's gain."""
 
     seed: int
     scores: tuple[str, ...]
@@ -73,11 +73,11 @@ def seed_lines(material: Material) -> list[SeedLine]:
     """The primary yardstick, seed by seed; a run that failed is named, not dropped."""
     column = name_of(material.plan["design"]["primary"]["measure"])
     rows = {(row["arm"], row["seed"]): row for row in material.found.reported}
-    gains = {arm.name: {one.seed: one.gain for one in arm.judgement.seeds} for arm in material.found.arms}
+    gains = [{one.seed: one.gain for one in arm.judgement.seeds} for arm in material.found.arms]
     return [
         SeedLine(
             seed, tuple(_score(rows[arm, seed], column) for arm in material.order),
-            tuple(_gain(own.get(seed)) for own in gains.values()),
+            tuple(_gain(own.get(seed)) for own in gains),
         )
         for seed in material.found.seeds
     ]  # fmt: skip

@@ -27,18 +27,19 @@ class Telling:
     """An arm's best and worst items."""
 
     arm: str
+    against: str
     best: tuple[Shown, ...]
     worst: tuple[Shown, ...]
 
 
 def telling(material: Material) -> list[Telling]:
-    """Of every arm but the baseline; items whose text is not kept are shown by name."""
+    """Of every comparison; items whose text is not kept are shown by name."""
     answers = material.found.answers
     found = []
     for arm in material.found.arms:
-        best, worst = extremes(answers[material.found.baseline], answers[arm.name], N_SHOWN)
+        best, worst = extremes(answers[arm.against], answers[arm.name], N_SHOWN)
         if best:
-            found.append(Telling(arm.name, _shown(best, material), _shown(worst, material)))
+            found.append(Telling(arm.name, arm.against, _shown(best, material), _shown(worst, material)))
     return found
 
 

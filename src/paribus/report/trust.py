@@ -90,7 +90,7 @@ def _untuned(material: Material) -> Ground:
 def _seeds(material: Material) -> Ground:
     found = material.found
     n, m = len(found.seeds), found.n_comparisons
-    spreads = {arm.name: arm.judgement.comparison.sd for arm in material.found.arms if arm.judgement.comparison}
+    spreads = {found.label(arm): arm.judgement.comparison.sd for arm in found.arms if arm.judgement.comparison}
     units = detectable(n, m, alpha=found.share)
     seen = listed([f"{units * sd:.2g} for {name}" for name, sd in spreads.items()])
     can = f"; in {UNIT}, {seen}" if spreads else ""
@@ -105,7 +105,8 @@ def _seeds(material: Material) -> Ground:
 
 
 def _pairing(material: Material) -> Ground:
-    ratios = {arm.name: arm.pairing.variance_ratio for arm in material.found.arms if arm.pairing is not None}
+    label = material.found.label
+    ratios = {label(arm): arm.pairing.variance_ratio for arm in material.found.arms if arm.pairing is not None}
     shared = _share_of_start(material)
     apart = _apart(material)
     if apart:
@@ -192,7 +193,8 @@ def _cut(material: Material) -> Iterator[Ground]:
 
 
 def _other_text(material: Material) -> Ground:
-    told = [(arm.name, arm.other_text.interval) for arm in material.found.arms if arm.other_text is not None]
+    label = material.found.label
+    told = [(label(arm), arm.other_text.interval) for arm in material.found.arms if arm.other_text is not None]
     parts = [f"{name} {_interval(found)}" for name, found in told if found is not None]
     if not parts:
         return Ground("Other documents", "mind", "The verdict is about these items; and says nothing of others.")

@@ -26,13 +26,13 @@ class Said:
 
 
 def verdicts(material: Material) -> list[Said]:
-    """Every arm against the baseline; the positive control last."""
+    """Every comparison; the positive control last."""
     said = [_said(arm, material) for arm in material.found.arms]
     return sorted(said, key=lambda one: one.is_control)
 
 
 def _said(arm: Arm, material: Material) -> Said:
-    judgement, baseline = arm.judgement, material.found.baseline
+    judgement, baseline = arm.judgement, arm.against
     made = judgement.comparison
     return Said(
         arm.name,
@@ -41,7 +41,7 @@ def _said(arm: Arm, material: Material) -> Said:
         _failures(arm, baseline),
         "" if made is None else numbers(made),
         "" if made is None else _meaning(made, judgement.verdict.word),
-        "" if made is None else compute(arm.name, baseline, arm.multiplier),
+        "" if made is None else compute(arm.name, baseline, arm.multiplier, material.found.baseline),
         f"{made.advice}." if made is not None and made.advice and judgement.verdict.word == "inconclusive" else "",
         arm.name == material.control,
     )
@@ -105,16 +105,17 @@ def _failures(arm: Arm, baseline: str) -> str:
     return f"{counts}{of}."
 
 
-def compute(name: str, baseline: str, found: Multiplier | None) -> str:
-    """The effect as a multiple of the baseline's tokens, or why there is none."""
+def compute(name: str, baseline: str, found: Multiplier | None, read: str | None = None) -> str:
+    """The effect as a multiple of tokens, read off the baseline's curve, or why there is none."""
+    curve = read or baseline
     if found is None:
-        return f"In compute: not said, for {baseline}'s learning curve has too few points near its end."
+        return f"In compute: not said, for {curve}'s learning curve has too few points near its end."
     if found.factor is None:
         return f"In compute: not said, for {found.reason}."
     low, high = (_end(found.low, "less than a quarter"), _end(found.high, "more than four"))
     return (
         f"In compute: {baseline} would need about {plain(found.factor, 2)} times its tokens to score like {name} "
-        f"(interval {low} to {high}; read off {baseline}'s own learning curve)."
+        f"(interval {low} to {high}; read off {curve}'s own learning curve)."
     )
 
 

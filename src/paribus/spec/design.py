@@ -15,6 +15,7 @@ from paribus.spec.reading import merged
 from paribus.spec.yardstick import DocumentHalves, YardstickKind
 
 Table = dict[str, Any]
+Pair = tuple[str, str]  # an arm, and the arm it is judged against
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
 Scale = Literal["smoke", "laptop", "hour", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "hour", "paper")
@@ -48,6 +49,20 @@ def _looks(given: Any) -> Any:
         return {int(n): share for n, share in given.items()}
     except ValueError as fault:
         raise ValueError(f"are at {list(given)}; write numbers of seeds, as in {{ 5 = 0.01, 10 = 0.04 }}") from fault
+
+
+def _pairs(given: Any) -> Any:
+    """TOML and JSON have lists, specs tuples: an arm, and the arm it is judged against."""
+    if given is None:
+        return given
+    pairs = given if isinstance(given, list | tuple) else ()
+    if not isinstance(given, list | tuple) or not all(_is_pair(pair) for pair in pairs):
+        raise ValueError(f"is {given!r}; write pairs of an arm and what it is judged against: [['prefix', 'causal']]")
+    return tuple(tuple(pair) for pair in pairs)
+
+
+def _is_pair(given: Any) -> bool:
+    return isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(name, str) for name in given)
 
 
 def _match(given: Any) -> Any:
@@ -126,6 +141,7 @@ class Design(Spec):
     factor: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()  # the paths that may differ
     arms: dict[str, Table] = Field(default_factory=dict)
     factors: dict[str, Factor] = Field(default_factory=dict)
+    comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None  # None: each arm, the baseline
     control: str | None = None  # an arm that must come out worse: it shows that the instrument works
     match: Annotated[Match | None, BeforeValidator(_match)] = None
     budget: Budget | None = None
@@ -158,6 +174,13 @@ def tables_of(design: Design) -> dict[str, Table]:
             table = merged(table, level)
         arms["+".join(name for name, _ in levels)] = table
     return arms
+
+
+def pairs_of(design: Design) -> tuple[Pair, ...]:
+    """Every comparison a verdict is read of; by default each arm against the baseline."""
+    if design.comparisons is not None:
+        return design.comparisons
+    return tuple((name, design.baseline) for name in tables_of(design) if name != design.baseline)
 
 
 def levels_of(design: Design) -> dict[str, dict[str, str]]:

@@ -23,6 +23,7 @@ from paribus.spec.design import (
     paths_of,
     tables_of,
 )
+from paribus.spec.named import based
 from paribus.spec.reading import assign, complaints, file_table, merged, with_kinds
 from paribus.spec.yardstick import Yardstick
 
@@ -39,11 +40,13 @@ def load_design(
 ) -> Design:
     """A design from a TOML or JSON file or a mapping, at one of the scales it has, with changes by path."""
     table = copy.deepcopy(dict(source)) if isinstance(source, Mapping) else _filed(Path(source))
+    folder = Path() if isinstance(source, Mapping) else Path(source).parent
     problems = list(_unknown(table))
-    table = _scaled({key: value for key, value in table.items() if key in KEYS}, scale)
+    table = _scaled(based({key: value for key, value in table.items() if key in KEYS}, folder), scale, folder)
     # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
     for path in sorted(changes or {}, key=lambda path: (path.count("."), not path.endswith(".kind"))):
         assign(table, path, (changes or {})[path])
+        table = based(table, folder)
     try:
         design = Design.model_validate(with_kinds(table, Design))
     except ValidationError as fault:
@@ -78,7 +81,7 @@ def _near(key: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}? " if near else ""
 
 
-def _scaled(table: Table, scale: str | None) -> Table:
+def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
     """The scale's own table laid over the rest."""
     scales = table.pop("scales", {})
     if not isinstance(scales, Mapping):
@@ -96,7 +99,10 @@ def _scaled(table: Table, scale: str | None) -> Table:
     problems = [f"scales.{scale}.{problem}" for problem in _unknown(dict(scales[scale]))]
     if problems:
         raise SpecError(problems)
-    return merged(table, scales[scale])
+    own = dict(scales[scale])
+    if isinstance(own.get("base"), str):  # one that is named stands in the other's place
+        table.pop("base", None)
+    return merged(table, based(own, folder))
 
 
 def _faults(design: Design) -> Iterator[str]:
@@ -109,6 +115,7 @@ def _faults(design: Design) -> Iterator[str]:
         yield "factor is missing; name the paths in which the arms may differ, such as 'architecture.mask'"
     else:
         yield from _arm_faults(design)
+        yield from _comparison_faults(design)
         yield from _factor_faults(design)
         yield from _overruled(design)
 
@@ -164,6 +171,12 @@ def _arm_faults(design: Design) -> Iterator[str]:
     if design.control == design.baseline:
         yield f"control is {design.control!r}, the baseline itself; name an arm that must come out worse than it"
     yield from _unknown_tables("base", design.base, RUN_TABLES)
+    untrained = [name for name, table in arms.items() if "training" not in {**design.base, **table}]
+    if untrained:
+        yield (
+            f"base.training is missing, and {', '.join(untrained)} gives none; say how long to train, such as base = "
+            f"{{ architecture = 'gpt2', training = {{ n_steps = 600 }} }}: a preset is an architecture alone"
+        )
     for where, table in _written(design):
         yield from _unknown_tables(where, table, (*RUN_TABLES, "match") if design.arms else RUN_TABLES)
 
@@ -176,6 +189,27 @@ def _written(design: Design) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(factor.levels, Mapping):
             for level, table in factor.levels.items():
                 yield f"factors.{name}.levels.{level}", table
+
+
+def _comparison_faults(design: Design) -> Iterator[str]:
+    if design.comparisons is None:
+        return
+    arms, seen = tables_of(design), set()
+    if not design.comparisons:
+        yield "comparisons is an empty list; name at least one pair, or leave it out: every arm against the baseline"
+    for name, against in design.comparisons:
+        for unknown in dict.fromkeys(one for one in (name, against) if one not in arms):
+            yield f"comparisons has {unknown!r}, which is no arm; {_near(unknown, arms)}arms are {', '.join(arms)}"
+        if name == against:
+            yield f"comparisons has {name!r} against itself; name the arm it is judged against"
+        elif {name, against} in seen:
+            yield f"comparisons has {name!r} and {against!r} twice; one of them is judged against the other, once"
+        seen.add(frozenset((name, against)))
+    if design.control is not None and all(name != design.control for name, _ in design.comparisons):
+        yield (
+            f"comparisons has no pair that judges the control {design.control!r}; add one, such as "
+            f"[{design.control!r}, {design.baseline!r}]"
+        )
 
 
 def _unknown_tables(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[str]:

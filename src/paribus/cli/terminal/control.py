@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from paribus.analyse import detectable, equivalence_margin
+from paribus.analyse import Spread, detectable, equivalence_margin
 from paribus.analyse.looks import SHARE
 from paribus.cli.terminal.numbers import count, flops, size
 from paribus.cli.terminal.spelling import spelled
@@ -38,6 +38,12 @@ def print_control(lines: Iterable[Line], page: Console, every: bool) -> None:
     page.print("   ".join(f"{mark} {meaning}" for mark, meaning in MEANING.items()), style="dim")
 
 
+def print_idle(plan: Plan, page: Console) -> None:
+    """What is allowed for nothing."""
+    for path in plan.idle:
+        page.print(f"allow      {path}: nothing there is a confound, so nothing is let pass", soft_wrap=True)
+
+
 def written(path: str, value: Any) -> str:
     """A value of the table, large numbers in short."""
     if "flops" in path and isinstance(value, int | float):
@@ -47,23 +53,32 @@ def written(path: str, value: Any) -> str:
     return spelled(value, path.rpartition(".")[-1] if isinstance(value, str) else "")
 
 
-def print_cost(plan: Plan, cost: Cost, page: Console) -> None:
-    """Runs, time and disk."""
+def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) -> None:
+    """Runs, time and disk, and what so many seeds can see; in bits where an earlier study tells the noise."""
     sweep = f", {cost.n_sweeps} of them to find rates" if cost.n_sweeps else ""
     time = told_time(cost.seconds)
     page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
-    n, m, looks = len(plan.design.seeds), plan.n_comparisons, plan.design.looks or {}
-    share = looks[max(looks)] if looks else SHARE
-    page.print(
-        f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of "
-        f"{detectable(n, m, alpha=share):.2f} sd of the paired difference, at 80 % power; a true zero is called "
-        f"equivalent from a margin of {equivalence_margin(n, m, alpha=share):.2f} sd"
-        + (f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""),
-        soft_wrap=True,
-    )
+    for line in _can_see(plan, earlier):
+        page.print(line, soft_wrap=True)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
+
+
+def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
+    n, m, looks = len(plan.design.seeds), plan.n_comparisons, plan.design.looks or {}
+    share = looks[max(looks)] if looks else SHARE
+    effect, margin = detectable(n, m, alpha=share), equivalence_margin(n, m, alpha=share)
+    last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
+    yield (
+        f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of {effect:.2f} sd of the "
+        f"paired difference, at 80 % power; a true zero is called equivalent from a margin of {margin:.2f} sd{last}"
+    )
+    if earlier is not None:
+        yield (
+            f"           in bits per byte, at the sd of {earlier.sd:.2g} in the study {earlier.study}: "
+            f"{effect * earlier.sd:.2g} and {margin * earlier.sd:.2g}"
+        )
 
 
 def told_time(seconds: float) -> str:

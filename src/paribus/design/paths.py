@@ -1,0 +1,53 @@
+"""Paths that a design names: each must be a field of some arm's run, or a quantity of the control table."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+from paribus.design.arms import Arm
+from paribus.design.control import Line, under
+from paribus.design.quantities import QUANTITIES
+from paribus.errors import SpecError
+from paribus.spec.design import Design
+
+
+def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
+    """SpecError where a factor or an allowance names nothing that could differ.
+
+    What the levels of a factorial write is read with each arm, and refused there.
+    """
+    fields = _fields(arms)
+    problems = [
+        f"factor {path!r} is a field of no arm's run; {_near(path, fields)}name a field, or a table of fields"
+        for path in design.factor
+        if path not in fields
+    ]
+    problems += [
+        f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
+        f"{_near(path, (*fields, *QUANTITIES))}name what differs as the table does"
+        for path in design.allow
+        if path not in fields and path not in QUANTITIES
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def idle(design: Design, lines: Sequence[Line]) -> tuple[str, ...]:
+    """The allowances under which nothing is a confound: they let nothing pass."""
+    confounds = [line.path for line in lines if line.mark == "✗"]
+    return tuple(path for path in design.allow if not any(under(one, [path]) for one in confounds))
+
+
+def _fields(arms: Sequence[Arm]) -> dict[str, None]:
+    """Every field of any arm, and every table of them."""
+    found: dict[str, None] = {}
+    for path in (path for arm in arms for path in arm.leaves):
+        parts = path.split(".")
+        found |= dict.fromkeys(".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return found
+
+
+def _near(path: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(path, list(known), n=1)
+    return f"did you mean {near[0]!r}? " if near else ""

@@ -1,0 +1,33 @@
+"""A base by its name: a preset, or a file that describes a run, laid open where it is named."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import SpecError
+from paribus.spec.reading import file_table, presets
+
+Table = dict[str, Any]
+
+
+def based(table: Table, folder: Path) -> Table:
+    """The same table with a `base` that is a name laid open; a file is looked for beside the design, in `folder`.
+
+    What a file holds is what is kept and hashed, so that moving it changes nothing.
+    """
+    name = table.get("base")
+    return {**table, "base": _opened(name, folder)} if isinstance(name, str) else table
+
+
+def _opened(name: str, folder: Path) -> Table:
+    if name in presets():
+        return {"architecture": {"preset": name}}
+    if Path(name).suffix in (".toml", ".json"):
+        return file_table(folder / name, "give base a preset, a table, or a file that describes a run")
+    near = difflib.get_close_matches(name, presets(), n=1)
+    advice = f"did you mean {near[0]!r}? " if near else ""
+    raise SpecError(
+        f"base is {name!r}, which is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}"
+    )
