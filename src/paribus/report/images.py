@@ -9,6 +9,7 @@ import vl_convert
 from paribus.report.charts import Plot, printable
 
 SCALE = 2.0  # pixels of a PNG for each of the plot
+PADDING = {"left": 24, "right": 24, "top": 6, "bottom": 6}  # a reader's font may be wider than the one measured with
 
 
 def images(plots: Mapping[str, Plot], kind: str) -> dict[str, bytes]:
@@ -17,7 +18,7 @@ def images(plots: Mapping[str, Plot], kind: str) -> dict[str, bytes]:
 
 
 def _drawn(plot: Plot, kind: str) -> bytes:
-    spec = printable(plot.spec)
+    spec = {**printable(plot.spec), "padding": PADDING}
     if kind == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     return vl_convert.vegalite_to_png(spec, scale=SCALE)
