@@ -9,6 +9,7 @@ from paribus.design.quantities import Planned
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answering, fingerprint, items
 from paribus.evaluate.frames import fitted, frame
+from paribus.evaluate.likelihood import target_ids
 from paribus.spec import resolve
 from paribus.spec.design import Design
 from paribus.spec.yardstick import Yardstick, measures
@@ -56,8 +57,8 @@ def _require_same(measure: Yardstick, arms: Sequence[Planned], asked: dict[str, 
 
 
 def _tokens(built: Built, asked: Sequence[Item]) -> list[Tokens]:
-    ids = built.tokenizer.ids
-    return [(item.name, ids(item.context), ids(item.target)) for item in asked]
+    tokenizer = built.tokenizer
+    return [(item.name, tokenizer.ids(item.context), target_ids(tokenizer, item)) for item in asked]
 
 
 def _unfit(arm: Planned, measure: Yardstick, asked: Sequence[Tokens]) -> str | None:

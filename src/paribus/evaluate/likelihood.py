@@ -69,13 +69,18 @@ def _check(model: Transformer, vocabulary: Vocabulary) -> None:
 
 
 def _framed(laid: Frame, tokenizer: Tokenizer, item: Item) -> Framed:
+    return fitted(laid, item.name, tokenizer.ids(item.context), target_ids(tokenizer, item))
+
+
+def target_ids(tokenizer: Tokenizer, item: Item) -> list[int]:
+    """The tokens of an item's target; UnsupportedError if they do not give back its text."""
     target = tokenizer.ids(item.target)
     if tokenizer.text(target).strip() != item.target.strip():
         raise UnsupportedError(
             f"item {item.name} has the target {item.target[:40]!r}, which the tokenizer does not give back, so its "
             f"bytes are not those that are predicted; use a tokenizer that loses nothing, such as byte-level BPE"
         )
-    return fitted(laid, item.name, tokenizer.ids(item.context), target)
+    return target
 
 
 @torch.no_grad()
