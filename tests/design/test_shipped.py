@@ -19,7 +19,7 @@ from paribus.spec.sound import load_design
 
 TRANSLATED = {"base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}}
 # As they come, these take seconds; of the others two steps are made.
-WHOLE = ("bidirectional-input", "positions", "positions-masked")
+WHOLE = ("bidirectional-input", "positions")
 TINY = {
     "base.training.n_steps": 2, "base.training.checkpoint_every": 2, "base.training.valid_every": 2,
     "primary.measure.n_items": 2,
