@@ -18,8 +18,8 @@ help:  ## this list
 demo: .venv/ready  ## a whole comparison in a few minutes, and its page
 	$(BIN)/paribus demo
 
-test: .venv/ready  ## the default suite, on all cores
-	$(BIN)/python -m pytest -m "not slow and not gpu and not browser" --numprocesses auto --dist worksteal
+test: .venv/ready  ## the default suite, a process a core
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow and not gpu and not browser" --numprocesses auto --dist worksteal
 
 test-all: .venv/ready  ## everything this machine can run, slow and gpu included
 	$(BIN)/python -m pytest -m "not browser"
