@@ -104,7 +104,7 @@ def _measured(
         n_items=len(told),
         n_cut=sum(answer.n_cut > 0 for answer in told),
         text=built.fingerprint,
-        unigram_nats=sum(unigram_nats(built, asked)) if label == "likelihood" else None,
+        unigram_nats=sum(unigram_nats(built, asked)),
         environment=environment(torch.get_num_threads(), device.type),
     )
     return Evaluation(head, told)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paribus.masks import Causal, Full, Prefix, Reverse, Rule
+from paribus.model.kernels.centred import centred
 from paribus.model.kernels.joined import flipped_heads, joined_prefix
 from paribus.model.kernels.view import View
 
@@ -103,11 +104,6 @@ def _kept_near(key_BHSE: Tensor, n_seen: int) -> Tensor:
     """Keys as cuDNN may have them, if it is what computes here."""
     by_cudnn = key_BHSE.device.type == "cuda" and key_BHSE.dtype in (torch.bfloat16, torch.float16)
     return centred(key_BHSE, n_seen) if by_cudnn else key_BHSE
-
-
-def centred(key_BHSE: Tensor, n_seen: int) -> Tensor:
-    """Keys less the mean of the first ones, which every query sees: all its scores shift alike."""
-    return key_BHSE - key_BHSE[:, :, :n_seen].detach().mean(2, keepdim=True)
 
 
 def _split_prefix(query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: float) -> Tensor:

@@ -1,0 +1,41 @@
+"""Keys less their mean: no answer changes, and no score of a query is far below all the others' zero.
+
+An operation of its own to the compiler, which else would cut the result at the prefix, keep the pieces for the way
+back and expect them as long as the first ones were (torch 2.11 to 2.13, where the prefix changes from step to step).
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def centred(key_BHSE: Tensor, n_seen: int) -> Tensor:
+    """Keys less the mean of the first ones, which every query sees: all its scores shift alike."""
+    return _centred(key_BHSE, n_seen)
+
+
+@torch.library.custom_op("paribus::centred", mutates_args=())
+def _centred(key_BHSE: Tensor, n_seen: int) -> Tensor:
+    mean = key_BHSE[:, :, :n_seen].mean(2, keepdim=True)
+    return torch.sub(key_BHSE, mean, out=torch.empty_like(key_BHSE))
+
+
+@_centred.register_fake
+def _shape(key_BHSE: Tensor, n_seen: int) -> Tensor:
+    return torch.empty_like(key_BHSE)
+
+
+def _slope(_: Any, grad_BHSE: Tensor) -> tuple[Tensor, None]:
+    """The mean's share is left out: it is zero, since softmax does not see the mean."""
+    return grad_BHSE, None
+
+
+_centred.register_autograd(_slope)
+
+
+@_centred.register_vmap
+def _stacked(_: Any, in_dims: tuple[int, None], key: Tensor, n_seen: int) -> tuple[Tensor, int]:
+    """Many models at once are many sequences."""
+    key = key.movedim(in_dims[0], 0)
+    return centred(key.flatten(0, 1), n_seen).unflatten(0, key.shape[:2]), 0
