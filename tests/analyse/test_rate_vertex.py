@@ -70,6 +70,27 @@ def test_where_most_rates_diverge_lower_ones_are_tried() -> None:
     assert found.left_out == GRID[2:]
 
 
+def test_where_only_high_rates_learn_enough_higher_ones_are_tried() -> None:
+    found = vertex([(rate, None if rate < GRID[3] else score) for rate, score in _sweep(_bowl(-8))])
+    assert (found.coefficients, found.needs) == (None, (GRID[4] * 2, GRID[4] * 4))
+    assert found.left_out == GRID[:3]
+
+
+def test_where_only_rates_in_the_middle_train_those_beside_them_are_tried() -> None:
+    found = vertex([(rate, score if rate == GRID[2] else None) for rate, score in _sweep(_bowl(-10))])
+    assert found.needs == pytest.approx([GRID[2] * 2 ** (thirds / 3) for thirds in (-2, -1, 1, 2)])
+
+
+def test_where_no_rate_trains_both_sides_are_tried_and_then_it_is_refused() -> None:
+    grid = GRID
+    for n_extensions in range(2):
+        grid = next_grid(grid, [vertex(_sweep(_bowl(-10), grid, diverges_from=0))], n_extensions)
+    assert grid == tuple(2.0**k for k in range(-16, -3))
+    with pytest.raises(SpecError, match=r"rates: after 2 extensions, to 1.52588e-05–0.0625, fewer than 3 rates train "
+                                        "in an arm; train for longer, or begin with other rates"):  # fmt: skip
+        next_grid(grid, [vertex(_sweep(_bowl(-10), grid, diverges_from=0))], 2)
+
+
 def test_a_cliff_that_pulls_the_vertex_away_is_remarked_on() -> None:
     found = vertex(list(zip(GRID, (3.5, 3.2, 3.0, 2.9, 5.0), strict=True)))
     assert found.remark == "the vertex is 1.4 octaves from the best rate tried: no parabola, or much noise"

@@ -3,12 +3,13 @@
 import json
 import shutil
 import sys
+from dataclasses import replace
 from math import log
 from pathlib import Path
 
 import pytest
 
-from little_study import CPU, N_STEPS, plan_of
+from little_study import CPU, LENGTH, N_SEQUENCES, N_STEPS, plan_of
 from paribus.analyse import Table, rows
 from paribus.analyse.rows import measures_of, name_of, value_of
 from paribus.errors import UnsupportedError
@@ -28,10 +29,11 @@ def test_every_cell_has_a_row_the_baseline_first(finished_home: Path) -> None:
     table = rows(existing_study(finished_home, "little"))
     assert [(row["arm"], row["seed"]) for row in table[:4]] == [("full", 1), ("full", 2), ("full", 3), ("reverse", 1)]
     assert len(table) == 9
+    assert {row["outcome"] for row in table} == {"finished"}
     row = table[0]
     assert (row["outcome"], row["reason"], row["n_steps"]) == ("finished", "", N_STEPS)
     assert 0 < row["pseudo.test"] < 20
-    assert row["tokens_read"] == N_STEPS * 8 * 16
+    assert row["tokens_read"] == N_STEPS * N_SEQUENCES * LENGTH
     assert row["seconds"] > 0
     assert table.columns[:5] == ("study", "arm", "purpose", "seed", "rate")
 
@@ -87,7 +89,11 @@ def test_a_value_is_bits_of_all_targets_over_all_their_bytes() -> None:
     head = Head({}, "likelihood", {}, 1, "", 8, "", 2, 0, "", 10.0, {})
     answers = (Answer("a", 2.0, 1, 3, 0), Answer("b", 4.0, 1, 5, 0))
     assert value_of(Evaluation(head, answers)) == pytest.approx(6.0 / log(2) / 8)
-    assert value_of(Evaluation(head, (*answers, Answer("c", 5.0, 1, 5, 0)))) is None
+    worse = (*answers, Answer("c", 5.0, 1, 5, 0))
+    assert value_of(Evaluation(head, worse)) is None
+    assert value_of(Evaluation(replace(head, label="pseudo-likelihood"), worse)) is None
+    older = replace(head, label="pseudo-likelihood", unigram_nats=None)
+    assert value_of(Evaluation(older, worse)) == pytest.approx(11.0 / log(2) / 13)
     assert value_of(Evaluation(head, (Answer("a", float("inf"), 1, 3, 0),))) is None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from little_study import plan_of
+from little_study import RATE, plan_of
 from paribus.cli.terminal.control import print_control, told_time, written
 from paribus.cli.terminal.progress import POLL, Showing
 from paribus.design.cells import Cell, reported_cells
@@ -27,8 +27,8 @@ def said(console: Console) -> str:
 
 @pytest.fixture
 def cells(study_cache: Path) -> tuple[Cell, ...]:
-    plan = plan_of(study_cache)
-    return reported_cells(plan, {arm.name: 0.01 for arm in plan.arms})
+    plan = plan_of(study_cache, {"base.training.n_steps": 6})
+    return reported_cells(plan, {arm.name: RATE for arm in plan.arms})
 
 
 def test_a_pipe_gets_a_line_a_run_and_nothing_else(cells: tuple[Cell, ...], tmp_path: Path) -> None:

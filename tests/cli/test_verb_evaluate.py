@@ -1,6 +1,7 @@
 """A run measured from the command line and in a notebook."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,11 +58,21 @@ def test_what_fills_masks_is_measured_by_pseudo_likelihood_and_told_so(ask, here
     trained(ask, "filler", *MASKED)
     told = ask("evaluate", "filler", "--items", "2", "--set", "max_bytes=20")
     assert told.status == 0, told.err
-    assert told.out.splitlines()[1].split()[:3] == ["pseudo", "pseudo-likelihood", "masked"]
-    assert "—" in told.out
+    row = told.out.splitlines()[1].split()
+    assert row[:3] == ["pseudo", "pseudo-likelihood", "masked"]
+    assert 0 < float(row[-2]) < float(row[-3])  # two steps do not beat the unigram model
     refused = ask("evaluate", "filler", "--yardstick", "halves")
     assert refused.status == 2
     assert "which gives no likelihood of a target after its context" in refused.err
+
+
+def test_a_record_of_before_chance_was_kept_is_shown_without_it(ask, here: Path) -> None:
+    trained(ask, "filler", *MASKED)
+    words = ("evaluate", "filler", "--items", "2", "--set", "max_bytes=20")
+    before = ask(*words).out.splitlines()[1].split()
+    (path,) = (here / "runs/filler/evaluations").iterdir()
+    path.write_text(re.sub(r'"unigram_nats":[^,]+', '"unigram_nats":null', path.read_text()))
+    assert ask(*words).out.splitlines()[1].split() == [*before[:-2], "—", before[-1]]
 
 
 @pytest.mark.parametrize(

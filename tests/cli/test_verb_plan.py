@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer as Library
+from tokenizers import models
 
 import paribus as pb
 from little_study import little
@@ -107,6 +109,17 @@ def test_a_design_that_cannot_be_meant_is_refused_before_anything_is_written(
         assert told.status == 2
         assert said in told.err
         assert "Traceback" not in told.err
+        assert not Path("runs").exists()
+
+
+def test_a_tokenizer_that_loses_text_is_refused_before_anything_is_written(ask, here: Path, study_cache: Path) -> None:
+    Library(models.BPE(vocab={"?": 0, "a": 1, "+": 2}, merges=[], unk_token="?")).save("tokenizer.json")
+    lossy = {"base.corpus.tokenizer": {"kind": "file", "path": "tokenizer.json"}}
+    for verb in ("plan", "run"):
+        told = ask(verb, *words(lossy, study_cache)[1:])
+        assert told.status == 2
+        assert "error: primary.measure in full, reverse, causal: item " in told.err
+        assert "use a tokenizer that loses nothing, such as byte-level BPE" in told.err
         assert not Path("runs").exists()
 
 

@@ -13,6 +13,7 @@ from little_study import little
 from paribus.record import existing_study
 
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
+LEARNT = {"arms.reverse": None}
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def words(changes: dict[str, Any] | None, cache: Path, *more: str) -> list[str]:
 
 
 def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path) -> None:
-    told = ask(*words(SHORT, study_cache))
+    told = ask(*words(LEARNT, study_cache))
     assert told.status == 0, told.err
     lines = told.out.splitlines()
     assert lines[0] == "Must a model look both ways to fill masks?"
@@ -40,11 +41,11 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert lines[-5].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
     assert lines[-2] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
     assert lines[-1] == "the verdict, and a page: paribus report little"
-    again = ask(*words(SHORT, study_cache))
+    again = ask(*words(LEARNT, study_cache))
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out
     assert again.out.splitlines()[-4:] == lines[-4:]
-    assert len(pb.run(little(SHORT), name="little", cache=study_cache, device="cpu")) == 6
+    assert len(pb.run(little(LEARNT), name="little", cache=study_cache, device="cpu")) == 6
 
 
 def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Path) -> None:
@@ -79,6 +80,7 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
     told = ask(*words(SHORT | high, study_cache))
     assert told.status == 0, told.err
     assert told.out.splitlines()[-3].split() == ["causal", "1e+30", "diverged", "diverged", "diverged", "–"]
+    assert "runs   1/6  full, seed 1: worse than unigrams" in told.out
     unlearnt = {"base.objective": "last_token", "primary.measure": {"kind": "halves", "n_items": 3, "max_bytes": 16}}
     told = ask(*words(SHORT | {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}} | unlearnt,
                       study_cache, "--name", "unlearnt"))  # fmt: skip

@@ -15,7 +15,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from paribus.corpus.encoding import lessons
 from paribus.corpus.progress import Progress
-from paribus.corpus.tokenizer import byte_tokenizer, loaded, trained
+from paribus.corpus.tokenizer import Tokenizer, byte_tokenizer, loaded, trained
 from paribus.errors import SpecError
 from paribus.spec import BytePairs, TokenizerFile
 
@@ -102,6 +102,13 @@ def test_any_tokenizer_can_be_read_from_its_file(tmp_path):
     assert tokenizer.n_bytes[tokenizer.library.token_to_id("[CLS]")] == 0
     assert tokenizer.n_bytes[ids].sum() == len("lowernewestlowlowlow")
     assert tokenizer.library.token_to_id("[CLS]") not in tokenizer.ids("[CLS]")  # text cannot write signs
+
+
+def test_what_stands_for_unknown_words_is_told_whatever_the_model(tmp_path):
+    tokenizer = loaded(wordpiece(tmp_path / "t.json"))
+    assert tokenizer.ids("日本") == [tokenizer.unknown] == [tokenizer.library.token_to_id("[UNK]")]
+    assert Tokenizer(Library(models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1, byte_fallback=False))).unknown == 1
+    assert byte_tokenizer().unknown is None
 
 
 def test_a_corpus_in_a_foreign_tokenizer_keeps_its_sentences(tmp_path):

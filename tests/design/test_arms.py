@@ -22,7 +22,7 @@ def test_the_baseline_comes_first_whatever_the_order_of_writing() -> None:
 
 
 def test_a_preset_is_laid_open_but_for_what_follows_from_the_text() -> None:
-    arm = arms_of(load_design(little()))[0]
+    arm = arms_of(load_design(little({"base.architecture.start": None})))[0]
     assert arm.written["architecture"]["start"]["residual"] is True
     assert "n_vocab" not in arm.written["architecture"]
     assert arm.run.architecture.n_vocab == 256 + 107

@@ -3,7 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
-from little_study import plan_of
+from little_study import N_STEPS, RATE, plan_of
 from paribus.design.cells import grid_of, reported_cells, sweep_cells
 
 RATES = {"full": 0.01, "reverse": 0.01, "causal": 0.02, "twin": 0.01}
@@ -28,13 +28,13 @@ def test_two_arms_that_differ_in_name_only_share_their_runs(study_cache: Path) -
 def test_sweep_cells_use_seeds_that_are_never_reported_and_the_tuning_split(study_cache: Path) -> None:
     plan = plan_of(study_cache, {"tune": {"share": 0.5, "n_rates": 7, "n_seeds": 3}})
     grid = grid_of(plan.design, plan.arms)
-    assert grid == tuple(0.01 * 2.0**k for k in range(-3, 4))
+    assert grid == tuple(RATE * 2.0**k for k in range(-3, 4))
     cells = sweep_cells(plan, grid)
     assert len(cells) == 7 * 3 * 3
     assert {cell.seed for cell in cells} == {1001, 1002, 1003}
-    assert {cell.n_steps for cell in cells} == {3}
+    assert {cell.n_steps for cell in cells} == {N_STEPS // 2}
     assert {cell.measures[0].split for cell in cells} == {"valid"}
-    assert str(cells[0]) == "full, seed 1001, rate 0.00125"
+    assert str(cells[0]) == f"full, seed 1001, rate {RATE / 8:g}"
     assert not {cell.name for cell in cells} & {cell.name for cell in reported_cells(plan, RATES)}
 
 
@@ -42,7 +42,7 @@ def test_a_cell_says_of_which_design_it_is(study_cache: Path) -> None:
     plan = plan_of(study_cache)
     placed = reported_cells(plan, RATES)[0].placed
     assert placed.plan == plan.design_fingerprint
-    assert (placed.arm, placed.seed, placed.purpose, placed.n_steps) == ("full", 1, "reported", 6)
+    assert (placed.arm, placed.seed, placed.purpose, placed.n_steps) == ("full", 1, "reported", N_STEPS)
 
 
 def test_names_fall_evenly_on_shards(study_cache: Path) -> None:

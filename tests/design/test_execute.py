@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from little_study import CPU, plan_of
+from little_study import CPU, N_STEPS, RATE, plan_of
 from paribus.design import crew as crews
 from paribus.design import execute as module
 from paribus.design.cells import Cell, reported_cells
@@ -45,7 +45,7 @@ class Silent:
         self.ended.append((str(cell), fault))
 
 
-def cells_of(cache: Path, rate: float = 0.01, changes: dict[str, Any] | None = None) -> tuple[Cell, ...]:
+def cells_of(cache: Path, rate: float = RATE, changes: dict[str, Any] | None = None) -> tuple[Cell, ...]:
     plan = plan_of(cache, SHORT | (changes or {}))
     return reported_cells(plan, {arm.name: rate for arm in plan.arms})
 
@@ -67,10 +67,10 @@ def means(study_cache: Path) -> Means:
 
 
 def test_every_cell_is_trained_and_measured_and_found_again(kept: Study, means: Means, study_cache: Path) -> None:
-    cells = cells_of(study_cache)[:2]
+    cells = cells_of(study_cache, changes={"base.training.n_steps": N_STEPS})[:2]
     watcher, result = done(cells, kept, means)
     assert watcher.ended == [("full, seed 1", None), ("causal, seed 1", None)]
-    assert watcher.steps == {"full, seed 1": 2, "causal, seed 1": 2}
+    assert watcher.steps == {"full, seed 1": N_STEPS, "causal, seed 1": N_STEPS}
     assert result.failed == {}
     assert result.elsewhere == ()
     assert all(settled(cell, kept) for cell in cells)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from little_study import CPU, little, plan_of
+from little_study import CPU, LENGTH, N_SEQUENCES, N_STEPS, RATE, little, plan_of
 from paribus.design import cost_of, described, found, planned
 from paribus.design.plan import protocol
 from paribus.design.quantities import QUANTITIES, quantities
@@ -40,12 +40,14 @@ def test_nothing_is_planned_beside_a_confound(study_cache: Path) -> None:
 
 @pytest.mark.parametrize("tune", [True, False])
 def test_a_rate_written_in_one_arm_is_a_confound_though_rates_are_swept(study_cache: Path, tune: bool) -> None:
-    with pytest.raises(ConfoundError, match=r"training.optimizer.rate is 0.01 in full"):
+    with pytest.raises(ConfoundError, match=rf"training.optimizer.rate is {RATE} in full"):
         plan_of(study_cache, {"arms.causal.training": {"optimizer": {"rate": 0.1}}, "tune": tune})
 
 
 def test_steps_written_in_one_arm_are_a_confound_though_a_budget_moves_them(study_cache: Path) -> None:
-    with pytest.raises(ConfoundError, match=r"training.n_steps is 6 in full, 6 in reverse, 9 in causal"):
+    with pytest.raises(
+        ConfoundError, match=rf"training.n_steps is {N_STEPS} in full, {N_STEPS} in reverse, 9 in causal"
+    ):
         plan_of(study_cache, {"arms.causal.training": {"n_steps": 9}, "budget": "tokens_read"})
 
 
@@ -93,7 +95,7 @@ def test_every_arm_is_told_with_what_it_was_matched_by(study_cache: Path) -> Non
     })  # fmt: skip
     depth = found["architecture.n_layers"]
     assert (depth.mark, depth.note[:54]) == ("≈", "moved so that parameters are 2 × the baseline's, to 0.")
-    assert depth.values["full"] == depth.values["reverse"] == 2 < depth.values["causal"]
+    assert depth.values["full"] == depth.values["reverse"] == 1 < depth.values["causal"]
     assert found["architecture.attention.d_head"].mark == "Δ"
     assert found["parameters"].mark == "≈"
     assert "causal: sizes are 2 × the baseline's, to 0." in found["parameters"].note
@@ -108,7 +110,7 @@ def test_every_arm_is_told_with_what_it_was_matched_by(study_cache: Path) -> Non
 
 
 def test_a_field_that_an_arm_wrote_and_the_match_moved_is_the_factor(study_cache: Path) -> None:
-    deep = {"architecture": {"mask": "causal", "n_layers": 3, "feed_forward": {"d_ff": 32}}}
+    deep = {"architecture": {"mask": "causal", "n_layers": 2, "feed_forward": {"d_ff": 32}}}
     changes = {
         "factor": ["architecture.mask", "architecture.n_layers", "architecture.feed_forward"], "arms.causal": deep,
         "match": {"by": "parameters", "moves": ["d_ff"]}, "budget": "tokens_read",
@@ -119,7 +121,7 @@ def test_a_field_that_an_arm_wrote_and_the_match_moved_is_the_factor(study_cache
 
 def test_batches_are_told_as_a_function_of_seed_and_step(study_cache: Path) -> None:
     found = lines(study_cache)["batches"]
-    assert (found.mark, found.values["full"]) == ("✓", "8 × 16 of the text, by seed and step")
+    assert (found.mark, found.values["full"]) == ("✓", f"{N_SEQUENCES} × {LENGTH} of the text, by seed and step")
 
 
 def test_the_names_of_quantities_are_those_of_the_table(study_cache: Path) -> None:
@@ -273,7 +275,7 @@ def test_the_cost_counts_sweeps_and_runs(study_cache: Path, tmp_path: Path, fini
     plan = plan_of(study_cache, {"tune": {"share": 0.5}})
     cost = cost_of(plan, tmp_path, CPU)
     assert (cost.n_runs, cost.n_sweeps) == (3 * 3 + 30, 30)
-    per_run = plan.arms[0].work.training_flops * 6
+    per_run = plan.arms[0].work.training_flops * N_STEPS
     assert cost.flops == pytest.approx(per_run * 3 * (3 + 5))
     assert cost.basis == "guessed from one matrix product"
     assert cost.seconds > 0

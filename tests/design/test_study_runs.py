@@ -27,7 +27,9 @@ from paribus.record import Study, existing_study, study
 
 RUNNER = Path(__file__).parent / "study_runner.py"
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2}
-SWEPT = SHORT | {"tune": True, "arms.reverse": None, "primary.measure.n_items": 3}
+SWEPT = {"tune": True, "arms.reverse": None}
+# Half as long again, so that three rates and more are below the unigram model under every sweep seed.
+LEARNT = {f"base.training.{name}": 24 for name in ("n_steps", "row_every", "valid_every", "checkpoint_every")}
 
 
 class Quiet:
@@ -128,8 +130,7 @@ def test_a_finished_study_is_found_and_nothing_is_done(finished_home: Path, stud
 
 
 def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(tmp_path: Path, study_cache: Path) -> None:
-    twin = {"arms": None, "baseline": "one", "factor": "architecture.mask"}
-    table = little(SHORT | twin)
+    table = little({"arms": None, "baseline": "one", "factor": "architecture.mask"})
     table["arms"] = {"one": {"architecture": {"mask": "full"}}, "two": {"architecture": {"mask": "full"}}}
     with contextlib.redirect_stdout(io.StringIO()):
         run(table, name="twins", runs=tmp_path, cache=study_cache, device="cpu")
@@ -142,7 +143,7 @@ def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(tmp_path: P
 def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_found(
     tmp_path: Path, study_cache: Path
 ) -> None:
-    plan = plan_of(study_cache, SWEPT | {"base.training.optimizer.rate": 0.1})
+    plan = plan_of(study_cache, SWEPT | LEARNT)
     kept, ended, waited = study(tmp_path, "swept"), [], []
     for attempt in range(12):
         watch = Quiet()
@@ -163,31 +164,35 @@ def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_f
     told = findings(kept)
     assert len(told.arm("causal").by_rate) >= 5
     assert told.remarks == ()
-    plain = plan_of(study_cache, SHORT | {"arms.reverse": None})
+    plain = plan_of(study_cache, {"arms.reverse": None})
     carry_out(plain, kept, Means(study_cache, CPU), Quiet().stage)
     assert kept.rates() is None
     assert findings(kept).remarks == ("at one rate for all arms, not tuned",)
 
 
-def test_an_optimum_outside_the_grid_is_refused(tmp_path: Path, study_cache: Path) -> None:
-    """At such rates more is always better, so that the grid is extended twice in vain."""
-    plan = plan_of(study_cache, SWEPT | {"base.training.optimizer.rate": 1e-9})
+def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache: Path) -> None:
+    """At such rates nothing is learnt, so that the grid is extended twice in vain."""
+    twin = {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}}
+    plan = plan_of(study_cache, SHORT | SWEPT | twin | {"base.training.optimizer.rate": 1e-9})
     kept = study(tmp_path, "edge")
-    with pytest.raises(SpecError, match=r"rates: after 2 extensions, to .*, the optimum of an arm is still at the"):
+    with pytest.raises(SpecError, match=r"rates: after 2 extensions, to .*, fewer than 3 rates train in an arm; train"):
         carry_out(plan, kept, Means(study_cache, CPU), Quiet().stage)
     assert {cell.purpose for cell in kept.cells()} == {"sweep"}
 
 
-def test_a_diverged_arm_is_an_outcome_that_no_seed_hides(tmp_path: Path, study_cache: Path) -> None:
-    rate = {"factor": "training.optimizer.rate", "baseline": "low", "arms": None}
-    table = little(SHORT | rate)
-    table["arms"] = {"low": {}, "high": {"training": {"optimizer": {"rate": 1e30}}}}
+@pytest.mark.parametrize(("rate", "reason"), [(1e30, "is not finite"), (1e-9, "worse than the unigram model")])
+def test_a_diverged_arm_is_an_outcome_that_no_seed_hides(
+    tmp_path: Path, study_cache: Path, rate: float, reason: str
+) -> None:
+    """A run that has learnt nothing counts as one, though all of its answers are finite."""
+    table = little({"factor": "training.optimizer.rate", "baseline": "fit", "arms": None})
+    table["arms"] = {"fit": {}, "unfit": {"training": {"optimizer": {"rate": rate}}}}
     table["base"]["architecture"]["mask"] = "full"
     with contextlib.redirect_stdout(io.StringIO()):
-        found = run(table, name="high", runs=tmp_path, cache=study_cache, device="cpu")
+        found = run(table, name="unfit", runs=tmp_path, cache=study_cache, device="cpu")
     assert [row["outcome"] for row in found] == ["finished"] * 3 + ["diverged"] * 3
-    assert "is not finite" in found[5]["reason"]
-    judgement = findings(existing_study(tmp_path, "high")).arm("high").judgement
+    assert reason in found[5]["reason"]
+    judgement = findings(existing_study(tmp_path, "unfit")).arm("unfit").judgement
     assert judgement.verdict.word == "unstable"
     assert str(judgement.arm_trained) == "0 of 3"
     assert len(judgement.seeds) == 3
@@ -243,7 +248,7 @@ def test_runs_made_under_another_environment_are_refused_and_the_plan_stays_as_i
     finished_home: Path, tmp_path: Path, study_cache: Path
 ) -> None:
     """A sweep made elsewhere counts too: rates found on one machine do not silently serve runs on another."""
-    plan = plan_of(study_cache, SWEPT | {"base.training.optimizer.rate": 0.1})
+    plan = plan_of(study_cache, SHORT | SWEPT)
     kept = study(tmp_path, "swept")
     carry_out(plan, kept, Means(study_cache, CPU, shard=(1, 2)), Quiet().stage)
     before = kept.lock()

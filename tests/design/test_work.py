@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from little_study import plan_of
+from little_study import LENGTH, plan_of
 from paribus.record import existing_study, last_row
 
 
@@ -25,6 +25,6 @@ def test_an_encoder_decoder_reads_its_source_beside_its_target(study_cache: Path
                "arms.plain.architecture": {"mask": "causal"}, "match": "nothing", "budget": "bytes_read",
                "primary.measure": {"kind": "halves", "n_items": 5, "max_bytes": 16}}  # fmt: skip
     plain, other = plan_of(study_cache, encoder).arms
-    assert plain.work.n_target == other.work.n_target == pytest.approx(4)
+    assert plain.work.n_target == other.work.n_target == pytest.approx(LENGTH / 4)
     assert plain.work.bytes_read == other.work.bytes_read
-    assert other.price.source_length == 12
+    assert other.price.source_length == LENGTH * 3 // 4

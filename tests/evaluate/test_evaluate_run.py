@@ -113,9 +113,9 @@ def test_an_encoder_is_measured_by_pseudo_likelihood_and_called_so(home: Path) -
     folder, built = trained(home, "masked", "bert", "masked")
     made = evaluate(folder, PseudoHalves(n_items=3), built, device=CPU)
     assert made.head.label == "pseudo-likelihood"
-    assert made.head.unigram_nats is None
     model = restore(folder / "checkpoints" / "step-000000002")
     asked = items(built, PseudoHalves(n_items=3))
+    assert made.head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked)))
     assert made.answers == likelihoods(model, MaskedLM(), built.tokenizer, asked, "pseudo-likelihood", window=24)
     with pytest.raises(SpecError, match="'masked', which gives no likelihood of a target after its context"):
         evaluate(folder, DocumentHalves(n_items=3), built, device=CPU)

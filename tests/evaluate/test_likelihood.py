@@ -147,8 +147,10 @@ def test_a_tokenizer_that_loses_text_is_refused() -> None:
     library.decoder = decoders.WordPiece()
     lossy = Tokenizer(library)
     likelihoods(arm("gpt2"), CausalLM(), lossy, [Item("good", "", "one", "two one")])
-    with pytest.raises(UnsupportedError, match="item bad has the target 'two three', which the tokenizer does not"):
-        likelihoods(arm("gpt2"), CausalLM(), lossy, [Item("bad", "", "one", "two three")])
+    with pytest.raises(UnsupportedError, match="item bad has the target 'two  one', which the tokenizer does not"):
+        likelihoods(arm("gpt2"), CausalLM(), lossy, [Item("bad", "", "one", "two  one")])
+    with pytest.raises(UnsupportedError, match="item worse has the target 'two three', in which the tokenizer does no"):
+        likelihoods(arm("gpt2"), CausalLM(), lossy, [Item("worse", "", "one", "two three")])
 
 
 def test_nothing_asked_is_nothing_answered() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from little_study import little
+from little_study import LENGTH, little
 from paribus.errors import SpecError
 from paribus.spec.design import Design, Match, compute_margin, declared, leaves_of, levels_of, pairs_of, tables_of
 from paribus.spec.sound import load_design, require_sound
@@ -183,7 +183,7 @@ def test_a_scale_is_laid_over_the_rest() -> None:
     design = load_design(table, "smoke")
     assert len(design.seeds) == 4
     assert design.base["training"]["n_steps"] == 2
-    assert design.base["training"]["length"] == 16
+    assert design.base["training"]["length"] == LENGTH
     assert len(load_design(table).seeds) == 3
 
 

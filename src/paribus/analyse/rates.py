@@ -38,7 +38,7 @@ def vertex(points: Sequence[Point], *, lower_is_better: bool = True) -> Optimum:
     means = {rate: fmean(whole) for rate, found in scores.items() if (whole := _whole(found))}
     left_out = tuple(rate for rate in scores if rate not in means)
     if len(means) < 3:
-        return Optimum(None, False, None, left_out, _below(min(scores), scores))
+        return Optimum(None, False, None, left_out, _around(means, scores))
     x, y = np.log2(list(means)), np.array(list(means.values()))
     a, b, _ = coefficients = _parabola(x, y)
     best = -b / (2 * a) if a and (a > 0) == lower_is_better else None
@@ -51,12 +51,16 @@ def vertex(points: Sequence[Point], *, lower_is_better: bool = True) -> Optimum:
 
 def next_grid(rates: Sequence[float], optima: Iterable[Optimum], n_extensions: int) -> tuple[float, ...]:
     """The grid for all arms, with what any of them needs; the same grid where none does. Refused after two."""
-    needs = {rate for optimum in optima for rate in optimum.needs}
+    found = list(optima)
+    needs = {rate for optimum in found for rate in optimum.needs}
     if needs and n_extensions >= MAX_EXTENSIONS:
+        tried = f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, "
+        if any(optimum.coefficients is None for optimum in found):
+            raise SpecError(f"{tried}fewer than 3 rates train in an arm; train for longer, or begin with other rates")
         edge, centre = ("lowest", min(needs)) if min(needs) < min(rates) else ("highest", max(needs))
         raise SpecError(
-            f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, the optimum of an arm is still "
-            f"at the {edge} rate that trains; begin again with a grid around {centre:g}"
+            f"{tried}the optimum of an arm is still at the {edge} rate that trains; begin again with a grid around "
+            f"{centre:g}"
         )
     return tuple(sorted({*rates, *needs}))
 
@@ -127,6 +131,14 @@ def _upward(best: float | None, x: np.ndarray, y: np.ndarray, lower_is_better: b
     if best is not None:
         return best > x.max()
     return bool(y[-1] < y[0]) == lower_is_better
+
+
+def _around(trained: Mapping[float, object], tried: Mapping[float, object]) -> tuple[float, ...]:
+    """More rates beside the few that trained, if any: at low rates a run may learn too little, at high ones diverge."""
+    edges = trained or tried
+    low, high = min(tried) in trained, max(tried) in trained
+    below = _below(min(edges), tried) if low or not high else ()
+    return below + (_above(max(edges), tried) if high or not low else ())
 
 
 def _above(edge: float, tried: Mapping[float, object]) -> tuple[float, ...]:

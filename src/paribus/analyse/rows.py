@@ -120,7 +120,11 @@ def name_of(yardstick: Mapping[str, Any]) -> str:
 
 
 def value_of(found: Evaluation) -> float | None:
-    """Bits a byte; None where it is not a number, or worse than the unigram model: the run has learnt nothing."""
+    """Bits a byte; None where it is not a number, or worse than the unigram model: the run has learnt nothing.
+
+    Every token of a target costs the unigram model the same whatever is in sight, so the rule holds of a
+    pseudo-likelihood as of a likelihood. Older records do not say what it would have cost.
+    """
     unigram = math.inf if found.head.unigram_nats is None else found.head.unigram_nats
     nats = learnt(math.fsum(answer.nats for answer in found.answers), unigram=unigram, lower_is_better=True)
     return None if nats is None else nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)

@@ -43,6 +43,7 @@ class Tokenizer:
         self.json = library.to_str(pretty=False)
         self.n_text = max(library.get_vocab(with_added_tokens=True).values()) + 1
         described = json.loads(self.json)
+        self.unknown = _unknown(library, described["model"])
         self.is_byte_level = "ByteLevel" in _kinds(described["decoder"])
         self._bytes = {} if not self.is_byte_level else self._byte_strings(described)
         self.n_bytes = self._byte_counts(described)
@@ -108,6 +109,13 @@ class _Words(dict[str, list[int]]):
         if len(word) <= MAX_LETTERS:
             self[word] = ids
         return ids
+
+
+def _unknown(library: Library, model: dict[str, Any]) -> int | None:
+    """The id that stands for whatever a vocabulary has no word for; None where there is none."""
+    if model.get("unk_token") is None:
+        return model.get("unk_id")
+    return library.token_to_id(model["unk_token"])
 
 
 def _parts_at_spaces(described: dict[str, Any]) -> bool:

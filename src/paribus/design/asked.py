@@ -1,4 +1,4 @@
-"""Whether every arm can be asked what the design asks: the same items, each with room for its target."""
+"""Whether every arm can be asked what the design asks: the same items, none of them lost, each with room to answer."""
 
 from __future__ import annotations
 
@@ -56,13 +56,19 @@ def _require_same(measure: Yardstick, arms: Sequence[Planned], asked: dict[str, 
         )
 
 
-def _tokens(built: Built, asked: Sequence[Item]) -> list[Tokens]:
+def _tokens(built: Built, asked: Sequence[Item]) -> list[Tokens] | str:
+    """Items as the tokenizer of a text reads them; where it loses one, why."""
     tokenizer = built.tokenizer
-    return [(item.name, tokenizer.ids(item.context), target_ids(tokenizer, item)) for item in asked]
+    try:
+        return [(item.name, tokenizer.ids(item.context), target_ids(tokenizer, item)) for item in asked]
+    except UnsupportedError as fault:
+        return str(fault)
 
 
-def _unfit(arm: Planned, measure: Yardstick, asked: Sequence[Tokens]) -> str | None:
+def _unfit(arm: Planned, measure: Yardstick, asked: Sequence[Tokens] | str) -> str | None:
     """Why an item cannot be laid before an arm as its evaluation would; None where all can."""
+    if isinstance(asked, str):
+        return asked
     stage, spec = arm.run.stages[-1], resolve(arm.run.architecture)
     window = min(stage.training.length, spec.max_length)
     laid = frame(answering(stage.objective, measures(measure)), spec, arm.built.vocabulary, window)

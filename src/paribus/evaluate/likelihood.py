@@ -73,12 +73,17 @@ def _framed(laid: Frame, tokenizer: Tokenizer, item: Item) -> Framed:
 
 
 def target_ids(tokenizer: Tokenizer, item: Item) -> list[int]:
-    """The tokens of an item's target; UnsupportedError if they do not give back its text."""
+    """The tokens of an item's target; UnsupportedError if they do not give back its text.
+
+    Held-out text may have been lost before it came here: what is unknown is written as such, and given back as such.
+    """
     target = tokenizer.ids(item.target)
-    if tokenizer.text(target).strip() != item.target.strip():
+    unknown = tokenizer.unknown in target
+    if unknown or tokenizer.text(target).strip() != item.target.strip():
+        lost = "in which the tokenizer does not know a word" if unknown else "which the tokenizer does not give back"
         raise UnsupportedError(
-            f"item {item.name} has the target {item.target[:40]!r}, which the tokenizer does not give back, so its "
-            f"bytes are not those that are predicted; use a tokenizer that loses nothing, such as byte-level BPE"
+            f"item {item.name} has the target {item.target[:40]!r}, {lost}, so its bytes are not those that are "
+            f"predicted; use a tokenizer that loses nothing, such as byte-level BPE"
         )
     return target
 

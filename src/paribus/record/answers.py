@@ -48,7 +48,7 @@ class Head:
     n_items: int
     n_cut: int  # contexts that did not fit
     text: str  # fingerprint of what the items were drawn from
-    unigram_nats: float | None  # of all targets, by how often tokens come in the training text; None if not comparable
+    unigram_nats: float | None  # of all targets, by how often tokens come in the training text; None in older records
     environment: dict[str, Any]
 
 

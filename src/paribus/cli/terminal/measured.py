@@ -16,7 +16,7 @@ LEFT = ("yardstick", "label", "asked as")
 
 
 def measured_table(made: Evaluation) -> Table:
-    """A heading and a row; a pseudo-likelihood is called so, and has no chance beside it."""
+    """A heading and a row; a pseudo-likelihood is called so, and an older record may have no chance beside it."""
     cells = _cells(made)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in cells:
