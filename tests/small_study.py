@@ -26,6 +26,8 @@ ENVIRONMENT = {
 }  # fmt: skip
 GAINS = {"causal": 0.0, "prefix": 0.004, "input hidden": -0.5}  # bits a byte over the baseline
 MASKS = {"causal": "causal", "prefix": "prefix", "input hidden": "causal & same_part"}
+MANY = {**GAINS, "long-window+near": 0.1, "short-window+near": -0.02}  # arms, too many for a table to have abreast
+WINDOWS = ("causal & window(23)", "causal & window(7)")  # their masks
 
 
 def made(
@@ -40,7 +42,10 @@ def made(
     text: str = "a document",
     failed: Sequence[tuple[str, int]] = (),
 ) -> Study:
-    """A study of three arms and four seeds; `gains` shift an arm's scores, `speeds` how much text it reads a step."""
+    """A study of three arms, or those of `MANY`, and four seeds.
+
+    `gains` shift an arm's scores, `speeds` how much text it reads a step.
+    """
     root.mkdir(parents=True, exist_ok=True)
     made = study(root, name)
     plan = _plan(name, gains, dict(changes or {}), rates is not None)
@@ -73,7 +78,8 @@ def _plan(name: str, gains: Mapping[str, float], changes: dict[str, Any], tuned:
         "arms": {arm: {"architecture": {"mask": mask}} for arm, mask in MASKS.items()}, "prompts": ["once upon"],
     }  # fmt: skip
     design = load_design(table).model_dump(mode="json")
-    runs = [load_run({**base, "architecture": {**base["architecture"], "mask": mask}}) for mask in MASKS.values()]
+    masks = (*MASKS.values(), *WINDOWS)[: len(gains)]
+    runs = [load_run({**base, "architecture": {**base["architecture"], "mask": mask}}) for mask in masks]
     arms = {arm: _arm(arm, run) for arm, run in zip(gains, runs, strict=True)}
     names = list(gains)
     design["control"] = names[2]
@@ -81,7 +87,7 @@ def _plan(name: str, gains: Mapping[str, float], changes: dict[str, Any], tuned:
         "name": name, "scale": None, "question": design["question"], "reference": None, "fingerprint": "f" * 64,
         "design": design, "declared": ["architecture.mask"], "order": names, "arms": arms,
         "control": [
-            _line("architecture.mask", "Δ", dict(zip(names, MASKS.values(), strict=True))),
+            _line("architecture.mask", "Δ", dict(zip(names, masks, strict=True))),
             _line("architecture.d_model", "✓", dict.fromkeys(names, 32)),
             _line("epochs", "✓", dict.fromkeys(names, "0.7")),
             _line("starting weights in common", "✓", dict.fromkeys(names, 1.0)),

@@ -172,7 +172,7 @@ def test_an_inconclusive_comparison_says_what_the_margin_would_need() -> None:
     assert compare(gains, margin=0.01).advice == (
         "A difference of 0.01 is not within reach: longer runs, another yardstick or a wider margin"
     )
-    assert compare(gains).words.endswith("longer runs, another yardstick, or declare one.")
+    assert compare(gains).words.endswith("longer runs, another yardstick or a margin.")
     assert compare(gains, margin=1).words.endswith("about 22 seeds in all.")
 
 

@@ -1,4 +1,4 @@
-from math import exp, log
+from math import exp, inf, log
 
 import pytest
 
@@ -35,19 +35,22 @@ def test_an_effect_is_a_multiple_of_the_baselines_tokens() -> None:
     assert worse.factor == pytest.approx(exp(-0.4))
 
 
-def test_what_lies_beyond_a_factor_of_four_is_not_said() -> None:
+def test_beyond_a_factor_of_four_no_number_is_said() -> None:
     found = multiplier(compare([0.5, 0.51, 0.49]), slope(CURVES, lower_is_better=True))
-    assert (found.factor, found.low, found.high) == (None, None, None)
-    assert found.reason == "an effect of 0.5 at a slope of 0.25 lies beyond a factor of 4, where no run was"
+    assert (found.factor, found.low, found.high, found.said) == (inf, inf, inf, None)
+    worse = multiplier(compare([-0.5, -0.51, -0.49]), slope(CURVES, lower_is_better=True))
+    assert (worse.factor, worse.low, worse.high, worse.said) == (0.0, 0.0, 0.0, None)
+    noisy = multiplier(compare([0.1, 0.9, 0.5]), slope(CURVES, lower_is_better=True))
+    assert (noisy.factor, noisy.low, noisy.high) == (inf, 0.0, inf)
     wide = multiplier(compare([0.2, 0.5, 0.1]), slope(CURVES, lower_is_better=True))
-    assert wide.factor is not None
-    assert (wide.low, wide.high) == (pytest.approx(exp(-0.25045 / 0.25), rel=1e-3), None)
+    assert wide.said == wide.factor == pytest.approx(exp(0.8 / 3 / 0.25))
+    assert (wide.low, wide.high) == (pytest.approx(exp(-0.25045 / 0.25), rel=1e-3), inf)
 
 
 def test_a_curve_that_no_longer_improves_has_no_multiplier_and_no_margin() -> None:
     flat = slope({**CURVES, 4: _curve(-0.1)}, lower_is_better=True)
     found = multiplier(compare([0.1, 0.2, 0.3]), flat)
-    assert (found.factor, found.reason) == (None, "the baseline's curve no longer improves in every seed (slope -0.1)")
+    assert (found.factor, found.reason) == (None, "no longer improves in every seed (slope −0.1)")
     assert margin_of(10, flat) is None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from little_study import little
-from paribus.analyse import findings, rows, verdicts
+from paribus.analyse import bits, findings, held_out, margin_of, multiplier, rows, slope, verdicts
 from paribus.errors import SpecError
 from paribus.record import Study, existing_study
 from small_study import made
@@ -72,6 +72,25 @@ def test_declared_pairs_are_judged_each_against_its_own(kept: Study) -> None:
     assert found.slope == default.slope
     table = verdicts(kept)
     assert [row["against"] for row in table] == ["reverse", "full", "reverse"]
+
+
+def test_a_pairs_effect_is_priced_on_the_curve_of_what_it_is_judged_against(tmp_path: Path) -> None:
+    study = made(tmp_path)  # whose arms' curves fall the faster the more an arm gains
+    primary = {**study.plan()["design"]["primary"], "margin": "10 % compute"}
+    replanned(study, comparisons=[["causal", "prefix"], ["input hidden", "causal"]], primary=primary)
+    found = findings(study)
+    for arm in found.arms:
+        own = slope({seed: _curve(rows) for seed, rows in found.runs[arm.against].items()}, lower_is_better=True)
+        assert arm.judgement.comparison is not None
+        assert arm.multiplier == multiplier(arm.judgement.comparison, own)
+    assert found.slope is not None
+    assert found.margin == margin_of(10, found.slope)
+    assert found.arms[0].judgement.comparison is not None
+    assert found.arms[0].multiplier != multiplier(found.arms[0].judgement.comparison, found.slope)
+
+
+def _curve(rows: list[dict]) -> dict[int, float]:
+    return {row["tokens_read"]: bits(row) for row in held_out(rows)}
 
 
 def test_a_plan_of_before_there_were_pairs_is_read_as_ever(kept: Study) -> None:

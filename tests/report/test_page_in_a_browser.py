@@ -11,7 +11,7 @@ import pytest
 
 from paribus.report.material import gathered
 from paribus.report.page import page
-from small_study import GAINS, made, swept
+from small_study import GAINS, MANY, made, swept
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -36,6 +36,12 @@ def browser() -> Iterator[Browser]:
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("plain")
     return written(root, made(root / "runs", rates=swept(list(GAINS))))
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("many")
+    return written(root, made(root / "runs", gains=MANY, rates=swept(list(MANY))))
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +80,26 @@ def test_every_plot_is_drawn_and_nothing_is_said_or_asked(browser, plain, width,
     assert visit.asked == [plain.as_uri()]
     assert visit.page.locator(".plot svg").count() == visit.page.locator(".plot").count() == 6
     assert visit.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_many_arms_are_named_in_full_and_their_verdicts_are_not_cut(browser, many, width):
+    visit = Visit(browser, many, width)
+    assert visit.said == []
+    assert visit.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    table = "document.querySelector('.glance').getBoundingClientRect()"
+    assert visit.page.evaluate(f"{table}.left >= 0 && {table}.right <= window.innerWidth")
+    assert visit.page.get_by_role("rowheader", name="prefix against causal").count() == 1
+    for plot in ("learning", "rates"):
+        names = visit.page.locator(f"#plot-{plot} .role-legend-label text")
+        assert names.all_text_contents() == list(MANY)
+        boxes = [names.nth(place).bounding_box() for place in range(names.count())]
+        room = visit.page.locator(f"#plot-{plot} svg").bounding_box()
+        assert room is not None
+        for box in boxes:
+            assert box is not None
+            assert box["x"] + box["width"] <= room["x"] + room["width"]
+            assert box["y"] >= room["y"]
 
 
 def test_planted_scripts_stay_text(browser, planted):

@@ -8,17 +8,18 @@ import pytest
 from paribus.analyse import Table, pairing
 from paribus.analyse.checks import sign_flip
 from paribus.analyse.failures import trained
-from paribus.report.behind import gains_by_rate, heading, numbers_behind, sweep_words
+from paribus.report.behind import gains_by_rate, heading, numbers_behind, rate_table, sweep_words
 from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prose import markdown
 from paribus.report.tables import others
-from small_study import GAINS, made, swept
+from small_study import GAINS, MANY, made, swept, with_rates
 
 EVERY = (
     "verdict", "gain, bits per byte", "spread of paired gains", "interval", "p", "adjusted p",
-    "gain with each seed left out", "trained", "trained, what it is judged against", "gain on new documents",
-    "its variance between seeds", "its variance between documents", "compute multiplier",
+    "gain with each seed left out", "an effect seen four times in five", "trained",
+    "trained, what it is judged against", "gain on new documents", "its variance between seeds",
+    "its variance between documents", "compute multiplier",
 )  # fmt: skip
 
 
@@ -31,7 +32,7 @@ def test_all_that_was_computed_is_shown_with_its_level(tmp_path: Path) -> None:
     assert lines["interval"][0].endswith(", at 97.5 %")
     assert lines["gain on new documents"][0].endswith(", at 97.5 %")
     assert lines["trained"][0] == "4 of 4; 95 % interval 39.8 % to 100 %"
-    assert lines["compute multiplier"][1].startswith("not said: an effect of ")
+    assert lines["compute multiplier"][1] == "below 0.25"
     made_of = material.found.arm("prefix").judgement.comparison
     assert made_of is not None
     assert lines["adjusted p"][0] == f"{made_of.p_adjusted:.3g}"
@@ -54,6 +55,20 @@ def test_failures_pairing_and_turned_signs_are_shown_where_there_are_any(tmp_pat
     assert lines["McNemar's p of failing as often"] == ("1", "–")
     assert lines["trained"][0] == "3 of 4; 95 % interval 19.4 % to 99.4 %"
     assert lines["pairing, ρ"] == ("0.90; 95 % interval 0.09 to 0.99", "–")
+    assert lines["of the noise of unpaired runs, left"] == ("10 %", "–")
+
+
+def test_rates_and_cut_contexts_are_shown_of_both_arms_where_they_differ(tmp_path: Path) -> None:
+    material = gathered(with_rates(made(tmp_path), {"prefix": 0.008}))
+    own = {
+        seed: replace(one, head=replace(one.head, n_cut=5)) for seed, one in material.found.answers["causal"].items()
+    }
+    found = replace(material.found, answers={**material.found.answers, "causal": own})
+    lines = {line[0]: line[1:] for line in numbers_behind(replace(material, found=found))}
+    assert lines["learning rate"] == ("0.008", "0.004")
+    assert lines["learning rate, what it is judged against"] == ("0.004", "0.004")
+    assert lines["contexts cut"] == ("0 of 12", "0 of 12")
+    assert lines["contexts cut, what it is judged against"] == ("5 of 12", "5 of 12")
 
 
 def test_the_gain_at_every_common_rate_is_a_table(tmp_path: Path) -> None:
@@ -65,7 +80,14 @@ def test_the_gain_at_every_common_rate_is_a_table(tmp_path: Path) -> None:
         ("0.001", "+0.1000", "0.0000"), ("0.002", "+0.1000", "0.0000"), ("0.004", "+0.1000", "0.0000"),
         ("0.008", "+0.1000", "0.0000"), ("0.016", "diverged", "0.0000"),
     ]  # fmt: skip
+    assert rate_table(material) == (("rate", "prefix", "input hidden"), gains_by_rate(material))
     assert "The gain at every common rate" in page(material)
+
+
+def test_of_many_comparisons_the_rates_are_columns(tmp_path: Path) -> None:
+    heading, lines = rate_table(gathered(made(tmp_path, gains=MANY, rates=swept(list(MANY)))))
+    assert heading == ("rate", "0.001", "0.002", "0.004", "0.008", "0.016")
+    assert [line[0] for line in lines] == list(MANY)[1:]
 
 
 def test_what_the_sweep_took_is_told_as_a_share(tmp_path: Path) -> None:

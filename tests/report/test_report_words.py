@@ -1,5 +1,6 @@
 """Verdicts and numbers as a reader meets them."""
 
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from paribus.analyse import Multiplier
 from paribus.report.limits import limits, source_words
 from paribus.report.material import gathered
-from paribus.report.numbers import decimals, listed, plain, scaled, signed, some
+from paribus.report.numbers import decimals, each, listed, plain, scaled, signed, some, true_minus
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
 from paribus.report.verdicts import compute, verdicts
@@ -64,9 +65,8 @@ def test_a_pair_is_told_with_what_it_is_judged_against(tmp_path):
     assert "gain of prefix against input hidden" in text
     assert "Right of zero is better than the arm that each is judged against." in text
     assert "input hidden → prefix" in text
-    curve = compute("b", "a", Multiplier(1.5, 1.2, 1.8), "c")
-    assert curve.startswith("In compute: a would need about 1.50 times its tokens to score like b")
-    assert curve.endswith("read off c's own learning curve).")
+    assert first.compute.startswith("In compute: not said, for input hidden's learning curve no longer improves in ")
+    assert "read off causal's own learning curve" in second.compute
 
 
 def test_an_arm_without_a_pair_is_in_the_table_without_a_verdict(tmp_path):
@@ -98,10 +98,24 @@ def test_an_unstable_arm_is_not_told_that_it_gains(tmp_path):
 
 def test_compute_is_told_as_a_multiple_or_not_at_all():
     assert compute("b", "a", None) == "In compute: not said, for a's learning curve has too few points near its end."
-    assert compute("b", "a", Multiplier(None, None, None, "it is flat")) == "In compute: not said, for it is flat."
-    told = compute("b", "a", Multiplier(1.234, None, None))
+    flat = compute("b", "a", Multiplier(None, None, None, "is flat"))
+    assert flat == "In compute: not said, for a's learning curve is flat."
+    told = compute("b", "a", Multiplier(1.234, 0.0, inf))
     assert told.startswith("In compute: a would need about 1.23 times its tokens to score like b")
-    assert "less than a quarter to more than four" in told
+    assert "less than a quarter to more than four; read off a's own learning curve" in told
+
+
+def test_beyond_a_factor_of_four_compute_is_told_in_words():
+    far = compute("b", "a", Multiplier(0.0, 0.0, 0.0))
+    trusted = "further than its own learning curve can be trusted."
+    assert far == f"In compute: a would need less than a quarter of its tokens to score like b, {trusted}"
+    far = compute("b", "a", Multiplier(inf, inf, inf))
+    assert far == f"In compute: a would need more than four times its tokens to score like b, {trusted}"
+    half = compute("b", "a", Multiplier(inf, 2.5, inf))
+    assert "would need more than four times its tokens to score like b (interval 2.50 to more than four; " in half
+    same = compute("b", "a", Multiplier(1.0, 1.0, 1.0))
+    assert "about 1.00 times" in same
+    assert "trusted" not in same
 
 
 def test_what_is_not_shown_names_size_text_and_yardstick(tmp_path):
@@ -134,5 +148,20 @@ def test_numbers_are_short():
     assert scaled(2.5e9, "FLOP") == "2.5 GFLOP"
     assert [decimals(width) for width in (0.0, 0.5, 0.012, 1e-9)] == [4, 3, 3, 6]
     assert plain(-1.26, 1) == "−1.3"
+    assert true_minus("gain -0.5 at 1e-05, arm-2") == "gain −0.5 at 1e-05, arm-2"
     assert [some(1, "seed"), some(2, "seed")] == ["1 seed", "2 seeds"]
     assert [listed(["a"]), listed(["a", "b", "c"]), listed([])] == ["a", "a, b and c", ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ((3, 1, 2), "3 for a, 1 for b and 2 for c"),
+        ((4, 1, 3, 2), "1 for b to 4 for a"),
+        ((2, 1, 2, 2), "1 for b and 2 for 3 of them"),
+        ((2, 1, 1, 3), "1 for b and c, 2 for a and 3 for d"),
+        ((5, 5, 5, 5), "5 for all"),
+    ],
+)
+def test_of_many_numbers_the_ends_are_named_or_those_that_are_alike(values, told):
+    assert each(dict(zip("abcd", values, strict=False)), str) == told

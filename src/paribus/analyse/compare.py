@@ -113,11 +113,11 @@ def _remarks(verdict: Verdict, flip: float | None, open_ended: bool) -> list[str
 
 
 def _advice(verdict: Verdict, margin: float | None, sd: float, n: int, alpha: float) -> str | None:
-    """What an inconclusive comparison would need: a matter of the margin, never of the effect that was seen."""
+    """What an inconclusive comparison would need, after a colon: a matter of the margin, never of the effect seen."""
     if verdict.word != "inconclusive":
         return None
     if margin is None:
-        return "Without a margin no number of seeds can be advised: longer runs, another yardstick, or declare one"
+        return "Without a margin no number of seeds can be advised: longer runs, another yardstick or a margin"
     n_seeds = seeds_for(margin, sd, n, alpha)
     if n_seeds is None:
         return f"A difference of {margin:.4g} is not within reach: longer runs, another yardstick or a wider margin"

@@ -51,7 +51,7 @@ class Findings:
     arms: tuple[Arm, ...]
     margin: float | None
     margin_words: str
-    slope: Slope | None
+    slope: Slope | None  # of the baseline's curve, which prices the margin
     rates: dict[str, Any] | None
     factorial: Factorial | None
     remarks: tuple[str, ...]
@@ -103,7 +103,7 @@ def _judged(arm: Arm) -> Row:
     row |= {"gain": None, "low": None, "high": None, "seeds": 0}
     if compared is not None:
         row |= {"gain": compared.effect, "low": compared.low, "high": compared.high, "seeds": compared.n}
-    return {**row, "compute": None if arm.multiplier is None else arm.multiplier.factor, "words": own.words}
+    return {**row, "compute": None if arm.multiplier is None else arm.multiplier.said, "words": own.words}
 
 
 def findings(study: Study) -> Findings:
@@ -124,8 +124,7 @@ def findings(study: Study) -> Findings:
     answers = answers_of(study, reported)
     rates = study.rates()
     arms = tuple(
-        _arm(name, judgement, against, scores, curves, answers, steep, rates)
-        for (name, against), judgement in found.items()
+        _arm(name, judgement, against, scores, curves, answers, rates) for (name, against), judgement in found.items()
     )
     return Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
@@ -265,11 +264,10 @@ def _arm(
     scores: Mapping[str, Scores],
     curves: Mapping[str, Mapping[int, Mapping[int, float]]],
     answers: Mapping[str, Mapping[int, Evaluation]],
-    steep: Slope | None,
     rates: Mapping[str, Any] | None,
 ) -> Arm:
     both = sorted(curves[against].keys() & curves[name].keys())
-    made = judgement.comparison
+    made, steep = judgement.comparison, _slope(curves[against])
     times = multiplier(made, steep) if made is not None and steep is not None else None
     return Arm(
         name,

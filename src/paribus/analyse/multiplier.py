@@ -1,8 +1,8 @@
-"""What is an effect worth in compute? Read off the baseline's own learning curve."""
+"""What is an effect worth in compute? Read off the learning curve of the arm it is judged against."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, inf, log
 
 import numpy as np
 
@@ -26,15 +26,21 @@ class Slope:
 
 @dataclass(frozen=True)
 class Multiplier:
-    """How many times its tokens the baseline would need for an arm's score; None with the reason why not.
+    """How many times its tokens the arm that another is judged against would need for the other's score.
 
-    `low` and `high` are the ends of the effect's interval at the mean slope, None where they lie beyond the limit.
+    `low` and `high` are the ends of the effect's interval at the mean slope. Beyond a factor of 4 nothing was read:
+    there each of them is 0 or infinite. All are None where the curve gives none, with the reason.
     """
 
     factor: float | None
     low: float | None
     high: float | None
     reason: str = ""
+
+    @property
+    def said(self) -> float | None:
+        """The factor, where it lies within the limit."""
+        return self.factor if self.factor and self.factor < inf else None
 
 
 def slope(curves: Mapping[int, Curve], *, lower_is_better: bool) -> Slope:
@@ -54,22 +60,18 @@ def margin_of(percent: float, found: Slope) -> float | None:
 
 
 def multiplier(comparison: Comparison, found: Slope) -> Multiplier:
-    """exp(effect / slope): the baseline's line in ln tokens, followed until it reaches the arm's score."""
+    """exp(effect / slope): the line in ln tokens of what an arm is judged against, until it reaches the arm's score."""
     if _flat(found):
-        least = min(found.each)
-        return Multiplier(
-            None, None, None, f"the baseline's curve no longer improves in every seed (slope {least:.3g})"
-        )
-    ends = (comparison.effect, comparison.low, comparison.high)
-    factor, low, high = (_factor(effect / found.mean) for effect in ends)
-    if factor is None:
-        beyond = f"an effect of {comparison.effect:.3g} at a slope of {found.mean:.3g}"
-        return Multiplier(None, None, None, f"{beyond} lies beyond a factor of {MAX_FACTOR:g}, where no run was")
+        least = f"{min(found.each):.3g}".replace("-", "−")
+        return Multiplier(None, None, None, f"no longer improves in every seed (slope {least})")
+    factor, low, high = (_factor(end / found.mean) for end in (comparison.effect, comparison.low, comparison.high))
     return Multiplier(factor, low, high)
 
 
-def _factor(e_folds: float) -> float | None:
-    return exp(e_folds) if abs(e_folds) <= log(MAX_FACTOR) else None
+def _factor(e_folds: float) -> float:
+    if abs(e_folds) > log(MAX_FACTOR):
+        return inf if e_folds > 0 else 0.0
+    return exp(e_folds)
 
 
 def _flat(found: Slope) -> bool:

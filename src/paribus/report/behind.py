@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 
-from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Trained
+from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Trained, detectable
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, percent, plain, scaled, signed
@@ -19,11 +20,11 @@ def heading(material: Material) -> tuple[str, ...]:
 def numbers_behind(material: Material) -> list[tuple[str, ...]]:
     """A line a number, a column an arm; a line that no arm has is left out."""
     arms = material.found.arms
-    lines = [(name, *(value(arm) for arm in arms)) for name, value in _lines()]
+    lines = [(name, *(value(arm) for arm in arms)) for name, value in _lines(material)]
     return [line for line in lines if set(line[1:]) != {NONE}]
 
 
-def _lines() -> Sequence[tuple[str, Callable[[Arm], str]]]:
+def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
         (f"gain, {UNIT}", _compared(lambda made: signed(made.effect, _digits(made)))),
@@ -33,14 +34,20 @@ def _lines() -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("adjusted p", _compared(lambda made: _p(made.p_adjusted))),
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
         ("gain with each seed left out", _compared(_left_out)),
+        ("an effect seen four times in five", _compared(lambda made: f"{seen(made, material):.2g}")),
         ("trained", lambda arm: _trained(arm.judgement.arm_trained)),
         ("trained, what it is judged against", lambda arm: _trained(arm.judgement.baseline_trained)),
         ("McNemar's p of failing as often", lambda arm: _p(arm.judgement.mcnemar)),
         ("pairing, ρ", lambda arm: _rho(arm.pairing)),
+        ("of the noise of unpaired runs, left", lambda arm: _left(arm.pairing)),
+        ("learning rate", lambda arm: _rate(arm.name, material)),
+        ("learning rate, what it is judged against", lambda arm: _rate(arm.against, material)),
+        ("contexts cut", lambda arm: _cut(arm.name, material)),
+        ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
         ("its variance between seeds", _crossed(lambda found: f"{found.seed_variance:.3g}")),
         ("its variance between documents", _crossed(lambda found: f"{found.item_variance:.3g}")),
-        ("compute multiplier", lambda arm: _multiplier(arm.multiplier)),
+        ("compute multiplier", lambda arm: multiplied(arm.multiplier)),
     )
 
 
@@ -95,18 +102,57 @@ def _new(found: Crossed) -> str:
     return f"{signed(found.effect, digits)}; {ends}, at {percent_level(found.level)}"
 
 
-def _multiplier(found: Multiplier | None) -> str:
-    if found is None or found.factor is None:
-        return NONE if found is None else f"not said: {found.reason}"
-    low, high = ("below 0.25" if found.low is None else plain(found.low, 2),
-                 "above 4" if found.high is None else plain(found.high, 2))  # fmt: skip
-    return f"{plain(found.factor, 2)}; {low} to {high}"
+def seen(made: Comparison, material: Material) -> float:
+    """The effect that these seeds show with 80 % power, were the spread the one that was seen."""
+    found = material.found
+    return made.sd * detectable(len(found.seeds), found.n_comparisons, alpha=found.share)
+
+
+def _left(found: Pairing | None) -> str:
+    return NONE if found is None else percent(found.variance_ratio)
+
+
+def _rate(name: str, material: Material) -> str:
+    """The rate an arm trained at, where not all had one."""
+    rates = material.found.rates
+    if rates is None:
+        return NONE if material.one_rate else f"{material.rate(name):.3g}"
+    return f"{rates[name]['rate']:.3g}"
+
+
+def _cut(name: str, material: Material) -> str:
+    """How many contexts lost their beginnings, where any did."""
+    heads = {arm: next((one.head for one in own.values()), None) for arm, own in material.found.answers.items()}
+    head = heads[name]
+    cut = any(one is not None and one.n_cut for one in heads.values())
+    return f"{head.n_cut} of {head.n_items}" if cut and head is not None else NONE
+
+
+def multiplied(found: Multiplier | None) -> str:
+    """A compute multiplier with its interval."""
+    if found is None or found.factor is None or found.low is None or found.high is None:
+        return NONE if found is None else f"not said: the curve {found.reason}"
+    factor, low, high = (_factor(one) for one in (found.factor, found.low, found.high))
+    return factor if low == high else f"{factor}; {low} to {high}"
+
+
+def _factor(value: float) -> str:
+    return {0.0: "below 0.25", inf: "above 4"}.get(value, plain(value, 2))
 
 
 def gains_by_rate(material: Material) -> list[tuple[str, ...]]:
     """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
     grid = sorted({rate for arm in material.found.arms for rate in arm.by_rate})
     return [(f"{rate:.3g}", *(_at(arm, rate) for arm in material.found.arms)) for rate in grid]
+
+
+def rate_table(material: Material) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """These with their heading; of many comparisons turned, a line each."""
+    heads, lines = ("rate", *heading(material)[1:]), gains_by_rate(material)
+    if not material.many:
+        return heads, lines
+    turned = list(zip(heads, *lines, strict=True))
+    return turned[0], turned[1:]
 
 
 def _at(arm: Arm, rate: float) -> str:

@@ -10,6 +10,9 @@ from typing import Any
 import altair as alt
 
 N_COLOURS = 8
+LETTER, SYMBOL = 7, 36  # pixels of a legend, about: a letter, and what stands beside a name
+CONTAINER = "containerSize()[0]"  # not the plot's own width, which is found after that of its legend
+ROOM = f"({CONTAINER} - 60)"  # beside the axis
 LIGHT = {
     "ink": "#1f2328", "muted": "#656d76", "line": "#d8dee4", "band": "#e6eaef", "arm-0": "#57606a", "arm-1": "#0969da",
     "arm-2": "#bc4c00", "arm-3": "#1a7f37", "arm-4": "#8250df", "arm-5": "#bf3989", "arm-6": "#9a6700",
@@ -40,7 +43,7 @@ def arm_colours(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt
     """The same colour for an arm in every chart, whichever of them it shows."""
     shown = list(order if drawn is None else drawn)
     shades = [colour(f"arm-{order.index(arm) % N_COLOURS}") for arm in shown]
-    return alt.Color("arm:N", scale=alt.Scale(domain=shown, range=shades), legend=_legend(order))
+    return alt.Color("arm:N", scale=alt.Scale(domain=shown, range=shades), legend=_legend(order, shown))
 
 
 def arm_dashes(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.StrokeDash | alt.StrokeDashValue:
@@ -49,14 +52,15 @@ def arm_dashes(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.
     if len(order) <= N_COLOURS:
         return alt.StrokeDashValue(DASHES[0])
     dashes = [DASHES[order.index(arm) // N_COLOURS % len(DASHES)] for arm in shown]
-    return alt.StrokeDash("arm:N", scale=alt.Scale(domain=shown, range=dashes), legend=_legend(order))
+    return alt.StrokeDash("arm:N", scale=alt.Scale(domain=shown, range=dashes), legend=_legend(order, shown))
 
 
-def _legend(order: Sequence[str]) -> alt.Legend:
-    """One line of it; more arms than colours get several, with lines whose dashes can be told."""
-    if len(order) <= N_COLOURS:
-        return alt.Legend(title=None, orient="top")
-    return alt.Legend(title=None, orient="top", columns=N_COLOURS // 2, symbolType="stroke")
+def _legend(order: Sequence[str], shown: Sequence[str]) -> alt.Legend:
+    """One line where there is room, else as many columns as there is; dashes can be told by their symbols."""
+    wide = [LETTER * len(arm) + SYMBOL for arm in shown]
+    columns = alt.ExprRef(f"{ROOM} < {sum(wide)} ? max(1, floor({ROOM} / {max(wide, default=1)})) : 0")
+    symbol = "stroke" if len(order) > N_COLOURS else alt.Undefined
+    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=0, symbolType=symbol)
 
 
 def layered(*charts: alt.Chart) -> alt.LayerChart:
@@ -93,6 +97,6 @@ def printable(spec: Any, width: int = 720) -> Any:
         case list():
             return [printable(value, width) for value in spec]
         case str():
-            return _NAMED.sub(lambda found: LIGHT[found[1]], spec)
+            return _NAMED.sub(lambda found: LIGHT[found[1]], spec).replace(CONTAINER, str(width))
         case _:
             return spec

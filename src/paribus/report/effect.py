@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,10 +14,11 @@ from paribus.analyse import Comparison
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.charts import Plot, arm_colours, colour, data, layered, spec_of
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, plain, signed
+from paribus.report.numbers import FEW, decimals, plain, signed
 
-ROW, EDGE = 64, 12  # pixels an arm takes, and all of them together
-BROKEN = "split(replace(datum.label, ' against ', '@against '), '@')"  # a label in two lines
+ROW, LOW_ROW, EDGE = 64, 46, 12  # pixels an arm takes, one of many, and all of them together
+LINE, LEADING = 18, 15  # letters of a label's line, and pixels
+_PART = re.compile(r"\+?[^ +-]*[ -]?")  # of a name, which may be broken after a space or a hyphen, and before a plus
 APART = 3  # a control whose effect is so many times larger has a plot of its own
 
 
@@ -45,10 +48,33 @@ def _reach(arms: Sequence[Arm]) -> float:
 def _plot(key: str, title: str, arms: Sequence[Arm], material: Material) -> Plot:
     seeds = [row for arm in arms for row in _seeds(arm, material)]
     described = "; ".join(f"{material.found.label(arm)}: {_told(arm.judgement.comparison)}" for arm in arms)
-    spec = spec_of(_chart(arms, seeds, material), f"{title}: {described}.", ROW * len(arms) + EDGE)
+    spec = spec_of(_chart(arms, seeds, material), f"{title}: {described}.", _height(arms, material))
+    if len(arms) > FEW:
+        spec["config"]["axisX"] = {"titleAnchor": "end"}  # wide labels leave a narrow plot less room than its title
     numbers = tuple((row["pair"], str(row["seed"]), row["baseline"], row["score"], row["gained"]) for row in seeds)
     before = "baseline" if _with_baseline(arms, material) else "judged against"
     return Plot(key, title, _caption(arms, material), spec, ("arm", "seed", before, "arm's score", "gain"), numbers)
+
+
+def _height(arms: Sequence[Arm], material: Material) -> int:
+    n_lines = max(len(_lines(arm, material)) for arm in arms)
+    return max(ROW if len(arms) <= FEW else LOW_ROW, LEADING * n_lines + EDGE) * len(arms) + EDGE
+
+
+def _lines(arm: Arm, material: Material) -> list[str]:
+    """A comparison's label in lines: its arm, and what it is judged against where that is not the baseline."""
+    against = [] if arm.against == material.found.baseline else broken(f"against {arm.against}")
+    return [*broken(arm.name), *against]
+
+
+def broken(name: str) -> list[str]:
+    """A name in lines, none longer than LINE where it can be broken."""
+    lines = [""]
+    for part in _PART.findall(name):
+        if part and lines[-1] and len(lines[-1]) + len(part.rstrip()) > LINE:
+            lines.append("")
+        lines[-1] += part
+    return [line.strip() for line in lines]
 
 
 def _title(arms: Sequence[Arm], material: Material) -> str:
@@ -75,9 +101,10 @@ def _caption(arms: Sequence[Arm], material: Material) -> str:
 
 
 def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Material) -> alt.LayerChart:
+    labels = json.dumps({material.found.label(arm): _lines(arm, material) for arm in arms})
     rows = alt.Y("pair:N", title=None, sort=[material.found.label(arm) for arm in arms],
-                 axis=alt.Axis(labelFontSize=13, labelColor=colour("ink"), labelLimit=120, grid=False,
-                               labelExpr=alt.Undefined if _with_baseline(arms, material) else BROKEN))  # fmt: skip
+                 axis=alt.Axis(labelFontSize=13 if len(arms) <= FEW else 12, labelColor=colour("ink"), labelLimit=160,
+                               labelExpr=f"{labels}[datum.label]", grid=False))  # fmt: skip
     means = alt.Chart(data([_mean(arm, material) for arm in arms]))
     shade = arm_colours(material.order).legend(None)
     told = [alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "verdict:N")]

@@ -19,6 +19,7 @@ PERSONAL = (  # of an environment: what tells of a place
     "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",
 )  # fmt: skip
 PERSONAL_LINES = ("threads", "device")  # of the control table
+ABREAST = 4  # columns of arms
 _ABSOLUTE = re.compile(r"(/|~|[A-Za-z]:\\|\\\\)")
 _PATHS = ("path", "paths")  # where a spec names files
 
@@ -41,6 +42,11 @@ class Material:
     @property
     def order(self) -> list[str]:
         return self.plan["order"]
+
+    @property
+    def many(self) -> bool:
+        """Are there more arms, or comparisons with what they are judged against, than a table has room for abreast?"""
+        return max(len(self.order), len(self.found.arms) + 1) > ABREAST
 
     @property
     def control(self) -> str | None:

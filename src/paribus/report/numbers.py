@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
 from math import floor, isfinite, log10
 
 MINUS = "−"
+FEW = 3  # so many are told one by one
+_HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")  # a hyphen that stands for a minus
 _UNITS = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -50,3 +54,25 @@ def some(n: int, thing: str) -> str:
 def listed(words: list[str]) -> str:
     """a, b and c."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
+
+
+def true_minus(text: str) -> str:
+    """Words with numbers in them, each with a true minus."""
+    return _HYPHEN.sub(MINUS, text)
+
+
+def each(values: Mapping[str, float], written: Callable[[float], str]) -> str:
+    """Every value with its name; of many, those that are alike together, or the range with its ends named."""
+    if len(values) <= FEW:
+        return listed([f"{written(value)} for {name}" for name, value in values.items()])
+    order = sorted(values, key=lambda name: values[name])
+    alike: dict[str, list[str]] = {}
+    for name in order:
+        alike.setdefault(written(values[name]), []).append(name)
+    if len(alike) > FEW:
+        return f"{written(values[order[0]])} for {order[0]} to {written(values[order[-1]])} for {order[-1]}"
+    return listed([f"{value} for {_who(names, len(values))}" for value, names in alike.items()])
+
+
+def _who(names: list[str], of: int) -> str:
+    return "all" if len(names) == of else listed(names) if len(names) < FEW else f"{len(names)} of them"

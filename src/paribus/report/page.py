@@ -18,16 +18,18 @@ from paribus import __version__
 from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT
 from paribus.report.alike import otherwise
-from paribus.report.behind import gains_by_rate, heading, numbers_behind, sweep_words
+from paribus.report.behind import heading, numbers_behind, rate_table, sweep_words
 from paribus.report.charts import N_COLOURS, Plot
 from paribus.report.curves import differences, learning, rates
 from paribus.report.effect import effects
 from paribus.report.icons import SIDE, gallery
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
-from paribus.report.prices import costs
+from paribus.report.numbers import true_minus
+from paribus.report.overview import headings, overview, tally
+from paribus.report.prices import costs, costs_by_arm
 from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows
-from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, summary
+from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, seeds_by_arm, summary
 from paribus.report.telling import telling
 from paribus.report.times import times
 from paribus.report.toml import designed
@@ -62,14 +64,17 @@ def _told(material: Material) -> dict[str, Any]:
     found, plan = material.found, material.plan
     differing, equal = control_lines(material)
     column = name_of(plan["design"]["primary"]["measure"])
+    briefs = overview(material)
     return {
+        "briefs": briefs, "brief_headings": headings(briefs, material), "tally": tally(briefs, material),
+        "many": material.many, "costs_by_arm": costs_by_arm(material), "seeds_by_arm": seeds_by_arm(material, column),
         "plan": plan, "found": found, "order": material.order, "unit": UNIT, "version": __version__, "side": SIDE,
         "verdicts": verdicts(material), "grounds": grounds(material), "otherwise": otherwise(material),
         "costs": costs(material), "limits": limits(material), "measured": measured(material),
         "gallery": gallery(material),
         "differing": differing, "equal": equal, "seeds": seed_lines(material), "summary": summary(material, column),
-        "behind": numbers_behind(material), "behind_heading": heading(material), "by_rate": gains_by_rate(material),
-        "rate_heading": ("rate", *heading(material)[1:]), "sweep": sweep_words(material),
+        "behind": numbers_behind(material), "behind_heading": heading(material), "by_rate": rate_table(material),
+        "true_minus": true_minus, "sweep": sweep_words(material),
         "early": len(found.seeds) < len(plan["design"]["seeds"]), "other_heading": OTHER_HEADING,
         "others": others(material), "telling": telling(material), "samples": material.samples,
         "environments": material.environments, "times": times(material), "control": material.control,

@@ -37,6 +37,16 @@ def costs(material: Material) -> list[Cost]:
     return [_cost(name, [value(arm) for arm in material.order]) for name, value in lines]
 
 
+def costs_by_arm(material: Material) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
+    """Of many arms: a heading and a line an arm of what differs between them, and in words what is equal."""
+    lines = costs(material)
+    apart = [line for line in lines if not line.equal]
+    columns = [line.values for line in apart]
+    equal = "; ".join(f"{line.name} {line.values[0]}" for line in lines if line.equal)
+    table = [(arm, *(values[place] for values in columns)) for place, arm in enumerate(material.order)]
+    return ("arm", *(line.name for line in apart)), table, f"Equal in all arms: {equal}." if equal else ""
+
+
 def kept(material: Material, arm: str) -> str:
     """Do cached keys and values stay valid when a chat goes on?"""
     spec = material.spec(arm)

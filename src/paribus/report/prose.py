@@ -12,7 +12,8 @@ from paribus.report.behind import heading, numbers_behind
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
 from paribus.report.numbers import MINUS, decimals, plain, signed
-from paribus.report.prices import costs
+from paribus.report.overview import headings, overview, tally
+from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import verdicts
@@ -35,6 +36,12 @@ def _markdown(material: Material) -> Iterator[str]:
     yield f"# {_plain(material.plan['question'])}\n"
     if material.found.look is not None:
         yield f"{_plain(material.found.look.words)}.\n"
+    briefs = overview(material)
+    if briefs:
+        yield f"{_plain(tally(briefs, material))}\n"
+        columns = headings(briefs, material)
+        yield from _table(columns, [one.cells[: len(columns)] for one in briefs])
+        yield ""
     for one in verdicts(material):
         control = " (the positive control)" if one.is_control else ""
         yield f"**{_plain(one.headline)}**{control}"
@@ -47,7 +54,7 @@ def _markdown(material: Material) -> Iterator[str]:
     lines = [(one.by, one.arm or "all", one.same, one.text) for one in otherwise(material)]
     yield from _table(("made equal in", "arm", "same verdict?", ""), lines)
     yield "\n## What each arm costs\n"
-    yield from _table(("", *material.order), [(line.name, *line.values) for line in costs(material)])
+    yield from _costs(material)
     yield "\n## This does not show\n"
     yield from (f"- {_plain(one)}" for one in limits(material))
     yield "\n## The numbers behind the verdict\n"
@@ -55,6 +62,15 @@ def _markdown(material: Material) -> Iterator[str]:
     for name, lines in others(material):
         yield f"\n## {_plain(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(OTHER_HEADING, lines)
+
+
+def _costs(material: Material) -> Iterator[str]:
+    if not material.many:
+        return (yield from _table(("", *material.order), [(line.name, *line.values) for line in costs(material)]))
+    heading, lines, equal = costs_by_arm(material)
+    if len(heading) > 1:
+        yield from _table(heading, lines)
+    yield f"\n{_plain(equal)}"
 
 
 def _table(heading: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[str]:

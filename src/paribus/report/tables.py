@@ -83,6 +83,22 @@ def seed_lines(material: Material) -> list[SeedLine]:
     ]  # fmt: skip
 
 
+def seeds_by_arm(material: Material, column: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The same of many arms, turned: a line an arm's scores, then a line a comparison's gains."""
+    lines, arms = seed_lines(material), material.found.arms
+    made = [arm.judgement.comparison for arm in arms]
+    moments = [("–", "–") if one is None else (signed(one.effect, 4), plain(one.sd, 4)) for one in made]
+    scores = [
+        (arm, *(line.scores[place] for line in lines), *summary(material, column)[place])
+        for place, arm in enumerate(material.order)
+    ]
+    gains = [
+        (f"gain of {material.found.label(arm)}", *(line.gains[place] for line in lines), *moments[place])
+        for place, arm in enumerate(arms)
+    ]
+    return ("", *(f"seed {line.seed}" for line in lines), "mean", "spread"), scores + gains
+
+
 def summary(material: Material, column: str) -> list[tuple[str, str]]:
     """Mean and spread of each arm's score at a yardstick."""
     found = []

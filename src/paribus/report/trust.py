@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from paribus.analyse import Crossed, detectable
 from paribus.analyse.findings import UNIT, rate_remark
+from paribus.report.behind import seen
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, listed, percent, scaled, signed, some
+from paribus.report.numbers import FEW, decimals, each, listed, percent, scaled, signed, some
 
 RATE = "training.optimizer.rate"
 BATCH = ("text", "corpus", "objective", "training.length", "training.n_sequences", "training.data_seed")
@@ -62,7 +63,7 @@ def _tuning(material: Material) -> Ground:
     rates = material.found.rates
     if material.plan["design"]["tune"] is None or rates is None:
         return _untuned(material)
-    found = listed([f"{rates[arm]['rate']:.3g} for {arm}" for arm in material.order])
+    found = each({arm: rates[arm]["rate"] for arm in material.order}, _rate)
     outside = [arm for arm in material.order if not rates[arm]["optimum"]["inside"]]
     if outside:
         return Ground("Learning rates", "no", f"The optimum of {listed(outside)} lies outside the grid; used {found}.")
@@ -78,7 +79,7 @@ def _tuning(material: Material) -> Ground:
 
 def _untuned(material: Material) -> Ground:
     """Rates as they were written: one for all, the factor itself, or unequal for another reason."""
-    rates = listed([f"{material.rate(arm):.3g} for {arm}" for arm in material.order])
+    rates = each({arm: material.rate(arm) for arm in material.order}, _rate)
     if material.one_rate:
         said = f"Not tuned: every arm trained at {material.rate(material.found.baseline):g}, which may suit one better."
         return Ground("Learning rates", "mind", said)
@@ -87,13 +88,17 @@ def _untuned(material: Material) -> Ground:
     return Ground("Learning rates", "mind", f"Not tuned, and not equal: {rates}.")
 
 
+def _rate(rate: float) -> str:
+    return f"{rate:.3g}"
+
+
 def _seeds(material: Material) -> Ground:
     found = material.found
     n, m = len(found.seeds), found.n_comparisons
-    spreads = {found.label(arm): arm.judgement.comparison.sd for arm in found.arms if arm.judgement.comparison}
     units = detectable(n, m, alpha=found.share)
-    seen = listed([f"{units * sd:.2g} for {name}" for name, sd in spreads.items()])
-    can = f"; in {UNIT}, {seen}" if spreads else ""
+    made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
+    effects = {name: seen(one, material) for name, one in made.items() if one is not None}
+    can = f"; in {UNIT}, {each(effects, lambda effect: f'{effect:.2g}')}" if effects else ""
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
     look = f" {found.look.words}." if found.look is not None else ""
@@ -115,8 +120,7 @@ def _pairing(material: Material) -> Ground:
     else:
         said = f"Under one seed all arms read the same batches, and {shared} of their weights start equal."
     if ratios:
-        left = listed([f"{percent(ratio)} for {name}" for name, ratio in ratios.items()])
-        said += f" Of the noise of unpaired runs this leaves {left}."
+        said += f" Of the noise of unpaired runs this leaves {each(ratios, percent)}."
     return Ground("Pairing", "mind" if apart else "yes", said)
 
 
@@ -157,11 +161,12 @@ def _failures(material: Material) -> Iterator[Ground]:
 
 
 def _size(material: Material) -> Ground:
-    sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
-    if len(set(sizes)) == 1:
-        return Ground("Size", "mind", f"One size, {scaled(sizes[0])} parameters: no trend over sizes was measured.")
-    each = listed([f"{scaled(size)} for {arm}" for arm, size in zip(material.order, sizes, strict=True)])
-    return Ground("Size", "mind", f"Sizes differ between arms: {each} parameters. No trend over sizes was measured.")
+    sizes = {arm: material.plan["arms"][arm]["price"]["parameters"] for arm in material.order}
+    if len(set(sizes.values())) == 1:
+        size = scaled(sizes[material.order[0]])
+        return Ground("Size", "mind", f"One size, {size} parameters: no trend over sizes was measured.")
+    told = each(sizes, scaled)
+    return Ground("Size", "mind", f"Sizes differ between arms: {told}, in parameters. No trend over them was measured.")
 
 
 def _reading(material: Material) -> Ground:
@@ -188,20 +193,26 @@ def _cut(material: Material) -> Iterator[Ground]:
     answers = material.found.answers
     heads = {arm: next((one.head for one in own.values()), None) for arm, own in answers.items()}
     if any(head is not None and head.n_cut for head in heads.values()):
-        told = listed([f"{head.n_cut} of {head.n_items} for {arm}" for arm, head in heads.items() if head is not None])
+        n_items = max(head.n_items for head in heads.values() if head is not None)
+        cut = {arm: float(head.n_cut) for arm, head in heads.items() if head is not None}
+        told = each(cut, lambda n_cut: f"{n_cut:.0f} of {n_items}")
         yield Ground("Window", "mind", f"Contexts that did not fit, and lost their beginnings: {told}.")
 
 
 def _other_text(material: Material) -> Ground:
     label = material.found.label
     told = [(label(arm), arm.other_text.interval) for arm in material.found.arms if arm.other_text is not None]
-    parts = [f"{name} {_interval(found)}" for name, found in told if found is not None]
-    if not parts:
+    found = {name: one for name, one in told if one is not None}
+    if not found:
         return Ground("Other documents", "mind", "The verdict is about these items; and says nothing of others.")
+    gains = ": " + listed([f"{name} {_interval(one)}" for name, one in found.items()])
+    if len(found) > FEW:
+        order = sorted(found, key=lambda name: found[name].effect)
+        ends = (f"{_interval(found[name])} for {name}" for name in (order[0], order[-1]))
+        gains = " lie between {} and {}".format(*ends)
     return Ground(
-        "Other documents", "yes",
-        f"The verdict is about these items. Gains to expect on new documents: {listed(parts)}.",
-    )  # fmt: skip
+        "Other documents", "yes", f"The verdict is about these items. Gains to expect on new documents{gains}."
+    )
 
 
 def _interval(found: Crossed) -> str:

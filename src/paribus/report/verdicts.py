@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.findings import UNIT, Arm
@@ -41,7 +42,7 @@ def _said(arm: Arm, material: Material) -> Said:
         _failures(arm, baseline),
         "" if made is None else numbers(made),
         "" if made is None else _meaning(made, judgement.verdict.word),
-        "" if made is None else compute(arm.name, baseline, arm.multiplier, material.found.baseline),
+        "" if made is None else compute(arm.name, baseline, arm.multiplier),
         f"{made.advice}." if made is not None and made.advice and judgement.verdict.word == "inconclusive" else "",
         arm.name == material.control,
     )
@@ -105,19 +106,21 @@ def _failures(arm: Arm, baseline: str) -> str:
     return f"{counts}{of}."
 
 
-def compute(name: str, baseline: str, found: Multiplier | None, read: str | None = None) -> str:
-    """The effect as a multiple of tokens, read off the baseline's curve, or why there is none."""
-    curve = read or baseline
+def compute(name: str, against: str, found: Multiplier | None) -> str:
+    """The effect as a multiple of tokens, read off the curve of what it is judged against, or why there is none."""
     if found is None:
-        return f"In compute: not said, for {curve}'s learning curve has too few points near its end."
-    if found.factor is None:
-        return f"In compute: not said, for {found.reason}."
-    low, high = (_end(found.low, "less than a quarter"), _end(found.high, "more than four"))
-    return (
-        f"In compute: {baseline} would need about {plain(found.factor, 2)} times its tokens to score like {name} "
-        f"(interval {low} to {high}; read off {curve}'s own learning curve)."
+        return f"In compute: not said, for {against}'s learning curve has too few points near its end."
+    if found.factor is None or found.low is None or found.high is None:
+        return f"In compute: not said, for {against}'s learning curve {found.reason}."
+    times = {0.0: "less than a quarter of", inf: "more than four times"}.get(
+        found.factor, f"about {plain(found.factor, 2)} times"
     )
+    said = f"In compute: {against} would need {times} its tokens to score like {name}"
+    if found.said is None and found.low == found.high:
+        return f"{said}, further than its own learning curve can be trusted."
+    ends = f"interval {_end(found.low)} to {_end(found.high)}"
+    return f"{said} ({ends}; read off {against}'s own learning curve)."
 
 
-def _end(factor: float | None, beyond: str) -> str:
-    return beyond if factor is None else plain(factor, 2)
+def _end(factor: float) -> str:
+    return {0.0: "less than a quarter", inf: "more than four"}.get(factor, plain(factor, 2))
