@@ -49,3 +49,21 @@ def test_pooling_needs_three_arms_and_whole_seeds() -> None:
     del arms["c"][2]
     with pytest.raises(SpecError, match="equal_noise: arms differ in seeds; give every arm the same 3 or more"):
         equal_noise(arms, "a", lower_is_better=True)
+
+
+def test_each_arms_own_spread_is_on_the_scale_of_the_pooled_one() -> None:
+    scores = np.random.default_rng(89).normal(size=(4, 5)) + 10 * np.random.default_rng(97).normal(size=5)
+    found = equal_noise(_arms(scores), "a", lower_is_better=False)
+    assert np.mean(np.square(list(found.own_sds.values()))) == pytest.approx(found.residual_sd**2)
+    assert max(found.own_sds.values()) < min(found.arm_sds.values())
+    many = np.array([1, 1, 1, 3])[:, None] * np.random.default_rng(101).normal(size=(4, 4000))
+    assert list(equal_noise(_arms(many), "a", lower_is_better=False).own_sds.values()) == pytest.approx(
+        [np.sqrt((9 * s + 12 - s) / 12) for s in (1, 1, 1, 9)], rel=0.05
+    )
+
+
+def test_a_larger_family_widens_the_intervals() -> None:
+    arms = _arms(np.random.default_rng(89).normal(size=(3, 5)))
+    two, four = (equal_noise(arms, "a", lower_is_better=True, n_comparisons=m) for m in (None, 4))
+    assert (two.level, four.level) == (1 - 0.05 / 2, 1 - 0.05 / 4)
+    assert four.intervals["b"][0] < two.intervals["b"][0] < two.inner["b"][0]

@@ -37,6 +37,20 @@ def test_the_table_in_the_documents_is_what_the_functions_say() -> None:
         assert [f"{number:.2f}" for number in found] == numbers
 
 
+def test_the_table_of_open_numbers_in_the_documents_is_what_the_functions_say() -> None:
+    text = (Path(__file__).parents[2] / "docs/statistics.md").read_text("utf-8")
+    _, _, table = text.partition("| seeds, their number open |")
+    rows = re.findall(
+        r"^\| (\d+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", table.split("\n\n")[0], re.MULTILINE
+    )
+    assert [int(n) for n, *_ in rows] == [5, 8, 10, 20]
+    for n, *numbers in rows:
+        found = [ask(int(n), m, open_ended=True) for ask in (detectable, equivalence_margin) for m in (1, 2)]
+        assert [f"{number:.2f}" for number in found] == numbers
+    pooled = [detectable(5, 4, n_arms=5), detectable(5, 4)]
+    assert f"an effect of {pooled[0]:.2f} sd_d is then seen instead of {pooled[1]:.2f}" in text
+
+
 def test_known_numbers() -> None:
     assert [detectable(n) for n in (3, 5, 10)] == pytest.approx([3.264, 1.682, 0.996], abs=5e-4)
     assert power(1.5, 5, 0.05) == pytest.approx(0.71070, abs=5e-6)
@@ -92,3 +106,32 @@ def test_evidence_averages_one_where_there_is_no_effect(n: int) -> None:
     weights = np.exp([log_evidence(float(t), n) for t in ts])
     assert weights.mean() < 1 + 4 * weights.std() / sqrt(N_DRAWS)
     assert weights.mean() > 0.4  # heavy-tailed: most of its mean lies in draws that are seldom seen
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_what_an_open_number_of_seeds_can_see_is_seen_so_often(n: int) -> None:
+    effect, margin = detectable(n, 2, open_ended=True), equivalence_margin(n, 2, open_ended=True)
+    assert effect > detectable(n, 2)
+    d = np.random.default_rng(97).normal(size=(N_DRAWS, n))
+    error, bound = d.std(axis=1, ddof=1) / sqrt(n), always_valid_t(n, 0.025)
+    assert np.mean(np.abs(d.mean(axis=1) + effect) > bound * error) == pytest.approx(0.8, abs=0.026)
+    assert np.mean(np.abs(d.mean(axis=1)) + bound * error < margin) == pytest.approx(0.8, abs=0.026)
+
+
+def test_three_seeds_of_an_open_number_see_nothing_and_advice_counts_the_wider_bound() -> None:
+    assert (detectable(3, open_ended=True), equivalence_margin(3, open_ended=True)) == (inf, inf)
+    fixed, anytime = seeds_for(1, 1, 5), seeds_for(1, 1, 5, open_ended=True)
+    assert fixed is not None
+    assert anytime is not None
+    assert anytime > fixed
+
+
+def test_one_noise_for_many_arms_sees_more_and_so_often() -> None:
+    n, k = 4, 5
+    effect, margin = detectable(n, n_arms=k), equivalence_margin(n, n_arms=k)
+    assert (effect, margin) < (detectable(n), equivalence_margin(n))
+    rng = np.random.default_rng(101)
+    means, spreads = rng.normal(size=N_DRAWS) / sqrt(n), np.sqrt(rng.chisquare((n - 1) * (k - 1), N_DRAWS) / 12)
+    outer, inner = 2.178813, 1.782288  # t of 12 degrees of freedom, by a table
+    assert np.mean(np.abs(means + effect) > outer * spreads / sqrt(n)) == pytest.approx(0.8, abs=0.026)
+    assert np.mean(np.abs(means) + inner * spreads / sqrt(n) < margin) == pytest.approx(0.8, abs=0.026)

@@ -48,6 +48,17 @@ SLIPS = [
     ({"seeds": [1, 2, 2, 3]}, "seeds are [1, 2, 2, 3], one of them twice; a seed is one replicate, name it once"),
     ({"seeds": 5000}, "seeds is 5000; use fewer than 1001, where the seeds of sweeps begin"),
     ({"seeds": [1, 2, 1001]}, "seeds.2 is 1001 (int); use less than 1001"),
+    ({"seeds": "many"}, "seeds is 'many'; use how many, a list of them, or 'open' to decide as results come"),
+    ({"seeds": "open", "looks": {"5": 0.05}},
+     "looks are given beside seeds = 'open', whose verdict may be read at any number of them; leave one out"),
+    ({"equal_noise": True, "arms.reverse": None}, "equal_noise is true of 2 arms; use it from 3 on, or leave it out"),
+    ({"equal_noise": True, "comparisons": [["causal", "full"], ["reverse", "causal"]]},
+     "equal_noise is true, and comparisons are not each arm against the baseline 'full', which is all that it judges"),
+    ({"equal_noise": True, "comparisons": [["causal", "full"]]},
+     "equal_noise is true, and comparisons are not each arm against the baseline 'full', which is all that it judges"),
+    ({"equal_noise": True, "seeds": "open"},
+     "equal_noise is true beside seeds = 'open', whose bound is of each pair's own noise; leave one out"),
+    ({"equal_noise": 7}, "equal_noise is 7 (int); use a valid boolean"),
     ({"factor": []}, "factor is an empty list; give at least one"),
     ({"factor": None}, "factor is missing; name the paths in which the arms may differ, such as 'architecture.mask'"),
     ({"factor": "architectur.mask"}, "factor 'architectur.mask' is no path of a run; begin with architecture, corpus"),
@@ -102,6 +113,17 @@ def test_a_slip_is_named_with_what_would_do(changes: dict[str, Any], said: str) 
     assert said in complaint(little(changes))
 
 
+def test_the_number_of_seeds_may_be_left_open_and_one_noise_be_declared() -> None:
+    design = load_design(little({"seeds": "open"}))
+    assert (design.seeds, design.equal_noise) == ("open", False)
+    assert Design.model_validate(design.model_dump()) == design
+    assert design.model_dump(mode="json")["seeds"] == "open"
+    assert load_design(little(), changes={"seeds": "open"}).seeds == "open"
+    noisy = load_design(little({"equal_noise": True, "comparisons": [["causal", "full"], ["reverse", "full"]]}))
+    assert noisy.equal_noise
+    assert load_design(little({"seeds": 4, "equal_noise": True, "looks": {"3": 0.01, "4": 0.04}})).looks is not None
+
+
 CROSSED = [
     ({"factors.mask.levels": ["full"]}, "factors.mask.levels is ['full']; give at least two levels: a list beside a"),
     ({"factors.mask.levels": []}, "factors.mask.levels is []; give at least two levels"),
@@ -117,6 +139,7 @@ CROSSED = [
     ({"factors.mask.path": "mask"}, "factor 'mask' is no path of a run; begin with architecture"),
     ({"factors.mask.pth": "mask"}, "factors.mask.pth is not a key here; did you mean 'path'?"),
     ({"factors.again": FACTORS["mask"]}, "factors.mask and factors.again both write architecture.mask; let each level"),
+    ({"equal_noise": True}, "equal_noise is true beside factors, whose effects it does not judge; leave it out, or"),
     ({"factor": "architecture"}, "factor is given beside factors, whose paths are the ones that differ; leave it out"),
 ]  # fmt: skip
 

@@ -39,6 +39,7 @@ def alike(
     n_comparisons: int = 1,
     share: float = 0.05,
     unit: str = "",
+    open_ended: bool = False,
 ) -> Alike:
     """Held-out bits a byte of both at the largest total every run reached, compared seed by seed.
 
@@ -55,7 +56,9 @@ def alike(
     if any(math.isnan(gain) for gain in gains):
         return Alike(by, False, at, reason="a curve does not reach that far, or has no point before it")
     try:
-        found = compare(gains, margin=margin, n_comparisons=n_comparisons, share=share, unit=unit)
+        found = compare(
+            gains, margin=margin, n_comparisons=n_comparisons, share=share, unit=unit, open_ended=open_ended
+        )
     except SpecError as fault:
         return Alike(by, False, at, reason=str(fault))
     return Alike(by, False, at, found)

@@ -82,10 +82,10 @@ def compare(
     outer, inner, p = (_open if open_ended else _fixed)(n, effect, sd, alpha)
     verdict = decide(outer, inner, margin) if sd else IDENTICAL
     flip = sign_flip(gains)
-    said = (*remarks, *_remarks(verdict, flip, open_ended))
+    said = (*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip))
     return Comparison(
         n, effect, sd, *outer, *inner, p, min(1.0, n_comparisons * p * SHARE / share), 1 - alpha, n_comparisons, margin,
-        verdict, flip, leave_one_out(gains), said, _advice(verdict, margin, sd, n, alpha), unit,
+        verdict, flip, leave_one_out(gains), said, advised(verdict, margin, sd, n, alpha, open_ended), unit,
     )  # fmt: skip
 
 
@@ -107,18 +107,21 @@ def _pair(ends: tuple[object, object]) -> Pair:
     return float(ends[0]), float(ends[1])  # pyright: ignore[reportArgumentType]
 
 
-def _remarks(verdict: Verdict, flip: float | None, open_ended: bool) -> list[str]:
+def doubts(verdict: Verdict, flip: float | None) -> list[str]:
+    """What turning signs has to say against a difference."""
     doubtful = verdict.word in ("better", "worse") and flip is not None and flip > _DOUBT
-    return [ANY_NUMBER] * open_ended + [NORMAL_NOISE] * doubtful
+    return [NORMAL_NOISE] * doubtful
 
 
-def _advice(verdict: Verdict, margin: float | None, sd: float, n: int, alpha: float) -> str | None:
+def advised(
+    verdict: Verdict, margin: float | None, sd: float, n: int, alpha: float, open_ended: bool = False
+) -> str | None:
     """What an inconclusive comparison would need, after a colon: a matter of the margin, never of the effect seen."""
     if verdict.word != "inconclusive":
         return None
     if margin is None:
         return "Without a margin no number of seeds can be advised: longer runs, another yardstick or a margin"
-    n_seeds = seeds_for(margin, sd, n, alpha)
+    n_seeds = seeds_for(margin, sd, n, alpha, open_ended=open_ended)
     if n_seeds is None:
         return f"A difference of {margin:.4g} is not within reach: longer runs, another yardstick or a wider margin"
     return (

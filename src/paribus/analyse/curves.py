@@ -48,24 +48,31 @@ def difference(baseline: Curves, arm: Curves, *, lower_is_better: bool, level: f
 
 
 def early_order(
-    arms: Mapping[str, Curves], baseline: str, *, lower_is_better: bool, share: float = SHARE
+    arms: Mapping[str, Curves],
+    baseline: str,
+    *,
+    lower_is_better: bool,
+    share: float = SHARE,
+    decided: Sequence[str] | None = None,
 ) -> EarlyOrder:
     """The order at each step in one half of the seeds against the final order in the other.
 
     Seeds are split, since a run's early and late scores share its luck. Every rotation of the sorted seeds gives a
-    split. From 4 arms and 6 seeds.
+    split. From 4 arms and 6 seeds. `decided` are the arms that ended `better` or `worse`; without it, by these curves.
     """
     n_seeds = len(arms[baseline])
     if len(arms) < MIN_ARMS or n_seeds < MIN_SPLIT_SEEDS:
         short = f"{len(arms)} arms and {n_seeds} seeds; {MIN_ARMS} and {MIN_SPLIT_SEEDS} are needed"
         return EarlyOrder({}, (), f"no early order: {short}.")
     found = {name: _gains(arms[baseline], curves, lower_is_better) for name, curves in arms.items() if name != baseline}
-    decided = tuple(name for name, (_, gains) in found.items() if _ends_decided(gains[-1], len(found), share))
+    if decided is None:
+        decided = [name for name, (_, gains) in found.items() if _ends_decided(gains[-1], len(found), share)]
     if not decided:
         return EarlyOrder({}, (), "no early order: no comparison ended better or worse.")
     steps = sorted(set.intersection(*(set(found[name][0]) for name in decided)))
     agreement = {step: float(np.mean([_agreement(*found[name], step) for name in decided])) for step in steps}
-    return EarlyOrder(agreement, decided, f"Agreement of split seeds over {', '.join(decided)}; {NOT_ANNEALED}.")
+    said = f"Agreement of split seeds over {', '.join(decided)}; {NOT_ANNEALED}."
+    return EarlyOrder(agreement, tuple(decided), said)
 
 
 def _agreement(steps: Sequence[int], gains_TS: NDArray[np.float64], step: int) -> float:

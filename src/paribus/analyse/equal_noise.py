@@ -16,16 +16,22 @@ MIN_ARMS = 3
 
 @dataclass(frozen=True)
 class Pooled:
-    """Effects against the baseline under one pooled spread, and every arm's own, by which to judge the pooling."""
+    """Effects against the baseline under one pooled spread, and every arm's own, by which to judge the pooling.
+
+    `arm_sds` are of scores, `own_sds` of what is left of them without arm and seed means: the mean of their squares is
+    the square of `residual_sd`.
+    """
 
     effects: Mapping[str, float]
     intervals: Mapping[str, tuple[float, float]]
+    inner: Mapping[str, tuple[float, float]]
     p: Mapping[str, float]
     verdicts: Mapping[str, Verdict]
     level: float
     df: int
     residual_sd: float
     arm_sds: Mapping[str, float]
+    own_sds: Mapping[str, float]
 
 
 def equal_noise(
@@ -35,15 +41,16 @@ def equal_noise(
     lower_is_better: bool,
     margin: float | None = None,
     share: float = SHARE,
+    n_comparisons: int | None = None,
 ) -> Pooled:
     """Arm against baseline with the residual of all arms: ± t·√(2·MS/n), (n − 1)(k − 1) df.
 
     MS is what arm and seed means leave over. More df than pairs alone, but intervals that cover too seldom where one
-    arm is noisier than the rest.
+    arm is noisier than the rest. The family is of these arms, or of `n_comparisons` where it has more.
     """
     seeds, names = _require_table(arms, baseline), [name for name in arms if name != baseline]
     y = np.array([[arms[name][seed] for seed in seeds] for name in arms]) * (-1 if lower_is_better else 1)
-    (k, n), alpha = y.shape, share / len(names)
+    (k, n), alpha = y.shape, share / (n_comparisons or len(names))
     left = y - y.mean(axis=1, keepdims=True) - y.mean(axis=0, keepdims=True) + y.mean()
     df = (n - 1) * (k - 1)
     spread = sqrt(float((left**2).sum()) / df)
@@ -55,11 +62,14 @@ def equal_noise(
         return float(low), float(high)
 
     outer = {name: ends(effect, 1 - alpha) for name, effect in effects.items()}
-    verdicts = {name: decide(outer[name], ends(effect, 1 - 2 * alpha), margin) for name, effect in effects.items()}
+    inner = {name: ends(effect, 1 - 2 * alpha) for name, effect in effects.items()}
+    verdicts = {name: decide(outer[name], inner[name], margin) for name in names}
     same = {name: IDENTICAL for name in names if dict(arms[name]) == dict(arms[baseline])}
+    own = np.sqrt((left**2).sum(axis=1) * k / df)
     return Pooled(
-        effects, outer, {name: float(p_of(effect, error, df)) for name, effect in effects.items()}, verdicts | same,
-        1 - alpha, df, spread, dict(zip(arms, map(float, y.std(axis=1, ddof=1)), strict=True)),
+        effects, outer, inner, {name: float(p_of(effect, error, df)) for name, effect in effects.items()},
+        verdicts | same, 1 - alpha, df, spread, dict(zip(arms, map(float, y.std(axis=1, ddof=1)), strict=True)),
+        dict(zip(arms, map(float, own), strict=True)),
     )  # fmt: skip
 
 

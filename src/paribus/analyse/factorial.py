@@ -79,6 +79,7 @@ def two_factors(
     margin: float | None = None,
     share: float = SHARE,
     factors: Mapping[str, Sequence[str]] | None = None,
+    open_ended: bool = False,
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
 
@@ -92,7 +93,9 @@ def two_factors(
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
         gains = contrast(named, each, lower_is_better=lower_is_better)
-        return compare(gains, margin=margin, n_comparisons=len(contrasts), share=share, unit=scale)
+        return compare(
+            gains, margin=margin, n_comparisons=len(contrasts), share=share, unit=scale, open_ended=open_ended
+        )
 
     interaction = compared(_WEIGHTS["interaction"])
     simple = {name: (compared(a), compared(b)) for name, (a, b) in _SIMPLE.items() if name in contrasts}

@@ -22,6 +22,7 @@ def family(
     scale: Scale = "difference",
     unit: str = "",
     remarks: Sequence[str] = (),
+    open_ended: bool = False,
 ) -> dict[Pair, Judgement]:
     """A judgement for each pair; by default of every arm and the baseline, so that m = arms − 1.
 
@@ -34,7 +35,7 @@ def family(
     return {
         (name, against): judged(
             arms[against], arms[name], lower_is_better=lower_is_better, margin=margin, n_comparisons=len(pairs),
-            share=share, seeds=wanted, scale=scale, unit=unit, remarks=remarks,
+            share=share, seeds=wanted, scale=scale, unit=unit, remarks=remarks, open_ended=open_ended,
             against=BASELINE if against == baseline else against,
         )
         for name, against in pairs

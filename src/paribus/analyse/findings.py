@@ -9,21 +9,24 @@ from typing import Any
 
 from paribus.analyse.alike import bits, held_out
 from paribus.analyse.curves import Step, difference
+from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial, two_factors
 from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.family import Pair, family
 from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.items import OtherText, on_new_documents, per_byte
+from paribus.analyse.items import NO_STATEMENT, OtherText, on_new_documents, per_byte
 from paribus.analyse.looks import SHARE, Look, look_at, share_at
 from paribus.analyse.multiplier import Multiplier, Slope, margin_of, multiplier, slope
+from paribus.analyse.one_noise import by_one_noise
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
 from paribus.analyse.rows import Row, Table, answers_to, name_of, rows
 from paribus.errors import SpecError
 from paribus.record import Evaluation, Lock, Study, differences, environments_of, evaluations, read_rows
-from paribus.spec.design import compute_margin
+from paribus.spec.design import OPEN, compute_margin
 
 UNIT = "bits per byte"
+NOT_AT_ANY = f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +62,24 @@ class Findings:
     answers: Mapping[str, Mapping[int, Evaluation]]  # arm → seed → what it said to the primary yardstick's items
     seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
     look: Look | None  # where the design declares any
+    pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
+
+    @property
+    def open_ended(self) -> bool:
+        """Is the number of seeds no part of the design?"""
+        return _is_open(self.plan)
+
+    @property
+    def equal_noise(self) -> bool:
+        """Did the design declare one noise for all arms?"""
+        return _one_noise(self.plan)
+
+    @property
+    def reading(self) -> str:
+        """At which seeds the verdict is read, where the design says more than how many there are."""
+        if self.open_ended:
+            return f"The number of seeds is open: the verdict is read at {len(self.seeds)}, and may be at any number"
+        return "" if self.look is None else self.look.words
 
     @property
     def reported(self) -> list[Row]:
@@ -120,23 +141,38 @@ def findings(study: Study) -> Findings:
     baseline = plan["order"][0]
     steep = _slope(curves[baseline])
     margin, words = _margin(plan["design"]["primary"]["margin"], steep)
-    found = _family(plan, scores, seeds, margin, remarks)
+    found, pooled = _family(plan, scores, seeds, margin, remarks)
     answers = answers_of(study, reported)
     rates = study.rates()
     arms = tuple(
-        _arm(name, judgement, against, scores, curves, answers, rates) for (name, against), judgement in found.items()
+        _arm(name, judgement, against, scores, curves, answers, rates, _is_open(plan))
+        for (name, against), judgement in found.items()
     )
     return Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
-        _factorial(plan, scores, len(seeds), margin), remarks, runs, answers, tuple(seeds), _look(plan, seeds),
+        _factorial(plan, scores, len(seeds), margin), remarks, runs, answers, tuple(seeds), _look(plan, seeds), pooled,
     )  # fmt: skip
 
 
+def _is_open(plan: Mapping[str, Any]) -> bool:
+    return plan["design"]["seeds"] == OPEN
+
+
+def _one_noise(plan: Mapping[str, Any]) -> bool:
+    return plan["design"].get("equal_noise", False)  # a plan of before it could be declared has none
+
+
 def _looked_at(plan: Mapping[str, Any], reported: Sequence[Row]) -> list[int]:
-    """The seeds a verdict is read from: all, or the first ones of the last declared look whose runs are all there."""
-    seeds, looks = plan["design"]["seeds"], plan["design"]["looks"]
+    """The seeds a verdict is read from: all, or as many of the first ones as have all their runs.
+
+    So many as the last declared look has; of an open number, any.
+    """
+    seeds, stops = plan["design"]["seeds"], sorted(map(int, plan["design"]["looks"] or ()))
+    if _is_open(plan):
+        seeds = sorted({row["seed"] for row in reported}) or list(range(1, MIN_SEEDS + 1))
+        stops = list(range(MIN_SEEDS, len(seeds) + 1))
     done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ("finished", "diverged")}
-    for n in sorted(map(int, looks or ()), reverse=True):
+    for n in reversed(stops):
         if all((arm, seed) in done for arm in plan["order"] for seed in seeds[:n]):
             return seeds[:n]
     return seeds
@@ -174,18 +210,29 @@ def _family(
     seeds: Sequence[int],
     margin: float | None,
     remarks: Sequence[str],
-) -> dict[Pair, Judgement]:
-    looks = plan["design"]["looks"]  # whose keys are text in JSON
-    declared = None if looks is None else {int(n): share for n, share in looks.items()}
+) -> tuple[dict[Pair, Judgement], Pooled | None]:
+    declared, baseline = _declared(plan), plan["order"][0]
     pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
-    return family(
-        scores, plan["order"][0], lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
+    found = family(
+        scores, baseline, lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
         comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
+        open_ended=_is_open(plan),
+    )  # fmt: skip
+    if not _one_noise(plan):
+        return found, None
+    share = _share(plan, len(seeds))
+    return by_one_noise(
+        found, scores, baseline, lower_is_better=True, margin=margin, share=share, remarks=remarks
     )  # fmt: skip
 
 
+def _share(plan: Mapping[str, Any], n_seeds: int) -> float:
+    declared = _declared(plan)
+    return SHARE if declared is None else share_at(declared, n_seeds)
+
+
 def _remarks(plan: Mapping[str, Any], seeds: Sequence[int]) -> tuple[str, ...]:
-    n_seeds = len(plan["design"]["seeds"])
+    n_seeds = len(seeds) if _is_open(plan) else len(plan["design"]["seeds"])
     looked = (f"a look at {len(seeds)} of {n_seeds} seeds",) if len(seeds) < n_seeds else ()
     said = rate_remark(plan)
     return (*looked, said) if said else looked
@@ -265,16 +312,19 @@ def _arm(
     curves: Mapping[str, Mapping[int, Mapping[int, float]]],
     answers: Mapping[str, Mapping[int, Evaluation]],
     rates: Mapping[str, Any] | None,
+    open_ended: bool,
 ) -> Arm:
     both = sorted(curves[against].keys() & curves[name].keys())
     made, steep = judgement.comparison, _slope(curves[against])
     times = multiplier(made, steep) if made is not None and steep is not None else None
+    level = 1 - SHARE if made is None else made.level
+    text = _other_text(answers[against], answers[name], both, level)
     return Arm(
         name,
         against,
         judgement,
         times,
-        _other_text(answers[against], answers[name], both, 1 - SHARE if made is None else made.level),
+        OtherText(None, NOT_AT_ANY) if open_ended and text is not None else text,
         _pairing(scores[against], scores[name], both),
         _gained(curves, against, name, both),
         _by_rate(rates, against, name),
@@ -346,6 +396,7 @@ def _factorial(
     factors = dict(zip(plan["arms"][plan["order"][0]]["levels"], (first, second), strict=True))
     whole = {arm: {seed: value for seed, value in own.items() if value is not None} for arm, own in scores.items()}
     cells = {(first.index(own[0]), second.index(own[1])): whole[arm] for arm, own in levels.items()}
-    declared = _declared(plan)
-    share = SHARE if declared is None else share_at(declared, n_seeds)
-    return two_factors(cells, lower_is_better=True, scale=UNIT, margin=margin, share=share, factors=factors)
+    return two_factors(
+        cells, lower_is_better=True, scale=UNIT, margin=margin, share=_share(plan, n_seeds), factors=factors,
+        open_ended=_is_open(plan),
+    )  # fmt: skip

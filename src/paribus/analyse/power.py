@@ -19,23 +19,40 @@ MIXTURE_VARIANCE = 4.0  # effects of about 2 sd_d are what an open-ended compari
 def power(effect: float, n: int, alpha: float = 0.05) -> float:
     """The chance that n seeds show an effect: P(F > t²₁₋α/₂,ₙ₋₁), F noncentral with 1, n − 1 df and nδ²."""
     require_seeds(n)
-    return _power(effect, n, alpha)
+    return _power(effect, n, float(critical(1 - alpha, n - 1)), n - 1)
 
 
-def detectable(n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05) -> float:
-    """The effect that n seeds show with the given power, as one of m comparisons."""
+def detectable(
+    n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05, *, open_ended: bool = False, n_arms: int = 2
+) -> float:
+    """The effect that n seeds show with the given power, as one of m comparisons.
+
+    Open-ended, at n alone: it may be seen earlier. It is infinite where no effect can be seen. Where `n_arms` share
+    one noise, there are (n − 1)(n_arms − 1) df.
+    """
     require_seeds(n)
-    return _detectable(n, alpha / m, power)
+    return _detectable(n, alpha / m, power, open_ended, n_arms)
 
 
-def equivalence_margin(n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05) -> float:
+def equivalence_margin(
+    n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05, *, open_ended: bool = False, n_arms: int = 2
+) -> float:
     """The margin within which n seeds find arms that do not differ `equivalent`, with the given power."""
     require_seeds(n)
-    return _crossing(lambda margin: _power_of_equivalence(margin, n, alpha / m) - power)
+    df = (n - 1) * (n_arms - 1)
+    t = always_valid_t(n, alpha / m) if open_ended else float(critical(1 - 2 * alpha / m, df))
+    return inf if t == inf else _crossing(lambda margin: _power_of_equivalence(margin, n, t, df) - power)
 
 
 def seeds_for(
-    margin: float, sd: float, n0: int, alpha: float = 0.05, power: float = 0.8, limit: int = MAX_SEEDS
+    margin: float,
+    sd: float,
+    n0: int,
+    alpha: float = 0.05,
+    power: float = 0.8,
+    limit: int = MAX_SEEDS,
+    *,
+    open_ended: bool = False,
 ) -> int | None:
     """The seeds, in all, that show a difference of `margin`; None beyond `limit`.
 
@@ -46,7 +63,8 @@ def seeds_for(
     if not (margin > 0 and sd >= 0):
         raise SpecError(f"seeds_for: margin {margin:g}, sd {sd:g}; give a margin above 0 and a spread of 0 or more")
     effect = margin / (sd * sqrt((n0 - 1) / chdtri(n0 - 1, 0.8))) if sd else inf
-    return next((n for n in range(MIN_SEEDS, limit + 1) if _detectable(n, alpha, power) <= effect), None)
+    tried = range(MIN_SEEDS, limit + 1)
+    return next((n for n in tried if _detectable(n, alpha, power, open_ended, 2) <= effect), None)
 
 
 @lru_cache(maxsize=4096)
@@ -71,19 +89,20 @@ def log_evidence(t: float, n: int, variance: float = MIXTURE_VARIANCE) -> float:
     return -log(spread) / 2 + n / 2 * (log1p(square) - log1p(square / spread))
 
 
-def _power(effect: float, n: int, alpha: float) -> float:
+def _power(effect: float, n: int, t: float, df: int) -> float:
     # Not nct, which gives nan for large effects at few seeds; not ncf.sf, which is negative without an effect.
-    return 1 - float(ncf.cdf(critical(1 - alpha, n - 1) ** 2, 1, n - 1, n * effect**2))
+    return 1 - float(ncf.cdf(t**2, 1, df, n * effect**2))
 
 
 @lru_cache(maxsize=4096)
-def _detectable(n: int, alpha: float, power: float) -> float:
-    return _crossing(lambda effect: _power(effect, n, alpha) - power)
+def _detectable(n: int, alpha: float, power: float, open_ended: bool, n_arms: int) -> float:
+    df = (n - 1) * (n_arms - 1)
+    t = always_valid_t(n, alpha) if open_ended else float(critical(1 - alpha, df))
+    return inf if t == inf else _crossing(lambda effect: _power(effect, n, t, df) - power)
 
 
-def _power_of_equivalence(margin: float, n: int, alpha: float) -> float:
+def _power_of_equivalence(margin: float, n: int, t: float, df: int) -> float:
     """P(|mean| + t·s/√n < Δ) where the truth is 0: over the spread s, the chance of a mean that leaves room."""
-    df, t = n - 1, critical(1 - 2 * alpha, n - 1)
 
     def at(s: float) -> float:
         return (2 * ndtr(sqrt(n) * margin - t * s) - 1) * chi.pdf(s * sqrt(df), df) * sqrt(df)

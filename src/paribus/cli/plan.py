@@ -26,6 +26,10 @@ Scaled = Annotated[str | None, typer.Option("--scale", metavar="SCALE", help="sm
 Named = Annotated[
     str | None, typer.Option("--name", metavar="NAME", help="Of the study; by default the design's, and the scale.")
 ]
+Seeds = Annotated[
+    int | None,
+    typer.Option("--seeds", metavar="N", help="Of a design with seeds = 'open': carry it to N an arm, then to more."),
+]
 Device = Annotated[
     str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
 ]
@@ -40,10 +44,12 @@ def plan(
     cache: str | Path | None = None,
     device: str | None = None,
     jobs: int = 1,
+    seeds: int | None = None,
 ) -> Plan:
-    """The plan of a design; ConfoundError where something besides the factor differs."""
+    """The plan of a design; ConfoundError where something besides the factor differs. `seeds` of an open one."""
     called, asked = found(design, scale, changes)
-    return planned(asked, name or called, scale, cache_folder(cache), device_named(device), n_jobs=jobs)
+    own = device_named(device)
+    return planned(asked, name or called, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
 
 
 def command(
@@ -51,6 +57,7 @@ def command(
     scale: Scaled = None,
     settings: Settings = None,
     name: Named = None,
+    seeds: Seeds = None,
     every: Annotated[bool, typer.Option("--all", help="Fields that are equal, too.")] = False,
     runs: Runs = RUNS,
     cache: Cache = None,
@@ -59,7 +66,7 @@ def command(
 ) -> None:
     page = console()
     try:
-        made = plan(design, scale=scale, changes=changes(settings), name=name, cache=cache, device=device)
+        made = plan(design, scale=scale, changes=changes(settings), name=name, cache=cache, device=device, seeds=seeds)
     except ConfoundError:
         _, asked = found(design, scale, changes(settings))
         if not json:

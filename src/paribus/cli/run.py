@@ -1,17 +1,19 @@
 """Carry a design out: sweeps, then every arm under every seed; the same command resumes.
 
+Where the design leaves their number open, --seeds N carries it to N seeds, and a larger N later adds to the same plan.
 Exit status 3: a confound; 4: some runs failed; 75: interrupted, or other shards are not done: run it again.
 """
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from paribus.analyse import Table, rows
-from paribus.cli.plan import Chosen, Device, Named, Scaled, plan
+from paribus.cli.plan import Chosen, Device, Named, Scaled, Seeds, plan
 from paribus.cli.terminal.arguments import Settings
 from paribus.cli.terminal.arguments import changes as read
 from paribus.cli.terminal.console import complain, console
@@ -19,11 +21,13 @@ from paribus.cli.terminal.control import print_control
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.cli.terminal.progress import Showing
 from paribus.cli.terminal.results import print_results
-from paribus.design import RESUME, Carried, Design, Means, carry_out, resumable
+from paribus.design import RESUME, Carried, Design, Means, Plan, carry_out, resumable
+from paribus.design.seeds import n_begun, seeds_of
 from paribus.design.shown import show
 from paribus.errors import SpecError
 from paribus.record import Study, study
 from paribus.runtime import device_named
+from paribus.spec.design import OPEN
 
 FAILED = 4
 
@@ -40,9 +44,10 @@ def run(
     jobs: int = 1,
     shard: str | None = None,
     accept_environment: bool = False,
+    seeds: int | None = None,
 ) -> Table:
-    """Carry a design out, or go on with it; its rows."""
-    carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment)
+    """Carry a design out, or go on with it; its rows. `seeds` says how many, of a design that leaves it open."""
+    carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment, seeds)
     if carried.failed:
         complain(f"{cell}: {why}" for cell, why in carried.failed.items())
     return rows(kept)
@@ -51,16 +56,20 @@ def run(
 def _carried(
     design: str | Path | Mapping[str, Any] | Design, scale: str | None, changes: Mapping[str, Any] | None,
     name: str | None, runs: str | Path, cache: str | Path | None, device: str | None, jobs: int, shard: str | None,
-    accept_environment: bool,
+    accept_environment: bool, seeds: int | None,
 ) -> tuple[Carried, Study]:  # fmt: skip
     page = console()
     part = _shard(shard)
     if jobs < 1:
         raise SpecError(f"--jobs is {jobs}; use 1 or more")
     with resumable():
-        made = plan(design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs)
+        made = plan(design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs, seeds=seeds)
         kept = study(Path(runs), made.name)
         page.print(made.design.question, style="bold", soft_wrap=True)
+        if made.design.seeds == OPEN and seeds is None:
+            made = _as_far(made, kept)
+            said = f"{len(made.seeds)} seeds, for the design leaves their number open; --seeds N carries it further"
+            page.print(said, soft_wrap=True)
         print_control(made.lines, page, every=False)
         page.print()
         means = Means(cache_folder(cache), device_named(device), jobs, part, accept_environment)
@@ -71,11 +80,18 @@ def _carried(
     return carried, kept
 
 
+def _as_far(made: Plan, kept: Study) -> Plan:
+    """An open design, carried to as many seeds as were begun: so that the same command resumes."""
+    n_seeds = max(len(made.seeds), n_begun(kept, made.design_fingerprint))
+    return replace(made, seeds=seeds_of(made.design, n_seeds))
+
+
 def command(
     design: Chosen,
     scale: Scaled = None,
     settings: Settings = None,
     name: Named = None,
+    seeds: Seeds = None,
     runs: Runs = RUNS,
     cache: Cache = None,
     device: Device = None,
@@ -85,7 +101,7 @@ def command(
         bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
     ] = False,
 ) -> None:
-    kept = told(design, scale, read(settings), name, runs, cache, device, jobs, shard, accept_environment)
+    kept = told(design, scale, read(settings), name, runs, cache, device, jobs, shard, accept_environment, seeds)
     where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
     said = f"the verdict, and a page: paribus report {shlex.quote(kept.folder.name)}{where}"
     console().print(said, soft_wrap=True, highlight=False)
@@ -94,9 +110,10 @@ def command(
 def told(
     design: str, scale: str | None, changes: Mapping[str, Any] | None, name: str | None, runs: Path,
     cache: Path | None, device: str | None, jobs: int, shard: str | None = None, accept_environment: bool = False,
+    seeds: int | None = None,
 ) -> Study:  # fmt: skip
     """Carry a design out and print what each run scored; SystemExit where runs failed or are not done."""
-    carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment)
+    carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment, seeds)
     page = console()
     if carried.failed:
         complain(f"{cell}: {why}" for cell, why in carried.failed.items())

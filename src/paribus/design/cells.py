@@ -74,7 +74,7 @@ def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     measures, own = (plan.design.primary.measure, *plan.design.others), plan.design_fingerprint
     return tuple(
         _cell(arm, seed, rates[arm.name], "reported", arm.n_steps, measures, own)
-        for seed in plan.design.seeds
+        for seed in plan.seeds
         for arm in plan.arms
     )
 

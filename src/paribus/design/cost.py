@@ -29,6 +29,11 @@ class Cost:
     seconds: float
     n_bytes: float
     basis: str
+    seed_flops: float  # of all arms under one more seed
+
+    @property
+    def seed_seconds(self) -> float:
+        return self.seconds * self.seed_flops / self.flops
 
 
 def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
@@ -38,7 +43,7 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
         n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
-    n_reported = len(design.seeds)
+    n_reported = len(plan.seeds)
     total = per_seed * (n_reported + n_swept * share)
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
@@ -46,7 +51,7 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
         for arm in plan.arms
     )
     n_arms = len(plan.arms)
-    return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis)
+    return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed)
 
 
 def _n_kept(arm: Planned, share: float) -> int:

@@ -18,18 +18,20 @@ from paribus.design.control import MEANING, Line, confounds, fields
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, Planned, machine, priced, quantities
+from paribus.design.seeds import seeds_of
 from paribus.design.size import size
 from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import canonical, environment
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import Design, declared, pairs_of
+from paribus.spec.design import OPEN, Design, declared, pairs_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
 from paribus.train.loop import device_kind
 
-RULE = "paired t, Bonferroni over the family, two one-sided tests for equivalence, last checkpoint"
+RULE = "{test}, Bonferroni over the family, {equal} for equivalence, last checkpoint"
+TWO_TESTS = "two one-sided tests"
 SIZES = ("parameters", "training_flops")
 ONE_THREAD = {"n_threads": 1, "omp_num_threads": "1"}
 
@@ -44,6 +46,7 @@ class Plan:
     arms: tuple[Planned, ...]  # the baseline first
     lines: tuple[Line, ...]
     environment: dict[str, Any]
+    seeds: tuple[int, ...]  # to be reported; of an open design, as many as it is to be carried to now
 
     @property
     def n_comparisons(self) -> int:
@@ -70,14 +73,25 @@ class Plan:
     @property
     def design_fingerprint(self) -> str:
         """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
-        design = self.design.model_dump(mode="json", exclude={"prompts", "question", "reference"})
+        unsaid = set() if self.design.equal_noise else {"equal_noise"}  # plans of before it was a field are the same
+        design = self.design.model_dump(mode="json", exclude={"prompts", "question", "reference", *unsaid})
         runs = {arm.name: [arm.run.model_dump(mode="json"), arm.built.fingerprint] for arm in self.arms}
         return _hashed({"design": design, "runs": runs})
 
     @property
     def fingerprint(self) -> str:
         """Of the design, the rule of the verdict and the code: what must not change on the way."""
-        return _hashed({"design": self.design_fingerprint, "rule": RULE, "code": self.environment["code"]})
+        return _hashed({"design": self.design_fingerprint, "rule": self.rule, "code": self.environment["code"]})
+
+    @property
+    def rule(self) -> str:
+        """How the verdict is read."""
+        if self.design.seeds == OPEN:
+            return RULE.format(test="paired t past a bound for any number of seeds", equal="the same interval")
+        if self.design.equal_noise:
+            test = "paired t with one noise for all arms, unstable where a run of either failed"
+            return RULE.format(test=test, equal=TWO_TESTS)
+        return RULE.format(test="paired t", equal=TWO_TESTS)
 
 
 def _cells(line: Line) -> tuple[Any, ...]:
@@ -99,9 +113,11 @@ def planned(
     device: torch.device,
     show_progress: bool = True,
     n_jobs: int = 1,
+    n_seeds: int | None = None,
 ) -> Plan:
-    """Resolve every arm, refuse what is no fair comparison, match sizes and budgets."""
+    """Resolve every arm, refuse what is no fair comparison, match sizes and budgets; `n_seeds` of an open design."""
     require_sound(design)
+    seeds = seeds_of(design, n_seeds)
     arms = arms_of(design)
     require_known_paths(design, arms)
     _refuse(fields(arms, declared(design), {}, None, design.allow))
@@ -120,7 +136,7 @@ def planned(
     lines = _lines(design, arms, ready)
     _refuse(lines)
     here = surroundings(device, n_jobs)
-    return Plan(name, scale, design, tuple(ready), (*lines, *machine(ready, here, device)), here)
+    return Plan(name, scale, design, tuple(ready), (*lines, *machine(ready, here, device)), here, seeds)
 
 
 def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:

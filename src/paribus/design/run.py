@@ -10,7 +10,7 @@ from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
-from paribus.design.plan import RULE, Plan
+from paribus.design.plan import Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
 from paribus.errors import RecordError
 from paribus.record import Study, differences, environments_of
@@ -31,7 +31,7 @@ class Carried:
 def frozen(plan: Plan, study: Study) -> None:
     """The plan on disk, and its lock."""
     study.write_plan(described(plan))
-    study.freeze(plan.fingerprint, plan.design_fingerprint, RULE, plan.environment["code"])
+    study.freeze(plan.fingerprint, plan.design_fingerprint, plan.rule, plan.environment["code"])
 
 
 def proposed(plan: Plan, study: Study) -> str | None:
@@ -158,5 +158,5 @@ def described(plan: Plan) -> dict[str, Any]:
             for line in plan.lines
         ],
         "environment": plan.environment,
-        "rule": RULE,
+        "rule": plan.rule,
     }  # fmt: skip

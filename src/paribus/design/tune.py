@@ -9,6 +9,7 @@ from typing import Any
 from paribus.analyse import Optimum, check_sweep, next_grid, vertex
 from paribus.design.cells import Cell
 from paribus.design.perform import score
+from paribus.design.seeds import possible
 from paribus.record import Study
 from paribus.spec.design import SWEEP_SEED, Design
 
@@ -44,9 +45,9 @@ def rates_of(found: Mapping[str, Optimum]) -> dict[str, float]:
 
 
 def require_fair(design: Design, grid: Sequence[float]) -> None:
-    """SpecError where the sweep is too coarse or its seeds are reported."""
+    """SpecError where the sweep is too coarse or its seeds are, or could ever be, reported."""
     if design.tune is not None:
-        check_sweep(grid, range(SWEEP_SEED, SWEEP_SEED + design.tune.n_seeds), design.seeds)
+        check_sweep(grid, range(SWEEP_SEED, SWEEP_SEED + design.tune.n_seeds), possible(design))
 
 
 def told(points: Points, found: Mapping[str, Optimum], rates: Mapping[str, float]) -> dict[str, Any]:

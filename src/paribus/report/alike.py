@@ -51,7 +51,7 @@ def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
         return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
     got = alike(
         runs[arm.against], runs[arm.name], by, margin=found.margin, n_comparisons=found.n_comparisons,
-        share=found.share, unit=UNIT,
+        share=found.share, unit=UNIT, open_ended=found.open_ended,
     )  # fmt: skip
     if got.equal:
         return Otherwise(arm.name, WORDS[by], "yes", "by construction: the totals are equal")
@@ -63,7 +63,8 @@ def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
     return Otherwise(
         arm.name, WORDS[by], "yes" if word == arm.judgement.verdict.word else "no",
         f"{word}{_than(arm, material)} at {at}: {signed(got.comparison.effect, digits)}, "
-        f"{signed(got.comparison.low, digits)} to {signed(got.comparison.high, digits)}, on validation text",
+        f"{signed(got.comparison.low, digits)} to {signed(got.comparison.high, digits)}, on validation text"
+        f"{', by the noise of these two arms alone' if found.equal_noise else ''}",
     )  # fmt: skip
 
 

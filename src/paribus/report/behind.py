@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import inf
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, sqrt
 
-from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Trained, detectable
+from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Pooled, Trained, detectable
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, percent, plain, scaled, signed
@@ -20,7 +20,9 @@ def heading(material: Material) -> tuple[str, ...]:
 def numbers_behind(material: Material) -> list[tuple[str, ...]]:
     """A line a number, a column an arm; a line that no arm has is left out."""
     arms = material.found.arms
-    lines = [(name, *(value(arm) for arm in arms)) for name, value in _lines(material)]
+    lines = [
+        (name, *(value(arm) for arm in arms)) for name, value in (*_lines(material), *_noise(material.found.pooled))
+    ]
     return [line for line in lines if set(line[1:]) != {NONE}]
 
 
@@ -49,6 +51,23 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("its variance between documents", _crossed(lambda found: f"{found.item_variance:.3g}")),
         ("compute multiplier", lambda arm: multiplied(arm.multiplier)),
     )
+
+
+def _noise(pooled: Pooled | None) -> Sequence[tuple[str, Callable[[Arm], str]]]:
+    """One noise for all arms, and by what to judge it."""
+    if pooled is None:
+        return ()
+    return (
+        ("one noise for all arms", lambda arm: f"{pooled.residual_sd:.3g}, {pooled.df} degrees of freedom"),
+        ("the arm's own", lambda arm: _sd(pooled.own_sds, arm.name)),
+        ("own, of what it is judged against", lambda arm: _sd(pooled.own_sds, arm.against)),
+        ("spread of the arm's scores", lambda arm: _sd(pooled.arm_sds, arm.name)),
+        ("spread of scores, what it is judged against", lambda arm: _sd(pooled.arm_sds, arm.against)),
+    )
+
+
+def _sd(sds: Mapping[str, float], arm: str) -> str:
+    return f"{sds[arm]:.3g}" if arm in sds else NONE
 
 
 def _compared(told: Callable[[Comparison], str]) -> Callable[[Arm], str]:
@@ -104,8 +123,18 @@ def _new(found: Crossed) -> str:
 
 def seen(made: Comparison, material: Material) -> float:
     """The effect that these seeds show with 80 % power, were the spread the one that was seen."""
+    pooled = material.found.pooled
+    spread = made.sd if pooled is None else sqrt(2) * pooled.residual_sd  # of a difference of two arms
+    return units(material) * spread
+
+
+def units(material: Material) -> float:
+    """The same in spreads between seeds."""
     found = material.found
-    return made.sd * detectable(len(found.seeds), found.n_comparisons, alpha=found.share)
+    n_arms = len(found.pooled.own_sds) if found.pooled is not None else 2
+    return detectable(
+        len(found.seeds), found.n_comparisons, alpha=found.share, open_ended=found.open_ended, n_arms=n_arms
+    )
 
 
 def _left(found: Pairing | None) -> str:

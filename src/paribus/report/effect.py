@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from typing import Any
 
 import altair as alt
@@ -105,11 +106,13 @@ def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Mater
     rows = alt.Y("pair:N", title=None, sort=[material.found.label(arm) for arm in arms],
                  axis=alt.Axis(labelFontSize=13 if len(arms) <= FEW else 12, labelColor=colour("ink"), labelLimit=160,
                                labelExpr=f"{labels}[datum.label]", grid=False))  # fmt: skip
-    means = alt.Chart(data([_mean(arm, material) for arm in arms]))
+    each_mean = [_mean(arm, material) for arm in arms]
+    means = alt.Chart(data(each_mean))
+    bounded = alt.Chart(data([one for one in each_mean if one["low"] is not None]))
     shade = arm_colours(material.order).legend(None)
     told = [alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "verdict:N")]
     each = [alt.Tooltip(name) for name in ("pair:N", "seed:N", "gained:N", "run:N", "baseline run:N")]
-    interval = means.mark_rule(strokeWidth=3, strokeCap="round").encode(
+    interval = bounded.mark_rule(strokeWidth=3, strokeCap="round").encode(
         x=_x("low:Q"), x2="high:Q", y=rows, color=shade, tooltip=told
     )
     mean = means.mark_point(shape="diamond", size=130, filled=True, opacity=1).encode(
@@ -140,10 +143,15 @@ def _mean(arm: Arm, material: Material) -> dict[str, Any]:
     assert made is not None
     digits = decimals((made.high - made.low) / 2)
     return {
-        "arm": arm.name, "pair": material.found.label(arm), "gain": made.effect, "low": made.low, "high": made.high,
-        "effect": signed(made.effect, digits),
+        "arm": arm.name, "pair": material.found.label(arm), "gain": made.effect, "low": _end(made.low),
+        "high": _end(made.high), "effect": signed(made.effect, digits),
         "interval": f"{signed(made.low, digits)} to {signed(made.high, digits)}", "verdict": str(arm.judgement.verdict),
     }  # fmt: skip
+
+
+def _end(value: float) -> float | None:
+    """An end of an interval, None where it has none and no bar can be drawn."""
+    return value if isfinite(value) else None
 
 
 def _seeds(arm: Arm, material: Material) -> list[dict[str, Any]]:

@@ -21,6 +21,8 @@ from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind, rate_table, sweep_words
 from paribus.report.charts import N_COLOURS, Plot
 from paribus.report.curves import differences, learning, rates
+from paribus.report.early import TITLE as EARLY
+from paribus.report.early import early_words
 from paribus.report.effect import effects
 from paribus.report.icons import SIDE, gallery
 from paribus.report.limits import limits, measured
@@ -75,7 +77,8 @@ def _told(material: Material) -> dict[str, Any]:
         "differing": differing, "equal": equal, "seeds": seed_lines(material), "summary": summary(material, column),
         "behind": numbers_behind(material), "behind_heading": heading(material), "by_rate": rate_table(material),
         "true_minus": true_minus, "sweep": sweep_words(material),
-        "early": len(found.seeds) < len(plan["design"]["seeds"]), "other_heading": OTHER_HEADING,
+        "early": found.look is not None and len(found.seeds) < found.look.planned,
+        "early_title": EARLY, "early_words": early_words(material), "other_heading": OTHER_HEADING,
         "others": others(material), "telling": telling(material), "samples": material.samples,
         "environments": material.environments, "times": times(material), "control": material.control,
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},

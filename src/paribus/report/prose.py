@@ -9,6 +9,7 @@ from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind
+from paribus.report.early import TITLE, early_words
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
 from paribus.report.numbers import MINUS, decimals, plain, signed
@@ -34,8 +35,8 @@ def markdown(material: Material) -> str:
 
 def _markdown(material: Material) -> Iterator[str]:
     yield f"# {_plain(material.plan['question'])}\n"
-    if material.found.look is not None:
-        yield f"{_plain(material.found.look.words)}.\n"
+    if material.found.reading:
+        yield f"{_plain(material.found.reading)}.\n"
     briefs = overview(material)
     if briefs:
         yield f"{_plain(tally(briefs, material))}\n"
@@ -59,6 +60,9 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from (f"- {_plain(one)}" for one in limits(material))
     yield "\n## The numbers behind the verdict\n"
     yield from _table(heading(material), numbers_behind(material))
+    early = early_words(material)
+    if early:
+        yield f"\n## {TITLE}\n\n{_plain(early)}"
     for name, lines in others(material):
         yield f"\n## {_plain(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(OTHER_HEADING, lines)
@@ -92,8 +96,8 @@ def latex(material: Material) -> str:
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
-    look = [] if material.found.look is None else [material.found.look.words]
-    notes = [about, *look, *(f"allowed to differ: {one}" for one in allowed_confounds(material))]
+    reading = [material.found.reading] if material.found.reading else []
+    notes = [about, *reading, *(f"allowed to differ: {one}" for one in allowed_confounds(material))]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, isinf
 from statistics import fmean
 from typing import Any, Literal
 
-from paribus.analyse import Crossed, detectable
+from paribus.analyse import Crossed
 from paribus.analyse.findings import UNIT, rate_remark
-from paribus.report.behind import seen
+from paribus.report.behind import seen, units
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, each, listed, percent, scaled, signed, some
 
@@ -30,9 +31,9 @@ class Ground:
 def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
-        _confounds(material), _tuning(material), _seeds(material), _pairing(material), _control(material),
-        *_failures(material), _size(material), _reading(material), *_cut(material), _other_text(material),
-        _machine(material), _as_planned(material),
+        _confounds(material), _tuning(material), _seeds(material), *_noise(material), _pairing(material),
+        _control(material), *_failures(material), _size(material), _reading(material), *_cut(material),
+        _other_text(material), _machine(material), _as_planned(material),
     ]  # fmt: skip
 
 
@@ -95,17 +96,37 @@ def _rate(rate: float) -> str:
 def _seeds(material: Material) -> Ground:
     found = material.found
     n, m = len(found.seeds), found.n_comparisons
-    units = detectable(n, m, alpha=found.share)
+    if isinf(units(material)):
+        said = f"{n} seeds of an open number can show no difference, however large: run more of them."
+        return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
     effects = {name: seen(one, material) for name, one in made.items() if one is not None}
     can = f"; in {UNIT}, {each(effects, lambda effect: f'{effect:.2g}')}" if effects else ""
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
-    look = f" {found.look.words}." if found.look is not None else ""
+    look = f" {found.reading}." if found.reading else ""
     return Ground(
         "Seeds", "yes" if n >= 5 and not early else "mind",
-        f"{n} seeds{family} see, four times in five, an effect of {units:.2g} times the spread between seeds{can}."
-        f"{look}",
+        f"{n} seeds{family} see, four times in five, an effect of {units(material):.2g} times the spread between seeds"
+        f"{can}.{look}",
+    )  # fmt: skip
+
+
+def _noise(material: Material) -> Iterator[Ground]:
+    """Where one noise was declared for all arms: each arm's own beside it."""
+    pooled = material.found.pooled
+    if not material.found.equal_noise:
+        return
+    if pooled is None:
+        yield Ground("One noise", "no", "Declared, and not to be had: too few arms trained in every seed.")
+        return
+    own = listed([f"{sd:.2g} for {arm}" for arm, sd in pooled.own_sds.items()])
+    apart = max(pooled.own_sds.values()) / min(pooled.own_sds.values()) if min(pooled.own_sds.values()) else inf
+    yield Ground(
+        "One noise", "mind",
+        f"Declared before the runs: all arms share one spread, {pooled.residual_sd:.2g} {UNIT} with {pooled.df} "
+        f"degrees of freedom. Each arm's own, without what its seeds share with the others: {own}; the largest is "
+        f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow.",
     )  # fmt: skip
 
 

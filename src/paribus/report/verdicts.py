@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
+from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.findings import UNIT, Arm
@@ -68,6 +68,9 @@ def headline(arm: Arm, baseline: str) -> str:
 def numbers(made: Comparison) -> str:
     """Effect, interval, level and seeds."""
     digits = decimals((made.high - made.low) / 2)
+    if isinf(made.high):
+        gain = f"gain {signed(made.effect, digits)} {UNIT}, {some(made.n, 'paired seed')}"
+        return f"{gain}: too few for an interval at {100 * made.level:.4g} % that holds at any number of them"
     return (
         f"gain {signed(made.effect, digits)} {UNIT}, {100 * made.level:.4g} % interval {signed(made.low, digits)} to "
         f"{signed(made.high, digits)}, {some(made.n, 'paired seed')}"

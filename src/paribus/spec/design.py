@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from paribus.spec.architecture import Positive, Spec
 from paribus.spec.match import Match
@@ -22,6 +22,7 @@ SCALES: tuple[Scale, ...] = ("smoke", "laptop", "hour", "paper")
 RUN_TABLES = ("architecture", "corpus", "objective", "training")
 LEVEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}", re.ASCII)  # an arm's joins them by '+'
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
+OPEN: Literal["open"] = "open"  # how many seeds there are is no part of the design
 MOST_COMPUTE = 3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
 
 
@@ -33,7 +34,11 @@ def _tuple(given: Any) -> Any:
 
 
 def _seeds(given: Any) -> Any:
-    """A number of seeds is short for as many of them, from 1."""
+    """A number of seeds is short for as many of them, from 1; `open` leaves it to whoever runs the design."""
+    if isinstance(given, str):
+        if given != OPEN:
+            raise ValueError(f"is {given!r}; use how many, a list of them, or 'open' to decide as results come")
+        return given
     if isinstance(given, int) and not isinstance(given, bool):
         if given >= SWEEP_SEED:
             raise ValueError(f"is {given}; use fewer than {SWEEP_SEED}, where the seeds of sweeps begin")
@@ -73,6 +78,14 @@ def _match(given: Any) -> Any:
 def _tune(given: Any) -> Any:
     """`tune = false` says that all arms train at the rate as written."""
     return None if given is False else {} if given is True else given
+
+
+Seeds = Annotated[
+    Annotated[tuple[Annotated[int, Field(ge=0, lt=SWEEP_SEED)], ...], Tag("each")]
+    | Annotated[Literal["open"], Tag(OPEN)],
+    Discriminator(lambda given: OPEN if given == OPEN else "each"),  # a fault is then told of one of them alone
+    BeforeValidator(_seeds),
+]
 
 
 class Tune(Spec):
@@ -146,8 +159,9 @@ class Design(Spec):
     match: Annotated[Match | None, BeforeValidator(_match)] = None
     budget: Budget | None = None
     tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0, lt=SWEEP_SEED)], ...], BeforeValidator(_seeds)] = (1, 2, 3, 4, 5)
+    seeds: Seeds = (1, 2, 3, 4, 5)
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
+    equal_noise: bool = False  # one spread for all arms, for more degrees of freedom: an assumption
     primary: Primary = Primary()
     others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
     report: Literal["last"] = "last"  # which checkpoint is measured

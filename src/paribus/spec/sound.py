@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.spec.design import (
+    OPEN,
     RUN_TABLES,
     SCALES,
     Design,
@@ -20,6 +21,7 @@ from paribus.spec.design import (
     compute_margin,
     declared,
     leaves_of,
+    pairs_of,
     paths_of,
     tables_of,
 )
@@ -29,6 +31,7 @@ from paribus.spec.yardstick import Yardstick
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
 LEAST_SEEDS = 3
+LEAST_POOLED = 3  # arms whose noise is made one; that of two is one already
 MOST_SHARE = 0.05  # of false alarms, over all looks
 KEYS = (*Design.model_fields, "scales")
 SEEDED = ("training.seed", "training.data_seed")  # set by the design's seeds, whatever a run says
@@ -116,11 +119,14 @@ def _faults(design: Design) -> Iterator[str]:
     else:
         yield from _arm_faults(design)
         yield from _comparison_faults(design)
+        yield from _noise_faults(design)
         yield from _factor_faults(design)
         yield from _overruled(design)
 
 
 def _seed_faults(design: Design) -> Iterator[str]:
+    if design.seeds == OPEN:
+        return
     different = len(set(design.seeds))
     if different < LEAST_SEEDS:
         yield (
@@ -133,6 +139,9 @@ def _seed_faults(design: Design) -> Iterator[str]:
 
 def _look_faults(design: Design) -> Iterator[str]:
     if design.looks is None:
+        return
+    if design.seeds == OPEN:
+        yield "looks are given beside seeds = 'open', whose verdict may be read at any number of them; leave one out"
         return
     at, shares, n = sorted(design.looks), list(design.looks.values()), len(design.seeds)
     if not shares or min(shares) <= 0 or sum(shares) > MOST_SHARE + 1e-12:
@@ -210,6 +219,24 @@ def _comparison_faults(design: Design) -> Iterator[str]:
             f"comparisons has no pair that judges the control {design.control!r}; add one, such as "
             f"[{design.control!r}, {design.baseline!r}]"
         )
+
+
+def _noise_faults(design: Design) -> Iterator[str]:
+    """What one noise for all arms cannot carry."""
+    if not design.equal_noise:
+        return
+    arms = tables_of(design)
+    if len(arms) < LEAST_POOLED:
+        yield f"equal_noise is true of {len(arms)} arms; use it from {LEAST_POOLED} on, or leave it out"
+    if set(pairs_of(design)) != {(name, design.baseline) for name in arms if name != design.baseline}:
+        yield (
+            f"equal_noise is true, and comparisons are not each arm against the baseline {design.baseline!r}, which is "
+            f"all that it judges; leave one of them out"
+        )
+    if design.factors:
+        yield "equal_noise is true beside factors, whose effects it does not judge; leave it out, or list the arms"
+    if design.seeds == OPEN:
+        yield "equal_noise is true beside seeds = 'open', whose bound is of each pair's own noise; leave one out"
 
 
 def _unknown_tables(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from math import isinf
 from typing import Any
 
 from rich.console import Console
@@ -14,9 +15,11 @@ from paribus.cli.terminal.numbers import count, flops, size
 from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan
 from paribus.design.control import MEANING
+from paribus.spec.design import OPEN
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
 ORDER = "✗Δ≈⟳→✓"
+OPEN_AT = (5, 10, 20)  # seeds at which it is told what an open design can see
 
 
 def print_control(lines: Iterable[Line], page: Console, every: bool) -> None:
@@ -59,6 +62,9 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     time = told_time(cost.seconds)
     page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
+    if plan.design.seeds == OPEN:
+        told = f"{len(plan.arms)} runs; {flops(cost.seed_flops)}, about {told_time(cost.seed_seconds)}"
+        page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
         page.print(line, soft_wrap=True)
     margin = plan.design.primary.margin
@@ -66,9 +72,13 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
 
 
 def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
-    n, m, looks = len(plan.design.seeds), plan.n_comparisons, plan.design.looks or {}
+    if plan.design.seeds == OPEN:
+        yield from _can_see_open(plan, earlier)
+        return
+    n, m, looks = len(plan.seeds), plan.n_comparisons, plan.design.looks or {}
     share = looks[max(looks)] if looks else SHARE
-    effect, margin = detectable(n, m, alpha=share), equivalence_margin(n, m, alpha=share)
+    n_arms = len(plan.arms) if plan.design.equal_noise else 2
+    effect, margin = (ask(n, m, alpha=share, n_arms=n_arms) for ask in (detectable, equivalence_margin))
     last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
     yield (
         f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of {effect:.2f} sd of the "
@@ -79,6 +89,27 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
             f"           in bits per byte, at the sd of {earlier.sd:.2g} in the study {earlier.study}: "
             f"{effect * earlier.sd:.2g} and {margin * earlier.sd:.2g}"
         )
+
+
+def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
+    """At a few numbers of seeds, each taken alone: whoever looks at all of them sees no less."""
+    m, sd = plan.n_comparisons, 1.0 if earlier is None else earlier.sd
+    at = sorted({*OPEN_AT, len(plan.seeds)})
+    effects, margins = ([ask(n, m, open_ended=True) for n in at] for ask in (detectable, equivalence_margin))
+    seeds = f"with {_listed(at, 'd')} seeds, of a number that is open, and {m} comparison{'s' if m > 1 else ''}"
+    yield (
+        f"can see    {seeds}: an effect of {_listed(effects, '.2f')} sd of the paired difference, at 80 % power; a "
+        f"true zero is called equivalent from a margin of {_listed(margins, '.2f')} sd"
+    )
+    if earlier is not None:
+        yield (
+            f"           in bits per byte, at the sd of {earlier.sd:.2g} in the study {earlier.study}: "
+            f"{_listed([sd * one for one in effects], '.2g')}; {_listed([sd * one for one in margins], '.2g')}"
+        )
+
+
+def _listed(values: Sequence[float], form: str) -> str:
+    return ", ".join("none" if isinf(value) else format(value, form) for value in values)
 
 
 def told_time(seconds: float) -> str:

@@ -16,8 +16,8 @@ def print_verdicts(material: Material, page: Console) -> None:
     """Each arm's word first; of an inconclusive one also what it would take. Then what is to be known beside them."""
     said = verdicts(material)
     width = max(len(one.word) for one in said)
-    if material.found.look is not None:
-        page.print(f"{material.found.look.words}.", soft_wrap=True, markup=False)
+    if material.found.reading:
+        page.print(f"{material.found.reading}.", soft_wrap=True, markup=False)
     for one in said:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:

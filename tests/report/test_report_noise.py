@@ -1,0 +1,96 @@
+"""A page of a study with one noise for all arms, or an open number of seeds, says so and what it comes to."""
+
+from pathlib import Path
+
+import pytest
+
+from grown_study import WIDE, grown
+from paribus.analyse import detectable
+from paribus.report.alike import otherwise
+from paribus.report.behind import numbers_behind
+from paribus.report.material import gathered
+from paribus.report.page import page
+from paribus.report.prose import latex, markdown
+from paribus.report.trust import Ground, grounds
+from paribus.report.verdicts import numbers
+from small_study import GAINS
+
+OPEN = "The number of seeds is open: the verdict is read at {}, and may be at any number."
+
+
+def named(name: str, found: list[Ground]) -> Ground | None:
+    return next((one for one in found if one.name == name), None)
+
+
+def test_every_arms_own_noise_stands_beside_the_pooled_one(tmp_path: Path) -> None:
+    material = gathered(grown(tmp_path, 5, WIDE, equal_noise=True))
+    pooled = material.found.pooled
+    assert pooled is not None
+    told = named("One noise", grounds(material))
+    assert told is not None
+    assert told.mark == "mind"
+    assert f"one spread, {pooled.residual_sd:.2g} bits per byte with 16 degrees of freedom" in told.text
+    assert all(f"{sd:.2g} for {arm}" in told.text for arm, sd in pooled.own_sds.items())
+    lines = {line[0]: line[1:] for line in numbers_behind(material)}
+    assert lines["the arm's own"] == tuple(f"{pooled.own_sds[arm]:.3g}" for arm in WIDE if arm != "causal")
+    assert set(lines["spread of scores, what it is judged against"]) == {f"{pooled.arm_sds['causal']:.3g}"}
+    assert "One noise</b> Declared before the runs" in page(material)
+    assert "**One noise.** Declared before the runs" in markdown(material)
+    seeds = named("Seeds", grounds(material))
+    assert seeds is not None
+    units = detectable(5, 4, n_arms=5)
+    assert f"an effect of {units:.2g} times the spread between seeds" in seeds.text
+    assert f"{units * 2**0.5 * pooled.residual_sd:.2g} for all" in seeds.text
+
+
+def test_a_noise_that_cannot_be_pooled_is_broken_ground(tmp_path: Path) -> None:
+    material = gathered(grown(tmp_path, 4, GAINS, failed=[("causal", 1)], equal_noise=True))
+    told = named("One noise", grounds(material))
+    assert told is not None
+    assert (told.mark, told.text) == ("no", "Declared, and not to be had: too few arms trained in every seed.")
+    assert "prefix against causal is unstable" in page(material)
+    assert named("One noise", grounds(gathered(grown(tmp_path / "plain", 4)))) is None
+
+
+def test_another_comparison_says_that_it_is_by_another_noise(tmp_path: Path) -> None:
+    study = grown(tmp_path, 4, equal_noise=True)
+    run = next(cell.run for cell in study.cells() if (cell.arm, cell.seed) == ("prefix", 1))
+    path = tmp_path / run / "rows.jsonl"
+    path.write_text(path.read_text().replace('"dense_flops": ', '"dense_flops": 1'))
+    said = [one.text for one in otherwise(gathered(study)) if one.by == "training FLOPs" and one.arm == "prefix"]
+    assert all(text.endswith("by the noise of these two arms alone") for text in said)
+    assert said
+
+
+def test_an_open_number_of_seeds_is_told_first(tmp_path: Path) -> None:
+    material = gathered(grown(tmp_path, 6, seeds="open"))
+    head, _, _ = page(material).partition('<div class="verdict')
+    assert OPEN.format(6) in head
+    assert "More seeds are to come" not in head
+    assert markdown(material).splitlines()[2] == OPEN.format(6)
+    assert f"% {OPEN.format(6)[:-1]}" in latex(material)
+    seeds = named("Seeds", grounds(material))
+    assert seeds is not None
+    assert (seeds.mark, seeds.text.endswith(OPEN.format(6))) == ("yes", True)
+    other = named("Other documents", grounds(material))
+    assert other is not None
+    assert other.text.endswith("says nothing of others.")
+    assert 'seeds = "open"' in page(material).replace("&#34;", '"')
+
+
+def test_a_page_of_three_seeds_has_no_interval_to_draw(tmp_path: Path) -> None:
+    material = gathered(grown(tmp_path, 3, seeds="open"))
+    made = material.found.arms[0].judgement.comparison
+    assert made is not None
+    said = "3 paired seeds: too few for an interval at 97.5 % that holds at any number of them"
+    assert numbers(made).endswith(said)
+    assert said in page(material)
+    seeds = named("Seeds", grounds(material))
+    assert seeds is not None
+    assert seeds.text.startswith("3 seeds of an open number can show no difference, however large")
+
+
+@pytest.mark.parametrize(("n_seeds", "gains"), [(5, WIDE), (6, GAINS)])
+def test_an_early_order_is_not_read_off_too_little(tmp_path: Path, n_seeds: int, gains: dict[str, float]) -> None:
+    material = gathered(grown(tmp_path, n_seeds, gains))
+    assert "How early the final order shows" not in page(material) + markdown(material)
