@@ -14,6 +14,7 @@ from paribus.cli.terminal.progress import POLL, Showing
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.control import Line
 from paribus.record import study
+from paribus.record.state import write_state
 
 
 def page(terminal: bool) -> Console:
@@ -108,3 +109,14 @@ def test_what_an_earlier_sitting_did_takes_no_time_of_this_one(cells: tuple[Cell
     assert showing._remaining() == f"  {told_time(80)} left"
     stage.end(cells[0], None)
     assert showing.spent == pytest.approx(cells[0].flops / 2)
+
+
+def test_a_run_that_was_trained_and_not_measured_is_not_called_diverged(
+    cells: tuple[Cell, ...], tmp_path: Path
+) -> None:
+    console = page(terminal=False)
+    folder = tmp_path / cells[0].name
+    folder.mkdir()
+    write_state(folder / "state", "finished")
+    Showing(console, study(tmp_path, "one")).stage("runs", cells[:1]).end(cells[0], None)
+    assert "full, seed 1: not measured" in said(console)

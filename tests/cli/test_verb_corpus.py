@@ -61,6 +61,15 @@ def test_what_is_built_is_told_with_its_place_and_found_again(ask, here: Path) -
     assert ask("corpus", "build", "run.toml").err == ""
 
 
+def test_a_design_is_shown_by_the_text_of_its_base(ask, here: Path) -> None:
+    design = {"question": "why?", "factor": "architecture.mask", "base": "run.toml", "baseline": "a", "arms": {"a": {}}}
+    (here / "mine.json").write_text(json.dumps(design))
+    for action in ("show", "build", "sample"):
+        told = ask("corpus", action, "mine.json", "--json")
+        assert told.status == 0, told.err
+        assert told.out == ask("corpus", action, "run.toml", "--json").out
+
+
 def test_a_table_tells_what_each_source_holds_and_how_often_it_is_read(ask, here: Path) -> None:
     shown = ask("corpus", "show", "run.toml")
     assert shown.status == 0, shown.err

@@ -42,6 +42,19 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(ask, here: 
     assert "training.warmup" in ask(*words(None, study_cache, "--all")).out
 
 
+def test_arms_that_differ_in_name_only_are_told_and_counted_once(ask, here: Path, study_cache: Path) -> None:
+    full = {"architecture": {"mask": "full"}}
+    told = ask(*words({"arms.reverse": full}, study_cache))
+    assert told.status == 0, told.err
+    assert "note       full, reverse differ in name only: one run each seed" in told.out
+    assert "runs       6; " in told.out
+    told = ask(*words({"arms.reverse": full, "arms.causal": full}, study_cache, "--name", "one"))
+    assert told.status == 0, told.err
+    assert "note       no arm differs from the baseline in the factor: one run each seed" in told.out
+    assert "runs       3; " in told.out
+    assert "note " not in ask(*words(None, study_cache, "--name", "apart")).out
+
+
 def test_what_a_plan_can_see_is_read_at_its_last_look(ask, here: Path, study_cache: Path) -> None:
     told = ask(*words({"seeds": 4, "looks": {"3": 0.01, "4": 0.04}}, study_cache))
     assert told.status == 0, told.err

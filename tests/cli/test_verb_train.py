@@ -75,6 +75,14 @@ def test_what_cannot_be_trained_is_refused_before_it_starts(
     assert "Traceback" not in refused.err
 
 
+def test_a_design_is_sent_to_the_command_that_runs_it(ask, here: Path) -> None:
+    (here / "mine.toml").write_text('question = "why?"\nbase = "run.toml"\n')
+    refused = ask("train", "mine.toml")
+    assert refused.status == 2
+    said = "error: mine.toml is a design, which is many runs; carry it out: paribus run mine.toml"
+    assert refused.err.strip() == said
+
+
 def test_a_run_that_is_not_there_is_said_so(ask, here: Path) -> None:
     assert "holds no run; `paribus runs` lists those there are" in ask("generate", "nobody", "hello").err
     assert "no runs in runs" in ask("runs").out

@@ -1,5 +1,6 @@
 """Same verdict if something else is made equal, what the arms cost, and how masks are drawn."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from paribus.masks import outline, parse, squares
 from paribus.report.alike import by_seconds, otherwise
 from paribus.report.icons import SIDE, gallery
 from paribus.report.material import gathered
+from paribus.report.page import page
 from paribus.report.prices import costs, kept
 from small_study import GAINS, made, swept, with_rates
 
@@ -73,8 +75,21 @@ def test_arms_with_rates_of_their_own_did_not_all_train_at_the_base_rate(tmp_pat
     )  # fmt: skip
 
 
-def test_seconds_are_compared_too(tmp_path):
-    assert [(one.arm, one.by, one.same) for one in by_seconds(gathered(made(tmp_path)))] == [("", "seconds", "yes")]
+def test_seconds_are_compared_without_a_verdict(tmp_path):
+    found = by_seconds(gathered(made(tmp_path / "a")))
+    assert [(one.arm, one.same, one.text) for one in found] == [("", "–", "the totals are equal")]
+    study = made(tmp_path / "b")
+    for cell in study.cells():
+        path = study.root / cell.run / "rows.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        slow = 2.0 if cell.arm == "prefix" else 1.0
+        path.write_text("".join(json.dumps({**row, "seconds": slow * row["seconds"]}) + "\n" for row in rows))
+    found = {one.arm: one for one in by_seconds(gathered(study))}
+    assert found["prefix"].same == "–"
+    assert found["prefix"].text.startswith("gain at ")
+    told = page(gathered(study))
+    assert "Seconds are this machine's under its load" in told
+    assert "Gains at equal seconds: table" in told
 
 
 def test_costs_are_those_of_the_plan(tmp_path):

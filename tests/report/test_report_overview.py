@@ -108,7 +108,7 @@ def test_what_it_rests_on_names_the_ends_alone(material):
     told = {one.name: one.text for one in grounds(material)}
     assert re.search(r"in bits per byte, \S+ for [a-z +-]+ to \S+ for [a-z +-]+\.", told["Seeds"])
     documents = told["Other documents"].partition("on new documents lie between ")[2]
-    assert re.fullmatch(r".* \(98.75 %\) for input hidden and .* \(98.75 %\) for long-window\+near\.", documents)
+    assert re.fullmatch(r".* \(98.75 %\) for input hidden and .* \(98.75 %\) for long-window\+near\. For .*", documents)
 
 
 def test_labels_of_the_effect_plot_are_broken_and_not_cut(material):

@@ -4,9 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from paribus.record import Study, answers_path, evaluations, write_answers
 from paribus.record.disk import read_json, write_json
+from paribus.report.behind import numbers_behind
 from paribus.report.material import gathered
 from paribus.report.trust import Ground, grounds
+from paribus.report.verdicts import verdicts
 from small_study import ENVIRONMENT, GAINS, made, swept, with_rates
 
 
@@ -112,7 +115,57 @@ def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):
 
 
 def test_new_documents_are_told_at_the_level_of_the_verdict(tmp_path):
-    assert ground("Other documents", tmp_path).text.endswith(" (97.5 %).")
+    assert ground("Other documents", tmp_path).text.count(" (97.5 %)") == 2
+
+
+def test_a_narrower_interval_on_new_documents_is_explained_and_widened(tmp_path):
+    material = gathered(made(tmp_path))
+    first, last = material.found.arms
+    assert first.other_text is not None
+    assert first.other_text.interval is not None
+    assert first.judgement.comparison is not None
+    wide = replace(first.judgement.comparison, low=-0.595, high=-0.037)
+    thin = replace(first.other_text.interval, low=-0.509, high=-0.123)
+    other = replace(
+        first,
+        judgement=replace(first.judgement, comparison=wide),
+        other_text=replace(first.other_text, interval=thin),
+    )
+    untold = replace(last, other_text=None)
+    narrow = replace(material, found=replace(material.found, arms=(other, untold)))
+    found = next(one for one in grounds(narrow) if one.name == "Other documents")
+    assert found.mark == "mind"
+    assert "prefix −0.595 to −0.037 (97.5 %)" in found.text
+    assert "For prefix the interval on new documents comes out narrower than the one on these items, " in found.text
+    assert "because more degrees of freedom go into its estimate; it is no stronger claim" in found.text
+    lines = {line[0]: line[1] for line in numbers_behind(narrow)}
+    assert lines["to expect there, the wider of the two intervals"] == "−0.595 to −0.037"
+    assert "−0.509 to −0.123" in lines["gain on new documents"]
+    wider = replace(other, other_text=replace(first.other_text, interval=replace(thin, low=-0.7, high=0.1)))
+    whole = replace(material, found=replace(material.found, arms=(wider, untold)))
+    found = next(one for one in grounds(whole) if one.name == "Other documents")
+    assert (found.mark, "narrower" in found.text) == ("yes", False)
+
+
+def worse_than_unigrams(study: Study, arm: str, seed: int) -> None:
+    """Answers on disk that cost more than the unigram model's."""
+    cell = next(cell for cell in study.cells() if (cell.arm, cell.seed) == (arm, seed))
+    found = next(iter(evaluations(study.root / cell.run)))
+    path = answers_path(study.root / cell.run, found.head.yardstick, found.head.items)
+    write_answers(path, replace(found, head=replace(found.head, unigram_nats=0.0)))
+
+
+def test_runs_worse_than_unigrams_may_have_been_too_short(tmp_path):
+    study = made(tmp_path, failed=[("prefix", 1)])
+    advice = "may only have been too short: train longer."
+    assert advice not in next(one for one in grounds(gathered(study)) if one.name == "Failed runs").text
+    worse_than_unigrams(study, "prefix", 3)
+    material = gathered(study)
+    found = next(one for one in grounds(material) if one.name == "Failed runs")
+    said = f"1 run ended worse than the unigram model, with a finite loss; it {advice}"
+    which = "2 of 12 runs did not train (prefix, seed 1 and prefix, seed 3)"
+    assert found.text == f"{which}; none is dropped. {said}"
+    assert verdicts(material)[0].failures == f"prefix trained in 2 of 4, causal in 4 of 4. {said}"
 
 
 def test_the_control_must_have_come_out_worse(tmp_path):

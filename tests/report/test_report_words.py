@@ -1,5 +1,6 @@
 """Verdicts and numbers as a reader meets them."""
 
+import re
 from math import inf
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from paribus.report.material import gathered
 from paribus.report.numbers import decimals, each, listed, plain, scaled, signed, some, true_minus
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
+from paribus.report.telling import telling
 from paribus.report.verdicts import compute, verdicts
 from small_study import GAINS, SEEDS, made, rewritten, with_rates
 
@@ -82,6 +84,45 @@ def test_failures_are_told_before_the_numbers(tmp_path):
     assert first.failures.startswith(
         "prefix trained in 3 of 4, causal in 4 of 4; the numbers are of the seeds in which"
     )
+
+
+def test_a_mean_over_some_of_the_seeds_says_so(tmp_path):
+    material = gathered(made(tmp_path, failed=[("prefix", 2), *(("input hidden", seed) for seed in SEEDS)]))
+    table = latex(material)
+    assert re.search(r"^prefix & \d\.\d{4} \(3 of 4\) & ", table, re.MULTILINE)
+    assert "input hidden & -- (0 of 4) & " in table
+    assert re.search(r"^causal & \d\.\d{4} & ", table, re.MULTILINE)
+    assert "(3 of 4)</td>" in page(material)
+
+
+def test_an_unstable_verdict_is_one_word_in_a_typeset_table(tmp_path):
+    table = latex(gathered(made(tmp_path, failed=[("prefix", 2)])))
+    assert next(line for line in table.splitlines() if line.startswith("prefix")).endswith(r" & unstable \\")
+
+
+def test_items_of_an_arm_that_gains_nowhere_are_titled_so(tmp_path):
+    told = {one.arm: one for one in telling(gathered(made(tmp_path)))}
+    assert told["input hidden"].best_title == "where it loses least"
+    assert told["input hidden"].worst_title == "where it loses most"
+    better = {one.arm: one for one in telling(gathered(made(tmp_path / "b", gains=BETTER)))}["prefix"]
+    assert (better.best_title, better.worst_title) == ("where it gains most", "where it gains least")
+    assert "where it loses least" in page(gathered(made(tmp_path / "c")))
+
+
+def test_rates_that_were_not_tuned_are_said_once(tmp_path):
+    words = gathered(made(tmp_path)).found.arms[0].judgement.words
+    assert "on these items; at one rate for all arms, not tuned" in words
+    assert "at these rates" not in words
+
+
+def test_an_anonymous_page_names_no_files_of_text(tmp_path):
+    study = made(tmp_path)
+    plan = study.plan()
+    for arm in plan["arms"].values():
+        arm["run"]["stages"][-1]["corpus"]["sources"] = [{"kind": "files", "paths": ["notes.txt"]}]
+    study.write_plan(plan)
+    assert "all of it was text from the files notes.txt." in " ".join(limits(gathered(study)))
+    assert "all of it was text from files." in " ".join(limits(gathered(study, anonymous=True)))
 
 
 def test_of_an_arm_that_never_trained_there_are_no_numbers_to_speak_of(tmp_path):

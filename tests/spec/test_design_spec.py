@@ -1,6 +1,8 @@
 """A design is read strictly: every slip is named by its path before anything is trained."""
 
 import json
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +45,14 @@ def test_a_design_is_read_with_its_defaults() -> None:
 SLIPS = [
     ({"sedes": 4}, "sedes is not a key here; did you mean 'seeds'? keys are question, "),
     ({"scale": {}}, "scale is not a key here; did you mean 'scales'?"),
-    ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3: use 5, 6 for a sign-flip, 10 for equiv"),
-    ({"seeds": []}, "seeds is an empty list; give at least one"),
+    ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3: use 5, or 6 for a sign-flip; equi"),
+    ({"seeds": 2}, "equivalence at a margin of one spread takes about 10"),
+    ({"seeds": []}, "seeds is an empty list; no interval can be had from fewer than 3: use 5"),
+    ({"seeds": -4}, "seeds is -4; no interval can be had from fewer than 3: use 5"),
+    ({"seeds": 4.5}, "seeds is 4.5; use how many, such as 5, or a list of them, or 'open' to decide as results come"),
+    ({"seeds": True}, "seeds is True; use how many, such as 5, or a list"),
+    ({"arms": [{"architecture": {}}]}, "arms is a list of 1, and each needs a name; write [arms.NAME], not [[arms]]"),
+    ({"factors": [{}, {}]}, "factors is a list of 2, and each needs a name; write [factors.NAME], not [[factors]]"),
     ({"seeds": [1, 2, 2, 3]}, "seeds are [1, 2, 2, 3], one of them twice; a seed is one replicate, name it once"),
     ({"seeds": 5000}, "seeds is 5000; use fewer than 1001, where the seeds of sweeps begin"),
     ({"seeds": [1, 2, 1001]}, "seeds.2 is 1001 (int); use less than 1001"),
@@ -111,6 +119,12 @@ SLIPS = [
 @pytest.mark.parametrize(("changes", "said"), SLIPS)
 def test_a_slip_is_named_with_what_would_do(changes: dict[str, Any], said: str) -> None:
     assert said in complaint(little(changes))
+
+
+@pytest.mark.parametrize("margin", [-0.1, 0, float("nan"), float("inf"), True, [1]])
+def test_a_margin_that_is_none_gets_one_line(margin: Any) -> None:
+    said = f"primary.margin is {margin!r}; use a number of bits per byte above 0, or such as '5 % compute'"
+    assert complaint(little({"primary.margin": margin})) == said
 
 
 def test_the_number_of_seeds_may_be_left_open_and_one_noise_be_declared() -> None:
@@ -296,3 +310,12 @@ def test_a_margin_may_be_given_in_compute(text: str, share: float | None) -> Non
 
 def test_the_leaves_of_a_table_are_its_paths() -> None:
     assert leaves_of({"a": {"b": 1, "c": {}}, "d": [1, 2]}) == {"a.b": 1, "a.c": {}, "d": [1, 2]}
+
+
+def test_the_designs_in_the_documentation_are_sound() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "designs.md").read_text("utf-8")
+    first, crossed = (load_design(tomllib.loads(block)) for block in re.findall(r"```toml\n(.*?)```", text, re.DOTALL))
+    assert list(tables_of(first)) == ["causal", "prefix"]
+    assert list(tables_of(crossed)) == [
+        "full+rotary", "full+no positions", "causal+rotary", "causal+no positions",
+    ]  # fmt: skip

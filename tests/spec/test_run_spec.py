@@ -1,5 +1,6 @@
 """A run as it is written: its tables, what follows from them, and where each fault lies, also inside lists."""
 
+import json
 import re
 
 import pytest
@@ -111,6 +112,37 @@ def test_the_faults_of_a_text_are_named_like_those_of_a_run():
     with pytest.raises(SpecError) as caught:
         load_text({"corpus": {"sources": [{"kind": "files"}]}, "trainig": {}})
     assert caught.value.problems == (
+        "trainig is not a key here; did you mean 'training'? keys are architecture, corpus, objective, training",
         "corpus.sources.0.paths is missing; give it a value",
-        "trainig is not a key here; did you mean 'training'? keys are corpus, training",
     )
+
+
+DESIGN = {"question": "why?", "base": {"corpus": {"valid": 0.25}, "architecture": "gpt2"}, "arms": {"a": {}}}
+
+
+def test_an_unknown_table_of_a_run_is_named_with_those_there_are():
+    with pytest.raises(SpecError) as caught:
+        load_run({"architecure": "gpt2", "training": {"n_steps": 3}})
+    said = "architecure is not a key here; did you mean 'architecture'? keys are "
+    assert caught.value.problems[0] == f"{said}architecture, corpus, objective, training"
+
+
+def test_the_text_of_a_design_is_that_of_its_base(tmp_path):
+    assert load_text(DESIGN).corpus.valid == 0.25
+    assert load_text(DESIGN, {"base.corpus.valid": 0.5}).corpus.valid == 0.5
+    (tmp_path / "run.json").write_text(json.dumps(DESIGN["base"]))
+    (tmp_path / "design.json").write_text(json.dumps({**DESIGN, "base": "run.json"}))
+    assert load_text(tmp_path / "design.json").corpus.valid == 0.25
+    assert load_text({"question": "why?", "base": "gpt2"}) == load_text()
+    with pytest.raises(SpecError, match="base is None in a design; give a preset, a table, or a file that describes"):
+        load_text({"question": "why?"})
+
+
+def test_a_design_is_not_trained_as_a_run(tmp_path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(DESIGN))
+    with pytest.raises(SpecError) as caught:
+        load_run(path)
+    assert caught.value.problems == (f"{path} is a design, which is many runs; carry it out: paribus run {path}",)
+    with pytest.raises(SpecError, match="the table is a design, which is many runs; carry it out: paribus run DESIGN"):
+        load_run(DESIGN)

@@ -52,9 +52,11 @@ class Comparison:
         unit = f" {self.unit}" if self.unit else ""
         margin = "no margin" if self.margin is None else f"margin {self.margin:.4g}{unit}"
         family = "1 comparison" if self.n_comparisons == 1 else f"1 of {self.n_comparisons} comparisons"
+        # A remark on rates that were not tuned says it with how they were written.
+        rates = "" if any(remark.endswith("not tuned") for remark in self.remarks) else ", at these rates"
         said = (
             f"{self.verdict}: gain {self.effect:.4g}{unit}, {100 * self.level:.4g} % interval {self.low:.4g} to "
-            f"{self.high:.4g}, {self.n} seeds, {family}, {margin}; on these items, at these rates"
+            f"{self.high:.4g}, {self.n} seeds, {family}, {margin}; on these items{rates}"
         )
         return "; ".join([said, *self.remarks]) + (f". {self.advice}." if self.advice else ".")
 

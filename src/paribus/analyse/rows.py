@@ -13,6 +13,7 @@ from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row
 
 Row = dict[str, Any]
+WORSE = "worse than the unigram model"
 COUNTED = ("tokens_read", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats", "valid_nats")
 
 
@@ -109,9 +110,13 @@ def _outcome(study: Study, cell: Placed, found: Mapping[str, Evaluation], primar
     if primary not in found:
         return "open", "trained, not measured yet"
     if value_of(found[primary]) is None:
-        whole = math.isfinite(math.fsum(answer.nats for answer in found[primary].answers))
-        return "diverged", "worse than the unigram model" if whole else "its answers are not finite"
+        return "diverged", unlearnt(found[primary])
     return outcome, reason
+
+
+def unlearnt(found: Evaluation) -> str:
+    """Why answers without a value have none."""
+    return WORSE if math.isfinite(math.fsum(answer.nats for answer in found.answers)) else "its answers are not finite"
 
 
 def name_of(yardstick: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """The text a run reads: build it, say what it holds, or look at some of it.
 
-ACTION is build, show or sample. SPEC is the file that `paribus train` takes, or one with a corpus table alone; without
-it, the text read by default. What was built is kept in the cache and found there again; show and sample build it first
-where it is not.
+ACTION is build, show or sample. SPEC is the file that `paribus train` takes, a design, of which it is the base's text,
+or one with a corpus table alone; without it, the text read by default. What was built is kept in the cache and found
+there again; show and sample build it first where it is not.
 """
 
 import difflib

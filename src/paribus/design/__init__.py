@@ -6,6 +6,7 @@ from paribus.design.cells import Cell as Cell
 from paribus.design.control import Line as Line
 from paribus.design.control import fields as fields
 from paribus.design.cost import Cost as Cost
+from paribus.design.cost import alike as alike
 from paribus.design.cost import cost_of as cost_of
 from paribus.design.crew import RESUME as RESUME
 from paribus.design.crew import Means as Means

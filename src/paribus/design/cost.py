@@ -13,7 +13,8 @@ import torch
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
 from paribus.errors import RecordError
-from paribus.record import Entry, environments_of, runs
+from paribus.record import Entry, environments_of, name_of, runs
+from paribus.train.loop import chain
 
 SHARE = 0.35  # of a plain product's speed that training usually reaches
 BYTES = 12  # of a parameter in a checkpoint: its value and two moments
@@ -37,9 +38,10 @@ class Cost:
 
 
 def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
-    """Without extensions of the grid; runs made already are counted too."""
+    """Without extensions of the grid; runs made already are counted too, arms that differ in name only once."""
     design = plan.design
-    per_seed = sum(arm.work.training_flops * arm.n_steps for arm in plan.arms)
+    arms = [group[0] for group in alike(plan)]
+    per_seed = sum(arm.work.training_flops * arm.n_steps for arm in arms)
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
         n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
@@ -47,11 +49,18 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     total = per_seed * (n_reported + n_swept * share)
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
-        arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share))
-        for arm in plan.arms
+        arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share)) for arm in arms
     )
-    n_arms = len(plan.arms)
+    n_arms = len(arms)
     return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed)
+
+
+def alike(plan: Plan) -> list[tuple[Planned, ...]]:
+    """Arms in groups that are one run a seed, for they differ in name only; the baseline's first."""
+    groups: dict[str, list[Planned]] = {}
+    for arm in plan.arms:
+        groups.setdefault(name_of(chain(arm.run, arm.built)), []).append(arm)
+    return [tuple(group) for group in groups.values()]
 
 
 def _n_kept(arm: Planned, share: float) -> int:

@@ -35,8 +35,8 @@ def otherwise(material: Material) -> list[Otherwise]:
 
 
 def by_seconds(material: Material) -> list[Otherwise]:
-    """Where every run had taken as long."""
-    return _joined([_equal(arm, material, "seconds") for arm in material.found.arms])
+    """Gains where every run had taken as long; no verdict, for seconds are of a machine and of what else it did."""
+    return _joined([replace(_equal(arm, material, "seconds"), same="–") for arm in material.found.arms])
 
 
 def _joined(lines: list[Otherwise]) -> list[Otherwise]:
@@ -54,15 +54,17 @@ def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
         share=found.share, unit=UNIT, open_ended=found.open_ended,
     )  # fmt: skip
     if got.equal:
-        return Otherwise(arm.name, WORDS[by], "yes", "by construction: the totals are equal")
+        why = "" if by == "seconds" else "by construction: "
+        return Otherwise(arm.name, WORDS[by], "yes", f"{why}the totals are equal")
     if got.comparison is None:
         return Otherwise(arm.name, WORDS[by], "–", got.reason)
     word = got.comparison.verdict.word
+    said = "gain" if by == "seconds" else word
     digits = decimals((got.comparison.high - got.comparison.low) / 2)
     at = scaled(got.at or 0.0, "s" if by == "seconds" else "FLOP" if by == "dense_flops" else "")
     return Otherwise(
         arm.name, WORDS[by], "yes" if word == arm.judgement.verdict.word else "no",
-        f"{word}{_than(arm, material)} at {at}: {signed(got.comparison.effect, digits)}, "
+        f"{said}{_than(arm, material)} at {at}: {signed(got.comparison.effect, digits)}, "
         f"{signed(got.comparison.low, digits)} to {signed(got.comparison.high, digits)}, on validation text"
         f"{', by the noise of these two arms alone' if found.equal_noise else ''}",
     )  # fmt: skip

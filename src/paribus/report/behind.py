@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf, sqrt
 
 from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Pooled, Trained, detectable
@@ -11,6 +12,18 @@ from paribus.report.material import Material
 from paribus.report.numbers import decimals, percent, plain, scaled, signed
 
 NONE = "–"
+ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What gain to expect on new documents; where their interval is the narrower one, the hull with the verdict's."""
+
+    effect: float
+    low: float
+    high: float
+    level: float
+    is_hull: bool
 
 
 def heading(material: Material) -> tuple[str, ...]:
@@ -47,6 +60,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("contexts cut", lambda arm: _cut(arm.name, material)),
         ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
+        ("to expect there, the wider of the two intervals", _hull),
         ("its variance between seeds", _crossed(lambda found: f"{found.seed_variance:.3g}")),
         ("its variance between documents", _crossed(lambda found: f"{found.item_variance:.3g}")),
         ("compute multiplier", lambda arm: multiplied(arm.multiplier)),
@@ -80,7 +94,23 @@ def _crossed(told: Callable[[Crossed], str]) -> Callable[[Arm], str]:
     )  # fmt: skip
 
 
-def _digits(made: Comparison | Crossed) -> int:
+def expected(arm: Arm) -> Expected | None:
+    """Of one comparison. The crossed interval has more degrees of freedom, and may be narrower for that alone."""
+    found = None if arm.other_text is None else arm.other_text.interval
+    if found is None:
+        return None
+    made, width = arm.judgement.comparison, found.high - found.low
+    if made is None or width >= (made.high - made.low) * (1 - ROUNDING):
+        return Expected(found.effect, found.low, found.high, found.level, False)
+    return Expected(found.effect, min(found.low, made.low), max(found.high, made.high), found.level, True)
+
+
+def _hull(arm: Arm) -> str:
+    found = expected(arm)
+    return _between(found.low, found.high, _digits(found)) if found is not None and found.is_hull else NONE
+
+
+def _digits(made: Comparison | Crossed | Expected) -> int:
     return decimals((made.high - made.low) / 2)
 
 

@@ -25,6 +25,9 @@ SOURCES = {
 }  # fmt: skip
 
 
+ANONYMOUS = {"files": "text from files", "pairs": "pairs from files"}
+
+
 def limits(material: Material) -> list[str]:
     return list(_limits(material))
 
@@ -35,7 +38,7 @@ def _limits(material: Material) -> Iterator[str]:
     tokens = scaled(work["tokens_read"] * stage["training"]["n_steps"])
     sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
     size = " to ".join(dict.fromkeys((scaled(min(sizes)), scaled(max(sizes)))))
-    sources = listed(list(dict.fromkeys(source_words(source) for source in stage["corpus"]["sources"])))
+    sources = listed(list(dict.fromkeys(_source(source, material) for source in stage["corpus"]["sources"])))
     yield f"What happens at other sizes, or after more training: {size} parameters read {tokens} tokens."
     yield f"What happens on other text: all of it was {sources}."
     yield f"How good the text is that the arms write, or how well they do a task: measured was {measured(material)}."
@@ -47,6 +50,13 @@ def _limits(material: Material) -> Iterator[str]:
         yield "That arms are equal where the verdict is inconclusive: it says that these runs cannot tell."
     if material.found.margin is not None and any(word in ("better", "worse") for word in words):
         yield "That a difference matters: the margin is the design's own idea of what is large enough to."
+
+
+def _source(source: Mapping[str, Any], material: Material) -> str:
+    """A source in words; an anonymous page names no file."""
+    if not material.anonymous:
+        return source_words(source)
+    return ANONYMOUS.get(source["kind"], source_words({"kind": source["kind"]}))
 
 
 def source_words(source: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
 
 def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     made = arm.judgement.comparison
-    verdict = str(arm.judgement.verdict)
+    verdict = "unstable" if arm.judgement.verdict.word == "unstable" else str(arm.judgement.verdict)
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict

@@ -100,11 +100,12 @@ def seeds_by_arm(material: Material, column: str) -> tuple[tuple[str, ...], list
 
 
 def summary(material: Material, column: str) -> list[tuple[str, str]]:
-    """Mean and spread of each arm's score at a yardstick."""
-    found = []
+    """Mean and spread of each arm's score at a yardstick; where not all of its runs have one, of how many it is."""
+    found, n_seeds = [], len(material.found.seeds)
     for arm in material.order:
         values = list(_values(material, arm, column).values())
-        mean = plain(fmean(values), 4) if values else "–"
+        count = "" if len(values) == n_seeds else f" ({len(values)} of {n_seeds})"
+        mean = (plain(fmean(values), 4) if values else "–") + count
         found.append((mean, plain(stdev(values), 4) if len(values) > 1 else "–"))
     return found
 

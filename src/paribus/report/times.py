@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from paribus.report.alike import Otherwise, by_seconds
+from paribus.report.alike import by_seconds
 from paribus.report.material import Material
 from paribus.report.numbers import scaled
 
@@ -19,7 +19,7 @@ class Times:
 
     heading: tuple[str, ...]
     lines: list[tuple[str, ...]]
-    otherwise: list[Otherwise]
+    alike: list[tuple[str, str]]  # an arm, and its gain had every run taken as long
     dates: list[tuple[str, str]]
 
 
@@ -28,7 +28,7 @@ def times(material: Material) -> Times:
     return Times(
         ("arm", "seconds a run", "seconds a step", "tokens a second"),
         [_line(arm, material) for arm in material.order],
-        by_seconds(material),
+        [(one.arm or "all", one.text) for one in by_seconds(material)],
         [] if material.anonymous else _dates(material),
     )
 

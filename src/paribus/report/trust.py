@@ -8,11 +8,11 @@ from math import inf, isinf
 from statistics import fmean
 from typing import Any, Literal
 
-from paribus.analyse import Crossed
 from paribus.analyse.findings import UNIT, rate_remark
-from paribus.report.behind import seen, units
+from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, each, listed, percent, scaled, signed, some
+from paribus.report.verdicts import too_short
 
 RATE = "training.optimizer.rate"
 BATCH = ("text", "corpus", "objective", "training.length", "training.n_sequences", "training.data_seed")
@@ -176,9 +176,8 @@ def _failures(material: Material) -> Iterator[Ground]:
     bad = [row for row in reported if row["outcome"] != "finished"]
     if bad:
         told = listed([f"{row['arm']}, seed {row['seed']}" for row in bad])
-        yield Ground(
-            "Failed runs", "mind", f"{len(bad)} of {len(reported)} runs did not train ({told}); none is dropped."
-        )
+        said = f"{len(bad)} of {len(reported)} runs did not train ({told}); none is dropped."
+        yield Ground("Failed runs", "mind", " ".join(filter(None, (said, too_short(bad)))))
 
 
 def _size(material: Material) -> Ground:
@@ -221,8 +220,7 @@ def _cut(material: Material) -> Iterator[Ground]:
 
 
 def _other_text(material: Material) -> Ground:
-    label = material.found.label
-    told = [(label(arm), arm.other_text.interval) for arm in material.found.arms if arm.other_text is not None]
+    told = [(material.found.label(arm), expected(arm)) for arm in material.found.arms]
     found = {name: one for name, one in told if one is not None}
     if not found:
         return Ground("Other documents", "mind", "The verdict is about these items; and says nothing of others.")
@@ -231,12 +229,23 @@ def _other_text(material: Material) -> Ground:
         order = sorted(found, key=lambda name: found[name].effect)
         ends = (f"{_interval(found[name])} for {name}" for name in (order[0], order[-1]))
         gains = " lie between {} and {}".format(*ends)
-    return Ground(
-        "Other documents", "yes", f"The verdict is about these items. Gains to expect on new documents{gains}."
+    narrower = _narrower([name for name, one in found.items() if one.is_hull], len(found))
+    said = f"The verdict is about these items. Gains to expect on new documents{gains}.{narrower}"
+    return Ground("Other documents", "mind" if narrower else "yes", said)
+
+
+def _narrower(names: list[str], of: int) -> str:
+    """Why an interval on new documents may be the narrower one, where some are."""
+    if not names:
+        return ""
+    whose = listed(names) if len(names) <= FEW else f"{len(names)} of {of}"
+    return (
+        f" For {whose} the interval on new documents comes out narrower than the one on these items, because more "
+        f"degrees of freedom go into its estimate; it is no stronger claim, so what is shown is the hull of both."
     )
 
 
-def _interval(found: Crossed) -> str:
+def _interval(found: Expected) -> str:
     digits = decimals((found.high - found.low) / 2)
     return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({100 * found.level:.4g} %)"
 

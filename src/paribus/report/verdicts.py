@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.rows import WORSE, Row
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, plain, signed, some
 
@@ -39,7 +41,7 @@ def _said(arm: Arm, material: Material) -> Said:
         arm.name,
         judgement.verdict.word,
         headline(arm, baseline),
-        _failures(arm, baseline),
+        _failures(arm, baseline, material),
         "" if made is None else numbers(made),
         "" if made is None else _meaning(made, judgement.verdict.word),
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
@@ -100,13 +102,24 @@ def _meaning(made: Comparison, word: str) -> str:
             return ""
 
 
-def _failures(arm: Arm, baseline: str) -> str:
+def _failures(arm: Arm, baseline: str, material: Material) -> str:
     judgement = arm.judgement
     if judgement.arm_trained.k == judgement.baseline_trained.k == len(judgement.seeds):
         return ""
     counts = f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
     of = "" if judgement.comparison is None else "; the numbers are of the seeds in which both did"
-    return f"{counts}{of}."
+    own = [row for row in material.found.reported if row["arm"] in (arm.name, baseline)]
+    return " ".join(filter(None, (f"{counts}{of}.", too_short(own))))
+
+
+def too_short(rows: Sequence[Row]) -> str:
+    """What may be wrong with runs whose loss was finite, and worse than the unigram model's; nothing of others."""
+    n_worse = sum(row["outcome"] == "diverged" and row["reason"] == WORSE for row in rows)
+    if not n_worse:
+        return ""
+    they = "it" if n_worse == 1 else "they"
+    ended = f"{some(n_worse, 'run')} ended {WORSE}, with a finite loss"
+    return f"{ended}; {they} may only have been too short: train longer."
 
 
 def compute(name: str, against: str, found: Multiplier | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping
+from math import inf
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
@@ -22,6 +23,11 @@ SCALES: tuple[Scale, ...] = ("smoke", "laptop", "hour", "paper")
 RUN_TABLES = ("architecture", "corpus", "objective", "training")
 LEVEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}", re.ASCII)  # an arm's joins them by '+'
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
+LEAST_SEEDS = 3
+FEW_SEEDS = (
+    f"no interval can be had from fewer than {LEAST_SEEDS}: use 5, or 6 for a sign-flip; equivalence at a margin of "
+    f"one spread takes about 10"
+)
 OPEN: Literal["open"] = "open"  # how many seeds there are is no part of the design
 MOST_COMPUTE = 3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
 
@@ -39,11 +45,34 @@ def _seeds(given: Any) -> Any:
         if given != OPEN:
             raise ValueError(f"is {given!r}; use how many, a list of them, or 'open' to decide as results come")
         return given
+    if isinstance(given, list | tuple):
+        if not given:
+            raise ValueError(f"is an empty list; {FEW_SEEDS}")
+        return tuple(given)
     if isinstance(given, int) and not isinstance(given, bool):
+        if given < 1:
+            raise ValueError(f"is {given}; {FEW_SEEDS}")
         if given >= SWEEP_SEED:
             raise ValueError(f"is {given}; use fewer than {SWEEP_SEED}, where the seeds of sweeps begin")
         return tuple(range(1, given + 1))
-    return _tuple(given)
+    raise ValueError(f"is {given!r}; use how many, such as 5, or a list of them, or 'open' to decide as results come")
+
+
+def _named(given: Any, info: ValidationInfo) -> Any:
+    """Tables by name; an array of tables has none."""
+    if isinstance(given, list | tuple):
+        name = info.field_name
+        raise ValueError(f"is a list of {len(given)}, and each needs a name; write [{name}.NAME], not [[{name}]]")
+    return given
+
+
+def _margin(given: Any) -> Any:
+    """A number above 0, or text that is read later; one complaint, whichever it was meant to be."""
+    if given is None or isinstance(given, str):
+        return given
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < inf:
+        raise ValueError(f"is {given!r}; use a number of bits per byte above 0, or such as '5 % compute'")
+    return given
 
 
 def _looks(given: Any) -> Any:
@@ -141,7 +170,8 @@ class Primary(Spec):
     """The one yardstick a verdict is read from."""
 
     measure: YardstickKind = DocumentHalves()
-    margin: Positive | str | None = None  # in its unit, or "5 % compute"; without it nothing is called equivalent
+    # In its unit, or "5 % compute"; without it nothing is called equivalent.
+    margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
 
 
 class Design(Spec):
@@ -152,8 +182,8 @@ class Design(Spec):
     base: Table
     baseline: str
     factor: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()  # the paths that may differ
-    arms: dict[str, Table] = Field(default_factory=dict)
-    factors: dict[str, Factor] = Field(default_factory=dict)
+    arms: Annotated[dict[str, Table], BeforeValidator(_named)] = Field(default_factory=dict)
+    factors: Annotated[dict[str, Factor], BeforeValidator(_named)] = Field(default_factory=dict)
     comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None  # None: each arm, the baseline
     control: str | None = None  # an arm that must come out worse: it shows that the instrument works
     match: Annotated[Match | None, BeforeValidator(_match)] = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -12,11 +13,14 @@ from pydantic import ValidationError
 from paribus.errors import SpecError
 from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
+from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
 from paribus.spec.reading import assign, complaints, file_table, read, table_of, with_kinds
 from paribus.spec.training import Training
 
 TABLES = "architecture, corpus, objective and training"
+KEYS = ("architecture", "corpus", "objective", "training")
+OF_A_DESIGN = ("question", "base")  # no run has these
 Source = str | Path | Mapping[str, Any]
 Read = TypeVar("Read", bound=Spec)
 
@@ -45,16 +49,14 @@ class Text(Spec):
 
 
 def load_text(source: Source | None = None, changes: Mapping[str, Any] | None = None) -> Text:
-    """The text of a run, or of a table with a `corpus` alone; without a source, the text read by default.
+    """The text of a run, of a design's base, or of a table with a `corpus` alone; without a source, the default text.
 
     Whatever the run says of its architecture and objective is passed over: it does not change the text.
     """
-    table = _changed({} if source is None else source, changes)
-    for beside in ("kind", "architecture", "objective"):
-        table.pop(beside, None)
-    problems: list[str] = []
-    text = _validated(Text, table, problems)
-    if text is None:
+    table = _base(_changed({} if source is None else source, changes), source)
+    problems = list(_unknown(table))
+    text = _validated(Text, {key: table[key] for key in Text.model_fields if key in table}, problems)
+    if text is None or problems:
         raise SpecError(problems)
     return text
 
@@ -65,15 +67,46 @@ def load_run(source: Source, changes: Mapping[str, Any] | None = None) -> RunSpe
     Where the architecture does not say, its n_vocab is the tokenizer's and its max_length the training's length.
     """
     table = _changed(source, changes)
+    _refuse_design(table, source)
     written = table.pop("architecture", None)
-    problems: list[str] = []
-    stage = _validated(Stage, table, problems)
+    problems = list(_unknown(table))
+    stage = _validated(Stage, {key: table[key] for key in Stage.model_fields if key in table}, problems)
     if written is None:
         problems.append("architecture is missing; name a preset, or give a table")
     architecture = None if written is None else _architecture(written, stage, problems)
     if problems or stage is None or architecture is None:
         raise SpecError(problems)
     return RunSpec(architecture=architecture, stages=(stage,))
+
+
+def _is_design(table: Mapping[str, Any]) -> bool:
+    return any(key in table for key in OF_A_DESIGN)
+
+
+def _refuse_design(table: Mapping[str, Any], source: Source) -> None:
+    if _is_design(table):
+        name = "DESIGN" if isinstance(source, Mapping) else source
+        what = "the table" if isinstance(source, Mapping) else source
+        raise SpecError(f"{what} is a design, which is many runs; carry it out: paribus run {name}")
+
+
+def _base(table: dict[str, Any], source: Source | None) -> dict[str, Any]:
+    """The run that a design stands on; any other table as it is."""
+    if not _is_design(table):
+        return table
+    base = based(table, Path(source).parent if isinstance(source, str | Path) else Path()).get("base")
+    if not isinstance(base, Mapping):
+        raise SpecError(f"base is {base!r} in a design; give a preset, a table, or a file that describes a run")
+    return dict(base)
+
+
+def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
+    """Keys that no run has; a kind may be there, for that of its only stage."""
+    for key in table:
+        if key not in (*KEYS, "kind"):
+            near = difflib.get_close_matches(key, KEYS, n=1)
+            advice = f"did you mean {near[0]!r}? " if near else ""
+            yield f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
 
 
 class _Asked(Spec):

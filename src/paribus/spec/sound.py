@@ -13,6 +13,8 @@ from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.spec.design import (
+    FEW_SEEDS,
+    LEAST_SEEDS,
     OPEN,
     RUN_TABLES,
     SCALES,
@@ -30,7 +32,6 @@ from paribus.spec.reading import assign, complaints, file_table, merged, with_ki
 from paribus.spec.yardstick import Yardstick
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
-LEAST_SEEDS = 3
 LEAST_POOLED = 3  # arms whose noise is made one; that of two is one already
 MOST_SHARE = 0.05  # of false alarms, over all looks
 KEYS = (*Design.model_fields, "scales")
@@ -129,10 +130,7 @@ def _seed_faults(design: Design) -> Iterator[str]:
         return
     different = len(set(design.seeds))
     if different < LEAST_SEEDS:
-        yield (
-            f"seeds has {different}; no interval can be had from fewer than {LEAST_SEEDS}: use 5, "
-            f"6 for a sign-flip, 10 for equivalence"
-        )
+        yield f"seeds has {different}; {FEW_SEEDS}"
     if different < len(design.seeds):
         yield f"seeds are {list(design.seeds)}, one of them twice; a seed is one replicate, name it once"
 

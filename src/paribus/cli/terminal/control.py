@@ -13,7 +13,7 @@ from paribus.analyse import Spread, detectable, equivalence_margin
 from paribus.analyse.looks import SHARE
 from paribus.cli.terminal.numbers import count, flops, size
 from paribus.cli.terminal.spelling import spelled
-from paribus.design import Cost, Line, Plan
+from paribus.design import Cost, Line, Plan, alike
 from paribus.design.control import MEANING
 from paribus.spec.design import OPEN
 
@@ -47,6 +47,16 @@ def print_idle(plan: Plan, page: Console) -> None:
         page.print(f"allow      {path}: nothing there is a confound, so nothing is let pass", soft_wrap=True)
 
 
+def print_alike(plan: Plan, page: Console) -> None:
+    """Which arms are the same run under another name."""
+    groups = alike(plan)
+    if len(groups) == 1:
+        page.print("note       no arm differs from the baseline in the factor: one run each seed", soft_wrap=True)
+        return
+    for names in ([arm.name for arm in group] for group in groups if len(group) > 1):
+        page.print(f"note       {', '.join(names)} differ in name only: one run each seed", soft_wrap=True)
+
+
 def written(path: str, value: Any) -> str:
     """A value of the table, large numbers in short."""
     if "flops" in path and isinstance(value, int | float):
@@ -63,7 +73,7 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
-        told = f"{len(plan.arms)} runs; {flops(cost.seed_flops)}, about {told_time(cost.seed_seconds)}"
+        told = f"{len(alike(plan))} runs; {flops(cost.seed_flops)}, about {told_time(cost.seed_seconds)}"
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
         page.print(line, soft_wrap=True)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from paribus.analyse import name_of, value_of
+from paribus.analyse.rows import unlearnt
 from paribus.cli.terminal.control import told_time
 from paribus.design import Cell
 from paribus.design.perform import answer, settled
@@ -75,10 +76,12 @@ class Showing:
         if outcome != "finished":
             return outcome
         found = answer(cell, self.study, cell.measures[0])
-        value = None if found is None else value_of(found)
-        return "worse than unigrams" if found is None or value is None else (
-            f"{value:.4f} bits per byte ({name_of(found.head.yardstick)})"
-        )  # fmt: skip
+        if found is None:
+            return "not measured"
+        value = value_of(found)
+        if value is None:
+            return f"diverged: {unlearnt(found)}"
+        return f"{value:.4f} bits per byte ({name_of(found.head.yardstick)})"
 
     def _remaining(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its time."""

@@ -25,11 +25,17 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
     for arm in plan["order"]:
         own = {row["seed"]: row for row in reported if row["arm"] == arm}
         values = [own[seed].get(column) for seed in seeds if seed in own]
-        mean = fmean(value for value in values if value is not None) if any(values) else None
         rate = f"{next(iter(own.values()))['rate']:.3g}" if own else "–"
-        table.add_row(arm, rate, *(_cell(own.get(seed), column) for seed in seeds), _number(mean))
+        table.add_row(arm, rate, *(_cell(own.get(seed), column) for seed in seeds), _mean(values, len(seeds)))
     page.print(table)
     page.print(f"bits per byte of {column}, lower is better; {study.folder}", style="dim", soft_wrap=True)
+
+
+def _mean(values: Sequence[float | None], n_seeds: int) -> str:
+    """Over the runs that have a value, with their count where that is not all of them."""
+    kept = [value for value in values if value is not None]
+    count = "" if len(kept) == n_seeds else f" ({len(kept)} of {n_seeds})"
+    return f"{_number(fmean(kept) if kept else None)}{count}"
 
 
 def _cell(row: dict[str, Any] | None, column: str) -> str:
