@@ -105,18 +105,20 @@ def test_a_run_that_is_missing_or_failed_is_named(kept: Study) -> None:
     shutil.rmtree(kept.root / cells[1].run)
     with pytest.raises(SpecError) as caught:
         findings(kept)
-    assert sorted(caught.value.problems) == [
-        f"causal, seed {cells[0].seed} is failed; `paribus run` goes on with it",
-        f"causal, seed {cells[1].seed} is open; `paribus run` goes on with it",
-    ]
+    assert caught.value.problems == (
+        f"2 of 9 reported runs are open: causal, seed {cells[0].seed} (failed); causal, seed {cells[1].seed}; "
+        f"`paribus run DESIGN` goes on",
+    )
     (kept.folder / "cells.json").write_text("[]")
-    with pytest.raises(SpecError, match="full, seed 1 was not run; `paribus run` goes on with it"):
+    with pytest.raises(
+        SpecError, match="9 of 9 reported runs are open: full, seed 1; full, seed 2; full, seed 3; 6 more"
+    ):
         findings(kept)
 
 
 def test_a_run_that_was_not_measured_is_no_diverged_run(kept: Study) -> None:
     shutil.rmtree(kept.root / kept.cells()[0].run / "evaluations")
-    with pytest.raises(SpecError, match="is open; `paribus run` goes on with it"):
+    with pytest.raises(SpecError, match="1 of 9 reported runs is open: causal, seed 1; `paribus run DESIGN` goes on"):
         findings(kept)
 
 
@@ -140,7 +142,7 @@ def test_looks_come_back_from_json_and_a_verdict_is_read_at_the_last_that_is_com
     assert comparison is not None
     assert comparison.level == pytest.approx(1 - 0.01 / 2)
     replanned(kept, looks={"5": 0.05}, seeds=seeds)
-    with pytest.raises(SpecError, match="full, seed 4 was not run"):
+    with pytest.raises(SpecError, match="6 of 15 reported runs are open: full, seed 4; full, seed 5; "):
         findings(kept)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from little_study import CPU, LENGTH, N_SEQUENCES, N_STEPS, plan_of
-from paribus.analyse import Table, rows
+from paribus.analyse import Table, rows, verdicts
 from paribus.analyse.rows import measures_of, name_of, value_of
-from paribus.errors import UnsupportedError
+from paribus.errors import RecordError, UnsupportedError
 from paribus.evaluate import evaluate
 from paribus.record import Answer, Evaluation, Head, Study, existing_study
 from paribus.spec.yardstick import PseudoHalves
@@ -55,6 +55,19 @@ def test_a_run_that_was_trained_but_not_measured_is_open(kept: Study) -> None:
     shutil.rmtree(kept.root / cell.run)
     row = next(row for row in rows(kept) if row["run"] == cell.run)
     assert (row["outcome"], row["nats"]) == ("open", None)
+
+
+def test_a_finished_run_that_has_lost_rows_is_refused(kept: Study) -> None:
+    cell = kept.cells()[0]
+    path = kept.root / cell.run / "rows.jsonl"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    said = rf"{cell.run} finished, but its rows end at step \d+ of {N_STEPS}; remove that folder and run the study"
+    for read in (rows, verdicts):
+        with pytest.raises(RecordError, match=said):
+            read(kept)
+    path.write_bytes(whole)
+    assert len(rows(kept)) == 9
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,15 @@ def test_text_that_has_changed_is_said_so(ask, here: Path) -> None:
     told = ask("evaluate", "first", "--items", "2", "--set", "max_bytes=20")
     assert told.status == 0, told.err
     assert "the text is not what the run was trained on: its sources have changed since" in told.err
+
+
+def test_a_run_whose_checkpoints_are_gone_says_that_it_has_none(ask, here: Path) -> None:
+    trained(ask, "first")
+    shutil.rmtree(here / "runs/first/checkpoints")
+    for given in ("first", "runs/first"):
+        refused = ask("evaluate", given)
+        assert refused.status == 1
+        assert refused.err.endswith(
+            "runs/first has no whole checkpoint; train it further, or if it has finished, remove its folder "
+            "and make it again\n"
+        )

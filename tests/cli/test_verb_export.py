@@ -140,8 +140,9 @@ def test_a_run_without_a_whole_checkpoint_is_told_so(ask, runs: Path) -> None:
     )
     shutil.rmtree(runs / "first/checkpoints")
     (runs / "first/checkpoints").mkdir()
-    assert ask("export", "first", "hf").err == "error: runs/first has no whole checkpoint; train it further\n"
-    assert ask("generate", "first", "abc").err == "error: runs/first has no whole checkpoint; train it further\n"
+    anew = "train it further, or if it has finished, remove its folder and make it again"
+    for words in (("export", "first", "hf"), ("generate", "first", "abc")):
+        assert ask(*words).err == f"error: runs/first has no whole checkpoint; {anew}\n"
 
 
 def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_tokenizer_that_loses_text_is_refused_before_anything_is_written(ask, 
 @pytest.mark.parametrize("name", ["../out", "a/b", ".."])
 def test_a_study_cannot_be_named_out_of_its_folder(ask, here: Path, study_cache: Path, name: str) -> None:
     told = ask(*words(None, study_cache, "--name", name))
-    assert told.status == 1
+    assert told.status == 2
     assert "cannot be a folder's; use up to 100 letters" in told.err
     assert {path.name for path in here.iterdir()} <= {"little.json", "runs"}
 

@@ -112,7 +112,7 @@ def test_a_study_that_is_not_there_is_refused(tmp_path):
 def test_a_study_that_is_not_done_is_refused(tmp_path):
     study = made(tmp_path)
     (tmp_path / study.cells()[0].run / "state").write_text("running\n")
-    with pytest.raises(SpecError, match="causal, seed 1 is open; `paribus run` goes on with it"):
+    with pytest.raises(SpecError, match="1 of 12 reported runs is open: causal, seed 1; `paribus run DESIGN` goes on"):
         pb.write_report("small", runs=tmp_path)
 
 

@@ -46,3 +46,8 @@ def test_rows_and_watching_need_no_torch(finished_home: Path) -> None:
         )  # fmt: skip
         assert answer.returncode == 0, answer.stderr
         assert "full" in answer.stdout
+
+
+def test_two_forms_at_once_are_refused(ask, finished_home: Path) -> None:
+    told = ask("rows", "little", "--csv", "--json", "--runs", finished_home)
+    assert (told.status, told.err) == (2, "error: --csv and --json are both given; choose one of them\n")

@@ -51,7 +51,7 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
 def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Path) -> None:
     first = ask(*words(SHORT, study_cache, "--shard", "1/2"))
     assert first.status == 75
-    assert first.out.splitlines()[-1].endswith("runs of other shards are not done; run this one again when they are")
+    assert first.err.splitlines()[-1].endswith("runs of other shards are not done; run this one again when they are")
     assert ask(*words(SHORT, study_cache, "--shard", "2/2")).status == 0
     assert ask(*words(SHORT, study_cache, "--shard", "1/2")).status == 0
 
@@ -102,9 +102,12 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
     ("option", "value", "said"),
     [
         ("--jobs", "0", "--jobs is 0; use 1 or more"),
-        ("--shard", "3/2", "--shard is '3/2'; write I/N, such as 2/8"),
-        ("--shard", "two", "--shard is 'two'; write I/N, such as 2/8"),
-        ("--shard", "0/2", "--shard is '0/2'; write I/N, such as 2/8"),
+        ("--shard", "3/2", "--shard is '3/2'; write I/N with I from 1 to N, such as 2/8"),
+        ("--shard", "two", "--shard is 'two'; write I/N with I from 1 to N, such as 2/8"),
+        ("--name", "../evil", "the study name is '../evil', which cannot be a folder's; use up to 100 letters"),
+        ("--name", "", "the study name is '', which cannot be a folder's; use up to 100 letters"),
+        ("--cache", "little.json", "--cache is little.json, which is a file; name a folder"),
+        ("--shard", "0/2", "--shard is '0/2'; write I/N with I from 1 to N, such as 2/8"),
     ],
 )
 def test_a_slip_in_an_option_is_named(ask, here: Path, study_cache: Path, option: str, value: str, said: str) -> None:
@@ -119,7 +122,8 @@ def test_an_interruption_before_the_first_run_has_status_75_too(
     ask, here: Path, study_cache: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     monkeypatch.setattr("paribus.design.plan.build", lambda *_, **__: signal.raise_signal(number))
-    assert ask(*words(SHORT, study_cache)).status == 75
+    told = ask(*words(SHORT, study_cache))
+    assert (told.status, told.err) == (75, "note: interrupted; the same command goes on\n")
     monkeypatch.undo()
     monkeypatch.chdir(here)
     assert ask(*words(SHORT, study_cache, "--shard", "1/9")).status == 75
@@ -145,3 +149,20 @@ def test_a_study_begun_under_another_environment_says_so(
     assert "runs of it were made under another environment: n_threads was 10" in told.err
     assert "--accept-environment" in told.err
     assert ask(*words(None, study_cache, "--accept-environment")).status == 0
+
+
+def test_a_changed_design_is_told_by_run_and_by_report(ask, here: Path, finished_home: Path, study_cache: Path) -> None:
+    shutil.copytree(finished_home, "runs")
+    said = "primary.margin 0.5 → 0.25"
+    told = ask(*words({"primary.margin": 0.25}, study_cache))
+    assert told.status == 0, told.err
+    (line,) = (line for line in told.out.splitlines() if line.startswith("not as planned: "))
+    assert line.endswith(f"; running this one is recorded as a change: design; {said}")
+    assert "not as planned" not in ask(*words({"primary.margin": 0.25}, study_cache)).out
+    told = ask("report", "little", "--format", "csv")
+    assert f"not as planned: design changed after the first result: {said}\n" in told.out
+
+
+def test_help_says_how_many_threads_a_run_has(ask) -> None:
+    told = " ".join(ask("run", "--help").out.split())
+    assert "on a CPU, 1 has all threads, and of more each has one." in told

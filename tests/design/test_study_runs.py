@@ -211,15 +211,17 @@ def test_a_design_changed_after_the_first_result_is_recorded_and_keeps_results_a
     said = proposed(changed, kept)
     assert said is not None
     assert "has results of the plan" in said
+    assert said.endswith("; running this one is recorded as a change: design; seeds [1, 2, 3] → [1, 2, 3, 4]")
     assert kept.plan() == before
     assert proposed(plan_of(study_cache), kept) is None
     frozen(changed, kept)
     lock = kept.lock()
     assert lock is not None
     assert [change["what"] for change in lock.changes] == ["design"]
+    assert lock.words == "design changed after the first result: seeds [1, 2, 3] → [1, 2, 3, 4]"
     assert len(rows(kept)) == 0
     assert len(kept.cells()) == 9
-    with pytest.raises(SpecError, match="full, seed 4 was not run; `paribus run` goes on with it"):
+    with pytest.raises(SpecError, match=r"12 of 12 reported runs are open: full, seed 1; .*; full, seed 3; 9 more"):
         findings(kept)
 
 
@@ -235,8 +237,9 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
     carried(kept.root, study_cache)  # all is there, so nothing is mixed
     shutil.rmtree(kept.root / cells[-1].run)
     said = r"runs of it were made under another environment: n_threads was 10\d, is \d; go on under the former"
+    jobs = "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
     with pytest.raises(
-        RecordError, match=rf"{said} one, begin in another folder by --runs, or give --accept-environment"
+        RecordError, match=rf"{said} one, begin in another folder by --runs, or give --accept-environment.*{jobs}"
     ):
         carried(kept.root, study_cache)
     with contextlib.redirect_stdout(io.StringIO()):
@@ -253,8 +256,9 @@ def test_runs_made_under_another_environment_are_refused_and_the_plan_stays_as_i
     carry_out(plan, kept, Means(study_cache, CPU, shard=(1, 2)), Quiet().stage)
     before = kept.lock()
     elsewhere = replace(plan, environment={**plan.environment, "torch": "0.0", "code": "0" * 64})
-    with pytest.raises(RecordError, match=r"runs of it were made under another environment: code was .*; torch was "):
+    with pytest.raises(RecordError, match=r"made under another environment: code was .*; torch was ") as caught:
         carry_out(elsewhere, kept, Means(study_cache, CPU), Quiet().stage)
+    assert "--jobs" not in str(caught.value)
     assert kept.lock() == before
 
 
@@ -271,3 +275,47 @@ def test_runs_that_another_study_had_made_before_are_told(
     first = existing_study(tmp_path / "runs", "little").lock()
     assert first is not None
     assert first.n_older == 0
+
+
+def test_a_finished_run_that_has_lost_rows_stops_the_study_until_it_is_removed(
+    finished_home: Path, tmp_path: Path, study_cache: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    kept = existing_study(tmp_path / "runs", "little")
+    folder = kept.root / kept.cells()[0].run
+    whole = (folder / "rows.jsonl").read_bytes()
+    (folder / "rows.jsonl").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(RecordError, match=r"finished, but its rows end at step \d+ of 16; remove that folder and run"):
+        carried(kept.root, study_cache)
+    shutil.rmtree(folder)
+    carried(kept.root, study_cache)
+    assert [row["outcome"] for row in rows(kept)] == ["finished"] * 9
+
+
+def test_a_plan_that_is_torn_or_gone_is_written_again(finished_home: Path, tmp_path: Path, study_cache: Path) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    kept = existing_study(tmp_path / "runs", "little")
+    before, path = kept.plan(), kept.folder / "plan.json"
+    for spoil in (lambda: path.write_text("{"), path.unlink):
+        spoil()
+        carried(kept.root, study_cache)
+        assert kept.plan() == before
+    path.write_text("[")
+    frozen(plan_of(study_cache, {"seeds": 4}), kept)  # what it was before cannot be told
+    lock = kept.lock()
+    assert lock is not None
+    assert lock.words == "design changed after the first result"
+
+
+def test_a_worker_whose_sender_is_gone_ends_quietly() -> None:
+    command = [sys.executable, "-m", "paribus.design.worker"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        assert worker.stderr is not None
+        worker.stdout.close()  # nobody reads its answers any more
+        print('{"run": {}}', file=worker.stdin, flush=True)
+        assert worker.stderr.read() == ""
+        assert worker.wait() == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record import Placed, Study, existing_study, study
+from paribus.record import Lock, Placed, Rows, Study, existing_study, fields_apart, study
 
 CELL = Placed("a", 1, 0.5, "reported", "run1", 10, "p")
 
@@ -26,7 +26,7 @@ def kept(tmp_path: Path) -> Study:
 @pytest.mark.parametrize("name", ["..", "../out", "a/b", "/tmp/x", "", ".x", "a b", "x" * 101, "a\n"])
 def test_a_study_cannot_leave_the_runs_folder(tmp_path: Path, name: str) -> None:
     for opened in (study, existing_study):
-        with pytest.raises(RecordError, match="cannot be a folder's; use up to 100 letters, digits"):
+        with pytest.raises(RecordError, match=r"the study name .* cannot be a folder's; use up to 100"):
             opened(tmp_path, name)
     assert not (tmp_path / "studies").exists() or not list((tmp_path / "studies").iterdir())
 
@@ -146,3 +146,80 @@ def test_a_torn_lock_is_refused(kept: Study) -> None:
     (kept.folder / "plan.lock").write_text("{")
     with pytest.raises(RecordError, match=r"plan.lock is not JSON"):
         kept.lock()
+
+
+def test_a_lock_says_what_changed_from_what_to_what(kept: Study) -> None:
+    first = kept.freeze("f1", "d1", "r", "c")
+    assert first.words == ""
+    kept.add_cells([CELL])
+    finished(kept.root, "run1")
+    there = kept.freeze("f2", "d2", "r", "c", ["primary.margin 0.5 → 0.25"])
+    assert there.words == "design changed after the first result: primary.margin 0.5 → 0.25"
+    assert kept.lock() == there
+    back = kept.freeze("f1", "d1", "r", "c", ["primary.margin 0.25 → 0.5"])
+    assert back.words == (
+        "design changed twice after the first result, and the plan is again what it was at first: "
+        "primary.margin 0.5 → 0.25; primary.margin 0.25 → 0.5"
+    )
+    assert not back.as_planned
+    third = kept.freeze("f3", "d1", "r", "c2")
+    assert third.words.startswith("design and code changed 3 times after the first result: primary.margin 0.5")
+
+
+def test_a_lock_of_before_fields_were_kept_is_read(kept: Study) -> None:
+    older = {"fingerprint": "f1", "design": "d2", "rule": "r", "code": "c", "made": "then"}
+    change = {"from": "f1", "to": "f2", "what": "design, code", "when": "later"}
+    (kept.folder / "plan.lock").write_text(json.dumps({**older, "changes": [change]}))
+    lock = kept.lock()
+    assert isinstance(lock, Lock)
+    assert lock.words == "design and code changed after the first result"
+
+
+def test_fields_that_part_are_named_in_short_and_a_few() -> None:
+    def plan(margin: object, question: str = "", **more: object) -> dict[str, object]:
+        return {"design": {"primary": {"margin": margin}, "question": question, **more}, "arms": {}}
+
+    assert fields_apart(plan("10 % compute"), plan(0.5, "Why?")) == ("primary.margin '10 % compute' → 0.5",)
+    assert fields_apart(plan(1), plan(1, seeds=[1, 2])) == ("seeds nothing → [1, 2]",)
+    many = fields_apart(plan(1), plan(1, **{f"field{number}": number for number in range(7)}))
+    assert (len(many), many[-1]) == (6, "and 2 more")
+    long = fields_apart(plan("a"), plan("b" * 99))
+    assert long == (f"primary.margin 'a' → '{'b' * 38}…",)
+    arms = [{"design": {}, "arms": {"a": {"run": {"rate": 1}, "text": text}}} for text in ("t1", "t2")]
+    assert fields_apart(*arms) == ("arms.a.text 't1' → 't2'",)
+    assert fields_apart({}, {"design": [], "arms": []}) == ()
+
+
+def rows_until(home: Path, run: str, n_steps: int) -> None:
+    (home / run / "rows.jsonl").unlink(missing_ok=True)
+    with Rows(home / run / "rows.jsonl") as rows:
+        for step in range(n_steps):
+            rows.write({"step": step})
+
+
+def test_a_finished_run_without_its_last_row_is_damaged_and_no_other_is(kept: Study) -> None:
+    kept.require_whole("run1", 10)  # of which nothing is there
+    for state in ("running\n", "failed: DivergedError: not finite\n", "failed: RecordError: no space left\n"):
+        finished(kept.root, "run1", state)
+        rows_until(kept.root, "run1", 4)
+        kept.require_whole("run1", 10)
+    finished(kept.root, "run1")
+    said = r"run1 finished, but its rows end at step 4 of 10; remove that folder and run the study again"
+    with pytest.raises(RecordError, match=said):
+        kept.require_whole("run1", 10)
+    (kept.root / "run1" / "rows.jsonl").unlink()
+    with pytest.raises(RecordError, match="its rows end at step 0 of 10"):
+        kept.require_whole("run1", 10)
+    rows_until(kept.root, "run1", 10)
+    kept.require_whole("run1", 10)
+
+
+def test_a_plan_that_is_lost_or_torn_is_written_again_by_the_same_command(kept: Study) -> None:
+    kept.write_plan({"order": []})
+    kept.freeze("f1", "d1", "r", "c")
+    (kept.folder / "plan.json").write_text("{")
+    with pytest.raises(RecordError, match=r"plan.json is not JSON: .*; `paribus run DESIGN`, the command the study"):
+        existing_study(kept.root, "one").plan()
+    (kept.folder / "plan.json").unlink()
+    with pytest.raises(RecordError, match=r"one has lost its plan.json; `paribus run DESIGN`, .* writes it again"):
+        existing_study(kept.root, "one")

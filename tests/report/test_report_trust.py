@@ -8,6 +8,8 @@ from paribus.record import Study, answers_path, evaluations, write_answers
 from paribus.record.disk import read_json, write_json
 from paribus.report.behind import numbers_behind
 from paribus.report.material import gathered
+from paribus.report.page import page
+from paribus.report.prose import markdown
 from paribus.report.trust import Ground, grounds
 from paribus.report.verdicts import verdicts
 from small_study import ENVIRONMENT, GAINS, made, swept, with_rates
@@ -211,6 +213,18 @@ def test_a_plan_that_changed_after_the_first_result_is_broken_ground(tmp_path):
     study.freeze("e" * 64, "another", "paired t", ENVIRONMENT["code"])
     changed = next(one for one in grounds(gathered(study)) if one.name == "As planned")
     assert (changed.mark, changed.text) == ("no", "Not as planned: design changed after the first result.")
+
+
+def test_a_changed_plan_is_told_beside_the_verdict_and_from_what_to_what_unless_anonymous(tmp_path):
+    study = made(tmp_path)
+    study.freeze("e" * 64, "another", "paired t", ENVIRONMENT["code"], ["primary.margin 0.5 → /home/me"])
+    told = "design changed after the first result"
+    material = gathered(study)
+    assert f"<b>Not as planned:</b> {told}: primary.margin 0.5 → /home/me." in page(material)
+    assert f"**Not as planned:** {told}: primary.margin 0.5 → /home/me." in markdown(material)
+    hidden = gathered(study, anonymous=True)
+    assert f"<b>Not as planned:</b> {told}.</p>" in page(hidden)
+    assert "/home/me" not in page(hidden) + markdown(hidden)
 
 
 def test_a_plan_without_a_lock_is_to_be_kept_in_mind(tmp_path):

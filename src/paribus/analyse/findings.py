@@ -26,6 +26,7 @@ from paribus.record import Evaluation, Lock, Study, differences, environments_of
 from paribus.spec.design import OPEN, compute_margin
 
 UNIT = "bits per byte"
+MAX_NAMED = 3  # of runs that are not done
 NOT_AT_ANY = f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 
 
@@ -190,18 +191,23 @@ def _look(plan: Mapping[str, Any], seeds: Sequence[int]) -> Look | None:
 
 def _scores(plan: Mapping[str, Any], reported: Sequence[Row], seeds: Sequence[int], column: str) -> dict[str, Scores]:
     scores: dict[str, dict[int, float | None]] = {arm: {} for arm in plan["order"]}
-    problems = []
+    missing = []
     for row in reported:
         if row["outcome"] in ("open", "failed"):
-            problems.append(f"{row['arm']}, seed {row['seed']} is {row['outcome']}; `paribus run` goes on with it")
+            missing.append(f"{row['arm']}, seed {row['seed']}{' (failed)' if row['outcome'] == 'failed' else ''}")
         scores[row["arm"]][row["seed"]] = row.get(column) if row["outcome"] == "finished" else None
-    problems += [
-        f"{arm}, seed {seed} was not run; `paribus run` goes on with it"
-        for arm, own in scores.items() for seed in seeds if seed not in own
-    ]  # fmt: skip
-    if problems:
-        raise SpecError(problems)
+    missing += [f"{arm}, seed {seed}" for arm, own in scores.items() for seed in seeds if seed not in own]
+    if missing:
+        raise SpecError(_of_missing(missing, len(scores) * len(seeds)))
     return {arm: dict(own) for arm, own in scores.items()}
+
+
+def _of_missing(missing: Sequence[str], n_runs: int) -> str:
+    """How many runs there are still to be made, and which, if they are few."""
+    more = [f"{len(missing) - MAX_NAMED} more"] if len(missing) > MAX_NAMED else []
+    named = "; ".join((*missing[:MAX_NAMED], *more))
+    are = "is" if len(missing) == 1 else "are"
+    return f"{len(missing)} of {n_runs} reported runs {are} open: {named}; `paribus run DESIGN` goes on"
 
 
 def _family(

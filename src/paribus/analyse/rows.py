@@ -56,11 +56,16 @@ def _told(value: Any) -> str:
 
 
 def rows(study: Study) -> Table:
-    """Every cell of a study's plan, the baseline's arm first, with its outcome and what it scored."""
+    """Every cell of a study's plan, the baseline's arm first, with its outcome and what it scored.
+
+    RecordError where a finished run has lost rows: what is left would make another curve, and so another verdict.
+    """
     plan = study.plan()
     order = {name: place for place, name in enumerate(plan["order"])}
     cells = [cell for cell in study.planned_cells() if cell.arm in order]
     cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate))
+    for cell in cells:
+        study.require_whole(cell.run, cell.n_steps)
     return Table(tuple(_row(study, plan, cell) for cell in cells))
 
 

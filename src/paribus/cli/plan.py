@@ -15,8 +15,9 @@ from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.design import Design, Plan, arms_of, cost_of, described, fields, found, planned, proposed
-from paribus.errors import ConfoundError
-from paribus.record import study
+from paribus.errors import ConfoundError, SpecError
+from paribus.record import is_name, study
+from paribus.record.folder import NAMES
 from paribus.runtime import device_named
 from paribus.spec.design import declared
 
@@ -47,9 +48,11 @@ def plan(
     seeds: int | None = None,
 ) -> Plan:
     """The plan of a design; ConfoundError where something besides the factor differs. `seeds` of an open one."""
+    if name is not None and not is_name(name):
+        raise SpecError(f"the study name is {name!r}, which cannot be a folder's; {NAMES}")
     called, asked = found(design, scale, changes)
     own = device_named(device)
-    return planned(asked, name or called, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
+    return planned(asked, called if name is None else name, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
 
 
 def command(

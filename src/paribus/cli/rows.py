@@ -14,6 +14,7 @@ from paribus.cli.terminal.arguments import Json
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, Runs
 from paribus.cli.terminal.results import print_results
+from paribus.errors import SpecError
 from paribus.record import existing_study
 
 STUDY = "A study, by its name."
@@ -35,6 +36,8 @@ def command(
     as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated, for another program.")] = False,
     json: Json = False,
 ) -> None:
+    if json and as_csv:
+        raise SpecError("--csv and --json are both given; choose one of them")
     found = rows(study, runs)
     if json:
         print_json(list(found))

@@ -5,7 +5,8 @@ Exit status 3: a confound; 4: some runs failed; 75: interrupted, or other shards
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,12 +17,12 @@ from paribus.analyse import Table, rows
 from paribus.cli.plan import Chosen, Device, Named, Scaled, Seeds, plan
 from paribus.cli.terminal.arguments import Settings
 from paribus.cli.terminal.arguments import changes as read
-from paribus.cli.terminal.console import complain, console
+from paribus.cli.terminal.console import complain, console, note
 from paribus.cli.terminal.control import print_control
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.cli.terminal.progress import Showing
 from paribus.cli.terminal.results import print_results
-from paribus.design import RESUME, Carried, Design, Means, Plan, carry_out, resumable
+from paribus.design import RESUME, Carried, Design, Means, Plan, carry_out, departure, resumable
 from paribus.design.seeds import n_begun, seeds_of
 from paribus.design.shown import show
 from paribus.errors import SpecError
@@ -30,6 +31,7 @@ from paribus.runtime import device_named
 from paribus.spec.design import OPEN
 
 FAILED = 4
+JOBS = "Runs at a time; on a CPU, 1 has all threads, and of more each has one."
 
 
 def run(
@@ -62,7 +64,7 @@ def _carried(
     part = _shard(shard)
     if jobs < 1:
         raise SpecError(f"--jobs is {jobs}; use 1 or more")
-    with resumable():
+    with _saying_how_to_go_on(), resumable():
         made = plan(design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs, seeds=seeds)
         kept = study(Path(runs), made.name)
         page.print(made.design.question, style="bold", soft_wrap=True)
@@ -71,6 +73,9 @@ def _carried(
             said = f"{len(made.seeds)} seeds, for the design leaves their number open; --seeds N carries it further"
             page.print(said, soft_wrap=True)
         print_control(made.lines, page, every=False)
+        changed = departure(made, kept)
+        if changed is not None:
+            page.print(f"not as planned: {changed}", style="yellow", soft_wrap=True)
         page.print()
         means = Means(cache_folder(cache), device_named(device), jobs, part, accept_environment)
         with Showing(page, kept) as showing:
@@ -78,6 +83,16 @@ def _carried(
         if not (carried.failed or carried.waiting):
             show(made, kept, means.device)
     return carried, kept
+
+
+@contextmanager
+def _saying_how_to_go_on() -> Iterator[None]:
+    try:
+        yield
+    except SystemExit as left:
+        if left.code == RESUME:
+            note("interrupted; the same command goes on")
+        raise
 
 
 def _as_far(made: Plan, kept: Study) -> Plan:
@@ -95,7 +110,7 @@ def command(
     runs: Runs = RUNS,
     cache: Cache = None,
     device: Device = None,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Runs at a time; on a CPU each has one thread.")] = 1,
+    jobs: Annotated[int, typer.Option(metavar="N", help=JOBS)] = 1,
     shard: Annotated[str | None, typer.Option(metavar="I/N", help="The I-th of N parts, for job arrays.")] = None,
     accept_environment: Annotated[
         bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
@@ -119,7 +134,7 @@ def told(
         complain(f"{cell}: {why}" for cell, why in carried.failed.items())
         raise SystemExit(FAILED)
     if carried.waiting:
-        page.print(f"{carried.waiting} runs of other shards are not done; run this one again when they are")
+        note(f"{carried.waiting} runs of other shards are not done; run this one again when they are")
         raise SystemExit(RESUME)
     page.print()
     print_results(rows(kept), kept, page)
@@ -131,5 +146,5 @@ def _shard(given: str | None) -> tuple[int, int]:
         return 1, 1
     number, _, total = given.partition("/")
     if not (number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
-        raise SpecError(f"--shard is {given!r}; write I/N, such as 2/8")
+        raise SpecError(f"--shard is {given!r}; write I/N with I from 1 to N, such as 2/8")
     return int(number), int(total)

@@ -17,6 +17,7 @@ from paribus.design.plan import Plan as Plan
 from paribus.design.plan import planned as planned
 from paribus.design.run import Carried as Carried
 from paribus.design.run import carry_out as carry_out
+from paribus.design.run import departure as departure
 from paribus.design.run import described as described
 from paribus.design.run import frozen as frozen
 from paribus.design.run import proposed as proposed

@@ -63,7 +63,8 @@ def _once_free(act: Callable[[], Outcome]) -> Outcome:
 
 
 def settled(cell: Cell, study: Study) -> bool:
-    """Is there nothing left to do?"""
+    """Is there nothing left to do? RecordError of a finished run that has lost rows, for it is not made again."""
+    study.require_whole(cell.name, cell.n_steps)
     outcome, _ = study.outcome(cell.name)
     if outcome == "diverged":
         return True

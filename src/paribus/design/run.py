@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from paribus.design.perform import settled
 from paribus.design.plan import Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
 from paribus.errors import RecordError
-from paribus.record import Study, differences, environments_of
+from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
 from paribus.spec.design import declared
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
@@ -29,18 +29,39 @@ class Carried:
 
 
 def frozen(plan: Plan, study: Study) -> None:
-    """The plan on disk, and its lock."""
+    """The plan on disk, and its lock: that first, for what changed is told by the plan that is still there."""
+    code = plan.environment["code"]
+    study.freeze(plan.fingerprint, plan.design_fingerprint, plan.rule, code, _fields_changed(plan, study))
     study.write_plan(described(plan))
-    study.freeze(plan.fingerprint, plan.design_fingerprint, plan.rule, plan.environment["code"])
 
 
 def proposed(plan: Plan, study: Study) -> str | None:
     """Freeze a plan of which nothing was run; otherwise what running it would change, and nothing is written."""
+    said = departure(plan, study)
+    if said is None:
+        frozen(plan, study)
+    return said
+
+
+def departure(plan: Plan, study: Study) -> str | None:
+    """What running a plan changes of one that has results; None where it changes nothing that counts."""
     before = study.lock()
     if before is None or before.latest == plan.fingerprint or not study.has_result():
-        frozen(plan, study)
         return None
-    return f"{study.folder} has results of the plan {before.latest[:16]}; running this one is recorded as a change"
+    now = Lock(plan.fingerprint, plan.design_fingerprint, plan.rule, plan.environment["code"], "")
+    what = "; ".join((parts_apart(before, now), *_fields_changed(plan, study)))
+    return (
+        f"{study.folder} has results of the plan {before.latest[:16]}; running this one is recorded as a change: {what}"
+    )
+
+
+def _fields_changed(plan: Plan, study: Study) -> tuple[str, ...]:
+    """Where a plan parts from the one on disk; nothing where that cannot be read."""
+    try:
+        before = study.plan()
+    except RecordError:
+        return ()
+    return fields_apart(before, described(plan)) if isinstance(before, dict) else ()
 
 
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
@@ -95,7 +116,15 @@ def _require_one_environment(cells: Sequence[Cell | None], plan: Plan, study: St
         raise RecordError(
             f"{study.folder}: runs of it were made under another environment: {listed}; go on under the former one, "
             f"begin in another folder by --runs, or give --accept-environment, which the verdict then tells"
+            f"{_of_threads(apart, plan)}"
         )
+
+
+def _of_threads(apart: Mapping[str, Any], plan: Plan) -> str:
+    """Where it is threads that differ, the option that decides them."""
+    if "n_threads" not in apart or plan.environment["device"] != "cpu":
+        return ""
+    return "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
 
 
 def _note_older(cells: Sequence[Cell], study: Study) -> None:

@@ -63,7 +63,10 @@ def main() -> None:
     while (line := jobs.lines.get()) is not None:
         told = _worked(line)
         jobs.busy.clear()
-        print(json.dumps(told), file=answers, flush=True)
+        try:
+            print(json.dumps(told), file=answers, flush=True)
+        except BrokenPipeError:  # whoever sent it is gone; the run is on disk, and Python would complain once more
+            os._exit(0)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,12 @@ from paribus.record.environment import require_same as require_same
 from paribus.record.folder import CHECKPOINTS as CHECKPOINTS
 from paribus.record.folder import environments_of as environments_of
 from paribus.record.folder import existing as existing
+from paribus.record.folder import is_name as is_name
 from paribus.record.folder import place as place
 from paribus.record.folder import stages_of as stages_of
+from paribus.record.frozen import Lock as Lock
+from paribus.record.frozen import fields_apart as fields_apart
+from paribus.record.frozen import parts_apart as parts_apart
 from paribus.record.ledger import Entry as Entry
 from paribus.record.ledger import runs as runs
 from paribus.record.lock import is_held as is_held
@@ -41,7 +45,6 @@ from paribus.record.run import name_of as name_of
 from paribus.record.run import opened as opened
 from paribus.record.state import State as State
 from paribus.record.state import read_state as read_state
-from paribus.record.study import Lock as Lock
 from paribus.record.study import Placed as Placed
 from paribus.record.study import Study as Study
 from paribus.record.study import existing_study as existing_study

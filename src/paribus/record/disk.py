@@ -80,13 +80,13 @@ def as_json(value: Any) -> bytes:
     return (json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
 
-def read_json(path: Path) -> Any:
-    """The value a JSON file holds."""
+def read_json(path: Path, remedy: str = "restore it, or remove the folder and start again") -> Any:
+    """The value a JSON file holds; `remedy` says what to do about one that cannot be read."""
     try:
-        with told(path, "read", "restore it, or remove the folder and start again"):
+        with told(path, "read", remedy):
             return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as fault:
-        raise RecordError(f"{path} is not JSON: {fault}; restore it, or remove the folder and start again") from fault
+        raise RecordError(f"{path} is not JSON: {fault}; {remedy}") from fault
 
 
 @contextmanager

@@ -26,16 +26,19 @@ EVALUATIONS = "evaluations"
 STATE_FILE = "state"
 LOCK_FILE = "lock"
 _ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, LOCK_FILE)
+NAMES = "use up to 100 letters, digits, '.', '_' or '-', the first of them not '.'"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
-def place(root: Path, name: str) -> Path:
-    """Where the run called `name` is kept; a name cannot lead anywhere else."""
-    if not _NAME.fullmatch(name):
-        raise RecordError(
-            f"the run name {name!r} cannot be a folder's; use up to 100 letters, digits, '.', '_' or '-', "
-            f"the first of them not '.'"
-        )
+def is_name(name: str) -> bool:
+    """Can this be a folder's name, and lead nowhere else?"""
+    return _NAME.fullmatch(name) is not None
+
+
+def place(root: Path, name: str, what: str = "run") -> Path:
+    """Where the run called `name` is kept, or the study; a name cannot lead anywhere else."""
+    if not is_name(name):
+        raise RecordError(f"the {what} name {name!r} cannot be a folder's; {NAMES}")
     folder = Path(root) / name
     if folder.is_symlink():
         raise RecordError(f"{folder} is a link, which may lead out of {root}; use a plain folder")

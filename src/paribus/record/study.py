@@ -11,7 +11,7 @@ runs/studies/bidirectional-input/
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -20,14 +20,17 @@ from typing import Any, Literal
 
 from paribus.errors import RecordError
 from paribus.record.disk import read_json, told, write_json
-from paribus.record.folder import LOCK_FILE, STATE_FILE, place
+from paribus.record.folder import LOCK_FILE, ROWS_FILE, STATE_FILE, place
+from paribus.record.frozen import Lock, changed
 from paribus.record.lock import is_held, lock
+from paribus.record.rows import last_row
 from paribus.record.state import read_state
 
 STUDIES = "studies"
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 PLAN_FILE, LOCK_NAME, CELLS_FILE, RATES_FILE = "plan.json", "plan.lock", "cells.json", "rates.json"
 DIVERGED = "DivergedError"
+REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
 Purpose = Literal["sweep", "reported"]
 Outcome = Literal["finished", "diverged", "failed", "open"]
 
@@ -46,28 +49,6 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Lock:
-    """What a plan was when it was frozen; `changes` lists what it became after the first result."""
-
-    fingerprint: str
-    design: str
-    rule: str
-    code: str
-    made: str
-    changes: tuple[dict[str, str], ...] = ()
-    n_older: int = 0  # reported runs that were done, for another study, before this one named them
-
-    @property
-    def as_planned(self) -> bool:
-        return not self.changes
-
-    @property
-    def latest(self) -> str:
-        """The fingerprint of the plan as it stands."""
-        return self.changes[-1]["to"] if self.changes else self.fingerprint
-
-
-@dataclass(frozen=True)
 class Study:
     """The folder of a study beside its runs."""
 
@@ -78,7 +59,7 @@ class Study:
         write_json(self.folder / PLAN_FILE, dict(plan))
 
     def plan(self) -> dict[str, Any]:
-        return read_json(self.folder / PLAN_FILE)
+        return read_json(self.folder / PLAN_FILE, REPAIR)
 
     def add_cells(self, cells: Iterable[Placed]) -> None:
         """Cells beside those there are; a process that knows of fewer takes none away."""
@@ -123,6 +104,18 @@ class Study:
             case (word, reason):
                 return ("open" if word == "running" else word), reason
 
+    def require_whole(self, run: str, n_steps: int) -> None:
+        """RecordError where a finished run has not the row of its last step, which every run writes before it ends."""
+        if self.outcome(run)[0] != "finished":
+            return
+        last = last_row(self.root / run / ROWS_FILE)
+        n_there = 0 if last is None else last["step"] + 1
+        if n_there != n_steps:
+            raise RecordError(
+                f"{self.root / run} finished, but its rows end at step {n_there} of {n_steps}; "
+                f"remove that folder and run the study again"
+            )
+
     def lock(self) -> Lock | None:
         path = self.folder / LOCK_NAME
         if not path.exists():
@@ -135,15 +128,18 @@ class Study:
                 f"{path} is no lock of a plan: {fault}; restore it, or begin under another name"
             ) from fault
 
-    def freeze(self, fingerprint: str, design: str, rule: str, code: str) -> Lock:
-        """Lock a plan; once a run of it has a result, what changes is written down and never forgotten."""
+    def freeze(self, fingerprint: str, design: str, rule: str, code: str, fields: Sequence[str] = ()) -> Lock:
+        """Lock a plan; once a run of it has a result, what changes is written down and never forgotten.
+
+        `fields` says from what to what, in words.
+        """
         with self._writing():
             before, now = self.lock(), datetime.now(UTC).isoformat(timespec="seconds")
             lock = Lock(fingerprint, design, rule, code, now)
             if before is not None and before.latest == fingerprint:
                 return before
             if before is not None and self.has_result():
-                lock = _changed(before, lock)
+                lock = changed(before, lock, fields)
             write_json(self.folder / LOCK_NAME, {**asdict(lock), "changes": list(lock.changes)})
             return lock
 
@@ -172,21 +168,13 @@ class Study:
             yield
 
 
-def _changed(before: Lock, after: Lock) -> Lock:
-    """The first lock with one more change to its name."""
-    old, new = asdict(before), asdict(after)
-    what = ", ".join(name for name in ("design", "rule", "code") if old[name] != new[name])
-    change = {"from": before.latest, "to": after.fingerprint, "what": what, "when": after.made}
-    return replace(before, design=after.design, rule=after.rule, code=after.code, changes=(*before.changes, change))
-
-
 def _key(cell: Placed) -> tuple[str, str, int, float, str, str]:
     return cell.purpose, cell.arm, cell.seed, cell.rate, cell.run, cell.plan
 
 
 def study(root: Path, name: str) -> Study:
     """The study called `name`, its folder made if need be."""
-    folder = place(Path(root) / STUDIES, name)
+    folder = place(Path(root) / STUDIES, name, "study")
     with told(folder, "made", "choose another folder for runs"):
         folder.mkdir(parents=True, exist_ok=True)
     return Study(Path(root), folder)
@@ -194,8 +182,10 @@ def study(root: Path, name: str) -> Study:
 
 def existing_study(root: Path, name: str) -> Study:
     """A study that there is, to be read."""
-    folder = place(Path(root) / STUDIES, name)
+    folder = place(Path(root) / STUDIES, name, "study")
     if not (folder / PLAN_FILE).is_file():
+        if any((folder / name).is_file() for name in (CELLS_FILE, LOCK_NAME)):
+            raise RecordError(f"{folder} has lost its {PLAN_FILE}; {REPAIR}")
         there = sorted(path.parent.name for path in (Path(root) / STUDIES).glob(f"*/{PLAN_FILE}"))
         known = f"studies there are {', '.join(there)}" if there else "`paribus run DESIGN` makes one"
         raise RecordError(f"{folder} holds no study; {known}")

@@ -87,7 +87,7 @@ def gathered(study: Study, anonymous: bool = False) -> Material:
     environments = tuple({_json(one): one for one in each}.values())
     apart = dict.fromkeys(name for other in environments for name in differences(environments[0], other))
     if anonymous:
-        found = replace(found, plan=without_places(found.plan))
+        found = replace(found, plan=without_places(found.plan), lock=found.lock and found.lock.without_values)
         environments = tuple({_json(one): one for one in map(_impersonal, environments)}.values())
     return Material(found, samples_of(study), items_of(study), environments, tuple(sorted(apart)), anonymous)
 

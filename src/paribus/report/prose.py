@@ -37,6 +37,9 @@ def _markdown(material: Material) -> Iterator[str]:
     yield f"# {_plain(material.plan['question'])}\n"
     if material.found.reading:
         yield f"{_plain(material.found.reading)}.\n"
+    lock = material.found.lock
+    if lock is not None and not lock.as_planned:
+        yield f"**Not as planned:** {_plain(lock.words)}.\n"
     briefs = overview(material)
     if briefs:
         yield f"{_plain(tally(briefs, material))}\n"

@@ -271,8 +271,7 @@ def _as_planned(material: Material) -> Ground:
         )  # fmt: skip
     if lock.as_planned:
         return Ground("As planned", "yes", "The plan was locked before the first result, and has not changed since.")
-    what = listed([change["what"] for change in lock.changes])
-    return Ground("As planned", "no", f"Not as planned: {what} changed after the first result.")
+    return Ground("As planned", "no", f"Not as planned: {lock.words}.")
 
 
 def _line(material: Material, path: str) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ Cache = Annotated[
 ]
 RUN = "A run, by its name or its folder, or a checkpoint's folder; `paribus runs` lists runs."
 RUNS = Path("runs")
+ANEW = "train it further, or if it has finished, remove its folder and make it again"
 
 
 class Chosen(NamedTuple):
@@ -26,7 +27,10 @@ class Chosen(NamedTuple):
 
 def cache_folder(given: str | Path | None) -> Path:
     """The folder asked for, or the one of this user."""
-    return Path(given) if given else Path.home() / ".cache" / "paribus"
+    folder = Path(given) if given else Path.home() / ".cache" / "paribus"
+    if folder.is_file():
+        raise SpecError(f"--cache is {folder}, which is a file; name a folder")
+    return folder
 
 
 def checkpoint_of(run: str | Path, runs: Path = RUNS, best: bool = False) -> Chosen:
@@ -39,7 +43,7 @@ def checkpoint_of(run: str | Path, runs: Path = RUNS, best: bool = False) -> Cho
     folder = run_folder(path, runs)
     found = (best_of if best else latest)(folder / "checkpoints")
     if found.checkpoint is None:
-        lack = "no whole checkpoint with a score; leave out --best" if best else "no whole checkpoint; train it further"
+        lack = "no whole checkpoint with a score; leave out --best" if best else f"no whole checkpoint; {ANEW}"
         raise RecordError(f"{folder} has {lack}")
     skipped = (f"{one.folder.name} is skipped: {one.reason}" for one in found.skipped)
     return Chosen(found.checkpoint.folder, tuple(skipped))
@@ -47,7 +51,7 @@ def checkpoint_of(run: str | Path, runs: Path = RUNS, best: bool = False) -> Cho
 
 def run_folder(path: Path, runs: Path) -> Path:
     """The folder of a run given by its name or its folder."""
-    if (path / "checkpoints").is_dir():
+    if (path / "checkpoints").is_dir() or all((path / name).is_file() for name in ("spec.json", "state")):
         return existing(path.absolute().parent, path.absolute().name)
     if len(path.parts) == 1 and ((runs / path).is_dir() or not path.exists()):
         return existing(runs, path.name)

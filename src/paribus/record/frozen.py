@@ -1,0 +1,100 @@
+"""What a plan was when it was frozen, and what it became after its first result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+MAX_NAMED = 5  # of the fields that changed at once
+_MAX_CHARACTERS = 40  # of a value
+_UNSAID = ("prompts", "question", "reference")  # of a design, what decides no number
+_NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What a plan was when it was frozen; `changes` lists what it became after the first result."""
+
+    fingerprint: str
+    design: str
+    rule: str
+    code: str
+    made: str
+    changes: tuple[dict[str, Any], ...] = ()
+    n_older: int = 0  # reported runs that were done, for another study, before this one named them
+
+    @property
+    def as_planned(self) -> bool:
+        return not self.changes
+
+    @property
+    def latest(self) -> str:
+        """The fingerprint of the plan as it stands."""
+        return self.changes[-1]["to"] if self.changes else self.fingerprint
+
+    @property
+    def without_values(self) -> Lock:
+        """The same, silent about from what to what it changed."""
+        return replace(self, changes=tuple({**change, "fields": []} for change in self.changes))
+
+    @property
+    def words(self) -> str:
+        """What changed after the first result, how often, and from what to what; empty where nothing did."""
+        if self.as_planned:
+            return ""
+        what = " and ".join(dict.fromkeys(name for change in self.changes for name in change["what"].split(", ")))
+        n = len(self.changes)
+        often = "" if n == 1 else " twice" if n == 2 else f" {n} times"
+        back = ", and the plan is again what it was at first" if self.latest == self.fingerprint else ""
+        # Of locks of before fields were kept there is nothing more to say.
+        fields = "; ".join(field for change in self.changes for field in change.get("fields", ()))
+        return f"{what} changed{often} after the first result{back}{f': {fields}' if fields else ''}"
+
+
+def changed(before: Lock, after: Lock, fields: Sequence[str]) -> Lock:
+    """The first lock with one more change to its name."""
+    change = {
+        "from": before.latest, "to": after.fingerprint, "what": parts_apart(before, after), "when": after.made,
+        "fields": list(fields),
+    }  # fmt: skip
+    return replace(before, design=after.design, rule=after.rule, code=after.code, changes=(*before.changes, change))
+
+
+def parts_apart(before: Lock, after: Lock) -> str:
+    """Which of design, rule and code are not the same."""
+    old, new = asdict(before), asdict(after)
+    return ", ".join(name for name in ("design", "rule", "code") if old[name] != new[name])
+
+
+def fields_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where two plans part, `path from → to`: in their designs, or else in what their arms came out as."""
+    found = [*_apart(_design(before), _design(after))] or [*_apart(_arms(before), _arms(after))]
+    more = len(found) - MAX_NAMED
+    return (*found[:MAX_NAMED], *([f"and {more} more"] if more > 0 else []))
+
+
+def _design(plan: Mapping[str, Any]) -> dict[str, Any]:
+    design = plan.get("design")
+    return {name: own for name, own in design.items() if name not in _UNSAID} if isinstance(design, dict) else {}
+
+
+def _arms(plan: Mapping[str, Any]) -> dict[str, Any]:
+    arms = plan.get("arms")
+    if not isinstance(arms, dict):
+        return {}
+    return {"arms": {name: {key: own.get(key) for key in ("run", "text")} for name, own in arms.items()}}
+
+
+def _apart(left: Any, right: Any, path: str = "") -> Iterator[str]:
+    if isinstance(left, dict) and isinstance(right, dict):
+        for name in [*left, *(name for name in right if name not in left)]:
+            inner = f"{path}.{name}" if path else str(name)
+            yield from _apart(left.get(name, _NOTHING), right.get(name, _NOTHING), inner)
+    elif left != right:
+        yield f"{path} {_short(left)} → {_short(right)}"
+
+
+def _short(value: Any) -> str:
+    said = value if value == _NOTHING else repr(value)
+    return said if len(said) <= _MAX_CHARACTERS else said[: _MAX_CHARACTERS - 1] + "…"
