@@ -1,6 +1,7 @@
 """A study as it goes, on a terminal and in a pipe, and a plan on the page."""
 
 import io
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,7 @@ def test_a_run_that_was_trained_and_not_measured_is_not_called_diverged(
     console = page(terminal=False)
     folder = tmp_path / cells[0].name
     folder.mkdir()
+    (folder / "rows.jsonl").write_text(json.dumps({"step": cells[0].n_steps - 1}) + "\n")
     write_state(folder / "state", "finished")
     Showing(console, study(tmp_path, "one")).stage("runs", cells[:1]).end(cells[0], None)
     assert "full, seed 1: not measured" in said(console)
