@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from grown_study import WIDE, grown
 from paribus.analyse import compare
 from paribus.report.charts import CONTAINER, arm_colours
 from paribus.report.effect import LINE, broken, effects
@@ -129,3 +131,9 @@ def test_every_arm_of_a_legend_is_named_in_full_in_a_file(material):
     told = images({"learning": drawn(material)["learning"]}, "svg")["learning.svg"].decode()
     assert all(f">{name}</text>" in told for name in MANY)
     assert "…" not in told
+
+
+def test_the_first_seeds_of_an_open_number_have_no_interval(tmp_path: Path) -> None:
+    material = gathered(grown(tmp_path, 3, WIDE, seeds="open"))
+    assert {one.interval for one in overview(material)} == {"no interval yet"}
+    assert not re.search(r"\binf\b", markdown(material))

@@ -14,6 +14,7 @@ from paribus.analyse.verdict import IDENTICAL, Pair, Verdict, decide
 from paribus.errors import SpecError
 
 ANY_NUMBER = "the number of seeds was left open, and the interval holds at any"
+NOT_TUNED = "not tuned"
 NORMAL_NOISE = "rests on normal noise: turning signs alone does not show it"
 _SAME = 1e-12  # a spread below this part of the mean is rounding, not noise
 _DOUBT = 0.1
@@ -53,7 +54,7 @@ class Comparison:
         margin = "no margin" if self.margin is None else f"margin {self.margin:.4g}{unit}"
         family = "1 comparison" if self.n_comparisons == 1 else f"1 of {self.n_comparisons} comparisons"
         # A remark on rates that were not tuned says it with how they were written.
-        rates = "" if any(remark.endswith("not tuned") for remark in self.remarks) else ", at these rates"
+        rates = "" if any(remark.endswith(NOT_TUNED) for remark in self.remarks) else ", at these rates"
         said = (
             f"{self.verdict}: gain {self.effect:.4g}{unit}, {100 * self.level:.4g} % interval {self.low:.4g} to "
             f"{self.high:.4g}, {self.n} seeds, {family}, {margin}; on these items{rates}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse.alike import bits, held_out
+from paribus.analyse.compare import NOT_TUNED
 from paribus.analyse.curves import Step, difference
 from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial, two_factors
@@ -249,7 +250,7 @@ def rate_remark(plan: Mapping[str, Any]) -> str | None:
     tune, stages = plan["design"]["tune"], [plan["arms"][arm]["run"]["stages"][-1] for arm in plan["order"]]
     if tune is None:
         one = len({stage["training"]["optimizer"]["rate"] for stage in stages}) == 1
-        return "at one rate for all arms, not tuned" if one else "each arm at the rate written for it, not tuned"
+        return f"{'at one rate for all arms' if one else 'each arm at the rate written for it'}, {NOT_TUNED}"
     n_steps = stages[0]["training"]["n_steps"]
     return tuned_at(max(2, round(n_steps * tune["share"])), n_steps)
 

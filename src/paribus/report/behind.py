@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, isinf, sqrt
 
 from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Pooled, Trained, detectable
 from paribus.analyse.findings import UNIT, Arm
@@ -49,7 +49,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("adjusted p", _compared(lambda made: _p(made.p_adjusted))),
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
         ("gain with each seed left out", _compared(_left_out)),
-        ("an effect seen four times in five", _compared(lambda made: f"{seen(made, material):.2g}")),
+        ("an effect seen four times in five", _compared(lambda made: _seen(made, material))),
         ("trained", lambda arm: _trained(arm.judgement.arm_trained)),
         ("trained, what it is judged against", lambda arm: _trained(arm.judgement.baseline_trained)),
         ("McNemar's p of failing as often", lambda arm: _p(arm.judgement.mcnemar)),
@@ -107,19 +107,20 @@ def expected(arm: Arm) -> Expected | None:
 
 def _hull(arm: Arm) -> str:
     found = expected(arm)
-    return _between(found.low, found.high, _digits(found)) if found is not None and found.is_hull else NONE
+    return between(found.low, found.high, _digits(found)) if found is not None and found.is_hull else NONE
 
 
 def _digits(made: Comparison | Crossed | Expected) -> int:
     return decimals((made.high - made.low) / 2)
 
 
-def _between(low: float, high: float, digits: int) -> str:
-    return f"{signed(low, digits)} to {signed(high, digits)}"
+def between(low: float, high: float, digits: int) -> str:
+    """Both ends; of an open number of seeds, the first few have none."""
+    return "no interval yet" if isinf(high) else f"{signed(low, digits)} to {signed(high, digits)}"
 
 
 def _interval(made: Comparison) -> str:
-    return f"{_between(made.low, made.high, _digits(made))}, at {percent_level(made.level)}"
+    return f"{between(made.low, made.high, _digits(made))}, at {percent_level(made.level)}"
 
 
 def percent_level(level: float) -> str:
@@ -128,7 +129,7 @@ def percent_level(level: float) -> str:
 
 
 def _left_out(made: Comparison) -> str:
-    return _between(*made.leave_one_out, _digits(made))
+    return between(*made.leave_one_out, _digits(made))
 
 
 def _p(value: float | None) -> str:
@@ -147,8 +148,12 @@ def _rho(found: Pairing | None) -> str:
 
 def _new(found: Crossed) -> str:
     digits = _digits(found)
-    ends = _between(found.low, found.high, digits)
+    ends = between(found.low, found.high, digits)
     return f"{signed(found.effect, digits)}; {ends}, at {percent_level(found.level)}"
+
+
+def _seen(made: Comparison, material: Material) -> str:
+    return NONE if isinf(units(material)) else f"{seen(made, material):.2g}"
 
 
 def seen(made: Comparison, material: Material) -> float:

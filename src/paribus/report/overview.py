@@ -10,7 +10,7 @@ from typing import get_args
 from paribus.analyse import Comparison
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.verdict import Word
-from paribus.report.behind import NONE, multiplied, percent_level
+from paribus.report.behind import NONE, between, multiplied, percent_level
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, signed, some
 
@@ -76,4 +76,4 @@ def _brief(arm: Arm, is_control: bool) -> Brief:
 
 def _gain(made: Comparison) -> tuple[str, str]:
     digits = decimals((made.high - made.low) / 2)
-    return signed(made.effect, digits), f"{signed(made.low, digits)} to {signed(made.high, digits)}"
+    return signed(made.effect, digits), between(made.low, made.high, digits)
