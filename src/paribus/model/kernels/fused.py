@@ -2,9 +2,9 @@
 
 A reversed triangle is a causal one of flipped sequences. A prefix is a rectangle (everyone sees the prefix) and a
 causal triangle (the rest sees itself). Groups of heads are done one after another, or at once where flips suffice.
-Where every query sees all of some keys, those keys are centred first on CUDA: softmax cannot tell, and no row's
-log-sum-exp is far below zero. There cuDNN's gradient would be NaN unless lengths are multiples of its tile, which it
-fills up with scores of 0 (torch 2.11 to 2.13, pytorch/pytorch#196678).
+Where every query sees all of some keys and a gradient will be asked for, those keys are centred first on CUDA: softmax
+cannot tell, and no row's log-sum-exp is far below zero. There cuDNN's gradient would be NaN unless queries and keys
+fill its tiles, which it pads with scores of 0 (torch 2.11 to 2.13, pytorch/pytorch#196678, NVIDIA/cudnn-frontend#1072).
 """
 
 import torch
@@ -15,6 +15,8 @@ from paribus.masks import Causal, Full, Prefix, Reverse, Rule
 from paribus.model.kernels.centred import centred
 from paribus.model.kernels.joined import flipped_heads, joined_prefix
 from paribus.model.kernels.view import View
+
+_TILE = 128  # positions: as wide as cuDNN's widest
 
 
 def obstacle(view: View, half: bool, d_head: int) -> str | None:
@@ -84,7 +86,9 @@ def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scal
         case Causal() if view.aligned:
             return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
         case Full() | Causal():
-            return F.scaled_dot_product_attention(query, _kept_near(key, view.keys.length), value, scale=scale)
+            if view.queries.length % _TILE or view.keys.length % _TILE:
+                key = _kept_near(key, view.keys.length)
+            return F.scaled_dot_product_attention(query, key, value, scale=scale)
         case Reverse():
             return _flipped_groups(query, key, value, (rule,), scale)
         case Prefix():
@@ -101,9 +105,9 @@ def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scal
 
 
 def _kept_near(key_BHSE: Tensor, n_seen: int) -> Tensor:
-    """Keys as cuDNN may have them, if it is what computes here."""
+    """Keys as cuDNN's gradient may have them, if it is what computes here."""
     by_cudnn = key_BHSE.device.type == "cuda" and key_BHSE.dtype in (torch.bfloat16, torch.float16)
-    return centred(key_BHSE, n_seen) if by_cudnn else key_BHSE
+    return centred(key_BHSE, n_seen) if by_cudnn and torch.is_grad_enabled() else key_BHSE
 
 
 def _split_prefix(query: Tensor, key: Tensor, value: Tensor, prefix: int, scale: float) -> Tensor:
