@@ -13,10 +13,11 @@ from small_corpus import all_documents, of_texts
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from paribus.corpus import remarks
 from paribus.corpus.encoding import lessons
 from paribus.corpus.progress import Progress
 from paribus.corpus.tokenizer import Tokenizer, byte_tokenizer, loaded, trained
-from paribus.errors import SpecError
+from paribus.errors import SpecError, UnsupportedError
 from paribus.spec import BytePairs, TokenizerFile
 
 TEXT = (re.__doc__ or "") + "naïve café, 中文 and 😀 don't  stop\n\n\tindented"
@@ -48,8 +49,10 @@ def test_byte_pairs_bring_every_text_back_and_count_its_bytes():
     tokenizer = trained(BytePairs(n_vocab=307), [TEXT])
     assert tokenizer.n_text == 307
     for text in [TEXT, *strings(2000)]:
-        ((ids, places),) = tokenizer.encoded([text])
-        assert places is None
+        (encoded,) = tokenizer.encoded([text])
+        ids = encoded.ids
+        assert encoded.ends is None
+        assert encoded.n_lost == 0
         assert ids.tolist() == tokenizer.ids(text)  # remembered words give what the library gives
         assert tokenizer.text(ids.tolist()) == text
         assert tokenizer.n_bytes[ids].sum() == len(text.encode())
@@ -60,8 +63,8 @@ def test_remembered_words_are_forgotten_when_they_are_many(monkeypatch):
     monkeypatch.setattr("paribus.corpus.tokenizer.MAX_WORDS", 3)
     tokenizer = trained(BytePairs(n_vocab=307), [TEXT])
     for text in ["a b c d e f", "g h " + "long" * 30, TEXT]:
-        ((ids, _),) = tokenizer.encoded([text])
-        assert ids.tolist() == tokenizer.ids(text)
+        (encoded,) = tokenizer.encoded([text])
+        assert encoded.ids.tolist() == tokenizer.ids(text)
 
 
 def test_the_same_text_gives_the_same_byte_pairs_in_another_process():
@@ -109,6 +112,36 @@ def test_what_stands_for_unknown_words_is_told_whatever_the_model(tmp_path):
     assert tokenizer.ids("日本") == [tokenizer.unknown] == [tokenizer.library.token_to_id("[UNK]")]
     assert Tokenizer(Library(models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1, byte_fallback=False))).unknown == 1
     assert byte_tokenizer().unknown is None
+
+
+@pytest.mark.parametrize("is_byte_level", [True, False])
+def test_letters_that_no_token_stands_for_are_counted(tmp_path, is_byte_level):
+    library = Library(models.BPE(vocab={letter: n for n, letter in enumerate("abcdeĠ")}, merges=[]))
+    if is_byte_level:
+        library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore[reportAttributeAccessIssue]
+        library.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
+    else:
+        library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
+    library.save(str(tmp_path / "t.json"))
+    tokenizer = {"kind": "file", "path": str(tmp_path / "t.json")}
+    corpus = of_texts(tmp_path, ["abc xyz dz", "bead"], tokenizer=tokenizer)
+    assert (corpus.index.sources[0].n_lost, corpus.index.sources[0].n_unknown) == (4, 0)
+    assert "corpus.sources.0 (files): some 4 letters have no token and are lost" in set(remarks(corpus, 4))
+
+
+def test_words_that_a_tokenizer_does_not_know_are_counted(tmp_path):
+    corpus = of_texts(tmp_path, ["low 日本 newer 日本"], tokenizer=wordpiece(tmp_path / "t.json").model_dump())
+    assert (corpus.index.sources[0].n_lost, corpus.index.sources[0].n_unknown) == (0, 2)
+    told = "corpus.sources.0 (files): 2 tokens stand for words that the tokenizer does not know"
+    assert told in set(remarks(corpus, 4))
+
+
+def test_text_that_a_tokenizer_cannot_write_is_refused(tmp_path):
+    library = Library(models.WordLevel({"low": 0}))
+    library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
+    library.save(str(tmp_path / "t.json"))
+    with pytest.raises(UnsupportedError, match=r"cannot write this text: .*; give it a word for what it does not know"):
+        of_texts(tmp_path, ["low lower"], tokenizer={"kind": "file", "path": str(tmp_path / "t.json")})
 
 
 def test_a_corpus_in_a_foreign_tokenizer_keeps_its_sentences(tmp_path):

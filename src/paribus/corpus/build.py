@@ -25,7 +25,7 @@ from paribus.corpus.cache import (
     workplace,
 )
 from paribus.corpus.documents import Notes, parcels
-from paribus.corpus.encoding import MAX_LESSONS, encode_shard, lessons
+from paribus.corpus.encoding import MAX_LESSONS, Losses, encode_shard, lessons
 from paribus.corpus.parallel import in_order, workers
 from paribus.corpus.progress import Progress
 from paribus.corpus.shards import Shard, ShardWriter
@@ -54,10 +54,7 @@ def _written(corpus: Corpus, folder: Path, progress: Progress, n_workers: int) -
     ]
     tokenizer = _tokenizer(corpus, folder, progress)
     if not isinstance(corpus.tokenizer, Bytes):
-        sources = [
-            replace(one, splits=_encoded(corpus, number, one, folder, tokenizer, progress))
-            for number, one in enumerate(sources)
-        ]
+        sources = [_encoded(corpus, number, one, folder, tokenizer, progress) for number, one in enumerate(sources)]
     (folder / "tokenizer.json").write_text(tokenizer.json, "utf-8")
     name = text_fingerprint(corpus, [source.digest for source in sources], tokenizer.json)
     sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
@@ -82,7 +79,7 @@ def _read(corpus: Corpus, source: Source, stem: Path, progress: Progress, n_work
     }
     if not any(count.n_documents for count in counts.values()):
         raise SpecError(f"corpus source {source.kind!r} is empty: {_nothing(notes)}; give it text")
-    return SourceIndex(source.kind, digest.hexdigest(), **vars(notes), splits=counts)
+    return SourceIndex(source.kind, digest.hexdigest(), **vars(notes), **vars(Losses()), splits=counts)
 
 
 def _nothing(notes: Notes) -> str:
@@ -110,9 +107,9 @@ def _tokenizer(corpus: Corpus, folder: Path, progress: Progress) -> Tokenizer:
 
 def _encoded(
     corpus: Corpus, number: int, source: SourceIndex, folder: Path, tokenizer: Tokenizer, progress: Progress
-) -> dict[Split, Count]:
+) -> SourceIndex:
     """The same splits in tokens; their bytes are gone from the folder afterwards."""
-    counts: dict[Split, Count] = {}
+    losses, counts = Losses(), dict[Split, Count]()
     with progress.stage(f"tokenising {source.kind}", sum(count.n_bytes for count in source.splits.values())):
         for split, count in source.splits.items():
             stem, aside = folder / f"{number}.{split}", folder / f"text.{split}"
@@ -120,8 +117,8 @@ def _encoded(
                 path.rename(folder / path.name.replace(stem.name, aside.name, 1))
             shard = Shard.opened(aside, N_BYTES, gives_pairs(corpus.sources[number]))
             with ShardWriter(stem, tokenizer.n_text) as writer:
-                encode_shard(shard, tokenizer, writer, progress)
+                encode_shard(shard, tokenizer, writer, progress, losses)
             for path in list(folder.glob(f"{aside.name}.*")):
                 path.unlink()
             counts[split] = Count(count.n_documents, writer.n_tokens, count.n_bytes)
-    return counts
+    return replace(source, splits=counts, **vars(losses))

@@ -42,6 +42,8 @@ class SourceIndex:
     n_replaced: int
     n_empty: int
     n_passed_over: int
+    n_unknown: int  # tokens
+    n_lost: int  # letters
     splits: dict[Split, Count]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from paribus.corpus.formats import cut
 from paribus.corpus.order import shuffled
 from paribus.corpus.progress import Progress
 from paribus.corpus.shards import Shard, ShardWriter
-from paribus.corpus.tokenizer import Tokenizer
+from paribus.corpus.tokenizer import Encoded, Tokenizer
 
 STRETCH = 2**16  # bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
 TOGETHER = 2**21  # bytes handed to the library at once
@@ -32,18 +33,26 @@ def lessons(shards: list[Shard], progress: Progress) -> Iterator[str]:
                 yield shard.tokens[first:last].tobytes().decode()
 
 
-def encode_shard(shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Progress) -> None:
+@dataclass
+class Losses:
+    """What a tokenizer did not write."""
+
+    n_unknown: int = 0  # tokens that stand for words it does not know
+    n_lost: int = 0  # letters that no token stands for
+
+
+def encode_shard(shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Progress, losses: Losses) -> None:
     """Every piece of a shard, in order."""
     waiting: list[tuple[int, int, bool]] = []  # stretches, and whether each ends its piece
     for number in range(len(shard.cuts) - 1):
         stretches = list(_stretches(shard, number))
         waiting += [(first, last, (first, last) == stretches[-1]) for first, last in stretches]
         if waiting[-1][1] - waiting[0][0] >= TOGETHER:
-            _encode(shard, tokenizer, writer, waiting)
+            _encode(shard, tokenizer, writer, waiting, losses)
             progress.advance(waiting[-1][1] - waiting[0][0])
             waiting = []
     if waiting:
-        _encode(shard, tokenizer, writer, waiting)
+        _encode(shard, tokenizer, writer, waiting, losses)
 
 
 def _stretches(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
@@ -56,38 +65,36 @@ def _stretches(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
     yield first, end
 
 
-def _encode(shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, stretches: list[tuple[int, int, bool]]) -> None:
+def _encode(
+    shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, stretches: list[tuple[int, int, bool]], losses: Losses
+) -> None:
     texts = [shard.tokens[first:last].tobytes() for first, last, _ in stretches]
     length = 0
     ids, begins, lengths = [], [], []
-    for text, (first, last, ends), (numbers, places) in zip(
+    for text, (first, last, ends), encoded in zip(
         texts, stretches, tokenizer.encoded([text.decode() for text in texts]), strict=True
     ):
         starts = np.flatnonzero(shard.begins_sentence(np.arange(first, last)))
-        ids.append(numbers)
-        begins.append(_begins(tokenizer, text, starts, numbers, places))
-        length += len(numbers)
+        ids.append(encoded.ids)
+        begins.append(_begins(tokenizer, text, starts, encoded))
+        length += len(encoded.ids)
+        losses.n_lost += encoded.n_lost
+        losses.n_unknown += 0 if tokenizer.unknown is None else int((encoded.ids == tokenizer.unknown).sum())
         if ends:
             lengths.append(length)
             length = 0
     writer.append(np.concatenate(ids), np.concatenate(begins), np.array(lengths, np.int64))
 
 
-def _begins(
-    tokenizer: Tokenizer,
-    text: bytes,
-    starts: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    places: NDArray[np.int64] | None,
-) -> NDArray[np.bool_]:
+def _begins(tokenizer: Tokenizer, text: bytes, starts: NDArray[np.int64], encoded: Encoded) -> NDArray[np.bool_]:
     """Which tokens hold the first byte of a sentence."""
-    begins = np.zeros(len(numbers), bool)
-    if places is None:
-        ends = tokenizer.n_bytes[numbers].cumsum()
+    begins = np.zeros(len(encoded.ids), bool)
+    ends = encoded.ends
+    if ends is None:
+        ends = tokenizer.n_bytes[encoded.ids].cumsum()
     else:
-        ends = places
         letters = (np.frombuffer(text, np.uint8) & 0xC0 != 0x80).cumsum()
         starts = letters[starts] - 1
     found = np.searchsorted(ends, starts, "right")
-    begins[found[found < len(numbers)]] = True
+    begins[found[found < len(begins)]] = True
     return begins

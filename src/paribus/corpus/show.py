@@ -44,6 +44,8 @@ def remarks(built: Built, length: int) -> Iterator[str]:
             f"{source.n_replaced} faults of UTF-8 were replaced": source.n_replaced,
             f"{source.n_empty} documents without a letter were left out": source.n_empty,
             f"{source.n_passed_over} files of other kinds were passed over": source.n_passed_over,
+            f"{source.n_unknown} tokens stand for words that the tokenizer does not know": source.n_unknown,
+            f"some {source.n_lost} letters have no token and are lost": source.n_lost,
         }
         for said, n in counts.items():
             if n:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from paribus.errors import RecordError, SpecError
+from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.spec.corpus import BytePairs, TokenizerFile
 
 N_BYTES = 256
@@ -32,6 +34,15 @@ LETTERS = _letters()
 _BYTE = {letter: byte for byte, letter in enumerate(LETTERS)}
 
 
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A text's ids; where a token's bytes do not tell where it lies, also the character after each."""
+
+    ids: NDArray[np.int64]
+    ends: NDArray[np.int64] | None = None
+    n_lost: int = 0  # letters that no token stands for
+
+
 class Tokenizer:
     """A tokenizer.json at work: no signs of its own are added, and none is read out of plain text."""
 
@@ -46,11 +57,13 @@ class Tokenizer:
         self.unknown = _unknown(library, described["model"])
         self.is_byte_level = "ByteLevel" in _kinds(described["decoder"])
         self._bytes = {} if not self.is_byte_level else self._byte_strings(described)
+        self.writes_every_byte = len({word for word in self._bytes.values() if len(word) == 1}) == N_BYTES
         self.n_bytes = self._byte_counts(described)
-        self._words = _Words(self) if _parts_at_spaces(described) else None
+        self._words = _Words(self) if self.writes_every_byte and _parts_at_spaces(described) else None
 
     def ids(self, text: str) -> list[int]:
-        return self.library.encode(text, add_special_tokens=False).ids
+        with _written_in_full():
+            return self.library.encode(text, add_special_tokens=False).ids
 
     def text(self, ids: Sequence[int]) -> str:
         """What ids of text stand for; signs say nothing."""
@@ -59,17 +72,20 @@ class Tokenizer:
             return b"".join(self._bytes.get(number, b"") for number in ids).decode(errors="replace")
         return self.library.decode(ids, skip_special_tokens=False)
 
-    def encoded(self, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
-        """Each text's ids; where a token's bytes do not tell where it lies, also the character after each."""
+    def encoded(self, texts: Sequence[str]) -> Iterator[Encoded]:
+        """Each text in ids."""
         if self._words is not None:
             for text in texts:
-                yield self._words.ids(text), None
-        elif self.is_byte_level:
+                yield Encoded(self._words.ids(text))
+        elif self.writes_every_byte:
             for one in self.library.encode_batch_fast(list(texts), add_special_tokens=False):
-                yield np.array(one.ids, np.int64), None
+                yield Encoded(np.array(one.ids, np.int64))
         else:
-            for one in self.library.encode_batch(list(texts), add_special_tokens=False):
-                yield np.array(one.ids, np.int64), np.array(one.offsets, np.int64).reshape(-1, 2)[:, 1]
+            with _written_in_full():
+                written = self.library.encode_batch(list(texts), add_special_tokens=False)
+            for text, one in zip(texts, written, strict=True):
+                spans = np.array(one.offsets, np.int64).reshape(-1, 2)
+                yield Encoded(np.array(one.ids, np.int64), spans[:, 1], _n_lost(text, spans))
 
     def _byte_strings(self, described: dict[str, Any]) -> dict[int, bytes]:
         added = {token["id"]: token["content"].encode() for token in described["added_tokens"]}
@@ -109,6 +125,31 @@ class _Words(dict[str, list[int]]):
         if len(word) <= MAX_LETTERS:
             self[word] = ids
         return ids
+
+
+@contextmanager
+def _written_in_full() -> Iterator[None]:
+    """Vocabularies without a word for what they do not know cannot go on there."""
+    try:
+        yield
+    except Exception as fault:  # the library raises a bare Exception
+        raise UnsupportedError(
+            f"the tokenizer cannot write this text: {fault}; give it a word for what it does not know, or use "
+            f"byte-level BPE"
+        ) from None
+
+
+def _n_lost(text: str, spans: NDArray[np.int64]) -> int:
+    """Letters outside every token; spaces between words are left out of many vocabularies, and are not counted.
+
+    After a lost letter the library takes the rest of its word to lie one place earlier: where words are not parted
+    at spaces, a space may be counted instead of a letter.
+    """
+    change = np.zeros(len(text) + 1, np.int64)
+    np.add.at(change, spans[:, 0], 1)
+    np.add.at(change, spans[:, 1], -1)
+    outside = np.flatnonzero(change.cumsum()[:-1] == 0)
+    return sum(not text[place].isspace() for place in outside.tolist())
 
 
 def _unknown(library: Library, model: dict[str, Any]) -> int | None:

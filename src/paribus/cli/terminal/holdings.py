@@ -82,6 +82,8 @@ def print_built(built: Built, seconds: float, page: Console) -> None:
         )
         page.print(f"{source.kind}: {n_documents:,} documents, {count(n_tokens)} tokens, {size(n_bytes)}")
     page.print(_facts(built, None))
+    for note in _met(built):
+        page.print(f"note: {note}", style="dim")
     page.print(f"ready in {seconds:.1f} s")
 
 
@@ -97,6 +99,8 @@ def described(built: Built, training: Training | None) -> dict[str, Any]:
             "n_replaced": index.n_replaced,
             "n_empty": index.n_empty,
             "n_passed_over": index.n_passed_over,
+            "n_unknown": index.n_unknown,
+            "n_lost": index.n_lost,
             "splits": {line.held.split: _counts(line) for line in lines if line.held.source == number},
         }
         for number, index in enumerate(built.index.sources)
@@ -148,6 +152,8 @@ def _met(built: Built) -> Iterator[str]:
             "documents without a letter left out": source.n_empty,
             "files of other kinds passed over": source.n_passed_over,
             "faults of UTF-8 replaced": source.n_replaced,
+            "tokens for words that the tokenizer does not know": source.n_unknown,
+            "letters or so lost, which have no token": source.n_lost,
         }
         if any(met.values()):
             yield f"{source.kind}: {', '.join(f'{number:,} {what}' for what, number in met.items() if number)}"
