@@ -49,6 +49,14 @@ def test_what_only_reads_specs_needs_no_torch(words):
     assert answer.stdout
 
 
+@pytest.mark.parametrize("words", [("doctor",), ("train", "run.toml"), ("generate", "run", "text")])
+def test_what_trains_says_that_it_needs_torch(words):
+    answer = shell(*words)
+    assert answer.returncode == 1
+    said = f"error: `paribus {words[0]}` needs torch, which is not installed; run pip install torch\n"
+    assert answer.stderr == said
+
+
 def test_a_pipe_gets_no_colour_no_cut_and_no_trailing_spaces():
     out = shell("show").stdout
     assert "\x1b" not in out

@@ -64,6 +64,7 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
         (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
         (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),
         (("--name", "../out"), "the run name '../out' cannot be a folder's"),
+        (("--name", ""), "the run name '' cannot be a folder's"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_it_starts(

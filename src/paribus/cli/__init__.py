@@ -43,6 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone, as in `paribus show | head`; Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except ModuleNotFoundError as fault:
+        missing = (fault.name or __name__).partition(".")[0]
+        if missing == __name__.partition(".")[0]:
+            raise
+        complain([f"`paribus {words[0]}` needs {missing}, which is not installed; run pip install {missing}"])
+        return 1
     except OSError as fault:
         complain([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
         return 1

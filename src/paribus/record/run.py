@@ -88,7 +88,7 @@ def opened(
     whatever environment.
     """
     own = address(stages)
-    folder = place(root, name or own[:_ADDRESS_CHARACTERS])
+    folder = place(root, own[:_ADDRESS_CHARACTERS] if name is None else name)
     with told(folder, "made", "choose another folder for runs"):
         folder.mkdir(parents=True, exist_ok=True)
         sync(folder.parent)
