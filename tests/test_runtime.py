@@ -1,8 +1,9 @@
 import hashlib
 
+import numpy as np
 import torch
 
-from paribus.runtime import best_device, key, stream
+from paribus.runtime import best_device, key, numbers, numbers_of_each, stream
 
 
 def test_a_key_is_the_first_63_bits_of_the_hash_of_seed_and_names():
@@ -32,6 +33,17 @@ def test_a_stream_leaves_the_global_generator_alone():
     before = torch.random.get_rng_state()
     torch.randn(7, generator=stream(3, "a"))
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_numbers_of_each_are_the_numbers_of_one():
+    def drawn(draws: np.random.Generator) -> list[float]:
+        # An odd count of 32-bit numbers leaves half a draw behind, and few doubles a part of a block.
+        return [*draws.integers(100, size=3, dtype=np.uint32), *draws.random(3), *draws.choice(50, 7, replace=False)]
+
+    rows = [0, 5, 2**40, 5]
+    assert [drawn(one) for one in numbers_of_each(3, "spans", 8, last=rows)] == [
+        drawn(numbers(3, "spans", 8, row)) for row in rows
+    ]
 
 
 def test_the_best_device_is_cuda_then_mps_then_cpu(monkeypatch):

@@ -1,6 +1,7 @@
 """Device, precision and named random streams: passed as arguments, never global."""
 
 import hashlib
+from collections.abc import Iterable, Iterator
 from operator import index
 
 import numpy as np
@@ -47,3 +48,13 @@ def best_device() -> torch.device:
 def numbers(seed: int, *names: Name) -> np.random.Generator:
     """A numpy generator of its own for each (seed, names)."""
     return np.random.Generator(np.random.Philox(key=key(seed, *names)))
+
+
+def numbers_of_each(seed: int, *names: Name, last: Iterable[Name]) -> Iterator[np.random.Generator]:
+    """What `numbers` gives for these names and each last one: one generator keyed anew, to be used before the next."""
+    source = np.random.Philox(key=0)
+    fresh, draws = source.state, np.random.Generator(source)
+    for name in last:
+        fresh["state"]["key"][0] = key(seed, *names, name)
+        source.state = fresh
+        yield draws

@@ -47,7 +47,7 @@ def struck(folder, number, n_begun, moment):
     """Killed a moment after so many runs have begun."""
     process = started(folder)
     while len(list(folder.glob("runs/*/state"))) < n_begun:
-        assert process.poll() is None
+        assert process.poll() is None, process.communicate()[0]
         time.sleep(0.1)
     time.sleep(moment)
     process.send_signal(number)

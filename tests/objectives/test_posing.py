@@ -8,7 +8,7 @@ from paribus.batch import N_SENTINELS, Reading, Vocabulary
 from paribus.errors import SpecError
 from paribus.objectives import chosen, pose
 from paribus.objectives.posing import span_plan
-from paribus.objectives.spans import corrupted, hidden, planned
+from paribus.objectives.spans import Holes, corrupted, holes, planned
 from paribus.spec.objectives import (
     UL2,
     CausalLM,
@@ -111,10 +111,11 @@ def test_the_last_token_is_asked_under_a_mask_and_nothing_after_it_is_read() -> 
 
 
 def test_spans_are_cut_as_t5_cuts_them() -> None:
-    gone = np.array([False, True, True, False, False, True, False])
-    read, told = corrupted(np.array([10, 11, 12, 13, 14, 15, 16]), gone, np.array([90, 91]), 99)
-    assert read.tolist() == [10, 90, 13, 14, 91, 16]
-    assert told.tolist() == [90, 11, 12, 91, 15, 99]
+    hole = Holes.of(torch.tensor([[0, 1, 1, 0, 0, 1, 0], [0, 0, 1, 0, 1, 1, 0]]).bool())
+    tokens = torch.tensor([[10, 11, 12, 13, 14, 15, 16], [20, 21, 22, 23, 24, 25, 26]])
+    read, told = corrupted(hole, tokens, 90 + hole.number_BT, torch.tensor([98, 99]))
+    assert read.tolist() == [[10, 90, 13, 14, 91, 16], [20, 21, 90, 23, 91, 26]]
+    assert told.tolist() == [[90, 11, 12, 91, 15, 98], [90, 22, 91, 24, 25, 99]]
 
 
 @pytest.mark.parametrize(
@@ -122,20 +123,20 @@ def test_spans_are_cut_as_t5_cuts_them() -> None:
 )
 def test_spans_have_their_planned_number_and_length(n_text: int, rate: float, mean_span: float) -> None:
     plan = planned(n_text, rate, mean_span)
-    for seed in range(20):
-        gone = hidden(plan, np.random.default_rng(seed))
-        assert len(gone) == n_text
-        assert gone.sum() == plan.n_hidden == max(round(n_text * rate), 1)
-        assert (np.diff(np.concatenate([[0], gone.astype(int)])) == 1).sum() == plan.n_spans
-        assert not gone[0]
+    hole = holes(plan, map(np.random.default_rng, range(20)))
+    assert hole.gone_BT.shape == (20, n_text)
+    assert plan.n_hidden == max(round(n_text * rate), 1)
+    assert (hole.gone_BT.sum(1) == plan.n_hidden).all()
+    assert (hole.starts_BT.sum(1) == plan.n_spans).all()
+    assert not hole.gone_BT[:, 0].any()
 
 
 def test_every_way_to_cut_spans_is_equally_likely() -> None:
     plan = planned(6, 0.5, 1.5)
     assert (plan.n_hidden, plan.n_spans) == (3, 2)
     seen: dict[str, int] = {}
-    for seed in range(4000):
-        name = "".join(map(str, hidden(plan, np.random.default_rng(seed)).astype(int)))
+    for gone in holes(plan, map(np.random.default_rng, range(4000))).gone_BT.int().tolist():
+        name = "".join(map(str, gone))
         seen[name] = seen.get(name, 0) + 1
     assert len(seen) == 4  # two ways to cut the kept, two to cut the hidden
     assert all(abs(count - 1000) < 5 * 750**0.5 for count in seen.values())

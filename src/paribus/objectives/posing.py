@@ -9,8 +9,8 @@ from paribus.batch import N_SENTINELS, Batch, Reading, Vocabulary
 from paribus.errors import SpecError
 from paribus.objectives.framing import Passage, apart, framing, restarted, together
 from paribus.objectives.problem import Problem
-from paribus.objectives.spans import SpanPlan, corrupted, hidden, planned
-from paribus.runtime import numbers
+from paribus.objectives.spans import SpanPlan, corrupted, holes, planned
+from paribus.runtime import numbers, numbers_of_each
 from paribus.spec.objectives import (
     CausalLM,
     Continuation,
@@ -88,23 +88,23 @@ def _shifted(reading: Reading, documents: bool, ahead: bool) -> Problem:
 
 def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed: int, documents: bool) -> Problem:
     tokens = reading.tokens_BT
-    length = tokens.shape[1]
+    length, n_text = tokens.shape[1], vocabulary.n_text
     n_chosen = max(round(length * objective.rate), 1)
-    at, read = torch.empty(len(tokens), n_chosen, dtype=torch.int64), tokens.clone()
-    for place, row in enumerate(reading.rows_B.tolist()):
-        draws = numbers(seed, "masked", reading.k, row)
-        spot = torch.from_numpy(np.sort(draws.choice(length, n_chosen, replace=False)))
-        fate = torch.from_numpy(draws.random(n_chosen))
-        others = torch.from_numpy(draws.integers(vocabulary.n_text, size=n_chosen))
-        masked = torch.where(fate < objective.masked, vocabulary.mask, tokens[place, spot])
-        read[place, spot] = torch.where(fate >= 1 - objective.replaced, others, masked)
-        at[place] = spot
+    drawn = [
+        (draws.choice(length, n_chosen, replace=False), draws.random(n_chosen), draws.integers(n_text, size=n_chosen))
+        for draws in numbers_of_each(seed, "masked", reading.k, last=reading.rows_B.tolist())
+    ]
+    spots, fates, others = (torch.from_numpy(np.stack(of_rows)) for of_rows in zip(*drawn, strict=True))
+    at = spots.sort(1).values
+    targets = tokens.gather(1, at)
+    masked = torch.where(fates < objective.masked, vocabulary.mask, targets)
+    read = tokens.scatter(1, at, torch.where(fates >= 1 - objective.replaced, others, masked))
     own = reading.documents_BT if documents else None
     inputs = Batch.of(
         read, documents_BT=own, positions_BT=None if own is None else restarted(own), rows_B=reading.rows_B
     )
     # A chosen token that was left stands in its own place by design: it is no leak but part of the question.
-    return Problem(inputs, at, tokens.gather(1, at), torch.ones(at.shape), torch.full_like(at, -1))
+    return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
 
 
 def _last_token(objective: LastToken, reading: Reading, vocabulary: Vocabulary, seed: int, documents: bool) -> Problem:
@@ -181,20 +181,11 @@ def span_plan(objective: SpanCorruption, length: int, one_sequence: bool, has_mo
 
 
 def _spans(plan: SpanPlan, reading: Reading, vocabulary: Vocabulary, seed: int) -> Passage:
-    sentinels = np.arange(plan.n_spans) + int(vocabulary.sentinel(0))
-    rows: list[tuple[np.ndarray, ...]] = []
-    for place, row in enumerate(reading.rows_B.tolist()):
-        gone = hidden(plan, numbers(seed, "spans", reading.k, row))
-        tokens = reading.tokens_BT[place, : plan.n_text].numpy()
-        documents = reading.documents_BT[place, : plan.n_text].numpy()
-        firsts = documents[gone & ~np.concatenate([[False], gone[:-1]])]
-        rows.append(
-            (*corrupted(tokens, gone, sentinels, vocabulary.end), *corrupted(documents, gone, firsts, documents[-1]))
-        )
-    asked, told, asked_documents, told_documents = (
-        torch.from_numpy(np.stack(side)) for side in zip(*rows, strict=True)
-    )
-    return Passage(asked, told, asked_documents, told_documents)
+    tokens, documents = (values[:, : plan.n_text] for values in (reading.tokens_BT, reading.documents_BT))
+    hole = holes(plan, numbers_of_each(seed, "spans", reading.k, last=reading.rows_B.tolist()))
+    signs = hole.number_BT + vocabulary.sentinel(0)
+    asked, told = corrupted(hole, tokens, signs, torch.full_like(tokens[:, 0], vocabulary.end))
+    return Passage(asked, told, *corrupted(hole, documents, documents, documents[:, -1]))
 
 
 def _pair_together(reading: Reading) -> Problem:

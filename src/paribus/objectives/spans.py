@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 Ints = NDArray[np.int64]
 
@@ -37,25 +39,46 @@ def planned(n_text: int, rate: float, mean_span: float) -> SpanPlan:
     return SpanPlan(n_text, n_hidden, n_spans)
 
 
-def hidden(plan: SpanPlan, draws: np.random.Generator) -> NDArray[np.bool_]:
-    """Where tokens are hidden: kept and hidden runs in turn, beginning with a kept one, all lengths drawn evenly."""
-    kept, gone = _runs(plan.n_text - plan.n_hidden, plan.n_spans, draws), _runs(plan.n_hidden, plan.n_spans, draws)
-    lengths = np.stack([kept, gone], 1).ravel()
-    return np.repeat(np.arange(2 * plan.n_spans) % 2 == 1, lengths)
+@dataclass(frozen=True, eq=False)
+class Holes:
+    """Where tokens are hidden, where each span of them begins, and the number of the last span begun."""
+
+    gone_BT: Tensor
+    starts_BT: Tensor
+    number_BT: Tensor
+
+    @staticmethod
+    def of(gone_BT: Tensor) -> Holes:
+        starts_BT = gone_BT.clone()
+        starts_BT[:, 1:] &= ~gone_BT[:, :-1]
+        return Holes(gone_BT, starts_BT, starts_BT.cumsum(1) - 1)
 
 
-def _runs(total: int, n: int, draws: np.random.Generator) -> Ints:
-    """`total` cut into n parts of one or more, every way equally likely."""
-    cuts = np.sort(draws.choice(total - 1, n - 1, replace=False)) + 1 if n > 1 else np.zeros(0, np.int64)
-    return np.diff(np.concatenate([[0], cuts, [total]])).astype(np.int64)
+def holes(plan: SpanPlan, rows: Iterable[np.random.Generator]) -> Holes:
+    """Kept and hidden runs in turn, beginning with a kept one, all lengths drawn evenly; a generator a row."""
+    n_kept, n_cuts = plan.n_text - plan.n_hidden, plan.n_spans - 1
+    drawn = [(_cuts(n_kept, n_cuts, draws), _cuts(plan.n_hidden, n_cuts, draws)) for draws in rows]
+    kept, hidden = (np.stack(cuts) for cuts in zip(*drawn, strict=True))
+    lengths = np.stack([_runs(kept, n_kept), _runs(hidden, plan.n_hidden)], 2).ravel()
+    gone = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths).reshape(len(drawn), plan.n_text)
+    return Holes.of(torch.from_numpy(gone))
 
 
-def corrupted(tokens: Ints, gone: NDArray[np.bool_], sentinels: Ints, end: int) -> tuple[Ints, Ints]:
-    """The text with each hidden span as its sentinel, and the answer: sentinel, span, …, end."""
-    starts = gone & ~np.concatenate([[False], gone[:-1]])
-    number = np.cumsum(starts) - 1
-    read = np.where(starts, sentinels[number], tokens)[~gone | starts]
-    first = np.flatnonzero(starts)
-    spans = np.split(tokens[gone], np.cumsum([gone[a:b].sum() for a, b in itertools.pairwise(first)]))
-    told = [part for place, span in enumerate(spans) for part in ([sentinels[place]], span)]
-    return read, np.concatenate([*told, [end]])
+def _cuts(total: int, n: int, draws: np.random.Generator) -> Ints:
+    """Where `total` is cut n times, in any order: every way equally likely that leaves no part empty."""
+    return draws.choice(total - 1, n, replace=False) + 1 if n else np.zeros(0, np.int64)
+
+
+def _runs(cuts_BN: Ints, total: int) -> Ints:
+    """The lengths of the parts."""
+    return np.diff(np.sort(cuts_BN), prepend=0, append=total).astype(np.int64, copy=False)
+
+
+def corrupted(hole: Holes, values_BT: Tensor, signs_BT: Tensor, end_B: Tensor) -> tuple[Tensor, Tensor]:
+    """What is read, a sign for each span; and what is answered: sign, span, …, end."""
+    n_rows = len(values_BT)
+    read_BT = torch.where(hole.starts_BT, signs_BT, values_BT)
+    read_BS = read_BT[~hole.gone_BT | hole.starts_BT].reshape(n_rows, -1)
+    told_BT2 = torch.stack([signs_BT, values_BT], 2)
+    told_BM = told_BT2[torch.stack([hole.starts_BT, hole.gone_BT], 2)].reshape(n_rows, -1)
+    return read_BS, torch.cat([told_BM, end_B[:, None]], 1)
