@@ -161,7 +161,7 @@ BAD = [
     (("show", "gpt2", "--set", "n_layers=four"), "n_layers is 'four' (str); use a valid integer"),
     (("show", "gpt2", "--set", "n_heads=5"), "attention.n_heads is 5, which does not divide d_model 768"),
     (("price", "gpt2", "--set", "mask=causl"), "did you mean 'causal'?"),
-    (("diff", "gpt2", "gpt2", "--set-b", "n_layers"), "--set-b is 'n_layers'; write path=value, such as n_layers=4"),
+    (("diff", "gpt2", "gpt2", "--set-b", "n_layers"), "--set-b is 'n_layers'; write path=value"),
 ]
 
 

@@ -58,8 +58,8 @@ def test_every_faulty_setting_is_named():
     with pytest.raises(SpecError) as caught:
         changes(["n_layers", "=3", "a=1", "a=2"])
     assert caught.value.problems == (
-        "--set is 'n_layers'; write path=value, such as n_layers=4",
-        "--set is '=3'; write path=value, such as n_layers=4",
+        "--set is 'n_layers'; write path=value",
+        "--set is '=3'; write path=value",
         "--set gives a twice; give it once",
     )
 

@@ -145,6 +145,20 @@ def test_a_run_without_a_whole_checkpoint_is_told_so(ask, runs: Path) -> None:
         assert ask(*words).err == f"error: runs/first has no whole checkpoint; {anew}\n"
 
 
+def test_a_text_too_long_for_the_model_is_cut_and_told(ask, runs: Path) -> None:
+    told = ask("generate", "first", "xyz" * 40 + "abc", "--tokens", "40")
+    assert told.err == "note: TEXT has 123 tokens, of which the last 16 are read: the model has a length of 32\n"
+    assert told.out == ask("generate", "first", ("xyz" * 40 + "abc")[-16:], "--tokens", "17").out
+    assert ask("generate", "first", "xyz" * 7, "--tokens", "12").err == ""
+
+
+def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
+    changed = {"objective": "masked", "architecture": SPEC["architecture"] | {"mask": "causal"}}
+    pb.train_run(SPEC | changed, name="masked", runs=runs, cache=runs.parent / "cache", device="cpu")
+    said = "note: it was trained with 'masked' and never asked what comes next: what it says means little\n"
+    assert ask("generate", "masked", "abc").err.endswith(said)
+
+
 def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
     said = ask("generate", "first", "abc", "--tokens", "5").out
     assert said == ask("generate", "runs/first", "abc", "--tokens", "5").out

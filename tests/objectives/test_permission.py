@@ -118,12 +118,17 @@ def test_a_leak_may_be_allowed_by_name() -> None:
 def test_a_mask_at_the_end_that_looks_ahead_alone_is_refused() -> None:
     said = "position 38 must answer, but it can see nothing of the text under the mask reverse; use another mask"
     with pytest.raises(SpecError, match=said):
-        permit(LastToken(least=0.94), resolve(tiny("gpt2", {"mask": "reverse", "max_length": 50})), 40)
+        permit(LastToken(least=0.94, grid=100), resolve(tiny("gpt2", {"mask": "reverse", "max_length": 50})), 40)
     permit(MaskedLM(), resolve(tiny("gpt2", {"mask": "reverse"})), 20)
 
 
+def test_rows_so_short_that_nothing_is_left_to_see_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"can see nothing of the text .*; use another mask, or longer rows"):
+        permit(MaskedLM(), resolve(tiny("gpt2")), 2)
+
+
 def test_a_length_past_the_model_is_refused() -> None:
-    with pytest.raises(SpecError, match="the objective reads 40 positions, past max_length 29"):
+    with pytest.raises(SpecError, match="the objective reads 40 positions, past max_length 29; use at most that"):
         permit(CausalLM(), resolve(tiny("gpt2")), 40)
 
 

@@ -61,6 +61,22 @@ NO_LIST = [
     ({"corpus": {"sources": 3}}, "corpus.sources is 3 (int); use a valid dictionary"),
     ({"objective": {"kind": "masked", "masked": 0.5, "rate": 3}}, "objective.rate is 3 (int); use less than 1"),
     ({"objective": {"kind": "masked", "masked": 3}}, "objective.masked is 3 (int); use less than or equal to 1"),
+    (
+        {"objective": {"kind": "masked", "masked": 0.8, "replaced": 0.3}},
+        "objective masked 0.8 and replaced 0.3 are more than the tokens chosen; use shares that sum to at most 1",
+    ),
+    (
+        {"objective": {"kind": "masked", "masked": 0, "replaced": 0}},
+        "objective masked 0 and replaced 0 leave every token that is asked for to be read in its place; hide some",
+    ),
+    (
+        {"objective": {"kind": "prefix", "least": 0.9, "most": 0.1}},
+        "objective least is 0.9, above most 0.1; use at most that",
+    ),
+    (
+        {"objective": {"kind": "last_token", "least": 0.3, "most": 0.45, "grid": 2}},
+        "objective grid is 2, which has no split between 0.3 and 0.45; use a finer one",
+    ),
     ({"architecture": 3}, "architecture is 3 (int); name a preset, or give a table"),
     ({"architecture": "gtp2"}, "architecture.preset is 'gtp2', which does not exist; did you mean 'gpt2'?"),
     ({"architecture": None}, "architecture is missing; name a preset, or give a table"),
@@ -125,6 +141,12 @@ def test_an_unknown_table_of_a_run_is_named_with_those_there_are():
         load_run({"architecure": "gpt2", "training": {"n_steps": 3}})
     said = "architecure is not a key here; did you mean 'architecture'? keys are "
     assert caught.value.problems[0] == f"{said}architecture, corpus, objective, training"
+
+
+def test_a_field_without_its_table_is_named_with_it():
+    said = "n_layers is not a key here; did you mean 'architecture.n_layers'? keys are architecture, corpus,"
+    with pytest.raises(SpecError, match=re.escape(said)):
+        load_run(RUN, {"n_layers": 3})
 
 
 def test_the_text_of_a_design_is_that_of_its_base(tmp_path):

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from paribus.cli.terminal.arguments import Json, Settings, changes
+from paribus.cli.terminal.arguments import Json, RunSettings, changes
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import Cache, cache_folder
 from paribus.cli.terminal.holdings import described, print_built, print_holdings
@@ -39,7 +39,7 @@ def build_corpus(
 def command(
     action: Annotated[str, typer.Argument(metavar="ACTION", help="build, show or sample.")],
     spec: Annotated[Path | None, typer.Argument(metavar="SPEC", help="A .toml or .json file; see above.")] = None,
-    settings: Settings = None,
+    settings: RunSettings = None,
     cache: Cache = None,
     split: Annotated[
         str | None, typer.Option(metavar="SPLIT", help="Sample from train, valid or test; by default train.")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from paribus.analyse import earlier_spread
-from paribus.cli.terminal.arguments import Json, Settings, changes
+from paribus.cli.terminal.arguments import DesignSettings, Json, changes
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
@@ -58,7 +58,7 @@ def plan(
 def command(
     design: Chosen,
     scale: Scaled = None,
-    settings: Settings = None,
+    settings: DesignSettings = None,
     name: Named = None,
     seeds: Seeds = None,
     every: Annotated[bool, typer.Option("--all", help="Fields that are equal, too.")] = False,

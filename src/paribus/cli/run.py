@@ -15,7 +15,7 @@ import typer
 
 from paribus.analyse import Table, rows
 from paribus.cli.plan import Chosen, Device, Named, Scaled, Seeds, plan
-from paribus.cli.terminal.arguments import Settings
+from paribus.cli.terminal.arguments import DesignSettings
 from paribus.cli.terminal.arguments import changes as read
 from paribus.cli.terminal.console import complain, console, note
 from paribus.cli.terminal.control import print_control
@@ -104,7 +104,7 @@ def _as_far(made: Plan, kept: Study) -> Plan:
 def command(
     design: Chosen,
     scale: Scaled = None,
-    settings: Settings = None,
+    settings: DesignSettings = None,
     name: Named = None,
     seeds: Seeds = None,
     runs: Runs = RUNS,

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from paribus.cli.checkup.peak import peak_flops
-from paribus.cli.terminal.arguments import Settings, changes
+from paribus.cli.terminal.arguments import RunSettings, changes
 from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.cli.terminal.watching import watched
@@ -60,7 +60,7 @@ def train_run(
 
 def command(
     spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml or .json file that describes the run.")],
-    settings: Settings = None,
+    settings: RunSettings = None,
     name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")] = None,
     runs: Runs = RUNS,
     cache: Cache = None,

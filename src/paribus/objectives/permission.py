@@ -14,7 +14,7 @@ from paribus.masks import Layout, SameDocument, leaks, leaves, path, reachabilit
 from paribus.objectives.posing import pose
 from paribus.objectives.problem import Problem
 from paribus.spec import Resolved
-from paribus.spec.objectives import Mixture, Objective, Seq2Seq, Simple, Weighted, parts
+from paribus.spec.objectives import MaskedLM, Mixture, Objective, Seq2Seq, Simple, Weighted, parts
 
 LONGEST = 1024  # positions over which leaks are looked for
 
@@ -39,7 +39,7 @@ def _faults(part: Weighted, spec: Resolved, length: int, allow_leaks: bool) -> l
     reach = example.inputs.layout.length
     longest = max(reach, example.inputs.source.layout.length if example.inputs.source else 0)
     if longest > spec.max_length:
-        return [f"the objective reads {longest} positions, past max_length {spec.max_length}; use a length below it"]
+        return [f"the objective reads {longest} positions, past max_length {spec.max_length}; use at most that"]
     blind = _blind(part.objective, example, spec, length)
     return blind if blind or allow_leaks else _leak(part.objective, example, spec)
 
@@ -85,8 +85,12 @@ def _blind(objective: Simple, example: Problem, spec: Resolved, n_text: int) -> 
         return []
     return [
         f"objective.kind is {objective.kind!r}, under which position {int(asked[0])} must answer, but it can see "
-        f"nothing of the text under the mask {spec.stack.masks[0]}; use another mask, or an objective such as 'masked'"
+        f"nothing of the text under the mask {spec.stack.masks[0]}; use {_otherwise(objective)}"
     ]
+
+
+def _otherwise(objective: Simple) -> str:
+    return "another mask, or longer rows" if isinstance(objective, MaskedLM) else "another mask, or 'masked'"
 
 
 def _leak(objective: Simple, example: Problem, spec: Resolved) -> list[str]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from paribus.spec.architecture import Count, Positive, Spec, read_kind
 
 Part = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]
+
+
+def _some_split(least: float, most: float, grid: int) -> None:
+    """ValueError unless a split may lie between two shares; one share alone needs no grid."""
+    if least > most:
+        raise ValueError(f"least is {least:g}, above most {most:g}; use at most that")
+    if least < most and ceil(least * grid - 1e-9) > floor(most * grid + 1e-9):
+        raise ValueError(f"grid is {grid}, which has no split between {least:g} and {most:g}; use a finer one")
 
 
 class CausalLM(Spec):
@@ -32,6 +41,11 @@ class PrefixLM(Spec):
     most: Part = 0.75
     grid: Count = 16  # and lies at a multiple of this fraction of it: few splits, so few kernels
 
+    @model_validator(mode="after")
+    def _ordered(self) -> PrefixLM:
+        _some_split(self.least, self.most, self.grid)
+        return self
+
 
 class MaskedLM(Spec):
     """BERT: of the chosen tokens most are masked, some replaced, the rest left; each is predicted in its place."""
@@ -41,6 +55,21 @@ class MaskedLM(Spec):
     masked: Annotated[float, Field(ge=0, le=1)] = 0.8
     replaced: Annotated[float, Field(ge=0, le=1)] = 0.1
 
+    @model_validator(mode="after")
+    def _hides(self) -> MaskedLM:
+        hidden = self.masked + self.replaced
+        if hidden > 1 + 1e-9:
+            raise ValueError(
+                f"masked {self.masked:g} and replaced {self.replaced:g} are more than the tokens chosen; "
+                f"use shares that sum to at most 1"
+            )
+        if hidden == 0:
+            raise ValueError(
+                "masked 0 and replaced 0 leave every token that is asked for to be read in its place; "
+                "hide some, such as masked = 0.8"
+            )
+        return self
+
 
 class LastToken(Spec):
     """The honest next-token question to an encoder: a context, one mask at its end, and the word under it."""
@@ -49,6 +78,11 @@ class LastToken(Spec):
     least: Part = 0.25
     most: Part = 0.95
     grid: Count = 16
+
+    @model_validator(mode="after")
+    def _ordered(self) -> LastToken:
+        _some_split(self.least, self.most, self.grid)
+        return self
 
 
 class SpanCorruption(Spec):

@@ -41,6 +41,9 @@ class RunSpec(Spec):
     stages: tuple[Stage, ...]
 
 
+_FIELDS = {"architecture": Architecture.model_fields, "training": Training.model_fields, "corpus": Corpus.model_fields}
+
+
 class Text(Spec):
     """What of a run decides which text is read, and how often; without a training, only which."""
 
@@ -104,7 +107,8 @@ def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
     """Keys that no run has; a kind may be there, for that of its only stage."""
     for key in table:
         if key not in (*KEYS, "kind"):
-            near = difflib.get_close_matches(key, KEYS, n=1)
+            near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields]
+            near = near or difflib.get_close_matches(key, KEYS, n=1)
             advice = f"did you mean {near[0]!r}? " if near else ""
             yield f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
 

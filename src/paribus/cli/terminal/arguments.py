@@ -16,10 +16,14 @@ from paribus.spec import Architecture, Resolved, fingerprint, load, presets, res
 
 Source = str | Path | Mapping[str, Any] | Architecture
 
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="PATH=VALUE", help="Change a field: n_layers=4, mask='causal & window(8)'. Repeats."),
-]
+
+def _setting(such_as: str) -> Any:
+    return typer.Option("--set", metavar="PATH=VALUE", help=f"Change a field: {such_as}. Repeats.")
+
+
+Settings = Annotated[list[str] | None, _setting("n_layers=4, mask='causal & window(8)'")]
+RunSettings = Annotated[list[str] | None, _setting("training.n_steps=400, architecture.n_layers=4")]
+DesignSettings = Annotated[list[str] | None, _setting("base.training.n_steps=400, seeds=[0,1,2,3]")]
 Length = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Positions; by default the architecture's max_length.")
 ]
@@ -58,7 +62,7 @@ def changes(settings: Sequence[str] | None, option: str = "--set") -> dict[str, 
     for setting in settings or ():
         path, equals, text = setting.partition("=")
         if not path.strip() or not equals:
-            problems.append(f"{option} is {setting!r}; write path=value, such as n_layers=4")
+            problems.append(f"{option} is {setting!r}; write path=value")
         elif path.strip() in table:
             problems.append(f"{option} gives {path.strip()} twice; give it once")
         table[path.strip()] = _value(text.strip())
