@@ -124,7 +124,7 @@ def test_pairs_that_are_cut_are_counted(ask, here: Path) -> None:
     built = pb.build_corpus("pairs.toml")
     n_cut = built.n_cut("train", 50)
     assert n_cut > 0
-    said = f"note: {n_cut} training pairs do not fit 50 tokens: their sources lose their beginnings"
+    said = f"note: {n_cut} pairs are longer than 50 tokens: the beginnings of their sources are left out"
     assert said in ask("corpus", "show", "pairs.toml").out
 
 

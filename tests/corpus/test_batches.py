@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 from small_corpus import all_documents, built, jsonl, of_texts, texts
+from tokenizers import Tokenizer as Library
+from tokenizers import models
 
 from paribus.batch import Reading
-from paribus.corpus import Built, part
+from paribus.corpus import Built, part, remarks
 from paribus.errors import SpecError
 
 TEXTS = [f"Text {number} begins. " + f"And goes on{number % 7 * ' and on'}. " * (number % 5) for number in range(97)]
@@ -193,7 +195,7 @@ def test_a_pair_in_a_row_by_hand(tmp_path):
 
 @pytest.mark.parametrize(
     ("length", "text", "target_from"),
-    [(8, "abcdeXY|", 5), (7, "bcdeXY|", 4), (4, "eXY|", 1), (3, "XY|", 0), (2, "XY", 0)],
+    [(8, "abcdeXY|", 5), (7, "bcdeXY|", 4), (4, "eXY|", 1)],
 )
 def test_a_pair_too_long_loses_the_beginning_of_its_source(tmp_path, length, text, target_from):
     corpus = pairs(tmp_path, [("abcde", "XY")])
@@ -203,6 +205,45 @@ def test_a_pair_too_long_loses_the_beginning_of_its_source(tmp_path, length, tex
     assert reading.targets_from_B is not None
     assert reading.targets_from_B.tolist() == [target_from]
     assert corpus.n_cut("train", length) == (length < 8)
+    assert corpus.n_unasked("train", length) == 0
+
+
+def test_a_target_that_leaves_no_room_for_its_source_is_read_alone_and_counted_apart(tmp_path):
+    corpus = pairs(tmp_path, [("abcde", "XY"), ("a", "X"), ("abc", "X")])
+    for length, n_cut, n_unasked in [(2, 0, 3), (3, 1, 1), (4, 2, 0), (5, 1, 0), (8, 0, 0)]:
+        assert (corpus.n_cut("train", length), corpus.n_unasked("train", length)) == (n_cut, n_unasked)
+    reading = corpus.reading("train", 1, 0, 3, 3)
+    assert reading.targets_from_B is not None
+    rows = zip(reading.tokens_BT.tolist(), reading.targets_from_B.tolist(), strict=True)
+    assert {"".join(map(chr, row[:2])): at for row, at in rows} == {"XY": 0, "aX": 1, "cX": 1}
+    said = (
+        "pairs have targets of 3 tokens or more, with their end, which leave no room for a source: they are not asked"
+    )
+    assert list(remarks(corpus, 3)) == [
+        "1 pairs are longer than 3 tokens: the beginnings of their sources are left out", f"1 {said}",
+    ]  # fmt: skip
+
+
+def test_a_source_of_which_no_pair_can_be_asked_is_refused_with_the_lengths_that_fit(tmp_path):
+    corpus = pairs(tmp_path, [("abcde", "XYZ"), ("ab", "XY"), ("a", "VWXYZ")])
+    corpus.require("train", 4)
+    told = (
+        r"sources.0 \(pairs\) has no pair of train text whose target leaves room for a source in a row of length 3; "
+        r"use a length of 4, which fits one, or 7, which fits all"
+    )
+    with pytest.raises(SpecError, match=told):
+        corpus.require("train", 3)
+    with pytest.raises(SpecError, match=told):
+        corpus.reading("train", 1, 0, 1, 3)
+
+
+def test_sources_that_a_tokenizer_cannot_write_are_refused(tmp_path):
+    library = Library(models.BPE(vocab={"X": 0, "Y": 1}, merges=[]))
+    library.save(str(tmp_path / "t.json"))
+    corpus = pairs(tmp_path, [("a", "X"), ("b", "Y")], tokenizer={"kind": "file", "path": str(tmp_path / "t.json")})
+    told = r"sources.0 \(pairs\) has no pair of train text with a token in its source; use a tokenizer that writes them"
+    with pytest.raises(SpecError, match=told):
+        corpus.require("train", 9)
 
 
 def test_every_pair_is_read_once_an_epoch(tmp_path):
@@ -224,12 +265,14 @@ def test_every_pair_is_read_once_an_epoch(tmp_path):
 def test_a_split_with_too_little_to_read_says_so(tmp_path):
     corpus = of_texts(tmp_path, ["short"])
     with pytest.raises(
-        SpecError, match=r"sources.0 \(files\) has 6 tokens of train text, not one row of length 7; read"
+        SpecError,
+        match=r"sources.0 \(files\) has 6 tokens of train text, not one row of length 7; read more text, "
+        "cut it into smaller documents by max_document, hold out another share, or use shorter rows",
     ):
         corpus.reading("train", 1, 0, 1, 7)
     with pytest.raises(SpecError, match=r"sources.0 \(files\) has 0 tokens of valid text, not one row of length 1"):
         corpus.reading("valid", 1, 0, 1, 1)
-    with pytest.raises(SpecError, match=r"sources.0 \(pairs\) has no pair of test text"):
+    with pytest.raises(SpecError, match=r"sources.0 \(pairs\) has no pair of test text, .*; read more text, hold out"):
         pairs(tmp_path, [("a", "b")]).reading("test", 1, 0, 1, 7)
 
 

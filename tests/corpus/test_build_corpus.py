@@ -1,7 +1,9 @@
 """From sources to the cache: splits, fingerprints, and what happens to a torn cache."""
 
+import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,16 +13,19 @@ import pytest
 from small_corpus import all_documents, built, jsonl, of_texts, texts
 
 from paribus.corpus import build, document, holdings
+from paribus.corpus.cache import cheap_key, fingerprint, text_fingerprint, workplace
 from paribus.corpus.splits import SPLITS, split_of
 from paribus.errors import RecordError, SpecError
 from paribus.spec import Corpus
 
 MANY = [f"Document number {number}. It has two sentences." for number in range(500)]
 HELD_OUT = {"valid": 0.2, "test": 0.1}
+NAMES = ("cb5a95da94478942", "b5eb75ac34ebc92d", "6f0478aa3474d6d8")  # runs are found by these
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    """Every file of a folder, but for when they were written."""
+    return {path.name: re.sub(rb'"time_ns": \d+', b"", path.read_bytes()) for path in folder.iterdir()}
 
 
 def test_every_document_is_in_one_split_whole_and_in_order(tmp_path):
@@ -129,7 +134,7 @@ def test_weights_change_the_fingerprint_but_not_the_shards(tmp_path):
     assert one.fingerprint != two.fingerprint == four.fingerprint  # 1 to 2 is 2 to 4
 
 
-@pytest.mark.parametrize("fault", ["cut", "gone", "no index", "bad index", "old"])
+@pytest.mark.parametrize("fault", ["cut", "gone", "other bytes", "other cuts", "no index", "bad index", "old", "older"])
 def test_a_torn_cache_is_built_again(tmp_path, fault):
     first = of_texts(tmp_path, MANY)
     before = contents(first.folder)
@@ -139,15 +144,62 @@ def test_a_torn_cache_is_built_again(tmp_path, fault):
         path.write_bytes(path.read_bytes()[:-1])
     elif fault == "gone":
         path.unlink()
+    elif fault == "other bytes":
+        path.write_bytes(path.read_bytes()[::-1])
+    elif fault == "other cuts":
+        cuts = first.folder / "0.train.cuts"
+        cuts.write_bytes(b"\xff" * cuts.stat().st_size)
     elif fault == "no index":
         index.unlink()
     elif fault == "bad index":
         index.write_text("{")
+    elif fault == "older":
+        sizes = {path.name: path.stat().st_size for path in first.folder.iterdir() if path != index}
+        index.write_text(json.dumps(json.loads(index.read_text()) | {"files": sizes}))
     else:
         index.write_text(json.dumps(json.loads(index.read_text()) | {"format": 0}))
     second = of_texts_again(tmp_path)
     assert second.fingerprint == first.fingerprint
     assert contents(second.folder) == before
+
+
+def test_a_copied_cache_is_believed_by_its_content(tmp_path, monkeypatch):
+    first = of_texts(tmp_path, MANY)
+    for path in first.folder.iterdir():
+        os.utime(path, (1, 1))
+    monkeypatch.setattr("paribus.corpus.splits.digests", None)  # nothing is read
+    assert of_texts_again(tmp_path).fingerprint == first.fingerprint
+
+
+def test_a_folder_that_is_built_anew_is_told_of(tmp_path, capfd):
+    first = of_texts(tmp_path, MANY)
+    (first.folder / "0.train.tokens").write_bytes(bytes((first.folder / "0.train.tokens").stat().st_size))
+    build(first.corpus, tmp_path / "cache")
+    told = capfd.readouterr().err.splitlines()
+    assert told == ["reading files: done", f"{first.folder} was damaged, or of an earlier form, and is built anew"]
+
+
+def test_names_of_texts_stay_what_they_were():
+    corpus = Corpus.model_validate({"sources": {"kind": "copy", "n_documents": 9}, "tokenizer": "bytes"})
+    text = text_fingerprint(corpus, ["aa"], "{}")
+    assert (text[:16], fingerprint(corpus, text)[:16], cheap_key(corpus)[:16]) == NAMES
+
+
+def test_what_was_met_while_reading_belongs_to_where_it_was_read(tmp_path):
+    sources = []
+    for name, others in (("one", []), ("two", ["a.pdf", "b.png"])):
+        (tmp_path / name).mkdir()
+        texts(tmp_path / name / "t.jsonl", [*MANY, *("" for _ in others)])
+        for other in others:
+            (tmp_path / name / other).touch()
+        sources.append({"kind": "files", "paths": str(tmp_path / name)})
+    for _ in ("built", "looked up"):
+        one, two = (built(tmp_path, source) for source in sources)
+        assert one.folder == two.folder
+        assert [(of.index.sources[0].n_empty, of.index.sources[0].n_passed_over) for of in (one, two)] == [
+            (0, 0),
+            (2, 2),
+        ]
 
 
 def test_a_failed_build_leaves_nothing_behind(tmp_path):
@@ -203,3 +255,16 @@ def test_progress_is_told_in_plain_lines_when_there_is_no_terminal(tmp_path, cap
     told = capfd.readouterr()
     assert told.err.splitlines() == ["reading files: done", "training the tokenizer: done", "tokenising files: done"]
     assert told.out == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "No space left on device; free some space, or choose another folder for texts"),
+        (errno.EACCES, "Permission denied; make it writable, or choose another folder for texts"),
+        (errno.EROFS, "Read-only file system; choose another folder for texts"),
+    ],
+)
+def test_a_cache_that_cannot_be_written_says_what_would_do(tmp_path, number, said):
+    with pytest.raises(RecordError, match=f"cache cannot be written: {said}$"), workplace(tmp_path / "cache"):
+        raise OSError(number, os.strerror(number))

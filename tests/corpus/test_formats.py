@@ -1,9 +1,11 @@
 """Every format and packing, and every fault in them."""
 
+import errno
 import gzip
 import io
 import json
 import lzma
+import os
 import sys
 import tarfile
 from pathlib import Path
@@ -13,7 +15,7 @@ import zstandard
 from small_corpus import built
 
 from paribus.corpus import document
-from paribus.corpus.archives import members, suffix_of
+from paribus.corpus.archives import members, suffix_of, torn
 from paribus.corpus.documents import Document, Notes
 from paribus.corpus.formats import MAX_LINE, cut
 from paribus.corpus.progress import Progress
@@ -261,7 +263,8 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path):
 
 def test_a_file_that_has_gone_is_named(tmp_path):
     stream = members(tmp_path / "gone.txt", (".txt",), Notes(), Progress())
-    with pytest.raises(RecordError, match=r"gone\.txt cannot be read: .*No such file"):
+    said = r"gone\.txt cannot be read: No such file or directory; restore it, or leave it out of the paths"
+    with pytest.raises(RecordError, match=said):
         next(stream)
 
 
@@ -289,8 +292,35 @@ def test_frames_of_zstandard_are_read_one_after_another(tmp_path):
 
 
 def test_the_suffix_is_that_of_the_text_inside():
-    names = ["a.txt", "b.jsonl.gz", "c.tar.xz", "d.tgz", "e.csv.zst", "f", "g.gz"]
-    assert [suffix_of(name) for name in names] == [".txt", ".jsonl", ".tar", ".tar", ".csv", "", ""]
+    names = ["a.txt", "b.jsonl.gz", "c.tar.xz", "d.tgz", "e.csv.zst", "f", "g.gz", "H.TXT", "I.Csv.GZ", "J.TGZ"]
+    suffixes = [".txt", ".jsonl", ".tar", ".tar", ".csv", "", "", ".txt", ".csv", ".tar"]
+    assert [suffix_of(name) for name in names] == suffixes
+
+
+def test_suffixes_in_capitals_are_read_as_their_small_forms(tmp_path):
+    (tmp_path / "A.TXT").write_bytes(FORMATS["a.txt"])
+    (tmp_path / "B.JSONL").write_bytes(FORMATS["a.jsonl"])
+    (tmp_path / "C.CSV.GZ").write_bytes(gzip.compress(FORMATS["a.csv"]))
+    tar(tmp_path / "D.TGZ", "w:gz", {"E.TXT.XZ": lzma.compress(FORMATS["a.txt"])})
+    assert files(tmp_path) == ["one\ntwo"] * 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such pipes")
+def test_a_pipe_is_passed_over_and_not_waited_on(tmp_path):
+    (tmp_path / "a.txt").write_text("text")
+    os.mkfifo(tmp_path / "b.txt")
+    for path in (tmp_path, tmp_path / "*.txt"):
+        notes = Notes()
+        assert [document.text for document in read(Files(paths=(str(path),)), notes)] == [b"text"]
+        assert notes.n_passed_over == 1
+    with pytest.raises(SpecError, match=r"b\.txt' holds no file that can be read here"):
+        files(tmp_path / "b.txt")
+
+
+def test_a_file_that_may_not_be_read_is_not_said_to_be_torn():
+    said = r"^a\.txt cannot be read: Permission denied; make it readable, or leave it out of the paths$"
+    with pytest.raises(RecordError, match=said), torn("a.txt"):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def test_a_line_of_a_hundred_megabytes_is_one_document(tmp_path):

@@ -1,5 +1,7 @@
 """Problems posed: what is read, what is asked, and that every draw has its own key."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -215,6 +217,14 @@ def test_a_pair_apart_gives_source_and_target_each_its_row() -> None:
     told = [row[weights > 0].tolist() for row, weights in zip(problem.targets_BM, problem.weights_BM, strict=True)]
     assert told == [[11, 12, 51], [13, 51]]
     assert problem.inputs.tokens_BT[0, :3].tolist() == [WORDS.start, 11, 12]
+
+
+@pytest.mark.parametrize("has_encoder", [False, True])
+def test_a_target_without_a_source_is_read_and_not_asked(has_encoder: bool) -> None:
+    text = replace(pairs(), targets_from_B=torch.tensor([0, 1]))
+    problem = posed(Seq2Seq(), text, has_encoder)
+    assert problem.inputs.tokens_BT.shape == text.tokens_BT.shape
+    assert problem.weights_BM.sum(1).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("objective", RUNNING)

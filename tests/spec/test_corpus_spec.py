@@ -59,6 +59,10 @@ BAD = [
     ({"sources": {"kind": "linear", "n_inputs": 4}}, "min_length is 4, too few examples to know n_inputs 4 weights"),
     ({"sources": {"kind": "copy", "n_symbols": 63}}, "less than or equal to 62"),
     ({"sources": {"kind": "web"}}, "does not match any of the expected tags"),
+    (
+        {"sources": [{"kind": "copy", "weight": 1e308}, {"kind": "sort", "weight": 9e307}]},
+        r"sources have weights up to 1e\+308, whose sum is no number; use smaller ones, such as 1 and 2",
+    ),
     ({"tokenizer": {"kind": "bpe", "n_vocab": 256}}, "greater than or equal to 257"),
 ]
 

@@ -4,7 +4,10 @@ import json
 import re
 
 import pytest
+from tokenizers import Tokenizer as Library
+from tokenizers import models
 
+from paribus.corpus.tokenizer import loaded
 from paribus.errors import SpecError
 from paribus.spec import Corpus, Files, PythonDocs
 from paribus.spec.corpus import N_SIGNS
@@ -168,3 +171,15 @@ def test_a_design_is_not_trained_as_a_run(tmp_path):
     assert caught.value.problems == (f"{path} is a design, which is many runs; carry it out: paribus run {path}",)
     with pytest.raises(SpecError, match="the table is a design, which is many runs; carry it out: paribus run DESIGN"):
         load_run(DESIGN)
+
+
+@pytest.mark.parametrize("kind", ["words", "scores"])
+def test_a_tokenizer_file_is_counted_whatever_its_model_and_found_at_home(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    words = {"a": 0, "b": 1, "no": 2}
+    model = models.WordLevel(words, "no") if kind == "words" else models.Unigram([(word, -1.0) for word in words], 2)
+    library = Library(model)
+    library.add_special_tokens(["<s>"])
+    library.save(str(tmp_path / "t.json"))
+    run = load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": "~/t.json"}}})
+    assert run.architecture.n_vocab == loaded(run.stages[0].corpus.tokenizer).n_text + N_SIGNS == 4 + N_SIGNS

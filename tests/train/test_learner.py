@@ -1,12 +1,14 @@
 """One step of learning: what moves, by how much, and what holds it back."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from lesson import WORDS, learner, part, posed, reading, student
 
 from paribus.errors import SpecError
 from paribus.objectives import score
-from paribus.spec.objectives import CausalLM, MaskedLM, PrefixLM
+from paribus.spec.objectives import CausalLM, MaskedLM, PrefixLM, Seq2Seq
 from paribus.spec.training import AdamW, Training
 from paribus.train.learner import Learner
 
@@ -80,6 +82,22 @@ def test_selection_biases_move_by_the_counts_of_the_whole_batch() -> None:
         sizes = whole.state_dict()[name].abs()
         assert ((sizes == 0) | ((sizes - 0.001).abs() < 1e-9)).all()
         assert sizes.sum() > 0
+
+
+@pytest.mark.parametrize("preset", ["deepseek-v3", "bart"])
+def test_a_step_that_asks_nothing_moves_nothing_and_the_next_one_does(preset: str) -> None:
+    model = student(preset)
+    one = learner(model)
+    text = replace(reading(0), real_BT=torch.ones(8, 20, dtype=torch.bool), targets_from_B=torch.full((8,), 10))
+    one.step(0, [posed(Seq2Seq(), model, text)])
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    sums = one.step(1, [posed(Seq2Seq(), model, replace(text, targets_from_B=torch.zeros(8, dtype=torch.int64)))])
+    assert (sums.nats_sum.item(), sums.target_count.item(), one.bad.item()) == (0, 0, 0)
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[name]), name
+    assert one.step(2, [posed(Seq2Seq(), model, text)]).target_count.item() == 80
+    assert not torch.equal(model.embedding.weight, before["embedding.weight"])
+    assert {int(state["step"]) for state in one.optimizer.state.values()} == {2}
 
 
 @pytest.mark.parametrize(("preset", "objective"), [("gpt2", CausalLM()), ("bert", MaskedLM()), ("bart", PrefixLM())])

@@ -4,10 +4,11 @@ import json
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
 import pytest
-from shell import PROGRAM, Shell
+from shell import PROGRAM, Shell, told
 
 LINES = b"".join(b'{"text": "Document %d is a document of its own."}\n' % number for number in range(200))
 FILES = {
@@ -20,7 +21,10 @@ FILES = {
     "torn.jsonl": LINES[:-9],
 }
 NO_TEXT = "holds no file that can be read here; give .txt, .md, .jsonl, .csv, .tsv, .tar, or packed: .gz .xz .zst"
-FEW = "not one row of length 32; read more text, hold out another share, or use shorter rows"
+FEW = (
+    "not one row of length 32; read more text, cut it into smaller documents by max_document, hold out another share, "
+    "or use shorter rows"
+)
 
 # what is read, what else the corpus says, exit status, what is said
 FAULTS: list[tuple[dict[str, Any], dict[str, Any], int, str]] = [
@@ -70,7 +74,7 @@ def test_a_place_where_no_text_can_be_kept_is_refused(here: Shell) -> None:
     refused = here.train("--cache", "/proc/texts")
     assert refused.status == 1
     assert "error: /proc/texts cannot be written: " in refused.err
-    assert refused.err.endswith("; free some space, or choose another folder for texts\n")
+    assert refused.err.endswith("; choose another folder for texts\n")
     file = here.train("--cache", "p.csv")
     assert (file.status, file.err) == (2, "error: --cache is p.csv, which is a file; name a folder\n")
 
@@ -91,7 +95,22 @@ def test_pairs_that_are_cut_are_counted(here: Shell) -> None:
     first, second, *_ = here.trained("--set", "objective=seq2seq").out.splitlines()
     assert first == "note: corpus.sources.0 (pairs): 10 documents without a letter were left out"
     assert second.startswith("note: ")
-    assert second.endswith(" pairs are longer than 32 tokens, and the beginnings of their sources are left out")
+    assert second.endswith(" pairs are longer than 32 tokens: the beginnings of their sources are left out")
+
+
+def test_steps_that_ask_nothing_are_rows_without_nats(here: Shell) -> None:
+    rows = [{"source": f"s{number}", "target": "long " * 8 if number % 8 else "so"} for number in range(160)]
+    (here.home / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    here.write({"sources": [{"kind": "pairs", "paths": "p.jsonl"}], "valid": 0.2, "test": 0}, n_sequences=1)
+    out = here.trained("--set", "objective=seq2seq").out
+    assert " pairs have targets of 32 tokens or more, with their end, which leave no room for a source" in out
+    rows = told(here.home / "run")
+    scored = [after["tokens_scored"] - before["tokens_scored"] for before, after in pairwise(rows)]
+    assert set(scored) == {0, 3}  # "so" and its end
+    assert [row["nats"] is None for row in rows[1:]] == [count == 0 for count in scored]
+    assert [(row["valid_nats"], row["gap"]) for row in rows[3::4]] == [(None, None)] * 3  # the one row held out
+    assert any(line.startswith("step ") and "nats –" in line for line in out.splitlines())
+    assert all("nonfinite" not in row for row in rows)
 
 
 WATCH = f"""

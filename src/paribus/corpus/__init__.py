@@ -6,6 +6,7 @@ from paribus.corpus.built import part as part
 from paribus.corpus.languages import answer as answer
 from paribus.corpus.show import Holding as Holding
 from paribus.corpus.show import Sample as Sample
+from paribus.corpus.show import cuts as cuts
 from paribus.corpus.show import document as document
 from paribus.corpus.show import holdings as holdings
 from paribus.corpus.show import remarks as remarks

@@ -34,8 +34,8 @@ class Member:
 
 
 def suffix_of(name: str) -> str:
-    """What a file holds, whatever it is packed with: `a.jsonl.gz` → `.jsonl`."""
-    path = PurePath(name)
+    """What a file holds, whatever it is packed with: `a.jsonl.gz` → `.jsonl`, and so is `A.JSONL.GZ`."""
+    path = PurePath(name.lower())
     path = path.with_suffix(SHORT.get(path.suffix, path.suffix))
     return path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
 
@@ -60,11 +60,12 @@ def _inside(given: str, suffixes: Sequence[str], notes: Notes) -> Iterator[Path]
     if path.is_dir():
         yield from _chosen(_walked(path), suffixes, notes)
     elif path.exists():
-        if suffix_of(path.name) in suffixes:
+        if suffix_of(path.name) in suffixes and not _is_odd(path):
             yield path
     elif glob.has_magic(given):
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        yield from _chosen((match for match in matches if match.is_file()), suffixes, notes)
+        there = (match for match in matches if match.is_file() or _is_odd(match))
+        yield from _chosen(there, suffixes, notes)
     else:
         raise SpecError(f"paths {given!r} does not exist; give a file, a folder or a glob")
 
@@ -77,10 +78,15 @@ def _walked(folder: Path) -> Iterator[Path]:
 
 def _chosen(paths: Iterator[Path], suffixes: Sequence[str], notes: Notes) -> Iterator[Path]:
     for path in paths:
-        if suffix_of(path.name) in suffixes and not path.name.startswith("."):
+        if suffix_of(path.name) in suffixes and not path.name.startswith(".") and not _is_odd(path):
             yield path
         else:
             notes.n_passed_over += 1
+
+
+def _is_odd(path: Path) -> bool:
+    """Whether it is a pipe, a socket or a device, which one may wait for without end."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def members(path: Path, suffixes: Sequence[str], notes: Notes, progress: Progress) -> Iterator[Member]:
@@ -103,11 +109,21 @@ def members(path: Path, suffixes: Sequence[str], notes: Notes, progress: Progres
 
 @contextmanager
 def torn(where: str) -> Iterator[None]:
-    """Around whatever reads a stream: says which file was cut short or is not what its name says."""
+    """Around whatever reads a stream: says which file cannot be opened, was cut short or is not what its name says."""
     try:
         yield
     except (EOFError, OSError, zlib.error, lzma.LZMAError, tarfile.TarError) as fault:
-        raise RecordError(f"{where} cannot be read: {fault}; it may be cut short: get it again") from fault
+        raise RecordError(f"{where} cannot be read: {_cured(fault)}") from fault
+
+
+def _cured(fault: Exception) -> str:
+    """What went wrong, and what would do."""
+    match fault:
+        case PermissionError():
+            return f"{fault.strerror or fault}; make it readable, or leave it out of the paths"
+        case FileNotFoundError():
+            return f"{fault.strerror or fault}; restore it, or leave it out of the paths"
+    return f"{fault}; it may be cut short: get it again"
 
 
 @contextmanager
@@ -131,7 +147,7 @@ class _Watched(io.FileIO):
 
 def _unpacked(stream: IO[bytes], where: str) -> IO[bytes]:
     """The stream behind a compression, by the name."""
-    suffix = PurePath(where).suffix
+    suffix = PurePath(where).suffix.lower()
     packing = "." + SHORT.get(suffix, suffix).rpartition(".")[2]
     if packing in PACKED and not cast(io.BufferedReader, stream).peek(1):
         raise EOFError("it is empty")  # which gzip would take for a whole file

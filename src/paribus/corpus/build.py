@@ -23,6 +23,7 @@ from paribus.corpus.cache import (
     looked_up,
     text_fingerprint,
     workplace,
+    written,
 )
 from paribus.corpus.documents import Notes, parcels
 from paribus.corpus.encoding import MAX_LESSONS, Losses, encode_shard, lessons
@@ -41,9 +42,11 @@ def build(corpus: Corpus, cache: Path, show_progress: bool = True, n_workers: in
     key = cheap_key(corpus)
     index = looked_up(cache, key)
     if index is None:
+        progress = Progress(show_progress)
         with workplace(cache) as folder:
-            index = _written(corpus, folder, Progress(show_progress), workers(n_workers))
-            keep(folder, cache, index, key)
+            index = _written(corpus, folder, progress, workers(n_workers))
+            if keep(folder, cache, index, key):
+                progress.say(f"{cache / index.fingerprint} was damaged, or of an earlier form, and is built anew")
     return built(corpus, cache / index.fingerprint, index, fingerprint(corpus, index.fingerprint))
 
 
@@ -57,8 +60,8 @@ def _written(corpus: Corpus, folder: Path, progress: Progress, n_workers: int) -
         sources = [_encoded(corpus, number, one, folder, tokenizer, progress) for number, one in enumerate(sources)]
     (folder / "tokenizer.json").write_text(tokenizer.json, "utf-8")
     name = text_fingerprint(corpus, [source.digest for source in sources], tokenizer.json)
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.iterdir())}
-    return Index(name, described(corpus, {"weight"}), tuple(sources), sizes)
+    files = {path.name: written(path) for path in sorted(folder.iterdir())}
+    return Index(name, described(corpus, {"weight"}), tuple(sources), files)
 
 
 def _read(corpus: Corpus, source: Source, stem: Path, progress: Progress, n_workers: int) -> SourceIndex:

@@ -19,7 +19,7 @@ from paribus.corpus.splits import SPLITS, Split
 from paribus.corpus.tokenizer import Tokenizer, opened
 from paribus.errors import SpecError
 from paribus.runtime import key
-from paribus.spec.corpus import Corpus, gives_pairs
+from paribus.spec.corpus import Corpus, Files, Source, gives_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +62,12 @@ class Built:
         return tuple(reader.n_rows(length) for reader in self.readers[split])
 
     def n_cut(self, split: Split, length: int) -> int:
-        """How many pairs are too long for rows of this length; running text has none."""
+        """How many pairs lose the beginnings of their sources in rows of this length; running text has none."""
         return sum(reader.n_cut(length) for reader in self.readers[split] if isinstance(reader, PairRows))
+
+    def n_unasked(self, split: Split, length: int) -> int:
+        """How many pairs are read but not asked in rows of this length: their targets leave no room for a source."""
+        return sum(reader.n_unasked(length) for reader in self.readers[split] if isinstance(reader, PairRows))
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.ids(text)
@@ -76,14 +80,10 @@ class Built:
         return Mixture([source.weight for source in self.corpus.sources], key(data_seed, "corpus", "mixture", split))
 
     def require(self, split: Split, length: int) -> None:
-        """SpecError unless every source has a row of this length in a split: asked before hours are spent."""
-        for number, reader in enumerate(self.readers[split]):
-            if reader.n_rows(length) == 0:
-                there = f"{reader.n_tokens} tokens" if isinstance(reader, RunningText) else "no pair"
-                raise SpecError(
-                    f"corpus.sources.{number} ({self.corpus.sources[number].kind}) has {there} of {split} text, "
-                    f"not one row of length {length}; read more text, hold out another share, or use shorter rows"
-                )
+        """SpecError unless every source has something to ask in a split, in rows of this length."""
+        for number, (source, reader) in enumerate(zip(self.corpus.sources, self.readers[split], strict=True)):
+            if fault := _lack(reader, source, split, length):
+                raise SpecError(f"corpus.sources.{number} ({source.kind}) has {fault}")
 
     def _readers(self, split: Split, length: int) -> tuple[RunningText | PairRows, ...]:
         self.require(split, length)
@@ -101,6 +101,28 @@ def built(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> Built
             for n, source in enumerate(corpus.sources)
         )
     return Built(corpus, folder, index, fingerprint, tokenizer, vocabulary, readers)
+
+
+def _lack(reader: RunningText | PairRows, source: Source, split: Split, length: int) -> str | None:
+    """Why a source has nothing to ask in rows of this length, and what would do; None where it has."""
+    if reader.n_rows(length) == 0:
+        there = f"{reader.n_tokens} tokens" if isinstance(reader, RunningText) else "no pair"
+        smaller = "cut it into smaller documents by max_document, " if isinstance(source, Files) else ""
+        return (
+            f"{there} of {split} text, not one row of length {length}; read more text, {smaller}"
+            f"hold out another share, or use shorter rows"
+        )
+    if isinstance(reader, RunningText):
+        return None
+    if reader.rooms is None:
+        return f"no pair of {split} text with a token in its source; use a tokenizer that writes them"
+    one, every = reader.rooms
+    if length >= one:
+        return None
+    return (
+        f"no pair of {split} text whose target leaves room for a source in a row of length {length}; "
+        f"use a length of {one}, which fits one, or {every}, which fits all"
+    )
 
 
 def part(reading: Reading, first: int, last: int) -> Reading:

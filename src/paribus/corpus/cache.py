@@ -1,11 +1,13 @@
 """Where built corpora are kept: under the fingerprint of their text, each whole or not there at all.
 
 cache/<fingerprint>/      index.json, tokenizer.json and the shards
-cache/keys/<key>.json     from what is known before reading (the spec; sizes, times, versions) to a fingerprint
+cache/keys/<key>.json     from what is known before reading (the spec; sizes, times, versions) to a fingerprint, with
+                          what was met while reading: the same text may lie among other files elsewhere
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -14,10 +16,11 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from paribus.corpus.documents import Notes
 from paribus.corpus.sources import identity
 from paribus.corpus.splits import Split
 from paribus.record.disk import told
@@ -48,14 +51,41 @@ class SourceIndex:
 
 
 @dataclass(frozen=True)
+class Written:
+    """A file as it was written."""
+
+    n_bytes: int
+    time_ns: int
+    sha256: str
+
+    def is_still(self, path: Path) -> bool:
+        """Whether a file holds this: by its size and time, which cost nothing, or else by its content."""
+        stat = path.stat()
+        if stat.st_size != self.n_bytes:
+            return False
+        return stat.st_mtime_ns == self.time_ns or _sha256(path) == self.sha256
+
+
+@dataclass(frozen=True)
 class Index:
-    """What lies in the folder beside it; `files` are sizes, by which a torn folder is known."""
+    """What lies in the folder beside it; by its `files` a torn or changed folder is known."""
 
     fingerprint: str
     spec: dict[str, Any]
     sources: tuple[SourceIndex, ...]
-    files: dict[str, int]
+    files: dict[str, Written]
     format: int = FORMAT
+
+
+def written(path: Path) -> Written:
+    """A file that is finished."""
+    stat = path.stat()
+    return Written(stat.st_size, stat.st_mtime_ns, _sha256(path))
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def described(corpus: Corpus, without: set[str]) -> dict[str, Any]:
@@ -91,26 +121,31 @@ def cheap_key(corpus: Corpus) -> str:
 
 
 def looked_up(cache: Path, key: str) -> Index | None:
-    """The index of a folder that is there and whole."""
+    """The index of a folder that is there and whole, with what was met when this key's text was read."""
     try:
-        name = json.loads((cache / "keys" / f"{key}.json").read_text())["fingerprint"]
+        table = json.loads((cache / "keys" / f"{key}.json").read_text())
+        index, met = whole(cache / table["fingerprint"]), [vars(Notes(**one)) for one in table["met"]]
+        if index is None:
+            return None
+        sources = zip(index.sources, met, strict=True)
+        return replace(index, sources=tuple(replace(source, **notes) for source, notes in sources))
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return whole(cache / name)
 
 
 def whole(folder: Path) -> Index | None:
-    """The index of a folder, if every file it lists is there in its size."""
+    """The index of a folder, if every file it lists is there as it was written."""
     try:
         table = json.loads((folder / INDEX).read_text())
-        if table["format"] != FORMAT or any((folder / name).stat().st_size != n for name, n in table["files"].items()):
+        files = {name: Written(**one) for name, one in table["files"].items()}
+        if table["format"] != FORMAT or not all(one.is_still(folder / name) for name, one in files.items()):
             return None
         sources = [
             SourceIndex(**one | {"splits": {name: Count(**n) for name, n in one["splits"].items()}})
             for one in table["sources"]
         ]
-        return Index(**table | {"sources": tuple(sources)})
-    except (OSError, ValueError, KeyError, TypeError):
+        return Index(**table | {"sources": tuple(sources), "files": files})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -119,13 +154,20 @@ def workplace(cache: Path) -> Iterator[Path]:
     """A folder to build in, gone afterwards unless it was kept; what killed builds left behind goes too."""
     folder = cache / f".building-{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        with told(cache, "written", "free some space, or choose another folder for texts"):
+        with told(cache, "written", _remedy):
             cache.mkdir(parents=True, exist_ok=True)
             _sweep(cache)
             folder.mkdir()
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remedy(fault: OSError) -> str:
+    elsewhere = "choose another folder for texts"
+    if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return f"free some space, or {elsewhere}"
+    return f"make it writable, or {elsewhere}" if fault.errno in (errno.EACCES, errno.EPERM) else elsewhere
 
 
 def _sweep(cache: Path) -> None:
@@ -144,16 +186,22 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def keep(folder: Path, cache: Path, index: Index, key: str) -> None:
-    """Move a finished folder to its name at once; one that is there already and whole stays."""
+def keep(folder: Path, cache: Path, index: Index, key: str) -> bool:
+    """Move a finished folder to its name at once; one that is there already and whole stays.
+
+    True where one that was not whole made way.
+    """
     _write(folder / INDEX, asdict(index))
     place = cache / index.fingerprint
+    torn = False
     if whole(place) is None:
-        if place.exists():
+        if torn := place.exists():
             shutil.rmtree(place)
         folder.rename(place)
     (cache / "keys").mkdir(exist_ok=True)
-    _write(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint})
+    met = [{name: getattr(source, name) for name in vars(Notes())} for source in index.sources]
+    _write(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint, "met": met})
+    return torn
 
 
 def _write(path: Path, value: Any) -> None:

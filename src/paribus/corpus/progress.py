@@ -40,7 +40,7 @@ class Progress:
             self._bar = None
         else:
             yield
-            self._say(f"{name}: done")
+            self.say(f"{name}: done")
 
     def advance(self, amount: int) -> None:
         if not self.shown:
@@ -50,11 +50,13 @@ class Progress:
             self._bar.update(self._bar.task_ids[0], completed=self._done)
         elif time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
             share = f"{min(1, self._done / self._total):.0%}" if self._total else f"{self._done:,}"
-            self._say(f"{self._stage}: {share}")
+            self.say(f"{self._stage}: {share}")
 
-    def _say(self, line: str) -> None:
-        self._said = time.monotonic()
-        print(line, file=sys.stderr, flush=True)
+    def say(self, line: str) -> None:
+        """A line of its own, between stages."""
+        if self.shown:
+            self._said = time.monotonic()
+            print(line, file=sys.stderr, flush=True)
 
 
 def _bar(console: Console) -> Bar:

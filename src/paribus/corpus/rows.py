@@ -8,7 +8,9 @@ Fewer tokens than one row, at both ends, are left out of an epoch, each time oth
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +109,10 @@ class RunningText:
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Rows of one pair each: source, target, `end`, padding. A source too long for its row loses its beginning."""
+    """Rows of one pair each: source, target, `end`, padding. A source too long for its row loses its beginning.
+
+    A target that leaves no room for a source stands alone, as much of it as fits: it is read, and not asked for.
+    """
 
     shard: Shard
     name: str
@@ -132,14 +137,30 @@ class PairRows:
         return Rows(tokens, np.zeros_like(tokens), sentences, real, n_source)
 
     def n_cut(self, length: int) -> int:
-        """How many pairs do not fit into rows of this length."""
-        begins = self.shard.cuts[::2]
-        return int(sum((part[1:] - part[:-1] + 1 > length).sum() for part in _stretches(begins)))
+        """How many pairs lose a part of their source, but not all of it, in rows of this length."""
+        return sum(
+            int(((targets < length) & (sources + targets > length)).sum()) for sources, targets in self._lengths()
+        )
 
+    def n_unasked(self, length: int) -> int:
+        """How many pairs have a target that leaves no room for a source in rows of this length."""
+        return sum(int((targets >= length).sum()) for _, targets in self._lengths())
 
-def _stretches(values: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
-    """A long array in parts that overlap by one."""
-    return [values[at : at + N_TOGETHER + 1] for at in range(0, max(1, len(values) - 1), N_TOGETHER)]
+    @cached_property
+    def rooms(self) -> tuple[int, int] | None:
+        """The shortest rows with room for a whole target and some of its source: of one pair, and of every pair.
+
+        None where no pair has a source to be shown.
+        """
+        rooms = [targets[sources > 0] + 1 for sources, targets in self._lengths()]
+        rooms = [part for part in rooms if len(part)]
+        return (min(int(part.min()) for part in rooms), max(int(part.max()) for part in rooms)) if rooms else None
+
+    def _lengths(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """Tokens of sources, and of targets with their ends, many at a time."""
+        for first in range(0, self.shard.n_documents, N_TOGETHER):
+            lengths = np.diff(self.shard.cuts[2 * first : 2 * (first + N_TOGETHER) + 1].astype(np.int64))
+            yield lengths[::2], lengths[1::2] + 1
 
 
 def _numbered(begins: NDArray[np.bool_]) -> Numbers:

@@ -50,8 +50,18 @@ def remarks(built: Built, length: int) -> Iterator[str]:
         for said, n in counts.items():
             if n:
                 yield f"corpus.sources.{number} ({source.kind}): {said}"
+    yield from cuts(built, length)
+
+
+def cuts(built: Built, length: int) -> Iterator[str]:
+    """What rows of this length leave out of the training pairs."""
     if n_cut := built.n_cut("train", length):
-        yield f"{n_cut} pairs are longer than {length} tokens, and the beginnings of their sources are left out"
+        yield f"{n_cut:,} pairs are longer than {length} tokens: the beginnings of their sources are left out"
+    if n_unasked := built.n_unasked("train", length):
+        yield (
+            f"{n_unasked:,} pairs have targets of {length} tokens or more, with their end, which leave no room for a "
+            f"source: they are not asked"
+        )
 
 
 def document(built: Built, split: Split, source: int, number: int, max_tokens: int = 256) -> tuple[str, ...]:

@@ -95,8 +95,14 @@ def apart(passage: Passage, rows_B: Tensor, documents: bool, start: int) -> Prob
         rows_B=rows_B,
     )
     at = torch.arange(told.shape[1]).expand(len(told), -1)
-    weights = torch.ones(at.shape) if passage.told_real_BM is None else passage.told_real_BM.float()
-    return Problem(inputs, at, told, weights, _next(at, told.shape[1]))
+    return Problem(inputs, at, told, _weights(passage), _next(at, told.shape[1]))
+
+
+def _weights(passage: Passage) -> Tensor:
+    """1 for every token that is told, but not where nothing was asked."""
+    if passage.told_real_BM is None or passage.asked_real_BS is None:
+        return torch.ones(passage.told_BM.shape)
+    return (passage.told_real_BM & passage.asked_real_BS.any(1, keepdim=True)).float()
 
 
 def _next(at: Tensor, length: int) -> Tensor:

@@ -189,14 +189,14 @@ def _spans(plan: SpanPlan, reading: Reading, vocabulary: Vocabulary, seed: int) 
 
 
 def _pair_together(reading: Reading) -> Problem:
-    """A pair in one row, its source as the prefix; only the target is scored."""
+    """A pair in one row, its source as the prefix; only the target is scored, and none without a source."""
     assert reading.targets_from_B is not None
     assert reading.real_BT is not None
-    tokens, real = reading.tokens_BT, reading.real_BT
+    tokens, real, begins = reading.tokens_BT, reading.real_BT, reading.targets_from_B[:, None]
     at = torch.arange(tokens.shape[1]).expand_as(tokens)
     inputs = Batch.of(tokens, prefix=reading.targets_from_B, real_BT=real, rows_B=reading.rows_B)
     scored = torch.zeros_like(real)
-    scored[:, :-1] = real[:, 1:] & (at[:, 1:] >= reading.targets_from_B[:, None])
+    scored[:, :-1] = real[:, 1:] & (at[:, 1:] >= begins) & (begins > 0)
     answers = torch.where(scored, at + 1, -1)
     return Problem(inputs, at, tokens.roll(-1, 1), scored.float(), answers)
 

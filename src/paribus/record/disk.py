@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -90,9 +90,10 @@ def read_json(path: Path, remedy: str = "restore it, or remove the folder and st
 
 
 @contextmanager
-def told(path: Path, what: str, remedy: str) -> Iterator[None]:
-    """Any OSError inside becomes a RecordError: `path` cannot be `what`, why, and the `remedy`."""
+def told(path: Path, what: str, remedy: str | Callable[[OSError], str]) -> Iterator[None]:
+    """Any OSError inside becomes a RecordError: `path` cannot be `what`, why, and the `remedy` for it."""
     try:
         yield
     except OSError as fault:
-        raise RecordError(f"{path} cannot be {what}: {fault.strerror or fault}; {remedy}") from fault
+        cure = remedy if isinstance(remedy, str) else remedy(fault)
+        raise RecordError(f"{path} cannot be {what}: {fault.strerror or fault}; {cure}") from fault

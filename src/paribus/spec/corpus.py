@@ -5,6 +5,7 @@ A source gives running text or pairs of (source, target); one corpus is all of t
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -242,6 +243,11 @@ class Corpus(Spec):
         if self.valid + self.test >= 1:
             raise ValueError(
                 f"valid {self.valid:g} and test {self.test:g} leave nothing to train on; use shares that sum below 1"
+            )
+        if not math.isfinite(sum(source.weight for source in self.sources)):
+            largest = max(source.weight for source in self.sources)
+            raise ValueError(
+                f"sources have weights up to {largest:g}, whose sum is no number; use smaller ones, such as 1 and 2"
             )
         kinds = {gives_pairs(source): source.kind for source in self.sources}
         if len(kinds) == 2:

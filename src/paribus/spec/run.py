@@ -183,14 +183,15 @@ def n_text(corpus: Corpus) -> int:
         case BytePairs(n_vocab=n_vocab):
             return n_vocab
         case TokenizerFile(path=path):
-            return _listed(Path(path))
+            return _listed(Path(path).expanduser())
 
 
 def _listed(path: Path) -> int:
     try:
         held = json.loads(path.read_text("utf-8"))
-        ids = [*held["model"]["vocab"].values(), *(added["id"] for added in held.get("added_tokens", ()))]
-        return max(ids) + 1
+        words = held["model"]["vocab"]  # with their ids, or in the order of those
+        ids = range(len(words)) if isinstance(words, list) else words.values()
+        return max([*ids, *(added["id"] for added in held.get("added_tokens", ()))]) + 1
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
         raise SpecError(
             f"corpus.tokenizer.path {path} is no tokenizer.json: {fault}; give one of the tokenizers library"

@@ -47,12 +47,14 @@ class Learner:
         self.optimizer = _optimizer(model, training, self.device)
         # Written in place: a replayed step reads and writes these very tensors.
         self.clock = torch.zeros((), dtype=torch.int64, device=self.device)  # the step at hand
-        self.total = torch.ones((), device=self.device)  # targets of its whole batch
+        self.total = torch.ones((), device=self.device)  # targets of its whole batch, at least 1
+        self.idle = torch.zeros((), device=self.device)  # 1 where that has none: then nothing moves
         self.scale = torch.ones((), device=self.device)  # what its gradient is divided by, to clip it
         # 1 from the first gradient that is not finite: nothing moves from then on
         self.bad = torch.zeros((), device=self.device)
         self.bad_step = torch.full((), -1, dtype=torch.int64, device=self.device)
-        self.optimizer.found_inf = self.bad  # pyright: ignore[reportAttributeAccessIssue]
+        self.held = torch.zeros((), device=self.device)  # 1 where it is idle, or bad
+        self.optimizer.found_inf = self.held  # pyright: ignore[reportAttributeAccessIssue]
         self.optimizer.grad_scale = self.scale  # pyright: ignore[reportAttributeAccessIssue]
         self.replay = Replay[Sums](self.device, captures=self.device.type == "cuda" and ranks.size == 1)
 
@@ -60,7 +62,8 @@ class Learner:
         """One step over this rank's parts of a global batch; `total` counts the targets of all ranks."""
         total = sum(float(part.weights_BM.sum()) for part in parts) if total is None else total
         self.clock.fill_(step)
-        self.total.fill_(total)
+        self.total.fill_(max(total, 1.0))
+        self.idle.fill_(total == 0)
         self._set_rate(rate_at(step, self.training))
         return self.replay(self._step, parts)
 
@@ -94,12 +97,16 @@ class Learner:
 
     @torch.no_grad()
     def _move(self) -> Tensor:
-        """The optimizer's step, held back on the device itself if the gradient is not finite, and ever after."""
+        """The optimizer's step, held back on the device itself if the gradient is not finite, and ever after.
+
+        A step that asks nothing is held back too: no gradient is no reason to decay.
+        """
         clip = self.training.optimizer.clip
         norm = torch.nn.utils.get_total_norm([p.grad for p in self.model.parameters() if p.grad is not None])
         bad = ~torch.isfinite(norm)
         self.bad_step.copy_(torch.where(bad & (self.bad == 0), self.clock, self.bad_step))
         self.bad.copy_(torch.maximum(self.bad, bad.float()))
+        self.held.copy_(torch.maximum(self.bad, self.idle))
         if clip is not None:
             self.scale.copy_((norm / clip).clamp(min=1.0))
         self.optimizer.step()
@@ -118,7 +125,7 @@ class Learner:
             assert isinstance(layer, RoutedExperts)
             bias = layer.router.selection_bias
             assert bias is not None
-            bias.copy_(torch.where(self.bad > 0, bias, moved_bias(bias, chosen, experts.router.bias_rate)))
+            bias.copy_(torch.where(self.held > 0, bias, moved_bias(bias, chosen, experts.router.bias_rate)))
 
 
 def _agree(model: Transformer, training: Training, ranks: Ranks) -> None:

@@ -257,21 +257,20 @@ class _Loop:
         row: dict[str, Any] = {
             "step": step, "tokens_read": spent.tokens_read, "tokens_scored": int(self.scored),
             "bytes_scored": int(self.n_bytes), "dense_flops": spent.dense_flops, "seconds": round(self.seconds, 3),
-            "nats": sums["nats_sum"] / sums["target_count"], "rate": rate_at(step, self.training),
+            "nats": _mean(sums["nats_sum"], sums["target_count"]), "rate": rate_at(step, self.training),
             "gradient_norm": self.open.norm.item(),
         }  # fmt: skip
         if valid:
-            row["valid_nats"] = self._valid()
-            row["gap"] = row["valid_nats"] - row["nats"]
-            self.valid = row["valid_nats"]
+            self.valid = row["valid_nats"] = self._valid()
+            row["gap"] = None if self.valid is None or row["nats"] is None else self.valid - row["nats"]
             self.since = time.monotonic()
         written = rows.write(row)
         if self.on_row is not None:
             self.on_row(written)
 
-    def _valid(self) -> float:
+    def _valid(self) -> float | None:
         scores = [self.learner.score(problem) for problem in self.lessons.held_out()]
-        return sum(nats for nats, _ in scores) / sum(count for _, count in scores)
+        return _mean(sum(nats for nats, _ in scores), sum(count for _, count in scores))
 
     def _stop(self) -> None:
         """Nothing has moved or been counted since the bad step: what is saved is the state before it."""
@@ -284,6 +283,11 @@ class _Loop:
             f"{where}the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
             f"lower the rate, or look at that batch"
         )
+
+
+def _mean(nats_sum: float, target_count: float) -> float | None:
+    """Nats a target; None where nothing was asked."""
+    return nats_sum / target_count if target_count else None
 
 
 @contextmanager

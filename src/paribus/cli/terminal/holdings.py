@@ -13,7 +13,7 @@ from paribus.batch import N_SIGNS
 from paribus.cli.terminal.console import room
 from paribus.cli.terminal.numbers import count, share, size
 from paribus.cli.terminal.spelling import spelled
-from paribus.corpus import Built, Holding, holdings
+from paribus.corpus import Built, Holding, cuts, holdings
 from paribus.errors import SpecError
 from paribus.spec.training import Training
 
@@ -133,9 +133,7 @@ def _epochs(built: Built, training: Training | None) -> tuple[tuple[float, ...] 
         epochs = built.epochs(training.data_seed, training.n_steps, training.n_sequences, training.length)
     except SpecError as fault:
         return None, [f"a run would be refused: {fault}"]
-    n_cut = built.n_cut("train", training.length)
-    cut = f"{n_cut:,} training pairs do not fit {training.length} tokens: their sources lose their beginnings"
-    return epochs, [cut] if n_cut else []
+    return epochs, list(cuts(built, training.length))
 
 
 def _lines(built: Built, epochs: tuple[float, ...] | None) -> list[Line]:

@@ -91,6 +91,6 @@ def line(row: dict[str, Any], pace: Pace | None) -> str:
 
 
 def _number(row: dict[str, Any], name: str, form: str) -> str:
-    """A number of a row; `nan`, `inf` or `-inf` where the row holds null for it."""
+    """A number of a row; `nan`, `inf` or `-inf` where the row holds null for it, – where nothing was asked."""
     value = row.get(name)
-    return format(value, form) if value is not None else str(row.get(NONFINITE, {}).get(name))
+    return format(value, form) if value is not None else row.get(NONFINITE, {}).get(name, "–")
