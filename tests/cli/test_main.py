@@ -35,6 +35,7 @@ def test_help_lists_every_verb_with_its_line_and_needs_no_torch():
     answer = shell("--help")
     assert answer.returncode == 0
     assert answer.stderr == ""
+    assert "75 (of train 130, 143) interrupted: run it again." in answer.stdout
     for verb, module in verbs().items():
         assert f"{verb} " in answer.stdout
         assert line(module) in answer.stdout

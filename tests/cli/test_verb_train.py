@@ -1,6 +1,7 @@
 """A run from the command line: trained, listed, spoken with, interrupted, and refused."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -65,6 +66,9 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
         (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),
         (("--name", "../out"), "the run name '../out' cannot be a folder's"),
         (("--name", ""), "the run name '' cannot be a folder's"),
+        (("--name", "studies"), "the run name 'studies' is that of the folder where studies are kept"),
+        (("--runs", ""), "error: --runs is empty; name a folder, such as '.', or leave it out"),
+        (("--cache", ""), "error: --cache is empty; name a folder, such as '.', or leave it out"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_it_starts(
@@ -99,13 +103,15 @@ def test_a_signal_saves_the_run_and_the_same_command_goes_on(here: Path, number:
         assert process.poll() is None
     time.sleep(0.1)
     process.send_signal(number)
-    process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=60)
     assert process.returncode == status
     saved = max((here / "runs/long/checkpoints").glob("step-*"))
     assert (here / "runs/long/state").read_text().startswith("running")
     done = int(saved.name.removeprefix("step-"))
     rows = (here / "runs/long/rows.jsonl").read_text().splitlines()
     assert json.loads(rows[-1])["step"] == done
+    told = f"note: interrupted: step {done + 1} of 3000 is saved; the same command goes on"
+    assert said.splitlines()[-1] == told
 
 
 def test_a_gradient_that_is_not_finite_stops_the_run_and_keeps_the_state_before_it(ask, here: Path) -> None:
@@ -115,3 +121,30 @@ def test_a_gradient_that_is_not_finite_stops_the_run_and_keeps_the_state_before_
     assert "the gradient of step 1 is not finite, on global batch 1; the state before it is saved" in stopped.err
     assert [place.name for place in (here / "runs/wild/checkpoints").iterdir()] == ["step-000000000"]
     assert (here / "runs/wild/state").read_text().startswith("failed: DivergedError")
+
+
+def test_a_last_update_that_breaks_the_weights_ends_the_run_as_diverged(ask, here: Path) -> None:
+    words = ("--name", "wild", "--set", "training.optimizer.rate=1e38", "--set", "training.n_steps=1")
+    stopped = ask("train", "run.toml", *words)
+    assert stopped.status == 1
+    assert "after step 0" in stopped.err
+    assert "; no checkpoint is left; lower the rate" in stopped.err
+    assert list((here / "runs/wild/checkpoints").iterdir()) == []
+    assert "wild  failed: DivergedError: " in ask("runs").out
+
+
+def test_runs_that_are_damaged_are_listed_with_what_is_wrong(ask, here: Path) -> None:
+    assert ask("train", "run.toml", "--name", "whole").status == 0
+    for name, content in (("rows.jsonl", "garbage\n"), ("spec.json", "{}"), ("state", "dancing")):
+        damaged = here / "runs" / name.partition(".")[0]
+        shutil.copytree(here / "runs/whole", damaged)
+        (damaged / name).write_text(content)
+    lines = ask("runs").out.splitlines()
+    states = {"rows": "finished, damaged", "spec": "finished, damaged", "state": "stopped, damaged"}
+    for line, (name, state) in zip(lines[1:4], states.items(), strict=True):
+        assert line.startswith(f"{name:<5}  {state}  ")
+    assert lines[4].startswith("whole  finished           causal")
+    assert lines[5].startswith("rows: runs/rows/rows.jsonl, last line is not JSON: ")
+    assert lines[6].startswith("spec: runs/spec/spec.json is no chain of stages; restore it")
+    assert lines[7].startswith("state: runs/state/state holds 'dancing'; restore it")
+    assert len(lines) == 8

@@ -104,6 +104,28 @@ def test_two_ranks_are_one_process_with_two_parts(preset: str, objective: str, m
     assert json.loads((two / "environment.json").read_text())[0]["device"] == "2 × cpu"
 
 
+@pytest.mark.parametrize(
+    ("rate", "said"),
+    [("1e30", "the held-out loss after step 0 is not finite"), ("1e38", " is not finite after step 0")],
+)
+def test_ranks_whose_run_diverges_stop_together(rate: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(SPEC.format(preset="gpt2", objective="causal", more=HEADS))
+    words = [
+        "--set",
+        f"training.optimizer.rate={rate}",
+        "--set",
+        "training.warmup=0",
+        "--set",
+        "training.valid_every=1",
+    ]
+    kept = ["--cache", str(tmp_path / "cache"), "--device", "cpu", "--runs", str(tmp_path)]
+    started = processes(2, tmp_path, *kept, *words)
+    told = [process.communicate(timeout=240) for process in started]
+    assert [process.returncode for process in started] == [1, 1]
+    assert all(said in err and "Traceback" not in err for _, err in told), told
+    assert [out == "" for out, _ in told] == [False, True]
+
+
 def test_ranks_share_a_batch_in_equal_parts_no_larger_than_asked() -> None:
     training = Training(n_steps=1, n_sequences=24, n_parts=3)
     assert [Ranks(0, size).n_parts(training) for size in (1, 2, 4, 24)] == [3, 4, 4, 24]

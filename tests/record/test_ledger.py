@@ -43,6 +43,16 @@ def test_a_damaged_run_is_listed_with_its_faults(tmp_path: Path):
     ]
 
 
+def test_a_finished_run_whose_rows_end_early_is_damaged_and_a_failed_one_is_not(tmp_path: Path):
+    folder = _made(tmp_path, "a", [{"training": {"n_steps": 4}}])
+    assert [entry.faults for entry in runs(tmp_path)] == [()]
+    (folder / "rows.jsonl").write_text("no line at all")
+    said = f"{folder} finished, but its rows end at step 0 of 4; restore rows.jsonl, or remove that folder"
+    assert [(entry.state, entry.faults) for entry in runs(tmp_path)] == [("finished", (said,))]
+    (folder / "state").write_text("failed: no room\n")
+    assert [entry.faults for entry in runs(tmp_path)] == [()]
+
+
 def test_what_is_no_run_is_not_listed(tmp_path: Path):
     folder = _made(tmp_path / "elsewhere", "a", [{"name": "a"}])
     root = tmp_path / "runs"

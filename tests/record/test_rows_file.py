@@ -236,6 +236,7 @@ def test_rows_that_do_not_reach_the_disk_are_told_of(path: Path, monkeypatch: py
 
 def test_a_cut_says_what_went():
     assert Cut(3, 0, False).said == ""
+    assert Cut(3, 1, False).said == "1 row of a later step was cut"
     assert Cut(3, 2, False).said == "2 rows of later steps were cut"
     assert Cut(3, 0, True).said == "a torn line was dropped"
     assert Cut(3, 2, True).said == "2 rows of later steps were cut and a torn line was dropped"

@@ -158,9 +158,47 @@ def test_a_folder_of_another_run_is_refused(tmp_path: Path):
     other = [{"name": "pretrain", "seed": 5}]
     with opened(tmp_path, STAGES, HERE, name="r"):
         pass
-    said = f"^{tmp_path / 'r'} holds the run {address(STAGES)[:16]}, not {address(other)[:16]}; choose another name, or"
+    said = (
+        f"^{tmp_path / 'r'} holds the run {address(STAGES)[:16]}, not {address(other)[:16]}: seed 3 → 5; "
+        f"choose another name, or leave it out"
+    )
     with pytest.raises(RecordError, match=said), opened(tmp_path, other, HERE, name="r"):
         pass
+
+
+@pytest.mark.parametrize(
+    ("held", "given", "said"),
+    [
+        ([{"seed": 3, "text": "t1"}], [{"seed": 3, "text": "t2"}], "the text read is not the same"),
+        ([{"seed": 3, "text": "t1"}], [{"seed": 5, "text": "t2"}], "seed 3 → 5"),
+        ([{"from": [{"a": 1}]}], [{"from": [{"a": 2}]}], "from.0.a 1 → 2"),
+        ([{"from": [1, 2]}], [{"from": [1, 3]}], r"from \[1, 2\] → \[1, 3\]"),
+        ([{"seed": 3}], [{"seed": 3}, {"rate": 1}], "rate nothing → 1"),
+        ([{}], [{str(n): n for n in range(9)}], "0 nothing → 0; .*; 4 nothing → 4; and 4 more"),
+    ],
+)
+def test_a_folder_of_another_run_is_refused_with_what_differs(tmp_path: Path, held: list, given: list, said: str):
+    with opened(tmp_path, held, HERE, name="r"):
+        pass
+    with (
+        pytest.raises(RecordError, match=f", not [0-9a-f]{{16}}: {said}; choose"),
+        opened(tmp_path, given, HERE, name="r"),
+    ):
+        pass
+
+
+def test_a_finished_run_is_whole_if_every_row_can_be_read_to_its_last_step(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE, name="r") as run, run.rows(-1)[0] as rows:
+        for step in (0, 1):
+            rows.write({"step": step})
+        run.finish()
+        run.require_whole(2)
+        said = "r finished, but its rows end at step 2 of 3; restore rows.jsonl, or remove that folder and run it again"
+        with pytest.raises(RecordError, match=said):
+            run.require_whole(3)
+        (run.folder / "rows.jsonl").write_text('garbage\n{"step": 1}\n')
+        with pytest.raises(RecordError, match="line 1 is not JSON"):
+            run.require_whole(2)
 
 
 def test_a_folder_that_is_no_run_is_refused_and_left_alone(tmp_path: Path):
@@ -209,6 +247,14 @@ def test_a_name_cannot_leave_the_runs_folder(tmp_path: Path, name: str):
         RecordError, match=r"^the run name .* cannot be a folder's; use up to 100 letters, digits, '.', '_'"
     ):
         place(tmp_path, name)
+
+
+@pytest.mark.parametrize("name", ["studies", "Studies"])
+def test_the_folder_of_studies_is_no_run(tmp_path: Path, name: str):
+    said = f"^the run name '{name}' is that of the folder where studies are kept; choose another"
+    with pytest.raises(RecordError, match=said):
+        place(tmp_path, name)
+    assert place(tmp_path, name, "study") == tmp_path / name
 
 
 @pytest.mark.parametrize("name", ["a", "A-1_b.c", "a..b", "_", "a" * 100])

@@ -33,3 +33,7 @@ def test_what_is_read_back_is_what_was_written(table: dict[str, Any]) -> None:
 
 def test_nothing_is_said_of_what_is_not_there() -> None:
     assert written({"a": None, "b": {"c": None, "d": 1}}) == "b = { d = 1 }\n"
+
+
+def test_no_limit_of_the_gradient_is_said() -> None:
+    assert written({"optimizer": {"clip": None, "rate": 0.5}}) == "optimizer = { clip = false, rate = 0.5 }\n"

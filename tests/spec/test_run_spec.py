@@ -83,6 +83,10 @@ NO_LIST = [
     ({"architecture": 3}, "architecture is 3 (int); name a preset, or give a table"),
     ({"architecture": "gtp2"}, "architecture.preset is 'gtp2', which does not exist; did you mean 'gpt2'?"),
     ({"architecture": None}, "architecture is missing; name a preset, or give a table"),
+    (
+        {"training": {"n_steps": 1, "optimizer": {"eps": 1e-300}}},
+        "training.optimizer.eps is 1e-300, which may count as 0 in float32; use 1.1754944e-38 or more",
+    ),
 ]
 
 
@@ -144,6 +148,12 @@ def test_an_unknown_table_of_a_run_is_named_with_those_there_are():
         load_run({"architecure": "gpt2", "training": {"n_steps": 3}})
     said = "architecure is not a key here; did you mean 'architecture'? keys are "
     assert caught.value.problems[0] == f"{said}architecture, corpus, objective, training"
+
+
+@pytest.mark.parametrize(("given", "limit"), [(False, None), (None, None), (2.5, 2.5)])
+def test_the_gradient_may_be_without_a_limit(given, limit):
+    (stage,) = load_run(RUN, {"training.optimizer.clip": given}).stages
+    assert stage.training.optimizer.clip == limit
 
 
 def test_a_field_without_its_table_is_named_with_it():

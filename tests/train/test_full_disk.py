@@ -52,7 +52,8 @@ def test_with_room_again_the_run_ends_as_if_nothing_had_been(
 ) -> None:
     again = answers[name]["again"]
     assert again["status"] == 0, again["err"]
-    assert again["out"].startswith(step_line(5))
+    assert again["out"].startswith("note: it goes on at step 5 of 12\n")
+    assert again["out"].splitlines()[2].startswith(step_line(5))
     assert_same(home / name / "run", home / "whole/run")
 
 

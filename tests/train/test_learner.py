@@ -69,6 +69,16 @@ def test_a_gradient_that_is_not_finite_moves_nothing_then_or_later() -> None:
         assert torch.equal(tensor, before[name]), name
 
 
+def test_the_first_weight_that_is_not_finite_is_named() -> None:
+    model = student("deepseek-v3")
+    one = learner(model)
+    assert one.broken() is None
+    names = [name for name in model.state_dict() if name.endswith("selection_bias")] + ["embedding.weight"]
+    for name in names:  # the embedding stands before all biases
+        model.state_dict()[name].view(-1)[3] = float("-inf")
+        assert one.broken() == (names[0] if name != "embedding.weight" else name)
+
+
 def test_selection_biases_move_by_the_counts_of_the_whole_batch() -> None:
     whole, parts = student("deepseek-v3"), student("deepseek-v3")
     text = reading(0)

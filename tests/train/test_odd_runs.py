@@ -1,6 +1,7 @@
 """Runs that are odd and legal, and what is kept of any run: the last few checkpoints and the best."""
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ ODD: list[tuple[dict[str, Any], list[int], list[int]]] = [
 def test_an_odd_run_is_a_run(shell: Shell, odd: dict[str, Any], rows: list[int], kept: list[int]) -> None:
     shell.write(**odd)
     answer = shell.trained()
-    assert answer.out.endswith(f"{odd['n_steps']} steps: {shell.home / 'run'}\n")
+    steps = "1 step" if odd["n_steps"] == 1 else f"{odd['n_steps']} steps"
+    assert answer.out.endswith(f"\n{steps}: {shell.home / 'run'}\n")
     found = told(shell.home / "run")
     assert [row["step"] for row in found] == rows
     assert "valid_nats" in found[-1]
@@ -49,6 +51,31 @@ def test_a_finished_run_is_left_as_it_is(shell: Shell) -> None:
     assert after == before
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("garbage\n", "run/rows.jsonl, line 1 is not JSON"),
+        ("garbage", "run finished, but its rows end at step 0 of 12; restore rows.jsonl, or remove that folder and"),
+    ],
+)
+def test_a_finished_run_whose_rows_are_damaged_is_refused(shell: Shell, whole: Path, content: str, said: str) -> None:
+    shell.write()
+    shutil.copytree(whole, shell.home / "run")
+    (shell.home / "run/rows.jsonl").write_text(content)
+    refused = shell.train()
+    assert (refused.status, refused.out) == (1, "")
+    assert said in refused.err
+    assert (shell.home / "run/state").read_text() == "finished\n"
+
+
+def test_a_warm_up_longer_than_the_run_is_told(shell: Shell) -> None:
+    shell.write(n_steps=3, warmup=12)
+    said = "note: training.warmup is 12, more than n_steps 3: the rate comes to 0.00025 and never to 0.001\n"
+    assert shell.trained().out.startswith(said)
+    shell.write(n_steps=3, warmup=3)
+    assert "warmup" not in shell.trained(name="other").out
+
+
 def test_a_run_of_more_steps_is_another_run(shell: Shell) -> None:
     shell.write(n_steps=3)
     short = shell.trained(name=None).out.splitlines()[-1].removeprefix("3 steps: ")
@@ -57,7 +84,10 @@ def test_a_run_of_more_steps_is_another_run(shell: Shell) -> None:
     assert short != long
     assert [len(told(Path(folder))) for folder in (short, long)] == [3, 4]
     refused = shell.train(name=Path(short).name)
-    said = f"holds the run {Path(short).name}, not {Path(long).name}; choose another name, or leave it out"
+    said = (
+        f"holds the run {Path(short).name}, not {Path(long).name}: training.n_steps 3 → 4; "
+        f"choose another name, or leave it out"
+    )
     assert (refused.status, refused.err) == (1, f"error: {short} {said}\n")
     assert len(told(Path(short))) == 3
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from paribus.analyse.findings import findings
 from paribus.errors import ParibusError
 from paribus.record import existing_study
-from paribus.record.study import PLAN_FILE, STUDIES
+from paribus.record.folder import STUDIES
+from paribus.record.study import PLAN_FILE
 
 
 class Spread(NamedTuple):

@@ -1,7 +1,8 @@
 """What can be asked from a shell? One file a verb, found by its name and imported when it is called.
 
 Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake in what was
-asked; 3 a confound; 4 some runs of a design failed; 75 interrupted, to be resumed; 130 interrupted.
+asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted, to be resumed; 130 (Ctrl-C) and
+143 (SIGTERM) interrupted, and `train` has saved its run.
 """
 
 import ast
@@ -105,4 +106,4 @@ def _help() -> None:
     page.print(
         "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked, 3 a confound,"
     )
-    page.print("4 some runs failed, 75 interrupted: run it again.")
+    page.print("4 some runs failed, 75 (of train 130, 143) interrupted: run it again.")

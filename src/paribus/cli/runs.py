@@ -29,6 +29,9 @@ def command(runs: Runs = Path("runs"), json: Json = False) -> None:
     for entry in entries:
         table.add_row(*_cells(entry))
     page.print(table)
+    for entry in entries:
+        for fault in entry.faults:
+            page.print(f"{entry.name}: {fault}", style="yellow", soft_wrap=True)
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:
@@ -38,7 +41,8 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     of = str(stage.get("training", {}).get("n_steps", "—"))
     mask = str(stage.get("architecture", {}).get("mask", "—"))
     nats, valid = (f"{last[name]:.4f}" if last.get(name) is not None else "—" for name in ("nats", "valid_nats"))
-    state = f"{entry.state}: {entry.reason}" if entry.reason else str(entry.state)
+    state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
+    state = f"{state}: {entry.reason}" if entry.reason else state
     return entry.name, state, str(stage.get("objective", {}).get("kind", "—")), mask, step, of, nats, valid
 
 

@@ -1,7 +1,8 @@
 """Train a run, or go on with one: the same command resumes.
 
 SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is kept under the
-fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM save it first.
+fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM save it first; exit status 130
+and 143: interrupted, run it again.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from rich.console import Console
 from paribus.cli.checkup.peak import peak_flops
 from paribus.cli.terminal.arguments import RunSettings, changes
 from paribus.cli.terminal.console import console
-from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
+from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder, folder_named
 from paribus.cli.terminal.watching import watched
 from paribus.corpus import build, remarks
 from paribus.runtime import device_named
@@ -48,13 +49,12 @@ def train_run(
         peak = peak_flops(own) if ranks.leads else 0.0
         with watched(page, stage.training.n_steps, own.type == "cuda", peak * ranks.size) as watch:
             outcome = train(
-                asked, built, Path(runs),
+                asked, built, folder_named("--runs", runs),
                 device=own, name=name, accept_environment=accept_environment, ranks=ranks,
-                on_row=watch.row, on_step=watch.step,
+                on_row=watch.row, on_step=watch.step, on_note=lambda said: _note(page, said),
             )  # fmt: skip
-        for note in outcome.notes:
-            _note(page, note)
-        page.print(f"{outcome.step} steps: {outcome.folder}", soft_wrap=True)
+        steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
+        page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
     return outcome
 
 

@@ -25,6 +25,7 @@ CHECKPOINTS = "checkpoints"
 EVALUATIONS = "evaluations"
 STATE_FILE = "state"
 LOCK_FILE = "lock"
+STUDIES = "studies"  # beside the runs: a folder of studies
 _ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, LOCK_FILE)
 NAMES = "use up to 100 letters, digits, '.', '_' or '-', the first of them not '.'"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -39,6 +40,8 @@ def place(root: Path, name: str, what: str = "run") -> Path:
     """Where the run called `name` is kept, or the study; a name cannot lead anywhere else."""
     if not is_name(name):
         raise RecordError(f"the {what} name {name!r} cannot be a folder's; {NAMES}")
+    if what == "run" and name.lower() == STUDIES:  # some disks do not tell capitals from small letters
+        raise RecordError(f"the run name {name!r} is that of the folder where studies are kept; choose another")
     folder = Path(root) / name
     if folder.is_symlink():
         raise RecordError(f"{folder} is a link, which may lead out of {root}; use a plain folder")

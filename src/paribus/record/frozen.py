@@ -69,7 +69,12 @@ def parts_apart(before: Lock, after: Lock) -> str:
 
 def fields_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
     """Where two plans part, `path from → to`: in their designs, or else in what their arms came out as."""
-    found = [*_apart(_design(before), _design(after))] or [*_apart(_arms(before), _arms(after))]
+    return apart(_design(before), _design(after)) or apart(_arms(before), _arms(after))
+
+
+def apart(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where two tables part, `path from → to`: the first few, and how many more there are."""
+    found = list(_apart(dict(left), dict(right)))
     more = len(found) - MAX_NAMED
     return (*found[:MAX_NAMED], *([f"and {more} more"] if more > 0 else []))
 
@@ -91,8 +96,15 @@ def _apart(left: Any, right: Any, path: str = "") -> Iterator[str]:
         for name in [*left, *(name for name in right if name not in left)]:
             inner = f"{path}.{name}" if path else str(name)
             yield from _apart(left.get(name, _NOTHING), right.get(name, _NOTHING), inner)
+    elif _are_tables(left) and _are_tables(right) and len(left) == len(right):
+        for place, (one, other) in enumerate(zip(left, right, strict=True)):
+            yield from _apart(one, other, f"{path}.{place}")
     elif left != right:
         yield f"{path} {_short(left)} → {_short(right)}"
+
+
+def _are_tables(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
 
 
 def _short(value: Any) -> str:

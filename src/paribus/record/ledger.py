@@ -1,14 +1,14 @@
 """The ledger: every run there is, at a glance."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from paribus.errors import RecordError
 from paribus.record.folder import LOCK_FILE, ROWS_FILE, SPEC_FILE, STATE_FILE, stages_of
 from paribus.record.lock import is_held
-from paribus.record.rows import Row, last_row
+from paribus.record.rows import Row, last_row, require_ended
 from paribus.record.state import State, Word, read_state
 
 Answer = TypeVar("Answer")
@@ -40,9 +40,17 @@ def _entry(folder: Path) -> Entry:
     stages = _tried(lambda: stages_of(folder), faults)
     state = _tried(lambda: read_state(folder / STATE_FILE), faults) or State("running")
     last = _tried(lambda: last_row(folder / ROWS_FILE), faults)
+    if state.word == "finished" and stages is not None and not faults:
+        _tried(lambda: _require_ended(folder, stages[-1], last), faults)
     word = "stopped" if state.word == "running" and not is_held(folder / LOCK_FILE) else state.word
     name = stages[-1].get("name") if stages else None
     return Entry(folder.name, folder, word, state.reason, name if isinstance(name, str) else None, last, tuple(faults))
+
+
+def _require_ended(folder: Path, stage: Mapping[str, Any], last: Row | None) -> None:
+    match stage:
+        case {"training": {"n_steps": int(n_steps)}}:
+            require_ended(folder / ROWS_FILE, last, n_steps, f"restore {ROWS_FILE}, or remove that folder")
 
 
 def _tried(reading: Callable[[], Answer], faults: list[str]) -> Answer | None:

@@ -33,7 +33,8 @@ class Cut(NamedTuple):
     @property
     def said(self) -> str:
         """What went, in words; empty where nothing did."""
-        later = f"{self.n_dropped} rows of later steps were cut" if self.n_dropped else ""
+        n = self.n_dropped
+        later = "" if n == 0 else "1 row of a later step was cut" if n == 1 else f"{n} rows of later steps were cut"
         return " and ".join(filter(None, [later, "a torn line was dropped" if self.torn else ""]))
 
 
@@ -140,6 +141,13 @@ def last_row(path: Path) -> Row | None:
             if len(lines) > 1 or tail >= size:
                 return _row(lines[-1], f"{path}, last line") if lines else None
             tail *= 4
+
+
+def require_ended(path: Path, last: Row | None, n_steps: int, advice: str) -> None:
+    """RecordError where the rows of a finished run end elsewhere than at its last step, which always has one."""
+    n_there = 0 if last is None else last["step"] + 1
+    if n_there != n_steps:
+        raise RecordError(f"{path.parent} finished, but its rows end at step {n_there} of {n_steps}; {advice}")
 
 
 def cut(path: Path, after_step: int) -> Cut:

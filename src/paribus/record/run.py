@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from paribus.errors import RecordError
@@ -23,11 +24,13 @@ from paribus.record.folder import (
     require_own,
     stages_of,
 )
+from paribus.record.frozen import apart
 from paribus.record.lock import lock
-from paribus.record.rows import Cut, Rows, cut, sync_rows
+from paribus.record.rows import Cut, Rows, cut, read_rows, require_ended, sync_rows
 from paribus.record.state import State, read_state, write_state
 
 _ADDRESS_CHARACTERS = 16
+_TEXT = "text"  # of a stage: the fingerprint of what was read
 
 
 def name_of(stages: Sequence[Stage]) -> str:
@@ -64,6 +67,12 @@ class Run:
         saved = save(self.folder / CHECKPOINTS, step, fill, score, keep, self._skipped)
         self._skipped.clear()
         return saved
+
+    def require_whole(self, n_steps: int) -> None:
+        """RecordError where a row of this finished run, or its last one, cannot be read."""
+        path = self.folder / ROWS_FILE
+        last = next(reversed(read_rows(path).rows), None)
+        require_ended(path, last, n_steps, f"restore {ROWS_FILE}, or remove that folder and run it again")
 
     def finish(self) -> None:
         sync_rows(self.folder / ROWS_FILE)
@@ -127,12 +136,20 @@ def _settle_spec(folder: Path, stages: Sequence[Stage]) -> None:
     path = folder / SPEC_FILE
     if not path.exists():
         write_json(path, {"stages": [dict(stage) for stage in stages]})
-    there, given = address(stages_of(folder)), address(stages)
+    held = stages_of(folder)
+    there, given = address(held), address(stages)
     if there != given:
         raise RecordError(
-            f"{folder} holds the run {there[:_ADDRESS_CHARACTERS]}, not {given[:_ADDRESS_CHARACTERS]}; "
-            f"choose another name, or leave it out"
+            f"{folder} holds the run {there[:_ADDRESS_CHARACTERS]}, not {given[:_ADDRESS_CHARACTERS]}: "
+            f"{_parting(held, stages)}; choose another name, or leave it out"
         )
+
+
+def _parting(held: Sequence[Stage], given: Sequence[Stage]) -> str:
+    """In which fields two chains differ; the text read is one only where all else is equal, or it would follow."""
+    sides = ([{name: own for name, own in stage.items() if name != _TEXT} for stage in side] for side in (held, given))
+    pairs = zip_longest(*sides, fillvalue={})
+    return "; ".join(field for old, new in pairs for field in apart(old, new)) or "the text read is not the same"
 
 
 def _settle_environment(folder: Path, now: Environment, accept: bool) -> Changes:

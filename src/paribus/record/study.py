@@ -20,13 +20,12 @@ from typing import Any, Literal
 
 from paribus.errors import RecordError
 from paribus.record.disk import read_json, told, write_json
-from paribus.record.folder import LOCK_FILE, ROWS_FILE, STATE_FILE, place
+from paribus.record.folder import LOCK_FILE, ROWS_FILE, STATE_FILE, STUDIES, place
 from paribus.record.frozen import Lock, changed
 from paribus.record.lock import is_held, lock
-from paribus.record.rows import last_row
+from paribus.record.rows import last_row, require_ended
 from paribus.record.state import read_state
 
-STUDIES = "studies"
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 PLAN_FILE, LOCK_NAME, CELLS_FILE, RATES_FILE = "plan.json", "plan.lock", "cells.json", "rates.json"
 DIVERGED = "DivergedError"
@@ -108,13 +107,8 @@ class Study:
         """RecordError where a finished run has not the row of its last step, which every run writes before it ends."""
         if self.outcome(run)[0] != "finished":
             return
-        last = last_row(self.root / run / ROWS_FILE)
-        n_there = 0 if last is None else last["step"] + 1
-        if n_there != n_steps:
-            raise RecordError(
-                f"{self.root / run} finished, but its rows end at step {n_there} of {n_steps}; "
-                f"remove that folder and run the study again"
-            )
+        path = self.root / run / ROWS_FILE
+        require_ended(path, last_row(path), n_steps, "remove that folder and run the study again")
 
     def lock(self) -> Lock | None:
         path = self.folder / LOCK_NAME

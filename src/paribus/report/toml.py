@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 WIDTH = 110  # of a line; a longer table gets lines of its own
+OFF = {"clip"}  # what None switches off: left out, it would be on
 
 
 def written(table: Mapping[str, Any]) -> str:
@@ -23,7 +24,8 @@ def designed(design: Mapping[str, Any]) -> str:
 
 def _stripped(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _stripped(inner) for name, inner in value.items() if inner is not None}
+        told = {name: False if inner is None and name in OFF else inner for name, inner in value.items()}
+        return {name: _stripped(inner) for name, inner in told.items() if inner is not None}
     return [_stripped(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from paribus.spec.architecture import Count, Few, Positive, Spec, read_kind
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Below = Annotated[float, Field(ge=0, lt=1)]
+SMALLEST = 2**-126  # 1.1754944e-38, the smallest normal number of float32: less may count as 0
+
+
+def _normal(given: float) -> float:
+    if given < SMALLEST:
+        raise ValueError(f"is {given}, which may count as 0 in float32; use {SMALLEST:.8g} or more")
+    return given
+
+
+def _off(given: Any) -> Any:
+    """`clip = false` says that there is no limit: TOML has no null."""
+    return None if given is False else given
 
 
 class Cosine(Spec):
@@ -41,9 +53,9 @@ class AdamW(Spec):
     rate: Positive = 1e-3
     beta1: Below = 0.9
     beta2: Below = 0.95
-    eps: Positive = 1e-8
+    eps: Annotated[Positive, AfterValidator(_normal)] = 1e-8
     decay: Annotated[float, Field(ge=0)] = 0.1
-    clip: Positive | None = 1.0  # the greatest norm of the whole gradient; None: no limit
+    clip: Annotated[Positive | None, BeforeValidator(_off)] = 1.0  # the greatest norm of the whole gradient
 
 
 class Training(Spec):

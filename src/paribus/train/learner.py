@@ -72,6 +72,13 @@ class Learner:
         """Nats and number of targets of a held-out problem."""
         return self.work.scored(problem.to(self.device))
 
+    @torch.no_grad()
+    def broken(self) -> str | None:
+        """The first weight that is not finite, if there is one; the device is asked once."""
+        state = self.model.state_dict()
+        whole = torch.stack([torch.isfinite(tensor).all() for tensor in state.values()]).tolist()
+        return next((name for name, finite in zip(state, whole, strict=True) if not finite), None)
+
     def _set_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
             if isinstance(group["lr"], Tensor):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage
 from paribus.train import checkpoint
+from paribus.train.beginning import Beginning, beginning
 from paribus.train.learner import Learner, Sums
 from paribus.train.lesson import Lessons
 from paribus.train.ranks import ALONE, Ranks
@@ -30,6 +32,7 @@ from paribus.train.schedule import rate_at
 
 OnRow = Callable[[dict[str, Any]], None]
 OnStep = Callable[[int], None]
+OnNote = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class Outcome:
 
     folder: Path
     step: int
-    notes: tuple[str, ...]  # what a person should be told: leftovers removed, checkpoints skipped, rows cut
+    notes: tuple[str, ...]  # what a person should be told, and `on_note` was: checkpoints skipped, rows cut, …
 
 
 @dataclass
@@ -71,19 +74,20 @@ def train(
     ranks: Ranks = ALONE,
     on_row: OnRow | None = None,
     on_step: OnStep | None = None,
+    on_note: OnNote | None = None,
 ) -> Outcome:
     """Train, or go on training; a finished run is left as it is.
 
-    A signal saves the run after its step and leaves by SystemExit(128 + signal). Of several ranks the first one keeps
-    the record and calls back; the others learn with it.
+    Where it begins is noted before its first step. A signal saves the run after its step and leaves by
+    SystemExit(128 + signal). Of several ranks the first one keeps the record and calls back; the others learn with it.
     """
     (stage,) = spec.stages
     _check(spec, stage, built)
     if not ranks.leads:
-        return _Loop(None, spec, stage, built, device, ranks, None, None).go()
+        return _Loop(None, spec, stage, built, device, ranks, None, None, None).go()
     here = environment(torch.get_num_threads(), device_kind(device, ranks))
     with opened(root, chain(spec, built), here, name, accept_environment) as run:
-        return _Loop(run, spec, stage, built, device, ranks, on_row, on_step).go()
+        return _Loop(run, spec, stage, built, device, ranks, on_row, on_step, on_note).go()
 
 
 def chain(spec: RunSpec, built: Built) -> list[dict[str, Any]]:
@@ -112,17 +116,6 @@ def device_kind(device: torch.device, ranks: Ranks = ALONE) -> str:
     return kind if ranks.size == 1 else f"{ranks.size} × {kind}"
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Where to begin: a checkpoint, or the start."""
-
-    folder: Path  # of the run
-    finished: bool
-    checkpoint: Path | None = None
-    step: int = -1  # the last one done
-    notes: tuple[str, ...] = ()
-
-
 @dataclass
 class _Spent:
     """What the host counts by itself, in total."""
@@ -136,10 +129,10 @@ class _Loop:
 
     def __init__(
         self, run: Run | None, spec: RunSpec, stage: Stage, built: Built, device: torch.device, ranks: Ranks,
-        on_row: OnRow | None, on_step: OnStep | None,
+        on_row: OnRow | None, on_step: OnStep | None, on_note: OnNote | None,
     ):  # fmt: skip
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
-        self.on_row, self.on_step, self.tokenizer = on_row, on_step, built.tokenizer.json
+        self.on_row, self.on_step, self.on_note, self.tokenizer = on_row, on_step, on_note, built.tokenizer.json
         model = build(spec.architecture, seed=stage.training.seed, device=device)
         self.learner = Learner(model, stage.training, built.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, keeps_documents(model.spec)
@@ -147,39 +140,33 @@ class _Loop:
         self.open, self.seconds, self.since = _Open(torch.zeros(())), 0.0, 0.0
         self.spent: dict[int, _Spent] = {-1: _Spent()}  # after each step since the last row
         self.scored, self.n_bytes = 0.0, 0.0
+        self.notes: list[str] = []
         self.valid: float | None = None  # nats of held-out text at this step, if it was visited
         self.prices: dict[tuple[int, int, int], Flops] = {}  # by length, source length and words asked for
 
     def go(self) -> Outcome:
-        found = self.ranks.told(self._found())
-        if found.finished:
-            return Outcome(found.folder, self.training.n_steps, found.notes)
-        if found.checkpoint is not None:
-            self._resume(found.checkpoint, found.step)
-        notes = list(found.notes)
-        rows, cut = (None, None) if self.run is None else self.run.rows(found.step)
+        start: Beginning = self.ranks.told(None if self.run is None else beginning(self.run, self.training))
+        for note in start.notes:
+            self._note(note)
+        if not start.finished:
+            self._go_on(start)
+        return Outcome(start.folder, self.training.n_steps, tuple(self.notes))
+
+    def _go_on(self, start: Beginning) -> None:
+        if start.checkpoint is not None:
+            self._resume(start.checkpoint, start.step)
+        rows, cut = (None, None) if self.run is None else self.run.rows(start.step)
         if cut is not None and cut.said:
-            notes.append(cut.said)
+            self._note(cut.said)
         with rows or nullcontext(), _signals() as caught:
-            self._steps(found.step + 1, rows, caught)
+            self._steps(start.step + 1, rows, caught)
         if self.run is not None:
             self.run.finish()
-        return Outcome(found.folder, self.training.n_steps, tuple(notes))
 
-    def _found(self) -> _Found | None:
-        if self.run is None:
-            return None
-        if self.run.before is not None and self.run.before.word == "finished":
-            return _Found(self.run.folder, True, notes=("it was finished before; nothing was done",))
-        found = self.run.latest()
-        notes = (
-            *(f"{leftover} was left by a killed process and removed" for leftover in self.run.leftovers),
-            *(f"{skipped.folder.name} is skipped: {skipped.reason}" for skipped in found.skipped),
-        )
-        if found.checkpoint is None:
-            again = ("no checkpoint is left: it begins again at step 0",) if self.run.before else ()
-            return _Found(self.run.folder, False, notes=(*notes, *again))
-        return _Found(self.run.folder, False, found.checkpoint.folder, found.checkpoint.step, notes)
+    def _note(self, said: str) -> None:
+        self.notes.append(said)
+        if self.on_note is not None:
+            self.on_note(said)
 
     def _resume(self, folder: Path, step: int) -> None:
         pending = checkpoint.read(folder, self.learner)
@@ -205,6 +192,7 @@ class _Loop:
             if (step + 1) % self.training.checkpoint_every == 0 or last or stopping:
                 self._save(step)
             if stopping and not last:
+                self._note(f"interrupted: step {step + 1} of {n_steps} is saved; the same command goes on")
                 raise SystemExit(128 + (caught[0] if caught else signal.SIGTERM))
             if self.on_step is not None:
                 self.on_step(step)
@@ -215,8 +203,11 @@ class _Loop:
         self.seconds, self.since = self.seconds + now - self.since, now
 
     def _save(self, step: int) -> None:
-        """A checkpoint, unless something went wrong since the last row: the next one will tell."""
-        if self.run is None or (self.learner.bad.item() and step >= self.learner.bad_step.item()):
+        """A checkpoint; where a gradient or a weight is not finite there is none, and the run ends."""
+        if self.learner.bad.item() and step >= self.learner.bad_step.item():
+            self._stop()
+        self._require_finite(step)
+        if self.run is None:
             return
         self._tick()
         spent = self.spent[step]
@@ -228,6 +219,30 @@ class _Loop:
 
         self.run.save(step, fill, self.valid, self.training.keep_last)
         self.since = time.monotonic()
+
+    def _judge(self, step: int) -> None:
+        """A held-out loss that is not finite ends the run on every rank; the one that leads knows it."""
+        self.valid = self.ranks.told(self.valid)
+        if self.valid is not None and not math.isfinite(self.valid):
+            self._require_finite(step)
+            said = f"the held-out loss after step {step} is not finite: {self.valid}"
+            raise self._diverged(f"{said}; {self._kept()}; lower the rate")
+
+    def _require_finite(self, step: int) -> None:
+        """DivergedError where a weight is not finite: such a state is of no use to anybody."""
+        broken = self.learner.broken()
+        if broken is not None:
+            raise self._diverged(f"the weight {broken} is not finite after step {step}; {self._kept()}; lower the rate")
+
+    def _kept(self) -> str:
+        """Which state there is to go back to."""
+        if self.run is None:
+            return "the rank that leads says what is kept"
+        found = self.run.latest().checkpoint
+        return "no checkpoint is left" if found is None else f"the newest good checkpoint is {found.folder.name}"
+
+    def _diverged(self, said: str) -> DivergedError:
+        return DivergedError(said if self.run is None else f"{self.run.folder}: {said}")
 
     def _count(self, step: int, parts: list[Problem]) -> None:
         """Tokens read and FLOPs spent by all ranks, from the shapes alone."""
@@ -244,7 +259,7 @@ class _Loop:
         self.spent[step] = _Spent(before.tokens_read + read * size, before.dense_flops + flops * size)
 
     def _row(self, step: int, rows: Rows | None, valid: bool) -> None:
-        """One line of the record; the only place where the device is asked anything."""
+        """One line of the record; but for checkpoints the only place where the device is asked anything."""
         if self.learner.bad.item():
             self._stop()
         self._tick()
@@ -252,8 +267,12 @@ class _Loop:
         self.scored, self.n_bytes = self.scored + sums["target_count"], self.n_bytes + sums["byte_count"]
         spent = self.spent[step]
         self.spent = {step: spent}
-        if rows is None:
-            return
+        if rows is not None:
+            self._write(step, rows, sums, spent, valid)
+        if valid:
+            self._judge(step)
+
+    def _write(self, step: int, rows: Rows, sums: dict[str, float], spent: _Spent, valid: bool) -> None:
         row: dict[str, Any] = {
             "step": step, "tokens_read": spent.tokens_read, "tokens_scored": int(self.scored),
             "bytes_scored": int(self.n_bytes), "dense_flops": spent.dense_flops, "seconds": round(self.seconds, 3),
@@ -278,9 +297,8 @@ class _Loop:
         if bad > 0:
             self._save(bad - 1)
         kept = "the state before it is saved" if bad > 0 else "it is the first, so there is nothing to save"
-        where = "" if self.run is None else f"{self.run.folder}: "
-        raise DivergedError(
-            f"{where}the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
+        raise self._diverged(
+            f"the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
             f"lower the rate, or look at that batch"
         )
 

@@ -9,10 +9,25 @@ from paribus.errors import RecordError, SpecError
 from paribus.record import best as best_of
 from paribus.record import existing, latest
 
-Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="Where runs are kept.")]
-Cache = Annotated[
-    Path | None, typer.Option(metavar="FOLDER", help="Where tokenised text is kept; by default ~/.cache/paribus.")
-]
+
+def folder_named(option: str, given: str | Path) -> Path:
+    """A folder that an option names; an empty one would be the current folder, which nobody asked for."""
+    if given == "":
+        raise SpecError(f"{option} is empty; name a folder, such as '.', or leave it out")
+    return Path(given)
+
+
+def _runs(given: str | Path) -> Path:
+    return folder_named("--runs", given)
+
+
+def _cache(given: str | Path) -> Path:
+    return folder_named("--cache", given)
+
+
+TEXTS = "Where tokenised text is kept; by default ~/.cache/paribus."
+Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="Where runs are kept.", parser=_runs)]
+Cache = Annotated[Path | None, typer.Option(metavar="FOLDER", help=TEXTS, parser=_cache)]
 RUN = "A run, by its name or its folder, or a checkpoint's folder; `paribus runs` lists runs."
 RUNS = Path("runs")
 ANEW = "train it further, or if it has finished, remove its folder and make it again"
@@ -27,7 +42,7 @@ class Chosen(NamedTuple):
 
 def cache_folder(given: str | Path | None) -> Path:
     """The folder asked for, or the one of this user."""
-    folder = Path(given) if given else Path.home() / ".cache" / "paribus"
+    folder = Path.home() / ".cache" / "paribus" if given is None else folder_named("--cache", given)
     if folder.is_file():
         raise SpecError(f"--cache is {folder}, which is a file; name a folder")
     return folder
