@@ -323,6 +323,21 @@ def test_a_file_that_may_not_be_read_is_not_said_to_be_torn():
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
+def test_a_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    (tmp_path / "shut").mkdir()
+    (tmp_path / "a.txt").write_text("text")
+    listed = os.scandir
+
+    def refusing(path):  # whoever runs this may be one who may read everything
+        if str(path).endswith("shut"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(RecordError, match="shut cannot be read: Permission denied; make it readable, or leave it out"):
+        files(tmp_path)
+
+
 def test_a_line_of_a_hundred_megabytes_is_one_document(tmp_path):
     path = tmp_path / "a.jsonl"
     with path.open("w") as file:

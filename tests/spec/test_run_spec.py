@@ -56,6 +56,10 @@ INSIDE_LISTS = [
         {"objective": {"kind": "mixture", "parts": ["causal", {"objective": {"kind": "spans", "rte": 0.2}}]}},
         "objective.parts.1.objective.rte is not a key here; did you mean 'rate'? keys are kind, mean_span, rate",
     ),
+    (
+        {"objective": {"kind": "mixture", "parts": [{"objective": "causal", "weight": 1e308}] * 2}},
+        "objective parts have weights up to 1e+308, whose sum is no number; use smaller ones",
+    ),
     ({"objective": {"kind": "mixture", "parts": []}}, "objective.parts is an empty list; give at least one part"),
 ]
 NO_LIST = [

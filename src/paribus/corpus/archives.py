@@ -71,9 +71,13 @@ def _inside(given: str, suffixes: Sequence[str], notes: Notes) -> Iterator[Path]
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    for here, folders, files in os.walk(folder):
+    for here, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(here, name) for name in sorted(files))
+
+
+def _refuse(fault: OSError) -> None:
+    raise RecordError(f"{fault.filename} cannot be read: {_cured(fault)}") from fault
 
 
 def _chosen(paths: Iterator[Path], suffixes: Sequence[str], notes: Notes) -> Iterator[Path]:

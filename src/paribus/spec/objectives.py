@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -126,6 +126,13 @@ class Mixture(Spec):
 
     kind: Literal["mixture"] = "mixture"
     parts: Annotated[tuple[Weighted, ...], BeforeValidator(_listed)]
+
+    @model_validator(mode="after")
+    def _weighed(self) -> Mixture:
+        weights = [part.weight for part in self.parts]
+        if not isfinite(sum(weights)):
+            raise ValueError(f"parts have weights up to {max(weights):g}, whose sum is no number; use smaller ones")
+        return self
 
 
 class UL2(Spec):
