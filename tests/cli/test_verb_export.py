@@ -159,6 +159,13 @@ def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
     assert ask("generate", "masked", "abc").err.endswith(said)
 
 
+def test_a_checkpoint_speaks_wherever_it_lies(ask, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "first/checkpoints/step-000000005", tmp_path / "kept/sub/checkpoint")
+    (tmp_path / "kept/spec.json").write_text("{}")  # of something else
+    told = ask("generate", "kept/sub/checkpoint", "abc", "--tokens", "5")
+    assert (told.out, told.err) == (ask("generate", "first", "abc", "--tokens", "5").out, "")
+
+
 def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
     said = ask("generate", "first", "abc", "--tokens", "5").out
     assert said == ask("generate", "runs/first", "abc", "--tokens", "5").out

@@ -128,7 +128,7 @@ def test_a_last_update_that_breaks_the_weights_ends_the_run_as_diverged(ask, her
     stopped = ask("train", "run.toml", *words)
     assert stopped.status == 1
     assert "after step 0" in stopped.err
-    assert "; no checkpoint is left; lower the rate" in stopped.err
+    assert "; there is no checkpoint; lower the rate" in stopped.err
     assert list((here / "runs/wild/checkpoints").iterdir()) == []
     assert "wild  failed: DivergedError: " in ask("runs").out
 

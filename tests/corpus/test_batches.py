@@ -208,6 +208,14 @@ def test_a_pair_too_long_loses_the_beginning_of_its_source(tmp_path, length, tex
     assert corpus.n_unasked("train", length) == 0
 
 
+def test_a_source_without_a_token_is_not_asked_and_counted(tmp_path):
+    library = Library(models.BPE(vocab={"X": 0, "Y": 1}, merges=[]))
+    library.save(str(tmp_path / "t.json"))
+    tokenizer = {"kind": "file", "path": str(tmp_path / "t.json")}
+    corpus = pairs(tmp_path, [("ab", "X"), ("XY", "Y"), ("c", "XY")], tokenizer=tokenizer)
+    assert corpus.n_unasked("train", 9) == 2
+
+
 def test_a_target_that_leaves_no_room_for_its_source_is_read_alone_and_counted_apart(tmp_path):
     corpus = pairs(tmp_path, [("abcde", "XY"), ("a", "X"), ("abc", "X")])
     for length, n_cut, n_unasked in [(2, 0, 3), (3, 1, 1), (4, 2, 0), (5, 1, 0), (8, 0, 0)]:
@@ -217,7 +225,8 @@ def test_a_target_that_leaves_no_room_for_its_source_is_read_alone_and_counted_a
     rows = zip(reading.tokens_BT.tolist(), reading.targets_from_B.tolist(), strict=True)
     assert {"".join(map(chr, row[:2])): at for row, at in rows} == {"XY": 0, "aX": 1, "cX": 1}
     said = (
-        "pairs have targets of 3 tokens or more, with their end, which leave no room for a source: they are not asked"
+        "pairs have targets of 3 tokens or more, with their end, which leave no room for a source, "
+        "or sources without a token: they are not asked"
     )
     assert list(remarks(corpus, 3)) == [
         "1 pairs are longer than 3 tokens: the beginnings of their sources are left out", f"1 {said}",

@@ -13,7 +13,7 @@ import pytest
 from small_corpus import all_documents, built, jsonl, of_texts, texts
 
 from paribus.corpus import build, document, holdings
-from paribus.corpus.cache import cheap_key, fingerprint, text_fingerprint, workplace
+from paribus.corpus.cache import cheap_key, fingerprint, text_fingerprint, whole, workplace
 from paribus.corpus.splits import SPLITS, split_of
 from paribus.errors import RecordError, SpecError
 from paribus.spec import Corpus
@@ -169,6 +169,19 @@ def test_a_copied_cache_is_believed_by_its_content(tmp_path, monkeypatch):
         os.utime(path, (1, 1))
     monkeypatch.setattr("paribus.corpus.splits.digests", None)  # nothing is read
     assert of_texts_again(tmp_path).fingerprint == first.fingerprint
+    monkeypatch.setattr("paribus.corpus.cache._sha256", None)  # and from then on by its times
+    assert of_texts_again(tmp_path).fingerprint == first.fingerprint
+
+
+def test_what_somebody_else_finished_meanwhile_stays(tmp_path, monkeypatch, capfd):
+    first = of_texts(tmp_path, MANY)
+    (tmp_path / "cache/keys").rename(tmp_path / "keys")
+    number, looks = first.folder.stat().st_ino, iter([None])
+    monkeypatch.setattr("paribus.corpus.cache.whole", lambda folder: next(looks, whole(folder)))
+    build(first.corpus, tmp_path / "cache")
+    assert first.folder.stat().st_ino == number
+    assert capfd.readouterr().err == "reading files: done\n"
+    assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == sorted([first.folder.name, "keys"])
 
 
 def test_a_folder_that_is_built_anew_is_told_of(tmp_path, capfd):

@@ -144,6 +144,13 @@ def test_text_that_a_tokenizer_cannot_write_is_refused(tmp_path):
         of_texts(tmp_path, ["low lower"], tokenizer={"kind": "file", "path": str(tmp_path / "t.json")})
 
 
+def test_half_a_letter_is_refused():
+    with pytest.raises(
+        UnsupportedError, match=r"holds half a letter .*, which no tokenizer can write; give it in UTF-8"
+    ):
+        byte_tokenizer().ids("a\udcff")
+
+
 def test_a_corpus_in_a_foreign_tokenizer_keeps_its_sentences(tmp_path):
     spec = wordpiece(tmp_path / "t.json")
     corpus = of_texts(tmp_path, ["low. newer lowest! wide"], tokenizer=spec.model_dump())

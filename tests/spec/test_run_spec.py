@@ -60,6 +60,10 @@ INSIDE_LISTS = [
         {"objective": {"kind": "mixture", "parts": [{"objective": "causal", "weight": 1e308}] * 2}},
         "objective parts have weights up to 1e+308, whose sum is no number; use smaller ones",
     ),
+    (
+        {"objective": {"kind": "mixture", "parts": [{"objective": "seq2seq", "mode": "S"}]}},
+        "objective.parts.0 mode is 'S', for which 'seq2seq' has no place; leave it out, or use it with prefix, spans",
+    ),
     ({"objective": {"kind": "mixture", "parts": []}}, "objective.parts is an empty list; give at least one part"),
 ]
 NO_LIST = [

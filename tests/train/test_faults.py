@@ -180,7 +180,7 @@ def test_held_out_nats_that_are_not_finite_are_shown_and_recorded_and_end_the_ru
         answer = shell.train()
         assert answer.status == 1
         assert "valid nan  gap nan" in answer.out
-        said = "the held-out loss after step 0 is not finite: nan; no checkpoint is left; lower the rate"
+        said = "the held-out loss after step 0 is not finite: nan; there is no checkpoint; lower the rate"
         assert answer.err == f"error: {shell.home / 'run'}: {said}\n"
         (first,) = told(shell.home / "run")
         assert first["valid_nats"] is None
@@ -197,7 +197,7 @@ def test_weights_that_are_not_finite_end_the_run_and_are_never_saved(shell: Shel
     shell.write(**{"valid_every": 100, **every}, optimizer={"rate": 1e38, "decay": 1e3})
     answer = shell.train()
     assert answer.status == 1
-    said = "the weight embedding.weight is not finite after step 0; no checkpoint is left; lower the rate"
+    said = "the weight embedding.weight is not finite after step 0; there is no checkpoint; lower the rate"
     assert answer.err == f"error: {shell.home / 'run'}: {said}\n"
     assert checkpoints(shell.home / "run") == []
     assert (shell.home / "run/state").read_text().startswith("failed: DivergedError: ")

@@ -13,7 +13,7 @@ from paribus.cli.terminal.folders import RUN, RUNS, Runs, checkpoint_of
 from paribus.cli.terminal.text import visible
 from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
-from paribus.errors import SpecError
+from paribus.errors import RecordError, SpecError
 from paribus.evaluate import stage_of
 from paribus.generate import continued
 from paribus.model import Transformer, restore
@@ -63,9 +63,10 @@ def _cut(n_given: int, n_read: int, most: int) -> Iterator[str]:
 def _remarks(checkpoint: Path) -> Iterator[str]:
     """What a run was asked in training may not be to go on."""
     run = checkpoint.absolute().parent.parent
-    if not (run / "spec.json").is_file():
+    try:
+        objective = stage_of(run).objective
+    except RecordError:  # a checkpoint that lies elsewhere, or was trained by another version
         return
-    objective = stage_of(run).objective
     if all(isinstance(part.objective, MaskedLM | LastToken) for part in parts(objective)):
         yield f"it was trained with {objective.kind!r} and never asked what comes next: what it says means little"
 

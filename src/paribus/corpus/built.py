@@ -66,7 +66,7 @@ class Built:
         return sum(reader.n_cut(length) for reader in self.readers[split] if isinstance(reader, PairRows))
 
     def n_unasked(self, split: Split, length: int) -> int:
-        """How many pairs are read but not asked in rows of this length: their targets leave no room for a source."""
+        """How many pairs are read but not asked in rows of this length: they show no source."""
         return sum(reader.n_unasked(length) for reader in self.readers[split] if isinstance(reader, PairRows))
 
     def encode(self, text: str) -> list[int]:

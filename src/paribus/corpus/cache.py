@@ -15,7 +15,7 @@ import platform
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,13 @@ class Written:
         stat = path.stat()
         if stat.st_size != self.n_bytes:
             return False
-        return stat.st_mtime_ns == self.time_ns or _sha256(path) == self.sha256
+        if stat.st_mtime_ns == self.time_ns:
+            return True
+        same = _sha256(path) == self.sha256
+        if same:
+            with suppress(OSError):  # somebody else's cache may be read all the same
+                os.utime(path, ns=(self.time_ns, self.time_ns))
+        return same
 
 
 @dataclass(frozen=True)
@@ -194,14 +200,31 @@ def keep(folder: Path, cache: Path, index: Index, key: str) -> bool:
     _write(folder / INDEX, asdict(index))
     place = cache / index.fingerprint
     torn = False
-    if whole(place) is None:
-        if torn := place.exists():
-            shutil.rmtree(place)
-        folder.rename(place)
+    while folder.exists() and whole(place) is None:
+        torn = _cleared(place, cache / f"{folder.name}{secrets.token_hex(4)}") or torn
+        try:
+            folder.rename(place)
+        except OSError as fault:  # somebody was quicker: look at what is there now
+            if fault.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
     (cache / "keys").mkdir(exist_ok=True)
     met = [{name: getattr(source, name) for name in vars(Notes())} for source in index.sources]
     _write(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint, "met": met})
     return torn
+
+
+def _cleared(place: Path, aside: Path) -> bool:
+    """Whether a folder that is not whole made way; one that somebody has just finished is put back."""
+    try:
+        place.rename(aside)
+    except FileNotFoundError:
+        return False
+    was_whole = whole(aside) is not None
+    if was_whole:
+        with suppress(OSError):
+            aside.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)
+    return not was_whole
 
 
 def _write(path: Path, value: Any) -> None:

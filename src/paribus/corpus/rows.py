@@ -143,8 +143,8 @@ class PairRows:
         )
 
     def n_unasked(self, length: int) -> int:
-        """How many pairs have a target that leaves no room for a source in rows of this length."""
-        return sum(int((targets >= length).sum()) for _, targets in self._lengths())
+        """How many pairs show nothing of their source in rows of this length: no room for it, or no token in it."""
+        return sum(int(((targets >= length) | (sources == 0)).sum()) for sources, targets in self._lengths())
 
     @cached_property
     def rooms(self) -> tuple[int, int] | None:

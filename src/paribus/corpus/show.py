@@ -60,7 +60,7 @@ def cuts(built: Built, length: int) -> Iterator[str]:
     if n_unasked := built.n_unasked("train", length):
         yield (
             f"{n_unasked:,} pairs have targets of {length} tokens or more, with their end, which leave no room for a "
-            f"source: they are not asked"
+            f"source, or sources without a token: they are not asked"
         )
 
 

@@ -132,6 +132,10 @@ def _written_in_full() -> Iterator[None]:
     """Vocabularies without a word for what they do not know cannot go on there."""
     try:
         yield
+    except TypeError as fault:
+        raise UnsupportedError(
+            "the text holds half a letter (a lone surrogate), which no tokenizer can write; give it in UTF-8"
+        ) from fault
     except Exception as fault:  # the library raises a bare Exception
         raise UnsupportedError(
             f"the tokenizer cannot write this text: {fault}; give it a word for what it does not know, or use "

@@ -100,9 +100,8 @@ def apart(passage: Passage, rows_B: Tensor, documents: bool, start: int) -> Prob
 
 def _weights(passage: Passage) -> Tensor:
     """1 for every token that is told, but not where nothing was asked."""
-    if passage.told_real_BM is None or passage.asked_real_BS is None:
-        return torch.ones(passage.told_BM.shape)
-    return (passage.told_real_BM & passage.asked_real_BS.any(1, keepdim=True)).float()
+    told = torch.ones(passage.told_BM.shape, dtype=torch.bool) if passage.told_real_BM is None else passage.told_real_BM
+    return (told if passage.asked_real_BS is None else told & passage.asked_real_BS.any(1, keepdim=True)).float()
 
 
 def _next(at: Tensor, length: int) -> Tensor:

@@ -70,9 +70,12 @@ class Run:
 
     def require_whole(self, n_steps: int) -> None:
         """RecordError where a row of this finished run, or its last one, cannot be read."""
-        path = self.folder / ROWS_FILE
-        last = next(reversed(read_rows(path).rows), None)
-        require_ended(path, last, n_steps, f"restore {ROWS_FILE}, or remove that folder and run it again")
+        path, advice = self.folder / ROWS_FILE, f"restore {ROWS_FILE}, or remove that folder and run it again"
+        try:
+            rows = read_rows(path).rows
+        except RecordError as fault:  # a line less would go unnoticed: this run is not gone on with
+            raise RecordError(f"{str(fault).rpartition('; ')[0]}; {advice}") from fault
+        require_ended(path, next(reversed(rows), None), n_steps, advice)
 
     def finish(self) -> None:
         sync_rows(self.folder / ROWS_FILE)

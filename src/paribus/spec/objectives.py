@@ -113,6 +113,15 @@ class Weighted(Spec):
     weight: Positive = 1.0
     mode: Mode | None = None
 
+    @model_validator(mode="after")
+    def _placed(self) -> Weighted:
+        if self.mode is not None and not isinstance(self.objective, PrefixLM | SpanCorruption | Continuation):
+            raise ValueError(
+                f"mode is {self.mode!r}, for which {self.objective.kind!r} has no place; leave it out, or use it with "
+                f"prefix, spans or continuation"
+            )
+        return self
+
 
 def _listed(given: Any) -> Any:
     """TOML and JSON have lists, specs tuples; none at all is refused."""

@@ -239,7 +239,7 @@ class _Loop:
         if self.run is None:
             return "the rank that leads says what is kept"
         found = self.run.latest().checkpoint
-        return "no checkpoint is left" if found is None else f"the newest good checkpoint is {found.folder.name}"
+        return "there is no checkpoint" if found is None else f"the newest good checkpoint is {found.folder.name}"
 
     def _diverged(self, said: str) -> DivergedError:
         return DivergedError(said if self.run is None else f"{self.run.folder}: {said}")
