@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from paribus.corpus import Built
 from paribus.errors import DivergedError, SpecError
@@ -25,10 +24,12 @@ from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage
 from paribus.train import checkpoint
 from paribus.train.beginning import Beginning, beginning
-from paribus.train.learner import Learner, Sums
+from paribus.train.learner import Learner
 from paribus.train.lesson import Lessons
 from paribus.train.ranks import ALONE, Ranks
 from paribus.train.schedule import rate_at
+from paribus.train.signals import heeded
+from paribus.train.tally import Open, Spent, mean
 
 OnRow = Callable[[dict[str, Any]], None]
 OnStep = Callable[[int], None]
@@ -42,25 +43,6 @@ class Outcome:
     folder: Path
     step: int
     notes: tuple[str, ...]  # what a person should be told, and `on_note` was: checkpoints skipped, rows cut, …
-
-
-@dataclass
-class _Open:
-    """Sums since the last row, and the last gradient's norm, on the device."""
-
-    norm: Tensor
-    sums: dict[str, Tensor] = field(default_factory=dict)
-
-    def add(self, seen: Sums) -> None:
-        for name in ("nats_sum", "target_count", "byte_count"):
-            value = getattr(seen, name)
-            self.sums[name] = self.sums[name] + value if name in self.sums else value.clone()
-        self.norm = seen.gradient_norm
-
-    def taken(self) -> dict[str, float]:
-        numbers = {name: value.item() for name, value in self.sums.items()}
-        self.sums = {}
-        return numbers
 
 
 def train(
@@ -116,14 +98,6 @@ def device_kind(device: torch.device, ranks: Ranks = ALONE) -> str:
     return kind if ranks.size == 1 else f"{ranks.size} × {kind}"
 
 
-@dataclass
-class _Spent:
-    """What the host counts by itself, in total."""
-
-    tokens_read: int = 0
-    dense_flops: float = 0.0
-
-
 class _Loop:
     """The moving parts of one run; only the rank that leads has its record."""
 
@@ -137,8 +111,8 @@ class _Loop:
         self.learner = Learner(model, stage.training, built.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, keeps_documents(model.spec)
         self.lessons = Lessons(built, stage, has_encoder, documents, ranks, pinned=device.type == "cuda")
-        self.open, self.seconds, self.since = _Open(torch.zeros(())), 0.0, 0.0
-        self.spent: dict[int, _Spent] = {-1: _Spent()}  # after each step since the last row
+        self.open, self.seconds, self.since = Open(torch.zeros(())), 0.0, 0.0
+        self.spent: dict[int, Spent] = {-1: Spent()}  # after each step since the last row
         self.scored, self.n_bytes = 0.0, 0.0
         self.notes: list[str] = []
         self.valid: float | None = None  # nats of held-out text at this step, if it was visited
@@ -158,7 +132,7 @@ class _Loop:
         rows, cut = (None, None) if self.run is None else self.run.rows(start.step)
         if cut is not None and cut.said:
             self._note(cut.said)
-        with rows or nullcontext(), _signals() as caught:
+        with rows or nullcontext(), heeded() as caught:
             self._steps(start.step + 1, rows, caught)
         if self.run is not None:
             self.run.finish()
@@ -171,7 +145,7 @@ class _Loop:
     def _resume(self, folder: Path, step: int) -> None:
         pending = checkpoint.read(folder, self.learner)
         read, flops, self.scored, self.n_bytes, self.seconds = pending.pop("counters").tolist()
-        self.spent = {step: _Spent(int(read), flops)}
+        self.spent = {step: Spent(int(read), flops)}
         self.open.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
 
     def _steps(self, first: int, rows: Rows | None, caught: list[int]) -> None:
@@ -256,7 +230,7 @@ class _Loop:
             read += layout.n_sequences * (shape[0] + shape[1])
             flops += layout.n_sequences * self.prices[shape].dense
         size = self.ranks.size  # every rank has as many rows of the same lengths
-        self.spent[step] = _Spent(before.tokens_read + read * size, before.dense_flops + flops * size)
+        self.spent[step] = Spent(before.tokens_read + read * size, before.dense_flops + flops * size)
 
     def _row(self, step: int, rows: Rows | None, valid: bool) -> None:
         """One line of the record; but for checkpoints the only place where the device is asked anything."""
@@ -272,11 +246,11 @@ class _Loop:
         if valid:
             self._judge(step)
 
-    def _write(self, step: int, rows: Rows, sums: dict[str, float], spent: _Spent, valid: bool) -> None:
+    def _write(self, step: int, rows: Rows, sums: dict[str, float], spent: Spent, valid: bool) -> None:
         row: dict[str, Any] = {
             "step": step, "tokens_read": spent.tokens_read, "tokens_scored": int(self.scored),
             "bytes_scored": int(self.n_bytes), "dense_flops": spent.dense_flops, "seconds": round(self.seconds, 3),
-            "nats": _mean(sums["nats_sum"], sums["target_count"]), "rate": rate_at(step, self.training),
+            "nats": mean(sums["nats_sum"], sums["target_count"]), "rate": rate_at(step, self.training),
             "gradient_norm": self.open.norm.item(),
         }  # fmt: skip
         if valid:
@@ -289,7 +263,7 @@ class _Loop:
 
     def _valid(self) -> float | None:
         scores = [self.learner.score(problem) for problem in self.lessons.held_out()]
-        return _mean(sum(nats for nats, _ in scores), sum(count for _, count in scores))
+        return mean(sum(nats for nats, _ in scores), sum(count for _, count in scores))
 
     def _stop(self) -> None:
         """Nothing has moved or been counted since the bad step: what is saved is the state before it."""
@@ -301,22 +275,3 @@ class _Loop:
             f"the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
             f"lower the rate, or look at that batch"
         )
-
-
-def _mean(nats_sum: float, target_count: float) -> float | None:
-    """Nats a target; None where nothing was asked."""
-    return nats_sum / target_count if target_count else None
-
-
-@contextmanager
-def _signals() -> Iterator[list[int]]:
-    """SIGTERM and Ctrl-C are noted and acted on after the step."""
-    caught: list[int] = []
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    for number in before:
-        signal.signal(number, lambda given, _: caught.append(given))
-    try:
-        yield caught
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
