@@ -67,6 +67,8 @@ def written(leaf: str) -> dict[str, Any]:
         table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
         if leaf.startswith("objective[mixture].parts.objective"):
             table["objective"]["parts"] = [{"objective": {"kind": kinds["objective"]}}]
+        if leaf == "objective[mixture].parts.mode":
+            table["objective"]["parts"] = [{"objective": "continuation"}]  # which has a place for one
     return copy.deepcopy(table)
 
 
