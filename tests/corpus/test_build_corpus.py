@@ -169,7 +169,7 @@ def test_a_copied_cache_is_believed_by_its_content(tmp_path, monkeypatch):
         os.utime(path, (1, 1))
     monkeypatch.setattr("paribus.corpus.splits.digests", None)  # nothing is read
     assert of_texts_again(tmp_path).fingerprint == first.fingerprint
-    monkeypatch.setattr("paribus.corpus.cache._sha256", None)  # and from then on by its times
+    monkeypatch.setattr("paribus.corpus.cache.digest", None)  # and from then on by its times
     assert of_texts_again(tmp_path).fingerprint == first.fingerprint
 
 

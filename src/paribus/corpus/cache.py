@@ -23,7 +23,7 @@ from typing import Any
 from paribus.corpus.documents import Notes
 from paribus.corpus.sources import identity
 from paribus.corpus.splits import Split
-from paribus.record.disk import told
+from paribus.record.disk import digest, told
 from paribus.spec.corpus import Corpus, TokenizerFile
 
 FORMAT = 1  # another number where what is written, or how text is cut, has changed
@@ -65,7 +65,7 @@ class Written:
             return False
         if stat.st_mtime_ns == self.time_ns:
             return True
-        same = _sha256(path) == self.sha256
+        same = digest(path) == self.sha256
         if same:
             with suppress(OSError):  # somebody else's cache may be read all the same
                 os.utime(path, ns=(self.time_ns, self.time_ns))
@@ -86,12 +86,7 @@ class Index:
 def written(path: Path) -> Written:
     """A file that is finished."""
     stat = path.stat()
-    return Written(stat.st_size, stat.st_mtime_ns, _sha256(path))
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return Written(stat.st_size, stat.st_mtime_ns, digest(path))
 
 
 def described(corpus: Corpus, without: set[str]) -> dict[str, Any]:

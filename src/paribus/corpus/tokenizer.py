@@ -149,10 +149,8 @@ def _n_lost(text: str, spans: NDArray[np.int64]) -> int:
     After a lost letter the library takes the rest of its word to lie one place earlier: where words are not parted
     at spaces, a space may be counted instead of a letter.
     """
-    change = np.zeros(len(text) + 1, np.int64)
-    np.add.at(change, spans[:, 0], 1)
-    np.add.at(change, spans[:, 1], -1)
-    outside = np.flatnonzero(change.cumsum()[:-1] == 0)
+    begun, ended = (np.bincount(places, minlength=len(text)).cumsum()[: len(text)] for places in spans.T)
+    outside = np.flatnonzero(begun == ended)
     return sum(not text[place].isspace() for place in outside.tolist())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from paribus.record import (
     stages_of,
     write_answers,
 )
+from paribus.record.disk import digest
 from paribus.spec.run import Stage
 from paribus.spec.yardstick import Yardstick, measures
 
@@ -48,7 +48,7 @@ def evaluate(
         raise RecordError(f"{run_folder} has no whole checkpoint; train it further")
     asked = items(built, yardstick)
     path = answers_path(run_folder, yardstick.model_dump(mode="json"), fingerprint(asked))
-    weights = _digest(found.folder / WEIGHTS_FILE)
+    weights = digest(found.folder / WEIGHTS_FILE)
     if path.exists():
         done = read_answers(path)
         if done.head.weights == weights:
@@ -108,8 +108,3 @@ def _measured(
         environment=environment(torch.get_num_threads(), device.type),
     )
     return Evaluation(head, told)
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

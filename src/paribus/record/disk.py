@@ -4,6 +4,7 @@ What is still being written is called `.tmp-â€¦`, what is being removed `.old-â€
 rename. A process killed at any moment leaves at most such leftovers, and `sweep` removes them.
 """
 
+import hashlib
 import json
 import os
 import secrets
@@ -16,6 +17,12 @@ from typing import Any
 from paribus.errors import RecordError
 
 DRAFT, WASTE = ".tmp-", ".old-"
+
+
+def digest(path: Path) -> str:
+    """The sha256 of what a file holds, read a little at a time."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def draft(path: Path) -> Path:

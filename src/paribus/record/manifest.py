@@ -1,12 +1,11 @@
 """A manifest: the size and sha256 of every file in a folder, so that a truncated or altered one is known."""
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.disk import as_json, read_json, sync, told
+from paribus.record.disk import as_json, digest, read_json, sync, told
 
 MANIFEST_FILE = "manifest.json"
 
@@ -28,7 +27,7 @@ def verify(folder: Path) -> None:
         for name, wanted in files.items():
             _verify_size(folder / name, wanted["size"])
         for name, wanted in files.items():
-            if _digest(folder / name) != wanted["sha256"]:
+            if digest(folder / name) != wanted["sha256"]:
                 raise RecordError(f"{folder / name} is not what was written (sha256 differs); use another checkpoint")
 
 
@@ -46,7 +45,7 @@ def _described(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             raise RecordError(f"{path} is a link or a device; write plain files")
         if path.is_file():
             sync(path)
-            yield path.relative_to(folder).as_posix(), {"size": path.stat().st_size, "sha256": _digest(path)}
+            yield path.relative_to(folder).as_posix(), {"size": path.stat().st_size, "sha256": digest(path)}
 
 
 def _listed(path: Path) -> dict[str, dict[str, Any]]:
@@ -60,8 +59,3 @@ def _is_entry(name: str, entry: Any) -> bool:
     inside = PurePosixPath(name)
     plain = not inside.is_absolute() and ".." not in inside.parts
     return plain and isinstance(entry, dict) and {"size", "sha256"} <= entry.keys()
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
