@@ -4,6 +4,7 @@ Each message has three beats: where, what was given, what would do.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 
 class ParibusError(Exception):
@@ -35,8 +36,9 @@ class DivergedError(RecordError):
 
 
 class ConfoundError(ParibusError):
-    """Arms differ in more than the factor; `problems` lists where."""
+    """Arms differ in more than the factor; `problems` lists where, `lines` is the control table."""
 
-    def __init__(self, problems: Sequence[str]):
+    def __init__(self, problems: Sequence[str], lines: Sequence[Any] = ()):
         self.problems = tuple(problems)
+        self.lines = tuple(lines)
         super().__init__("\n".join(self.problems))

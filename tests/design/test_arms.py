@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from little_study import little
-from paribus.design.arms import arms_of, run_leaves, valid
+from paribus.design.arms import arm_refusal, arms_of
 from paribus.errors import SpecError
 from paribus.spec.design import Match
 from paribus.spec.sound import load_design
@@ -21,10 +21,11 @@ def test_the_baseline_comes_first_whatever_the_order_of_writing() -> None:
     assert [arm.name for arm in arms_of(load_design(little()))] == ["full", "reverse", "causal"]
 
 
-def test_a_preset_is_laid_open_but_for_what_follows_from_the_text() -> None:
+def test_an_arms_table_has_presets_and_defaults_but_not_what_follows_from_the_text() -> None:
     arm = arms_of(load_design(little({"base.architecture.start": None})))[0]
-    assert arm.written["architecture"]["start"]["residual"] is True
-    assert "n_vocab" not in arm.written["architecture"]
+    assert arm.table["architecture"]["start"]["residual"] is True
+    assert arm.table["architecture"]["norm"] == {"kind": "layer", "eps": 1e-5, "bias": True}
+    assert not {"n_vocab", "max_length"} & arm.table["architecture"].keys()
     assert arm.run.architecture.n_vocab == 256 + 107
     assert arm.leaves["architecture.mask"] == "full"
 
@@ -97,13 +98,21 @@ def test_a_mixture_may_be_asked_for_what_any_of_its_parts_learns() -> None:
     assert len(arms_of(load_design(little(mixed | again)))) == 2
 
 
+@pytest.mark.parametrize(("n_vocab", "is_chosen"), [(256 + 107, False), (400, True)])
+def test_a_vocabulary_is_chosen_where_it_is_not_the_one_that_follows(n_vocab: int, is_chosen: bool) -> None:
+    arm = arms_of(load_design(little({"base.architecture.n_vocab": n_vocab})))[0]
+    assert ("n_vocab" in arm.table["architecture"]) is is_chosen
+
+
 def test_the_leaves_of_a_run_are_the_paths_one_would_set() -> None:
-    leaves = run_leaves(arms_of(load_design(little()))[0].run)
+    leaves = arms_of(load_design(little()))[0].leaves
     assert {"architecture.d_model", "corpus.sources", "objective.kind", "training.optimizer.rate"} <= leaves.keys()
     assert "kind" not in leaves
 
 
-def test_a_table_is_valid_or_the_reason_is_given() -> None:
-    table = arms_of(load_design(little()))[0].written
-    assert valid(table) is None
-    assert "see" in str(valid({**table, "objective": "causal"}))
+def test_a_table_is_an_arm_or_the_reason_is_given() -> None:
+    design = load_design(little())
+    table = arms_of(design)[0].table
+    assert arm_refusal(design, table) is None
+    assert "see" in str(arm_refusal(design, {**table, "objective": "causal"}))
+    assert "the yardstick 'pseudo' cannot be asked" in str(arm_refusal(design, {**table, "objective": "last_token"}))

@@ -1,22 +1,27 @@
 """The control table: six marks, and none of them hides what could have been equal."""
 
+from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from little_study import little
 from paribus.design.arms import arms_of
-from paribus.design.control import Line, confounds, fields, under
-from paribus.spec.design import declared
+from paribus.design.control import Line, confounds, field_lines, judge_pairs
+from paribus.spec.design import compared_pairs
 from paribus.spec.sound import load_design
 
 HALVES = {"kind": "halves", "n_items": 5}
+# Full attention can only be asked for the last token, an encoder-decoder never: the objective is forced.
+FORCED: dict[str, Any] = {
+    "primary.measure": HALVES, "factor": ["architecture.mask", "architecture.encoder"],
+    "arms.causal": None, "arms.reverse": None, "arms.full.objective": {"kind": "last_token", "most": 0.75},
+    "arms.pair": {"architecture": {"mask": "causal", "encoder": {"n_layers": 1}}, "objective": "prefix"},
+}  # fmt: skip
 
 
-def lines(changes: dict[str, Any] | None = None, moved: Any = None, tuned: str | None = None) -> dict[str, Line]:
+def lines(changes: dict[str, Any] | None = None) -> dict[str, Line]:
     design = load_design(little(changes))
-    found = fields(arms_of(design), declared(design), moved or {}, tuned, design.allow)
-    return {line.path: line for line in found}
+    arms = arms_of(design)
+    return {line.path: line for line in field_lines(design, arms, judge_pairs(design, arms))}
 
 
 def marks(changes: dict[str, Any] | None = None) -> dict[str, str]:
@@ -33,8 +38,8 @@ def test_what_could_have_been_set_equal_is_a_confound_with_its_path_and_values()
     assert found["training.warmup"].mark == "✗"
     (said,) = confounds(found.values())
     assert said == (
-        "training.warmup is 0 in full, 0 in reverse, 2 in causal, but it is not the factor and could have been set "
-        "equal; set it equal, name it in factor, or list it under allow with a reason"
+        "training.warmup is 0 in full, 0 in reverse, 2 in causal, but it is not the factor: full's 0 is accepted in "
+        "causal too; set it equal, name it in factor, or list it under allow with a reason"
     )
 
 
@@ -47,32 +52,34 @@ def test_a_confound_may_be_allowed_with_a_reason_which_is_kept() -> None:
 
 
 def test_what_the_factor_forces_follows_and_the_refusal_is_told() -> None:
-    objective = {"base.objective": "causal", "primary.measure": HALVES, "arms.reverse": None, "baseline": "causal"}
-    found = lines(objective | {"arms.full.objective": "last_token"})
+    found = lines(FORCED)
     assert found["objective.kind"].mark == "→"
-    assert "see" in found["objective.kind"].note
-    assert {path: line.mark for path, line in found.items() if line.mark not in "✓→"} == {"architecture.mask": "Δ"}
+    assert found["objective.kind"].note.startswith("objective.kind is 'last_token' for an encoder-decoder, but")
+    assert {path: line.mark for path, line in found.items() if line.mark not in "✓→"} == {
+        "architecture.mask": "Δ", "architecture.encoder": "Δ", "architecture.encoder.n_layers": "Δ",
+        "architecture.encoder.mask": "Δ", "architecture.encoder.shared": "Δ",
+    }  # fmt: skip
+
+
+def test_an_objective_that_the_other_arm_could_take_is_a_confound() -> None:
+    """Full attention forces the last token, but a causal mask could be asked for it too."""
+    objective = {"base.objective": "causal", "primary.measure": HALVES, "arms.reverse": None, "baseline": "causal"}
+    found = lines(objective | {"arms.full.objective": "last_token"})["objective.kind"]
+    assert (found.mark, found.note) == ("✗", "full's 'last_token' is accepted in causal too")
 
 
 def test_fields_that_can_only_move_together_are_confounds_beside_one_that_is_forced() -> None:
-    """d_model and n_heads are refused one by one, as heads must divide the width; together they could be equal."""
-    sizes = {"d_model": 15, "attention": {"n_heads": 3}, "mask": "full", "positions": "none"}
-    changes = {
-        "base.objective": "causal", "primary.measure": HALVES, "arms.reverse": None, "baseline": "causal",
-        "base.architecture.positions": "none", "arms.full": {"architecture": sizes, "objective": "last_token"},
-    }  # fmt: skip
-    found = marks(changes)
-    assert found["architecture.d_model"] == found["architecture.attention.n_heads"] == "✗"
-    assert found["objective.kind"] == "→"
+    """Heads must divide the width: 2 of 16 and 3 of 15 are refused one by one; together they could be equal."""
+    sizes = {"arms.pair.architecture.d_model": 15, "arms.pair.architecture.attention": {"n_heads": 3}}
+    found = lines(FORCED | sizes | {"base.architecture.positions": "none"})
+    assert found["objective.kind"].mark == "→"
+    width = found["architecture.d_model"]
+    assert width.mark == found["architecture.attention.n_heads"].mark == "✗"
+    assert width.note == "full's 16 is accepted in pair too, together with its architecture.attention.n_heads"
 
 
-def test_either_of_two_would_do_so_one_of_them_is_a_confound() -> None:
-    """A reverse mask forces another objective; nothing forces the second thing that differs."""
-    changes = {
-        "base.objective": "causal", "primary.measure": HALVES, "arms.reverse": None, "baseline": "causal",
-        "arms.full": {"architecture": {"mask": "full"}, "objective": "last_token", "training": {"z_loss": 0.1}},
-    }  # fmt: skip
-    found = marks(changes)
+def test_a_second_thing_that_differs_is_a_confound_beside_one_that_is_forced() -> None:
+    found = marks(FORCED | {"arms.pair.training": {"z_loss": 0.1}})
     assert found["training.z_loss"] == "✗"
     assert found["objective.kind"] == "→"
 
@@ -96,17 +103,45 @@ def test_a_kind_in_short_is_the_same_as_its_table() -> None:
 
 
 def test_what_was_moved_is_matched_and_a_rate_that_is_swept_is_tuned_alike() -> None:
-    design = load_design(little({"arms.causal.architecture.feed_forward": {"d_ff": 60}}))
+    design = load_design(little())
+    arms = arms_of(design)
+    findings = judge_pairs(design, arms)
+    wide = load_design(little({"base.architecture.feed_forward": {"d_ff": 60}}))
+    final = [*arms[:2], replace(arms[2], run=arms_of(wide)[2].run)]
     moved = {"causal": {"architecture.feed_forward.d_ff": "moved so that parameters agree"}}
-    found = {line.path: line for line in fields(arms_of(design), declared(design), moved, "5 rates", {})}
+    found = {line.path: line for line in field_lines(design, final, findings, moved, "5 rates")}
     assert found["architecture.feed_forward.d_ff"].mark == "≈"
     assert found["architecture.feed_forward.d_ff"].note == "moved so that parameters agree"
     assert (found["training.optimizer.rate"].mark, found["training.optimizer.rate"].note) == ("⟳", "5 rates")
 
 
-@pytest.mark.parametrize(
-    ("path", "inside"),
-    [("a.b", True), ("a.b.c", True), ("a", True), ("a.bc", False), ("b", False), ("a.c", False)],
-)
-def test_a_path_is_under_another_inside_it_or_where_it_would_be(path: str, inside: bool) -> None:
-    assert under(path, ["a.b"]) is inside
+def test_a_line_has_the_worst_mark_of_its_pairs_and_says_which_trial() -> None:
+    """Reverse and causal are compared too, and only they could be equal in what the third cannot have."""
+    pairs = [["causal", "full"], ["causal", "reverse"]]
+    found = lines({"comparisons": pairs, "arms.reverse.training": {"z_loss": 0.1}})["training.z_loss"]
+    assert (found.mark, found.note) == ("✗", "reverse's 0.1 is accepted in causal too")
+
+
+def test_arms_that_are_not_compared_may_differ_and_the_line_says_so() -> None:
+    changes = {"comparisons": [["causal", "full"]], "arms.reverse.training": {"z_loss": 0.1}}
+    found = lines(changes)["training.z_loss"]
+    assert (found.mark, found.note) == ("✓", "equal in every pair that is compared")
+
+
+def test_simple_effects_of_a_factorial_are_compared_too() -> None:
+    """The interaction needs causal+none against full+none, though neither is judged against the other."""
+    mask = {"path": "architecture.mask", "levels": ["full", "causal"]}
+    positions = {
+        "levels": {"rotary": {"architecture": {"positions": "rotary"}}, "none": {"architecture": {"positions": "none"}}}
+    }
+    changes = {
+        "arms": None,
+        "factor": None,
+        "factors": {"mask": mask, "positions": positions},
+        "baseline": "full+rotary",
+    }
+    design = load_design(little(changes))
+    assert set(compared_pairs(design)) == {
+        ("full+none", "full+rotary"), ("causal+rotary", "full+rotary"), ("causal+none", "full+rotary"),
+        ("full+none", "causal+none"), ("causal+rotary", "causal+none"),
+    }  # fmt: skip

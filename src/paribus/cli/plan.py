@@ -14,12 +14,11 @@ from paribus.cli.terminal.arguments import DesignSettings, Json, changes
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
-from paribus.design import Design, Plan, arms_of, cost_of, described, fields, found, planned, proposed
+from paribus.design import Design, Plan, cost_of, described, found, planned, proposed
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import is_name, study
 from paribus.record.folder import NAMES
 from paribus.runtime import device_named
-from paribus.spec.design import declared
 
 DESIGN = "A design that comes with paribus, or a .toml or .json file."
 Chosen = Annotated[str, typer.Argument(metavar="DESIGN", help=DESIGN)]
@@ -70,10 +69,9 @@ def command(
     page = console()
     try:
         made = plan(design, scale=scale, changes=changes(settings), name=name, cache=cache, device=device, seeds=seeds)
-    except ConfoundError:
-        _, asked = found(design, scale, changes(settings))
+    except ConfoundError as fault:
         if not json:
-            print_control(fields(arms_of(asked), declared(asked), {}, None, asked.allow), page, every)
+            print_control(fault.lines, page, every)
         raise
     own = device_named(device)
     changed = proposed(made, study(runs, made.name))

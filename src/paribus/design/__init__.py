@@ -4,7 +4,8 @@ from paribus.design.arms import Arm as Arm
 from paribus.design.arms import arms_of as arms_of
 from paribus.design.cells import Cell as Cell
 from paribus.design.control import Line as Line
-from paribus.design.control import fields as fields
+from paribus.design.control import field_lines as field_lines
+from paribus.design.control import judge_pairs as judge_pairs
 from paribus.design.cost import Cost as Cost
 from paribus.design.cost import alike as alike
 from paribus.design.cost import cost_of as cost_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,27 +17,25 @@ from paribus.spec import resolve
 from paribus.spec.architecture import Spec
 from paribus.spec.design import Design, Table, leaves_of, levels_of, tables_of
 from paribus.spec.match import Match
-from paribus.spec.reading import complaints, merged, table_of
-from paribus.spec.run import RunSpec, load_run
+from paribus.spec.reading import complaints, merged
+from paribus.spec.run import RunSpec, filled_sizes, load_run
 from paribus.spec.yardstick import measures
-
-FILLED = ("n_vocab", "max_length")  # of an architecture that does not say: they follow from text and training
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """One arm as written: its table with presets laid open, and the run it describes."""
+    """One arm: every field of it as written or by default, and the run it describes."""
 
     name: str
     levels: Mapping[str, str]  # of each factor
-    written: Table
+    table: Table  # without the sizes that follow from text and training
     run: RunSpec
     match: Match | None
 
     @cached_property
     def leaves(self) -> dict[str, Any]:
         """Every field of the run by its path."""
-        return run_leaves(self.run)
+        return leaves_of(run_table(self.run))
 
 
 def arms_of(design: Design) -> tuple[Arm, ...]:
@@ -66,10 +64,9 @@ def _told(problem: str, names: Sequence[str], n_arms: int) -> str:
 def _arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
     match = _match(table.pop("match", None)) or design.match
     table = merged(_named(design.base), _named(table))
-    run = load_run(copy.deepcopy(table))
-    permitted(run)
-    _measurable(design, run)
-    return Arm(name, levels, laid_open(table), run, match)
+    run = load_run(table)
+    require_usable(design, run)
+    return Arm(name, levels, chosen_fields(run), run, match)
 
 
 class _Asked(Spec):
@@ -95,13 +92,22 @@ def _named(table: Mapping[str, Any]) -> Table:
     return table
 
 
-def laid_open(table: Table) -> Table:
-    """The same table with its preset written out, but for what follows from text and training."""
-    own = table.get("architecture")
-    if not isinstance(own, Mapping):
-        return table
-    open_table = {key: value for key, value in table_of(own).items() if key not in FILLED or key in own}
-    return {**table, "architecture": open_table}
+def chosen_fields(run: RunSpec) -> Table:
+    """Every field of a run that somebody or a default chose; not the sizes that follow from text and training.
+
+    Where a field was written, in a preset, the base, an arm or a change, makes no difference.
+    """
+    table = run_table(run)
+    for name, size in filled_sizes(run.stages[-1]).items():
+        if table["architecture"][name] == size:
+            del table["architecture"][name]
+    return table
+
+
+def require_usable(design: Design, run: RunSpec) -> None:
+    """SpecError where a run cannot be trained, or cannot be measured as the design asks."""
+    permitted(run)
+    _measurable(design, run)
 
 
 def permitted(run: RunSpec) -> None:
@@ -122,17 +128,17 @@ def _measurable(design: Design, run: RunSpec) -> None:
         raise SpecError(problems)
 
 
-def run_leaves(run: RunSpec) -> dict[str, Any]:
-    """Every field of a run by the path a person would set it at."""
+def run_table(run: RunSpec) -> Table:
+    """Every field of a run, in the tables a person would write it in."""
     (stage,) = run.stages
     tables = {"architecture": run.architecture.model_dump(mode="json"), **stage.model_dump(mode="json")}
-    return leaves_of({name: value for name, value in tables.items() if name != "kind"})
+    return {name: value for name, value in tables.items() if name != "kind"}
 
 
-def valid(table: Table, check: Callable[[RunSpec], None] = permitted) -> str | None:
-    """Why a table describes no run that can be trained; None if it does."""
+def arm_refusal(design: Design, table: Table) -> str | None:
+    """Why a table describes no arm of a design; None if it does."""
     try:
-        check(load_run(copy.deepcopy(table)))
+        require_usable(design, load_run(table))
     except SpecError as fault:
         return fault.problems[0]
     return None

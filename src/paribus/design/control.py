@@ -1,26 +1,29 @@
 """The control table: every field of every arm, and whether it is equal, the factor, or a confound.
 
-What a person could have set equal and did not is a confound. What the factor forces follows from it: nobody wrote it,
-or writing the baseline's value there is refused. Which is which is tried out on the specs, never listed by hand.
+Arms are held against each other in the pairs that a verdict compares. What could have been set equal there and was not
+is a confound; what the factor forces follows from it. `trials` finds out which is which.
 """
 
 from __future__ import annotations
 
-import copy
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
-from paribus.design.arms import Arm, valid
-from paribus.spec.design import Table, leaves_of
+from paribus.design.arms import Arm, arm_refusal
+from paribus.design.trials import ABSENT, Finding, pair_findings, under
+from paribus.spec.design import Design, Pair, compared_pairs, declared
 
 Mark = Literal["✓", "Δ", "≈", "⟳", "→", "✗"]
 MEANING: dict[Mark, str] = {
     "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
     "✓": "equal",
 }  # fmt: skip
-ABSENT = "–"
+WORST_FIRST: tuple[Mark, ...] = ("✗", "Δ", "→", "≈")  # a line has the worst mark of its pairs
+FOLLOWS_TEXT = "follows from the text and its length"
+NOT_COMPARED = "equal in every pair that is compared"
+Findings = Mapping[Pair, Mapping[str, Finding]]  # of each compared pair, by path
 
 
 @dataclass(frozen=True)
@@ -34,40 +37,65 @@ class Line:
     allowed: str | None = None  # why a confound is let pass
 
 
-def under(path: str, paths: Iterable[str]) -> bool:
-    """Is a path one of these, inside one, or the empty place of one?"""
-    return any(path == p or path.startswith(f"{p}.") or p.startswith(f"{path}.") for p in paths)
+def judge_pairs(design: Design, arms: Sequence[Arm]) -> Findings:
+    """What is found out about every field in which two compared arms differ as written."""
+    by_name = {arm.name: arm for arm in arms}
+    refusal = partial(arm_refusal, design)
+    return {
+        (one, other): pair_findings(by_name[one], by_name[other], declared(design), refusal)
+        for one, other in compared_pairs(design)
+    }
 
 
-def _declared(path: str, values: Mapping[str, Any], declared: Sequence[str]) -> bool:
-    """Is a field the factor's? A list is one field: a factor that names a part of it does not free the rest."""
-    listed = any(isinstance(value, list) for value in values.values())
-    return any(path == own or path.startswith(f"{own}.") for own in declared) if listed else under(path, declared)
-
-
-def fields(
+def field_lines(
+    design: Design,
     arms: Sequence[Arm],
-    declared: Sequence[str],
-    moved: Mapping[str, Mapping[str, str]],
-    tuned: str | None,
-    allow: Mapping[str, str],
+    findings: Findings,
+    moved: Mapping[str, Mapping[str, str]] | None = None,
+    tuned: str | None = None,
 ) -> tuple[Line, ...]:
     """A line for each field of a run.
 
     `moved` says of each arm which paths a match or a budget moved, and for what; `tuned` is the protocol of the rate.
     """
-    baseline, *others = arms
-    leaves = {arm.name: arm.leaves for arm in arms}
-    paths = list(dict.fromkeys(path for own in leaves.values() for path in own))
-    forced = {arm.name: _forced(baseline, arm, declared, set(moved.get(arm.name, ()))) for arm in others}
-    alone = {arm.name: _moved_alone(baseline, arm, moved.get(arm.name, {})) for arm in others}
-    return tuple(_line(path, leaves, others, declared, moved, tuned, allow, forced, alone) for path in paths)
+    paths = dict.fromkeys(path for arm in arms for path in arm.leaves)
+    return tuple(_line(path, design, arms, findings, moved or {}, tuned) for path in paths)
 
 
-def _moved_alone(baseline: Arm, arm: Arm, moved: Mapping[str, str]) -> set[str]:
-    """The paths at which an arm was written as the baseline is, so that it differs by what moved and nothing else."""
-    ours, theirs = leaves_of(arm.written), leaves_of(baseline.written)
-    return {path for path in moved if path in baseline.leaves and ours.get(path) == theirs.get(path)}
+def _line(
+    path: str,
+    design: Design,
+    arms: Sequence[Arm],
+    findings: Findings,
+    moved: Mapping[str, Mapping[str, str]],
+    tuned: str | None,
+) -> Line:
+    values = {arm.name: arm.leaves.get(path, ABSENT) for arm in arms}
+    if path == "training.optimizer.rate" and tuned:
+        return Line(path, "⟳", values, tuned)
+    notes: dict[Mark, list[str]] = {}
+    for (one, other), found in findings.items():
+        if path in found:
+            notes.setdefault(found[path].mark, []).append(found[path].note)
+        elif values[one] == values[other]:
+            continue
+        elif path in moved.get(one, {}) or path in moved.get(other, {}):
+            notes.setdefault("≈", [])
+        else:
+            notes.setdefault("→", []).append(FOLLOWS_TEXT)
+    mark = next((mark for mark in WORST_FIRST if mark in notes), None)
+    if mark is None:
+        is_equal = all(value == values[arms[0].name] for value in values.values())
+        return Line(path, "✓", values, "" if is_equal else NOT_COMPARED)
+    allowed = next((reason for pattern, reason in design.allow.items() if under(path, [pattern])), None)
+    note = next((note for note in notes[mark] if note), "") or _moved_note(path, values, moved)
+    return Line(path, mark, values, note, allowed if mark == "✗" else None)
+
+
+def _moved_note(path: str, values: Mapping[str, Any], moved: Mapping[str, Mapping[str, str]]) -> str:
+    """What moved the arms that differ from the baseline, the first of all."""
+    first = next(iter(values.values()))
+    return by_arm({arm: moved.get(arm, {}).get(path) for arm, value in values.items() if value != first})
 
 
 def by_arm(notes: Mapping[str, str | None]) -> str:
@@ -81,124 +109,15 @@ def by_arm(notes: Mapping[str, str | None]) -> str:
     return "; ".join(f"{', '.join(arms)}: {note}" for note, arms in found.items())
 
 
-def _line(
-    path: str,
-    leaves: Mapping[str, Mapping[str, Any]],
-    others: Sequence[Arm],
-    declared: Sequence[str],
-    moved: Mapping[str, Mapping[str, str]],
-    tuned: str | None,
-    allow: Mapping[str, str],
-    forced: Mapping[str, Mapping[str, str]],
-    alone: Mapping[str, set[str]],
-) -> Line:
-    values = {name: own.get(path, ABSENT) for name, own in leaves.items()}
-    first = next(iter(values.values()))
-    apart = [arm for arm in others if values[arm.name] != first]
-    if path == "training.optimizer.rate" and tuned:
-        return Line(path, "⟳", values, tuned)
-    if not apart:
-        return Line(path, "✓", values)
-    notes = {arm.name: moved.get(arm.name, {}).get(path) for arm in apart}
-    if _declared(path, values, declared):
-        return Line(path, "≈" if all(path in alone[arm.name] for arm in apart) else "Δ", values, by_arm(notes))
-    if all(notes.values()):
-        return Line(path, "≈", values, by_arm(notes))
-    reasons = [forced[arm.name].get(path) for arm in apart if not moved.get(arm.name, {}).get(path)]
-    if all(reason is not None for reason in reasons):
-        return Line(path, "→", values, next((reason for reason in reasons if reason), ""))
-    allowed = next((reason for pattern, reason in allow.items() if under(path, [pattern])), None)
-    return Line(path, "✗", values, "could have been set equal", allowed)
-
-
-def _forced(baseline: Arm, arm: Arm, declared: Sequence[str], moved: set[str]) -> dict[str, str]:
-    """Why each differing field outside the factor is as it is: path → the refusal it avoids, or no reason at all."""
-    ours, theirs = leaves_of(arm.written), leaves_of(baseline.written)
-    pairs = {path: {"": ours.get(path, ABSENT), "baseline": theirs.get(path, ABSENT)} for path in {*ours, *theirs}}
-    written = [path for path, pair in pairs.items() if pair[""] != pair["baseline"]]
-    free = sorted(path for path in written if not _declared(path, pairs[path], declared) and path not in moved)
-    differing = {path for path in {*arm.leaves, *baseline.leaves} if arm.leaves.get(path) != baseline.leaves.get(path)}
-    found = {path: "" for path in differing if not under(path, free)}
-    alike = _alike(arm.written, baseline.written, free)
-    for path in (path for path in free if path not in alike):
-        reason = valid(_equal(arm.written, baseline.written, [*alike, path]))
-        found |= {leaf: reason or "" for leaf in differing if under(leaf, [path])}
-    return found
-
-
-def _alike(table: Table, like: Table, free: Sequence[str]) -> list[str]:
-    """As many of these paths as can be set equal together; whoever wrote them otherwise had the choice.
-
-    Fields that are refused one by one may go together, as heads and a width: where single ones fail, pairs are tried,
-    then all that are left of one table.
-    """
-
-    def fits(paths: Sequence[str]) -> bool:
-        return valid(_equal(table, like, paths)) is None
-
-    if fits(free):
-        return list(free)
-    alike: list[str] = []
-    before = -1
-    while len(alike) > before:
-        before = len(alike)
-        for step in _steps([path for path in free if path not in alike]):
-            if step and not set(step) & set(alike) and fits([*alike, *step]):
-                alike += step
-    return alike
-
-
-def _steps(left: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What may be set equal at once, from single fields to whole tables."""
-    yield from ((path,) for path in left)
-    yield from itertools.combinations(left, 2)
-    for table in dict.fromkeys(path.rpartition(".")[0] for path in left):
-        inside = tuple(path for path in left if under(path, [table]))
-        yield from (inside, tuple(path for path in left if path not in inside))
-
-
-def _equal(table: Table, like: Table, paths: Sequence[str]) -> Table:
-    """A table with another's values at some paths."""
-    result = copy.deepcopy(table)
-    for path in paths:
-        _put(result, path.split("."), _at(like, path.split(".")))
-    return result
-
-
-def _at(table: Any, parts: list[str]) -> Any:
-    for part in parts:
-        if not isinstance(table, Mapping) or part not in table:
-            return ABSENT
-        table = table[part]
-    return table
-
-
-def _put(table: Table, parts: list[str], value: Any) -> None:
-    *outer, last = parts
-    for part in outer:
-        inner = table.get(part)
-        if isinstance(inner, str):  # a kind in short
-            inner = {"kind": inner}
-        if not isinstance(inner, Mapping):
-            if value == ABSENT:
-                return
-            inner = {}
-        table[part] = table = dict(inner)
-    if value == ABSENT:
-        table.pop(last, None)
-    else:
-        table[last] = copy.deepcopy(value)
-
-
 def confounds(lines: Iterable[Line]) -> tuple[str, ...]:
     """Every confound that is not allowed, in three beats."""
     return tuple(
-        f"{line.path} is {_told(line.values)}, but it is not the factor and could have been set equal; "
+        f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note}; "
         f"set it equal, name it in factor, or list it under allow with a reason"
         for line in lines
         if line.mark == "✗" and line.allowed is None
     )
 
 
-def _told(values: Mapping[str, Any]) -> str:
+def _values_by_arm(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{value!r} in {name}" for name, value in values.items())

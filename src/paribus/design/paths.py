@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from paribus.design.arms import Arm
-from paribus.design.control import Line, under
+from paribus.design.control import Line
 from paribus.design.quantities import QUANTITIES
+from paribus.design.trials import under
 from paribus.errors import SpecError
 from paribus.spec.design import Design
 

@@ -14,7 +14,7 @@ import torch
 from paribus.corpus import Built, build
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked import require_askable
-from paribus.design.control import MEANING, Line, confounds, fields
+from paribus.design.control import MEANING, Findings, Line, confounds, field_lines, judge_pairs
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, Planned, machine, priced, quantities
@@ -24,7 +24,7 @@ from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import canonical, environment
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import OPEN, Design, declared, pairs_of
+from paribus.spec.design import OPEN, Design, pairs_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
@@ -120,7 +120,8 @@ def planned(
     seeds = seeds_of(design, n_seeds)
     arms = arms_of(design)
     require_known_paths(design, arms)
-    _refuse(fields(arms, declared(design), {}, None, design.allow))
+    findings = judge_pairs(design, arms)
+    _refuse(field_lines(design, arms, findings))
     sizes = _sized(design, arms)
     held: dict[str, Built] = {}
 
@@ -133,7 +134,7 @@ def planned(
     require_askable(design, ready)
     _require_chosen_sizes(design, arms, ready)
     ready = _budgeted(design, ready)
-    lines = _lines(design, arms, ready)
+    lines = _lines(design, arms, ready, findings)
     _refuse(lines)
     here = surroundings(device, n_jobs)
     return Plan(name, scale, design, tuple(ready), (*lines, *machine(ready, here, device)), here, seeds)
@@ -148,7 +149,7 @@ def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
 def _refuse(lines: Sequence[Line]) -> None:
     found = confounds(lines)
     if found:
-        raise ConfoundError(found)
+        raise ConfoundError(found, lines)
 
 
 def _sized(design: Design, arms: Sequence[Arm]) -> list[Matched | None]:
@@ -215,12 +216,9 @@ def _totals(cost: Work) -> dict[str, float]:
 
 def _choose(field: str, names: Sequence[str], table: dict[str, dict[str, float]], such_as: str) -> None:
     """Refuse to choose the question for the user where it makes a difference."""
-    first, *others = table.values()
-    apart = {
-        name: max(abs(own[name] / first[name] - 1) for own in others)
-        for name in names
-        if any(abs(own[name] / first[name] - 1) > NEAR for own in others)
-    }
+    columns = {name: [own[name] for own in table.values()] for name in names}
+    shares = {name: max(values) / min(values) - 1 for name, values in columns.items()}
+    apart = {name: share for name, share in shares.items() if share > NEAR}
     if apart:
         told = ", ".join(f"{name} differ by {share:.1%}" for name, share in apart.items())
         nothing = ", or match = 'nothing' to compare them as written" if field == "match" else ""
@@ -236,11 +234,11 @@ def _lasting(arm: Planned, n_steps: int) -> Planned:
     return replace(arm, run=arm.run.model_copy(update={"stages": (lasting,)}))
 
 
-def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned]) -> tuple[Line, ...]:
+def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned], findings: Findings) -> tuple[Line, ...]:
     moved = {arm.name: _moved(design, arm) for arm in ready}
     final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
     return (
-        *fields(final, declared(design), moved, protocol(design), design.allow),
+        *field_lines(design, final, findings, moved, protocol(design)),
         *quantities(ready, design.budget),
     )
 

@@ -10,9 +10,10 @@ import torch
 
 from paribus.batch import Layout
 from paribus.corpus import Built
-from paribus.design.control import ABSENT, Line, by_arm
+from paribus.design.control import Line, by_arm
 from paribus.design.match import Matched
 from paribus.design.size import size
+from paribus.design.trials import ABSENT
 from paribus.design.work import Work
 from paribus.errors import SpecError
 from paribus.masks import SameDocument, leaves

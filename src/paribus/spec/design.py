@@ -227,6 +227,18 @@ def pairs_of(design: Design) -> tuple[Pair, ...]:
     return tuple((name, design.baseline) for name in tables_of(design) if name != design.baseline)
 
 
+def compared_pairs(design: Design) -> tuple[Pair, ...]:
+    """Every pair of arms whose difference enters something that is reported: judged pairs, and effects of a 2 × 2."""
+    pairs = list(pairs_of(design))
+    levels = levels_of(design)
+    if len(design.factors) == 2 and len(levels) == 4:  # two levels each, whose interaction is reported
+        for one, other in itertools.combinations(levels, 2):
+            n_apart = sum(levels[one][factor] != levels[other][factor] for factor in design.factors)
+            if n_apart == 1 and (other, one) not in pairs:
+                pairs.append((one, other))
+    return tuple(dict.fromkeys(pairs))
+
+
 def levels_of(design: Design) -> dict[str, dict[str, str]]:
     """Which level of each factor an arm has; of a list of arms, the arm itself."""
     if design.arms:

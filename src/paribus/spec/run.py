@@ -164,15 +164,18 @@ def _architecture(written: Any, stage: Stage | None, problems: list[str]) -> Arc
         problems.append(f"architecture is {written!r} ({type(written).__name__}); name a preset, or give a table")
         return None
     own = dict(written)
-    filled: dict[str, Any] = {}
-    if stage is not None:
-        filled = {"n_vocab": n_text(stage.corpus) + N_SIGNS, "max_length": stage.training.length}
+    filled = {} if stage is None else filled_sizes(stage)
     try:
         table = {**table_of(own), **{name: value for name, value in filled.items() if name not in own}}
         return read(table)
     except SpecError as fault:
         problems.extend(f"architecture.{problem}" for problem in fault.problems)
         return None
+
+
+def filled_sizes(stage: Stage) -> dict[str, int]:
+    """The sizes of an architecture that follow from text and training where nobody writes them."""
+    return {"n_vocab": n_text(stage.corpus) + N_SIGNS, "max_length": stage.training.length}
 
 
 def n_text(corpus: Corpus) -> int:

@@ -1,0 +1,233 @@
+"""Could two arms have been equal in a field? It is tried out on their specs, never listed by hand.
+
+Each arm is given the other's value. If the arm is then still a run that can be trained, the field could have been
+equal: it is a confound. If it is refused, the factor forces the difference, and the refusal says why.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from paribus.design.arms import Arm
+from paribus.masks import divisors
+from paribus.spec.design import Table, leaves_of
+
+ABSENT = "–"
+MOST_VALUES = 2_000  # whole numbers tried in one field
+Refusal = Callable[[Table], str | None]  # why a table describes no arm of the design; None if it does
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about one field in which two arms differ."""
+
+    mark: Literal["Δ", "→", "✗"]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Fields in which each of two arms takes over the other's value."""
+
+    first: tuple[str, ...]  # given to the first arm
+    second: tuple[str, ...]  # given to the second arm
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (*self.first, *self.second)
+
+
+def under(path: str, paths: Sequence[str]) -> bool:
+    """Is a path one of these, inside one, or the empty place of one?"""
+    return any(path == p or path.startswith(f"{p}.") or p.startswith(f"{path}.") for p in paths)
+
+
+def pair_findings(first: Arm, second: Arm, declared: Sequence[str], refusal: Refusal) -> dict[str, Finding]:
+    """Every field in which two arms differ as written: the factor's, forced by it, or a confound."""
+    fields, dependents = differing_fields(first.table, second.table)
+    free = [path for path, values in fields.items() if not _is_declared(path, values, declared)]
+    findings = {path: Finding("Δ") for path in fields if path not in free}
+    for path, owner in dependents.items():
+        note = f"only one of the two has it: they differ in {owner}"
+        findings[path] = Finding("Δ") if under(path, declared) else Finding("→", note)
+    return findings | _free_findings(first, second, free, _remembered(refusal))
+
+
+def differing_fields(first: Table, second: Table) -> tuple[dict[str, tuple[Any, Any]], dict[str, str]]:
+    """The fields in which two tables differ, each with both values; and what follows from another kind or presence.
+
+    A field that only one of two kinds has is no field of both: it depends on `kind`, or on the table being there.
+    """
+    fields: dict[str, tuple[Any, Any]] = {}
+    dependents: dict[str, str] = {}
+    _walk("", first, second, fields, dependents)
+    return fields, dependents
+
+
+def _walk(path: str, one: Any, other: Any, fields: dict[str, tuple[Any, Any]], dependents: dict[str, str]) -> None:
+    if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
+        if one != other:
+            fields[path] = (one, other)
+            inner = [side for side in (one, other) if isinstance(side, Mapping)]
+            dependents.update({leaf: path for side in inner for leaf in leaves_of(side, path)})
+        return
+    same_kind = one.get("kind") == other.get("kind")
+    for key in dict.fromkeys((*one, *other)):
+        place = f"{path}.{key}" if path else key
+        if (key in one and key in other) or same_kind:
+            _walk(place, one.get(key, ABSENT), other.get(key, ABSENT), fields, dependents)
+        else:
+            alone = {key: one[key] if key in one else other[key]}
+            dependents.update(dict.fromkeys(leaves_of(alone, path), f"{path}.kind"))
+
+
+def _is_declared(path: str, values: Sequence[Any], declared: Sequence[str]) -> bool:
+    """Is a field the factor's? A list is one field: a factor that names a part of it does not free the rest."""
+    if any(isinstance(value, list) for value in values):
+        return any(path == own or path.startswith(f"{own}.") for own in declared)
+    return under(path, declared)
+
+
+def _remembered(refusal: Refusal) -> Refusal:
+    """The same answers; a table that was tried before is not tried again."""
+    known: dict[str, str | None] = {}
+
+    def answer(table: Table) -> str | None:
+        key = json.dumps(table, sort_keys=True)
+        if key not in known:
+            known[key] = refusal(table)
+        return known[key]
+
+    return answer
+
+
+def _free_findings(first: Arm, second: Arm, free: Sequence[str], refusal: Refusal) -> dict[str, Finding]:
+    findings: dict[str, Finding] = {}
+    for trial in _trials(free):
+        if set(trial.paths) <= findings.keys() or _trial_refusal(trial, first, second, refusal):
+            continue
+        for path in trial.paths:
+            findings.setdefault(path, Finding("✗", _trial_words(path, trial, first, second)))
+    for path in free:
+        if path not in findings:
+            findings[path] = _without_common_value(path, first, second, refusal)
+    return findings
+
+
+def _trials(free: Sequence[str]) -> Iterator[Trial]:
+    """Single fields, pairs of them (also one value from each arm), whole tables, and all; in both directions."""
+    for path in free:
+        yield from _both_ways((path,))
+    for one, other in itertools.combinations(free, 2):
+        yield from _both_ways((one, other))
+        yield Trial((one,), (other,))
+        yield Trial((other,), (one,))
+    for table in dict.fromkeys(table for path in free for table in _tables_around(path)):
+        yield from _both_ways(tuple(path for path in free if path.startswith(f"{table}.")))
+    if free:
+        yield from _both_ways(tuple(free))
+
+
+def _both_ways(paths: tuple[str, ...]) -> Iterator[Trial]:
+    yield Trial(paths, ())
+    yield Trial((), paths)
+
+
+def _tables_around(path: str) -> list[str]:
+    parts = path.split(".")
+    return [".".join(parts[:depth]) for depth in range(len(parts) - 1, 0, -1)]
+
+
+def _trial_refusal(trial: Trial, first: Arm, second: Arm, refusal: Refusal) -> str | None:
+    """Why one of the two arms cannot take the values; None if both can."""
+    for own, donor, paths in ((first, second, trial.first), (second, first, trial.second)):
+        reason = refusal(_given(own.table, donor.table, paths)) if paths else None
+        if reason is not None:
+            return reason
+    return None
+
+
+def _given(table: Table, donor: Table, paths: Sequence[str]) -> Table:
+    """A table with a donor's values at some paths; a kind before the fields that it has."""
+    result = copy.deepcopy(table)
+    for path in sorted(paths, key=lambda path: not path.endswith(".kind")):
+        *outer, last = path.split(".")
+        here, there = _inside(result, outer), _inside(donor, outer)
+        if last == "kind":
+            common = {name: value for name, value in here.items() if name in there and name != "kind"}
+            here.clear()
+            here.update(copy.deepcopy(there) | common)
+        elif last in there:
+            here[last] = copy.deepcopy(there[last])
+        else:
+            here.pop(last, None)
+    return result
+
+
+def _inside(table: Table, path: Sequence[str]) -> Table:
+    for part in path:
+        table = table[part]
+    return table
+
+
+def _trial_words(path: str, trial: Trial, first: Arm, second: Arm) -> str:
+    """What could have been written, such as "a's 384 is accepted in b too, together with that of d_ff"."""
+    giver, taker = (first, second) if path in trial.second else (second, first)
+    beside = ", ".join(other for other in trial.paths if other != path)
+    if trial.first and trial.second:
+        other = next(other for other in trial.paths if other != path)
+        return f"{_held(giver, path)} is accepted in {taker.name} too, where {taker.name} gives its {other} in return"
+    together = f", together with its {beside}" if beside else ""
+    return f"{_held(giver, path)} is accepted in {taker.name} too{together}"
+
+
+def _held(arm: Arm, path: str) -> str:
+    *outer, last = path.split(".")
+    value = _inside(arm.table, outer).get(last, ABSENT)
+    if value == ABSENT:
+        return f"leaving it out, as {arm.name} does,"
+    return f"{arm.name}'s {'table' if isinstance(value, Mapping) else repr(value)}"
+
+
+def _without_common_value(path: str, first: Arm, second: Arm, refusal: Refusal) -> Finding:
+    """Of a field in which neither arm can take the other's value: a whole number that fits both, or the refusal."""
+    *outer, last = path.split(".")
+    values = [_inside(arm.table, outer).get(last) for arm in (first, second)]
+    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    if not whole or not all(value is None or value in whole for value in values):
+        reason = _trial_refusal(Trial((path,), ()), first, second, refusal)
+        assert reason is not None
+        return Finding("→", reason)
+    for value in itertools.islice(_whole_numbers(whole, first, second), MOST_VALUES):
+        if all(refusal(_with_value(arm.table, path, value)) is None for arm in (first, second)):
+            return Finding("✗", f"{value} is accepted in both {first.name} and {second.name}")
+    most = 2 * max(whole)
+    tried = "no value" if most < MOST_VALUES else f"none of {MOST_VALUES:,} values"
+    return Finding("✗", f"{tried} up to {most:,} is accepted in both {first.name} and {second.name}")
+
+
+def _whole_numbers(held: Sequence[int], first: Arm, second: Arm) -> Iterator[int]:
+    """Values up to twice the largest held: divisors first, then common multiples of what differs, then the others."""
+    most = 2 * max(held)
+    fields, _ = differing_fields(first.table, second.table)
+    steps = [math.lcm(*pair) for pair in fields.values() if all(type(value) is int and value > 0 for value in pair)]
+    of_held = (divisor for value in held if value > 0 for divisor in divisors(value))
+    multiples = (multiple for step in steps for multiple in range(step, most + 1, step))
+    known: set[int] = set()
+    for candidate in itertools.chain(of_held, multiples, range(most + 1)):
+        if candidate not in known:
+            known.add(candidate)
+            yield candidate
+
+
+def _with_value(table: Table, path: str, value: int) -> Table:
+    *outer, last = path.split(".")
+    result = copy.deepcopy(table)
+    _inside(result, outer)[last] = value
+    return result
