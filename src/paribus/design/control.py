@@ -83,7 +83,7 @@ def _line(
             notes.setdefault("≈", [])
         else:
             notes.setdefault("→", []).append(FOLLOWS_TEXT)
-    mark = next((mark for mark in WORST_FIRST if mark in notes), None)
+    mark = min(notes, key=WORST_FIRST.index, default=None)
     if mark is None:
         is_equal = all(value == values[arms[0].name] for value in values.values())
         return Line(path, "✓", values, "" if is_equal else NOT_COMPARED)

@@ -121,7 +121,7 @@ def _free_findings(first: Arm, second: Arm, free: Sequence[str], refusal: Refusa
 
 
 def _trials(free: Sequence[str]) -> Iterator[Trial]:
-    """Single fields, pairs of them (also one value from each arm), whole tables, and all; in both directions."""
+    """Single fields, pairs of them (also one value from each arm), whole tables, all, all but one; in both directions."""
     for path in free:
         yield from _both_ways((path,))
     for one, other in itertools.combinations(free, 2):
@@ -130,8 +130,9 @@ def _trials(free: Sequence[str]) -> Iterator[Trial]:
         yield Trial((other,), (one,))
     for table in dict.fromkeys(table for path in free for table in _tables_around(path)):
         yield from _both_ways(tuple(path for path in free if path.startswith(f"{table}.")))
-    if free:
-        yield from _both_ways(tuple(free))
+    for n_fields in range(len(free), max(2, len(free) - 2), -1):  # all of them, and all but one
+        for paths in itertools.combinations(free, n_fields):
+            yield from _both_ways(paths)
 
 
 def _both_ways(paths: tuple[str, ...]) -> Iterator[Trial]:
