@@ -14,6 +14,7 @@ from paribus.analyse.curves import EarlyOrder as EarlyOrder
 from paribus.analyse.curves import Step as Step
 from paribus.analyse.curves import difference as difference
 from paribus.analyse.curves import early_order as early_order
+from paribus.analyse.curves import seed_curves as seed_curves
 from paribus.analyse.earlier import Spread as Spread
 from paribus.analyse.earlier import earlier_spread as earlier_spread
 from paribus.analyse.equal_noise import Pooled as Pooled
@@ -72,5 +73,8 @@ from paribus.analyse.rows import answers_to as answers_to
 from paribus.analyse.rows import name_of as name_of
 from paribus.analyse.rows import rows as rows
 from paribus.analyse.rows import value_of as value_of
+from paribus.analyse.text_read import TextDifference as TextDifference
+from paribus.analyse.text_read import TextRead as TextRead
+from paribus.analyse.text_read import text_differences as text_differences
 from paribus.analyse.verdict import Verdict as Verdict
 from paribus.analyse.verdict import decide as decide

@@ -17,9 +17,10 @@ from paribus.design.asked import require_askable
 from paribus.design.control import MEANING, Line, confounds, fields
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
-from paribus.design.quantities import NEAR, Planned, machine, priced, quantities
+from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
 from paribus.design.seeds import seeds_of
 from paribus.design.size import size
+from paribus.design.text_lines import text_confounds
 from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import canonical, environment
@@ -146,7 +147,8 @@ def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
 
 
 def _refuse(lines: Sequence[Line]) -> None:
-    found = confounds(lines)
+    fields_apart = confounds(line for line in lines if line.path not in QUANTITIES)
+    found = (*fields_apart, *text_confounds(lines))
     if found:
         raise ConfoundError(found)
 
@@ -241,7 +243,7 @@ def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned]) -> tup
     final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
     return (
         *fields(final, declared(design), moved, protocol(design), design.allow),
-        *quantities(ready, design.budget),
+        *quantities(ready, design.budget, pairs_of(design), design.allow),
     )
 
 
