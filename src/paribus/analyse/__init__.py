@@ -51,9 +51,11 @@ from paribus.analyse.looks import look_at as look_at
 from paribus.analyse.looks import looks as looks
 from paribus.analyse.looks import share_at as share_at
 from paribus.analyse.multiplier import Multiplier as Multiplier
+from paribus.analyse.multiplier import PointsShort as PointsShort
 from paribus.analyse.multiplier import Slope as Slope
 from paribus.analyse.multiplier import margin_of as margin_of
 from paribus.analyse.multiplier import multiplier as multiplier
+from paribus.analyse.multiplier import points_short as points_short
 from paribus.analyse.multiplier import slope as slope
 from paribus.analyse.pairing import Pairing as Pairing
 from paribus.analyse.pairing import pairing as pairing

@@ -15,6 +15,7 @@ from paribus.corpus import Built, build
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked import require_askable
 from paribus.design.control import MEANING, Line, confounds, fields
+from paribus.design.margin import margin_warnings
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
@@ -62,6 +63,11 @@ class Plan:
         """What the design allows though nothing there is a confound."""
         return idle(self.design, self.lines)
 
+    @property
+    def margin_warnings(self) -> tuple[str, ...]:
+        """Why the margin in compute will have no price, and what would give it one."""
+        return margin_warnings(self.design, self.arms)
+
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
         head = "".join(f"<th>{escape(name)}</th>" for name in ("", "field", *(arm.name for arm in self.arms), ""))
@@ -69,7 +75,8 @@ class Plan:
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in _cells(line)) + "</tr>" for line in ordered
         )
-        return f"<p>{escape(self.design.question)}</p><table><tr>{head}</tr>{rows}</table>"
+        warned = "".join(f"<p>{escape(said)}</p>" for said in self.margin_warnings)
+        return f"<p>{escape(self.design.question)}</p>{warned}<table><tr>{head}</tr>{rows}</table>"
 
     @property
     def design_fingerprint(self) -> str:
