@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -52,7 +53,7 @@ class Planned:
     def n_steps(self) -> int:
         return self.run.stages[-1].training.n_steps
 
-    @property
+    @cached_property
     def epochs(self) -> tuple[float, ...]:
         """How often the training text of each source is read."""
         training = self.run.stages[-1].training
