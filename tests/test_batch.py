@@ -16,6 +16,14 @@ def test_the_layout_of_a_batch_follows_from_its_tokens():
     assert batch.layout.documents_BT is batch.layout.real_BT is batch.layout.positions_BT is None
 
 
+def test_tokens_are_positions_without_padding_and_a_source_is_added():
+    tokens, real = torch.zeros(2, 5, dtype=torch.long), torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool()
+    source = Batch.of(torch.zeros(2, 7, dtype=torch.long), real_BT=torch.arange(7).expand(2, 7) < 3)
+    assert (Batch.of(tokens).n_tokens, Batch.of(tokens).n_positions) == (10, 10)
+    batch = Batch.of(tokens, real_BT=real, source=source)
+    assert (batch.n_tokens, batch.n_positions) == (4 + 6, 10 + 14)
+
+
 def test_everything_given_arrives_where_it_belongs():
     tokens, source = torch.zeros(2, 3, dtype=torch.long), Batch.of(torch.ones(2, 7, dtype=torch.long))
     documents, positions, segments = (torch.randint(5, (2, 3)) for _ in range(3))

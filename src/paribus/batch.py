@@ -62,6 +62,19 @@ class Batch:
     source: Batch | None = None
     rows_B: Tensor | None = None  # each sequence's number in the global batch; None: counted from 0
 
+    @property
+    def n_positions(self) -> int:
+        """Positions that go through a stack, padding too; those of a source are added."""
+        own = self.layout.n_sequences * self.layout.length
+        return own if self.source is None else own + self.source.n_positions
+
+    @property
+    def n_tokens(self) -> int:
+        """Positions that hold a token, and so no padding; the device is asked where there is any."""
+        real = self.layout.real_BT
+        own = self.layout.n_sequences * self.layout.length if real is None else int(real.sum())
+        return own if self.source is None else own + self.source.n_tokens
+
     def mapped(self, act: Act) -> Batch:
         """The same batch with something done to each of its tensors."""
         source = None if self.source is None else self.source.mapped(act)

@@ -64,3 +64,14 @@ def test_gains_that_no_seed_moves_are_told():
 
 def test_rows_without_held_out_text_are_passed_over():
     assert [row["step"] for row in held_out([{"step": 0, "bytes_scored": 1}, rows(1, 5, 1)[0]])] == [1]
+
+
+def test_tokens_with_padding_are_not_compared_with_tokens_without() -> None:
+    older = arm(1, 5)
+    newer = {
+        seed: [{**row, "positions_computed": 2 * row["tokens_read"]} for row in own] for seed, own in older.items()
+    }
+    found = alike(older, newer, "tokens_read")
+    assert (found.equal, found.reason) == (False, "some runs are older, and count padding among their tokens")
+    filled = {seed: [{**row, "positions_computed": row["tokens_read"]} for row in own] for seed, own in older.items()}
+    assert alike(older, filled, "tokens_read").equal

@@ -47,8 +47,11 @@ def test_one_batch_of_8_equals_4_of_2(objective: Objective, preset: str) -> None
     one, four = learner(whole), learner(parts, n_parts=4)
     for k in range(3):
         text = pairs(k) if isinstance(objective, Seq2Seq) else reading(k)
-        sums = one.step(k, [posed(objective, whole, text)])
-        split = four.step(k, [posed(objective, parts, part(text, n, n + 2)) for n in (0, 2, 4, 6)])
+        entire = posed(objective, whole, text)
+        slices = [posed(objective, parts, part(text, n, n + 2)) for n in (0, 2, 4, 6)]
+        sums, split = one.step(k, [entire]), four.step(k, slices)
+        for count in (lambda problem: problem.inputs.n_tokens, lambda problem: problem.inputs.n_positions):
+            assert sum(map(count, slices)) == count(entire)
         for name in ("nats_sum", "target_count", "byte_count", "gradient_norm"):
             torch.testing.assert_close(
                 getattr(split, name).double(), getattr(sums, name).double(), rtol=1e-9, atol=1e-9

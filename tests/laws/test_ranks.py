@@ -29,7 +29,7 @@ dropout = 0.1
 {more}
 
 [corpus]
-sources = [{{ kind = "copy", form = "text", n_documents = 600, max_length = 24 }}]
+sources = [{{ kind = "copy", form = "{form}", n_documents = 600, max_length = 24 }}]
 
 [training]
 n_steps = 12
@@ -48,7 +48,10 @@ EXPERTS = (
     "feed_forward = { n_experts = 8, n_active = 2, d_expert = 16, n_dense_layers = 1, d_ff = 32, "
     "router = { n_groups = 1, n_active_groups = 1 } }"
 )
-CASES = [("gpt2", "causal", HEADS), ("deepseek-v3", "causal", EXPERTS), ("unilm", "prefix", HEADS)]
+CASES = [
+    ("gpt2", "causal", HEADS), ("deepseek-v3", "causal", EXPERTS), ("unilm", "prefix", HEADS),
+    ("t5", "seq2seq", f"{HEADS}\nencoder = {{ n_layers = 1 }}"),
+]  # fmt: skip
 MARKED = [pytest.param(*case, id=case[0], marks=[pytest.mark.slow] * (case[0] == "unilm")) for case in CASES]
 TRAIN = "import sys; from paribus.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -89,7 +92,8 @@ def tensors(folder: Path) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize(("preset", "objective", "more"), MARKED)
 def test_two_ranks_are_one_process_with_two_parts(preset: str, objective: str, more: str, tmp_path: Path) -> None:
-    (tmp_path / "spec.toml").write_text(SPEC.format(preset=preset, objective=objective, more=more))
+    form = "pairs" if objective == "seq2seq" else "text"
+    (tmp_path / "spec.toml").write_text(SPEC.format(preset=preset, objective=objective, more=more, form=form))
     cache = ["--cache", str(tmp_path / "cache"), "--device", "cpu"]
     (alone,) = done(processes(1, tmp_path, *cache, "--runs", str(tmp_path / "one")))
     first, second = done(processes(2, tmp_path, *cache, "--runs", str(tmp_path / "two")))
@@ -109,7 +113,7 @@ def test_two_ranks_are_one_process_with_two_parts(preset: str, objective: str, m
     [("1e30", "the held-out loss after step 0 is not finite"), ("1e38", " is not finite after step 0")],
 )
 def test_ranks_whose_run_diverges_stop_together(rate: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "spec.toml").write_text(SPEC.format(preset="gpt2", objective="causal", more=HEADS))
+    (tmp_path / "spec.toml").write_text(SPEC.format(preset="gpt2", objective="causal", more=HEADS, form="text"))
     words = [
         "--set",
         f"training.optimizer.rate={rate}",

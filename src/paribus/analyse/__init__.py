@@ -14,6 +14,7 @@ from paribus.analyse.curves import EarlyOrder as EarlyOrder
 from paribus.analyse.curves import Step as Step
 from paribus.analyse.curves import difference as difference
 from paribus.analyse.curves import early_order as early_order
+from paribus.analyse.curves import seed_curves as seed_curves
 from paribus.analyse.earlier import Spread as Spread
 from paribus.analyse.earlier import earlier_spread as earlier_spread
 from paribus.analyse.equal_noise import Pooled as Pooled
@@ -50,9 +51,11 @@ from paribus.analyse.looks import look_at as look_at
 from paribus.analyse.looks import looks as looks
 from paribus.analyse.looks import share_at as share_at
 from paribus.analyse.multiplier import Multiplier as Multiplier
+from paribus.analyse.multiplier import PointsShort as PointsShort
 from paribus.analyse.multiplier import Slope as Slope
 from paribus.analyse.multiplier import margin_of as margin_of
 from paribus.analyse.multiplier import multiplier as multiplier
+from paribus.analyse.multiplier import points_short as points_short
 from paribus.analyse.multiplier import slope as slope
 from paribus.analyse.pairing import Pairing as Pairing
 from paribus.analyse.pairing import pairing as pairing
@@ -72,5 +75,8 @@ from paribus.analyse.rows import answers_to as answers_to
 from paribus.analyse.rows import name_of as name_of
 from paribus.analyse.rows import rows as rows
 from paribus.analyse.rows import value_of as value_of
+from paribus.analyse.text_read import TextDifference as TextDifference
+from paribus.analyse.text_read import TextRead as TextRead
+from paribus.analyse.text_read import text_differences as text_differences
 from paribus.analyse.verdict import Verdict as Verdict
 from paribus.analyse.verdict import decide as decide

@@ -49,6 +49,8 @@ def alike(
     if len(seeds) < MIN_SEEDS:
         return Alike(by, False, reason=f"{len(seeds)} seeds trained in both; {MIN_SEEDS} are needed")
     ends = [(baseline[seed][-1][by], arm[seed][-1][by]) for seed in seeds]
+    if by == "tokens_read" and _counted_apart([*baseline.values(), *arm.values()]):
+        return Alike(by, False, reason="some runs are older, and count padding among their tokens")
     if all(abs(before / after - 1) <= EQUAL for before, after in ends):
         return Alike(by, True)
     at = min(min(pair) for pair in ends)
@@ -72,6 +74,13 @@ def held_out(rows: Sequence[Row]) -> list[Row]:
 def bits(row: Row) -> float:
     """Held-out bits a byte at a row, under the run's own objective."""
     return row["valid_nats"] * row["tokens_scored"] / row["bytes_scored"] / math.log(2)
+
+
+def _counted_apart(runs: Sequence[Sequence[Row]]) -> bool:
+    """Do some runs count padding as tokens, as rows without `positions_computed` do, and others leave it out?"""
+    computed = [rows[-1].get("positions_computed") for rows in runs]
+    leave_out = any(n is not None and n != rows[-1]["tokens_read"] for n, rows in zip(computed, runs, strict=True))
+    return leave_out and None in computed
 
 
 def _at(rows: Sequence[Row], by: Total, total: float) -> float:

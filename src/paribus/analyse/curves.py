@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.alike import bits, held_out
 from paribus.analyse.compare import compare
 from paribus.analyse.interval import MIN_SEEDS, interval
 from paribus.analyse.looks import SHARE
 from paribus.errors import SpecError
+from paribus.record import Row
 
 Curves = Mapping[int, Mapping[int, float]]  # seed → step → score
 BAND = "pointwise band: at each step alone, not over the curve"
@@ -37,6 +40,18 @@ class EarlyOrder:
     agreement: Mapping[int, float]
     decided: tuple[str, ...]
     words: str
+
+
+def seed_curves(runs: Mapping[int, Sequence[Row]]) -> dict[int, dict[int, float]]:
+    """By seed: tokens read → held-out bits a byte, at the mean of all seeds' tokens.
+
+    Seeds read other texts, so at one step their tokens may differ a little; a mean over seeds needs one axis.
+    """
+    found: dict[int, list[int]] = {}
+    for row in (row for own in runs.values() for row in held_out(own)):
+        found.setdefault(row["step"], []).append(row["tokens_read"])
+    tokens = {step: round(fmean(each)) for step, each in found.items()}
+    return {seed: {tokens[row["step"]]: bits(row) for row in held_out(own)} for seed, own in runs.items()}
 
 
 def difference(baseline: Curves, arm: Curves, *, lower_is_better: bool, level: float = 0.95) -> tuple[Step, ...]:

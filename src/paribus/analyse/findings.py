@@ -9,7 +9,7 @@ from typing import Any
 
 from paribus.analyse.alike import bits, held_out
 from paribus.analyse.compare import NOT_TUNED
-from paribus.analyse.curves import Step, difference
+from paribus.analyse.curves import Step, difference, seed_curves
 from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial, two_factors
 from paribus.analyse.failures import Judgement, Scores
@@ -135,19 +135,18 @@ def findings(study: Study) -> Findings:
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = _looked_at(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
-    remarks = (*_remarks(plan, seeds), *_environments(study, reported))
+    remarks = (*_remarks(plan, seeds), *_environments(study, reported), *_padding_counted(plan, reported))
     column = name_of(plan["design"]["primary"]["measure"])
     scores = _scores(plan, reported, seeds, column)
     runs = {arm: _runs(study, reported, arm) for arm in plan["order"]}
-    curves = {arm: _curves(own) for arm, own in runs.items()}
     baseline = plan["order"][0]
-    steep = _slope(curves[baseline])
+    steep = _slope(_curves(runs[baseline]))
     margin, words = _margin(plan["design"]["primary"]["margin"], steep)
     found, pooled = _family(plan, scores, seeds, margin, remarks)
     answers = answers_of(study, reported)
     rates = study.rates()
     arms = tuple(
-        _arm(name, judgement, against, scores, curves, answers, rates, _is_open(plan))
+        _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan))
         for (name, against), judgement in found.items()
     )
     return Findings(
@@ -266,6 +265,18 @@ def _environments(study: Study, reported: Sequence[Row]) -> tuple[str, ...]:
     return (f"runs were made under different {', '.join(apart)}",) if apart else ()
 
 
+def _padding_counted(plan: Mapping[str, Any], reported: Sequence[Row]) -> tuple[str, ...]:
+    """What must be known of runs on pairs whose rows are older than the count of tokens without padding."""
+    pairs = {arm for arm in plan["order"] if _asks_pairs(plan["arms"][arm]["run"]["stages"][-1]["objective"])}
+    old = [row for row in reported if row["arm"] in pairs and row["tokens_read"] and not row["positions_computed"]]
+    return (f"tokens_read counts padding in {len(old)} of {len(reported)} runs, as it once did",) if old else ()
+
+
+def _asks_pairs(objective: Mapping[str, Any]) -> bool:
+    parts = [part["objective"] for part in objective.get("parts", ())]
+    return any(one["kind"] == "seq2seq" for one in (objective, *parts))
+
+
 def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
     return {
         row["seed"]: read_rows(study.root / row["run"] / "rows.jsonl").rows
@@ -316,13 +327,13 @@ def _arm(
     judgement: Judgement,
     against: str,
     scores: Mapping[str, Scores],
-    curves: Mapping[str, Mapping[int, Mapping[int, float]]],
+    runs: Mapping[str, Mapping[int, list[Row]]],
     answers: Mapping[str, Mapping[int, Evaluation]],
     rates: Mapping[str, Any] | None,
     open_ended: bool,
 ) -> Arm:
-    both = sorted(curves[against].keys() & curves[name].keys())
-    made, steep = judgement.comparison, _slope(curves[against])
+    both = sorted(runs[against].keys() & runs[name].keys())
+    made, steep = judgement.comparison, _slope(_curves(runs[against]))
     times = multiplier(made, steep) if made is not None and steep is not None else None
     level = 1 - SHARE if made is None else made.level
     text = _other_text(answers[against], answers[name], both, level)
@@ -333,7 +344,7 @@ def _arm(
         times,
         OtherText(None, NOT_AT_ANY) if open_ended and text is not None else text,
         _pairing(scores[against], scores[name], both),
-        _gained(curves, against, name, both),
+        _gained(runs, against, name, both),
         _by_rate(rates, against, name),
     )
 
@@ -344,15 +355,13 @@ def _pairing(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | N
 
 
 def _gained(
-    curves: Mapping[str, Mapping[int, Mapping[int, float]]], baseline: str, arm: str, seeds: Sequence[int]
+    runs: Mapping[str, Mapping[int, list[Row]]], baseline: str, arm: str, seeds: Sequence[int]
 ) -> tuple[Step, ...]:
     if len(seeds) < MIN_SEEDS:
         return ()
+    before, after = (seed_curves({seed: runs[name][seed] for seed in seeds}) for name in (baseline, arm))
     try:
-        return difference(
-            {seed: curves[baseline][seed] for seed in seeds}, {seed: curves[arm][seed] for seed in seeds},
-            lower_is_better=True,
-        )  # fmt: skip
+        return difference(before, after, lower_is_better=True)
     except SpecError:
         return ()
 

@@ -1,6 +1,7 @@
 """What is an effect worth in compute? Read off the learning curve of the arm it is judged against."""
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import exp, inf, log
 
@@ -43,6 +44,19 @@ class Multiplier:
         return self.factor if self.factor and self.factor < inf else None
 
 
+@dataclass(frozen=True)
+class PointsShort:
+    """How many validation points a slope would have and needs, and what gives as many.
+
+    `valid_every` is None where the run is too short for any; then it takes `n_steps`.
+    """
+
+    n_points: int
+    n_needed: int
+    valid_every: int | None
+    n_steps: int
+
+
 def slope(curves: Mapping[int, Curve], *, lower_is_better: bool) -> Slope:
     """The least-squares slope of score over ln tokens, in the last third of each seed's tokens, oriented."""
     if not curves:
@@ -78,8 +92,36 @@ def _flat(found: Slope) -> bool:
     return min(found.each) <= 0
 
 
+def points_short(n_steps: int, valid_every: int, is_even: bool) -> PointsShort | None:
+    """What a run to come lacks for its slope, said before it is made; None where it will have points enough.
+
+    A step reads as many tokens as any other where `is_even`; elsewhere a point on the edge of the part that is used
+    may fall out of it, and does not count.
+    """
+    found = _n_points(n_steps, valid_every, is_even)
+    if found >= _MIN_POINTS:
+        return None
+    rarest = min(valid_every - 1, n_steps // (_MIN_POINTS + 1))  # any rarer, and the last third has too few
+    every = next((n for n in range(rarest, 0, -1) if _n_points(n_steps, n, is_even) >= _MIN_POINTS), None)
+    shortest = next(n for n in itertools.count(1) if _n_points(n, 1, is_even) >= _MIN_POINTS)
+    return PointsShort(found, _MIN_POINTS, every, shortest)
+
+
+def _n_points(n_steps: int, valid_every: int, is_even: bool) -> int:
+    """How many of a run's validation points its slope is read from, as far as it matters; the last step is one."""
+    steps = range(valid_every, n_steps + 1, valid_every)[-_MIN_POINTS - 1 :]
+    used = _used({*steps, n_steps})
+    on_edge = 3 * used[0] <= 2 * n_steps
+    return len(used) - (on_edge and not is_even)
+
+
+def _used(places: Collection[int]) -> list[int]:
+    """The places along a curve that its slope is read from: those of its last third."""
+    return sorted(at for at in places if at > 0 and at >= _PART * max(places))
+
+
 def _slope(seed: int, curve: Curve, lower_is_better: bool) -> float:
-    tokens = sorted(at for at in curve if at > 0 and at >= _PART * max(curve))
+    tokens = _used(curve)
     if len(tokens) < _MIN_POINTS:
         raise SpecError(
             f"learning curve: seed {seed} has {len(tokens)} points in its last third; measure {_MIN_POINTS} there"

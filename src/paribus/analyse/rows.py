@@ -14,7 +14,10 @@ from paribus.record import Evaluation, Placed, Study, evaluations, last_row
 
 Row = dict[str, Any]
 WORSE = "worse than the unigram model"
-COUNTED = ("tokens_read", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats", "valid_nats")
+COUNTED = (
+    "tokens_read", "positions_computed", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats",
+    "valid_nats",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

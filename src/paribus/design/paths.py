@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from paribus.design.arms import Arm
 from paribus.design.control import Line
-from paribus.design.quantities import QUANTITIES
+from paribus.design.quantities import MACHINE, QUANTITIES, full_name
 from paribus.design.trials import under
 from paribus.errors import SpecError
 from paribus.spec.design import Design
@@ -26,9 +26,9 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     ]
     problems += [
         f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
-        f"{_near(path, (*fields, *QUANTITIES))}name what differs as the table does"
+        f"{_near(path, (*fields, *QUANTITIES, *MACHINE))}name what differs as the table does"
         for path in design.allow
-        if path not in fields and path not in QUANTITIES
+        if path not in fields and full_name(path) not in (*QUANTITIES, *MACHINE)
     ]
     if problems:
         raise SpecError(problems)
@@ -37,7 +37,7 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
 def idle(design: Design, lines: Sequence[Line]) -> tuple[str, ...]:
     """The allowances under which nothing is a confound: they let nothing pass."""
     confounds = [line.path for line in lines if line.mark == "✗"]
-    return tuple(path for path in design.allow if not any(under(one, [path]) for one in confounds))
+    return tuple(path for path in design.allow if not any(under(one, [full_name(path)]) for one in confounds))
 
 
 def _fields(arms: Sequence[Arm]) -> dict[str, None]:

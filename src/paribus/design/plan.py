@@ -15,16 +15,18 @@ from paribus.corpus import Built, build
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked import require_askable
 from paribus.design.control import MEANING, Findings, Line, confounds, field_lines, judge_pairs
+from paribus.design.margin import margin_warnings
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
-from paribus.design.quantities import NEAR, Planned, machine, priced, quantities
+from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
 from paribus.design.seeds import seeds_of
 from paribus.design.size import size
+from paribus.design.text_lines import text_confounds
 from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import canonical, environment
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import OPEN, Design, pairs_of
+from paribus.spec.design import OPEN, Design, compared_pairs, pairs_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
@@ -61,6 +63,11 @@ class Plan:
         """What the design allows though nothing there is a confound."""
         return idle(self.design, self.lines)
 
+    @property
+    def margin_warnings(self) -> tuple[str, ...]:
+        """Why the margin in compute will have no price, and what would give it one."""
+        return margin_warnings(self.design, self.arms)
+
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
         head = "".join(f"<th>{escape(name)}</th>" for name in ("", "field", *(arm.name for arm in self.arms), ""))
@@ -68,7 +75,8 @@ class Plan:
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in _cells(line)) + "</tr>" for line in ordered
         )
-        return f"<p>{escape(self.design.question)}</p><table><tr>{head}</tr>{rows}</table>"
+        warned = "".join(f"<p>{escape(said)}</p>" for said in self.margin_warnings)
+        return f"<p>{escape(self.design.question)}</p>{warned}<table><tr>{head}</tr>{rows}</table>"
 
     @property
     def design_fingerprint(self) -> str:
@@ -147,7 +155,8 @@ def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
 
 
 def _refuse(lines: Sequence[Line]) -> None:
-    found = confounds(lines)
+    fields_apart = confounds(line for line in lines if line.path not in QUANTITIES)
+    found = (*fields_apart, *text_confounds(lines))
     if found:
         raise ConfoundError(found, lines)
 
@@ -239,7 +248,7 @@ def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned], findin
     final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
     return (
         *field_lines(design, final, findings, moved, protocol(design)),
-        *quantities(ready, design.budget),
+        *quantities(ready, design.budget, compared_pairs(design), design.allow),
     )
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 
+from paribus.analyse import TextRead
+from paribus.analyse.text_read import epochs_of
 from paribus.batch import Layout
 from paribus.corpus import Built
 from paribus.design.control import Line, by_arm
 from paribus.design.match import Matched
 from paribus.design.size import size
+from paribus.design.text_lines import with_text_read
 from paribus.design.trials import ABSENT
 from paribus.design.work import Work
 from paribus.errors import SpecError
@@ -20,15 +24,17 @@ from paribus.masks import SameDocument, leaves
 from paribus.model.kernels import View, choose
 from paribus.model.start import deviation
 from paribus.spec import Alibi, Latent, Price, RelativeBias, Resolved, parameters, price, resolve
+from paribus.spec.design import Pair
 from paribus.spec.match import By
 from paribus.spec.run import RunSpec
 
 COUNTED = ("parameters", "non_embedding_parameters", "active_parameters")
 QUANTITIES = (
     *COUNTED, "training_flops", "prompt_flops", "token_flops", "kv_bytes_per_token", "kv_bytes_per_source_token",
-    "visible_share", "tokens_read in all", "tokens_scored in all", "bytes_read in all", "training_flops in all",
-    "epochs", "starting weights in common", "batches", "text",
+    "visible_share", "tokens_read in all", "positions_computed in all", "tokens_scored in all", "bytes_read in all",
+    "training_flops in all", "epochs", "starting weights in common", "batches", "text",
 )  # fmt: skip
+MACHINE = ("kernel", "precision", "threads", "device", "torch", "python", "code")
 NEAR = 0.005  # totals that differ by less agree
 
 
@@ -48,6 +54,12 @@ class Planned:
     def n_steps(self) -> int:
         return self.run.stages[-1].training.n_steps
 
+    @cached_property
+    def epochs(self) -> tuple[float, ...]:
+        """How often the training text of each source is read."""
+        training = self.run.stages[-1].training
+        return self.built.epochs(training.data_seed, self.n_steps, training.n_sequences, training.length)
+
 
 def priced(run: RunSpec, work: Work) -> Price:
     """The price of one text: as much input and target as a row of training has, or half of each."""
@@ -58,11 +70,38 @@ def priced(run: RunSpec, work: Work) -> Price:
     return price(spec, length, None, length - n_target)
 
 
-def quantities(arms: Sequence[Planned], budget: str | None) -> tuple[Line, ...]:
-    """A line for each derived quantity; what is not equal, nor made so, follows from the factor."""
+def quantities(
+    arms: Sequence[Planned],
+    budget: str | None,
+    pairs: Sequence[Pair] = (),
+    allow: Mapping[str, str] | None = None,
+) -> tuple[Line, ...]:
+    """A line for each derived quantity; what is not equal, nor made so, follows from the factor.
+
+    Under a budget of tokens, the text that each judged pair reads has a mark of its own.
+    """
     table = {arm.name: _of(arm, arms[0]) for arm in arms}
     found = [_line(name, {arm: own[name] for arm, own in table.items()}, arms, budget) for name in QUANTITIES]
-    return (*found, *_matched_work(arms))
+    reads = {arm.name: _text_read(arm) for arm in arms}
+    reasons = {full_name(name): reason for name, reason in (allow or {}).items()}
+    return (*with_text_read(found, budget, pairs, reads, reasons), *_matched_work(arms))
+
+
+def full_name(quantity: str) -> str:
+    """A quantity as the table names it: `bytes_read` is short for `bytes_read in all`."""
+    total = f"{quantity} in all"
+    return total if quantity not in QUANTITIES and total in QUANTITIES else quantity
+
+
+def _text_read(arm: Planned) -> TextRead:
+    """What an arm reads in all, epochs as the table writes them: so a report of the record judges alike."""
+    stage = arm.run.stages[-1]
+    question = (stage.corpus, stage.objective)
+    return TextRead(arm.n_steps, arm.work.bytes_read * arm.n_steps, epochs_of(_epochs(arm)), question)
+
+
+def _epochs(arm: Planned) -> str:
+    return ", ".join(f"{times:.3g}" for times in arm.epochs)
 
 
 def _line(name: str, values: Mapping[str, Any], arms: Sequence[Planned], budget: str | None) -> Line:
@@ -122,7 +161,6 @@ def _flops(arm: Planned, by: By, n_input: int, n_target: int) -> float | str:
 def _of(arm: Planned, baseline: Planned) -> dict[str, Any]:
     own, cost, n_steps = arm.price, arm.work, arm.n_steps
     training = arm.run.stages[-1].training
-    epochs = arm.built.epochs(training.data_seed, n_steps, training.n_sequences, training.length)
     return {
         "parameters": own.parameters,
         "non_embedding_parameters": own.non_embedding_parameters,
@@ -134,10 +172,11 @@ def _of(arm: Planned, baseline: Planned) -> dict[str, Any]:
         "kv_bytes_per_source_token": own.kv_bytes_per_source_token,
         "visible_share": round(own.visible_share, 4),
         "tokens_read in all": round(cost.tokens_read * n_steps),
+        "positions_computed in all": round(cost.positions_computed * n_steps),
         "tokens_scored in all": round(cost.tokens_scored * n_steps),
         "bytes_read in all": round(cost.bytes_read * n_steps),
         "training_flops in all": cost.training_flops * n_steps,
-        "epochs": ", ".join(f"{times:.3g}" for times in epochs),
+        "epochs": _epochs(arm),
         "starting weights in common": round(in_common(resolve(arm.run.architecture), _spec(baseline)), 4),
         "batches": f"{training.n_sequences} × {training.length} of the text, by seed and step",
         "text": arm.built.fingerprint[:16],

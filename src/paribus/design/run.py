@@ -188,4 +188,5 @@ def described(plan: Plan) -> dict[str, Any]:
         ],
         "environment": plan.environment,
         "rule": plan.rule,
+        "margin_warnings": list(plan.margin_warnings),
     }  # fmt: skip

@@ -19,7 +19,8 @@ N_LOOKED_AT = 16  # batches whose mean stands for a step
 class Work:
     """Means over steps."""
 
-    tokens_read: float
+    tokens_read: float  # without padding
+    positions_computed: float  # with it
     tokens_scored: float
     bytes_read: float
     training_flops: float
@@ -34,7 +35,7 @@ def work(run: RunSpec, built: Built) -> Work:
     n_steps = min(stage.training.n_steps, N_LOOKED_AT)
     lessons = Lessons(built, stage, spec.encoder is not None, keeps_documents(spec))
     prices: dict[tuple[int, int, int], float] = {}
-    read = scored = n_bytes = flops = given = asked = 0.0
+    read = positions = scored = n_bytes = flops = given = asked = 0.0
     for k in range(n_steps):
         text = built.reading(
             "train", stage.training.data_seed, k, stage.training.n_sequences, stage.training.length
@@ -44,13 +45,22 @@ def work(run: RunSpec, built: Built) -> Work:
             n_rows, shape = part.inputs.layout.n_sequences, _shape(part)
             if shape not in prices:
                 prices[shape] = training_flops(spec, Layout(shape[0]), *shape[1:]).dense
-            read += n_rows * (shape[0] + shape[1])
+            read += part.inputs.n_tokens
+            positions += part.inputs.n_positions
             scored += float(part.weights_BM.sum())
             flops += n_rows * prices[shape]
             given += n_rows * (shape[0] + shape[1] - shape[2])
             asked += n_rows * shape[2]
     n_rows = n_steps * stage.training.n_sequences
-    return Work(read / n_steps, scored / n_steps, n_bytes / n_steps, flops / n_steps, given / n_rows, asked / n_rows)
+    return Work(
+        tokens_read=read / n_steps,
+        positions_computed=positions / n_steps,
+        tokens_scored=scored / n_steps,
+        bytes_read=n_bytes / n_steps,
+        training_flops=flops / n_steps,
+        n_input=given / n_rows,
+        n_target=asked / n_rows,
+    )
 
 
 def _shape(part: Problem) -> tuple[int, int, int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from paribus.analyse import EarlyOrder, bits, early_order, held_out
+from paribus.analyse import EarlyOrder, early_order, seed_curves
 from paribus.analyse.curves import NOT_ANNEALED
-from paribus.analyse.rows import Row
 from paribus.report.material import Material
 from paribus.report.numbers import listed
 
@@ -34,7 +33,7 @@ def _order(material: Material) -> EarlyOrder:
     found = material.found
     arms = [arm for arm in found.arms if arm.against == found.baseline and arm.curve and _alike(arm.name, material)]
     decided = [arm.name for arm in arms if arm.judgement.verdict.word in ("better", "worse")]
-    curves = {name: _curves(found.runs[name]) for name in (found.baseline, *(arm.name for arm in arms))}
+    curves = {name: seed_curves(found.runs[name]) for name in (found.baseline, *(arm.name for arm in arms))}
     return early_order(curves, found.baseline, lower_is_better=True, decided=decided)
 
 
@@ -43,10 +42,6 @@ def _alike(arm: str, material: Material) -> bool:
     n_seeds = len(material.found.seeds)
     whole = all(len(material.found.runs[name]) == n_seeds for name in (arm, material.found.baseline))
     return whole and material.asked_alike(arm)
-
-
-def _curves(runs: Mapping[int, Sequence[Row]]) -> dict[int, dict[int, float]]:
-    return {seed: {row["tokens_read"]: bits(row) for row in held_out(rows)} for seed, rows in runs.items()}
 
 
 def _nearest(steps: Sequence[int], wanted: float) -> int:

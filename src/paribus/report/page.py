@@ -33,6 +33,7 @@ from paribus.report.prices import costs, costs_by_arm
 from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows
 from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, seeds_by_arm, summary
 from paribus.report.telling import telling
+from paribus.report.text_read import text_words
 from paribus.report.times import times
 from paribus.report.toml import designed
 from paribus.report.trust import grounds
@@ -76,7 +77,7 @@ def _told(material: Material) -> dict[str, Any]:
         "gallery": gallery(material),
         "differing": differing, "equal": equal, "seeds": seed_lines(material), "summary": summary(material, column),
         "behind": numbers_behind(material), "behind_heading": heading(material), "by_rate": rate_table(material),
-        "true_minus": true_minus, "sweep": sweep_words(material),
+        "true_minus": true_minus, "sweep": sweep_words(material), "text_words": text_words(material),
         "early": found.look is not None and len(found.seeds) < found.look.planned,
         "early_title": EARLY, "early_words": early_words(material), "other_heading": OTHER_HEADING,
         "others": others(material), "telling": telling(material), "samples": material.samples,

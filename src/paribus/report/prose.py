@@ -16,6 +16,7 @@ from paribus.report.numbers import MINUS, decimals, plain, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
+from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import verdicts
 
@@ -40,6 +41,9 @@ def _markdown(material: Material) -> Iterator[str]:
     lock = material.found.lock
     if lock is not None and not lock.as_planned:
         yield f"**Not as planned:** {_plain(lock.words)}.\n"
+    text = text_words(material)
+    if text:
+        yield f"{_plain(text)}\n"
     briefs = overview(material)
     if briefs:
         yield f"{_plain(tally(briefs, material))}\n"
@@ -100,7 +104,9 @@ def latex(material: Material) -> str:
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
     reading = [material.found.reading] if material.found.reading else []
-    notes = [about, *reading, *(f"allowed to differ: {one}" for one in allowed_confounds(material))]
+    text = text_words(material)
+    notes = [about, *reading, *filter(None, [text])]
+    notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
 

@@ -12,6 +12,7 @@ from paribus.analyse.findings import UNIT, rate_remark
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, each, listed, percent, scaled, signed, some
+from paribus.report.text_read import text_words
 from paribus.report.verdicts import too_short
 
 RATE = "training.optimizer.rate"
@@ -32,7 +33,8 @@ def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
         _confounds(material), _tuning(material), _seeds(material), *_noise(material), _pairing(material),
-        _control(material), *_failures(material), _size(material), _reading(material), *_cut(material),
+        _control(material), *_failures(material), _size(material), _reading(material), *_budget(material),
+        *_cut(material),
         _other_text(material), _machine(material), _as_planned(material),
     ]  # fmt: skip
 
@@ -202,6 +204,13 @@ def _reading(material: Material) -> Ground:
         f"{scaled(tokens)} tokens; the training text was read {often} times"
         + (", so some of it was met again." if repeated else ": nothing was met twice."),
     )  # fmt: skip
+
+
+def _budget(material: Material) -> Iterator[Ground]:
+    """Where a budget of tokens gave judged arms unequal text."""
+    said = text_words(material)
+    if said:
+        yield Ground("Budget", "mind", said)
 
 
 def _tokens(material: Material, arm: str) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from paribus.batch import Reading
 from paribus.corpus import Built, part
 from paribus.objectives import Problem, pose
+from paribus.spec.corpus import gives_pairs
 from paribus.spec.run import Stage
 from paribus.train.ranks import ALONE, Ranks
 
@@ -25,6 +26,11 @@ class Lessons:
     documents: bool
     ranks: Ranks = ALONE
     pinned: bool = False  # in memory that a CUDA device fetches from by itself
+
+    @property
+    def pads(self) -> bool:
+        """May rows end in padding? Those of pairs do; running text fills its rows."""
+        return any(gives_pairs(source) for source in self.built.corpus.sources)
 
     def at(self, k: int) -> list[Problem]:
         """This rank's parts of global batch k."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from paribus.corpus import Built
-from paribus.errors import DivergedError, SpecError
+from paribus.errors import DivergedError, RecordError, SpecError
 from paribus.masks import Layout
 from paribus.model import build
 from paribus.objectives import Problem, keeps_documents, permit
@@ -144,8 +144,13 @@ class _Loop:
 
     def _resume(self, folder: Path, step: int) -> None:
         pending = checkpoint.read(folder, self.learner)
-        read, flops, self.scored, self.n_bytes, self.seconds = pending.pop("counters").tolist()
-        self.spent = {step: Spent(int(read), flops)}
+        read, flops, self.scored, self.n_bytes, self.seconds, *more = pending.pop("counters").tolist()
+        if not more and self.lessons.pads:
+            raise RecordError(
+                f"{folder} was saved when tokens_read still counted padding, and the rows of one run have one count; "
+                f"train it from its start, in another folder by --runs or under another --name"
+            )
+        self.spent = {step: Spent(int(read), flops, int(more[0] if more else read))}
         self.open.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
 
     def _steps(self, first: int, rows: Rows | None, caught: list[int]) -> None:
@@ -154,9 +159,10 @@ class _Loop:
         for step, parts in enumerate(self.lessons.ahead(first, n_steps), first):
             self.valid = None  # a score is of one state and no other
             own = sum(float(part.weights_BM.sum()) for part in parts)
-            total, signals = self.ranks.added(own, float(bool(caught)))
+            n_tokens = sum(part.inputs.n_tokens for part in parts)
+            total, signals, read = self.ranks.added(own, float(bool(caught)), n_tokens)
             self.open.add(self.learner.step(step, parts, total))
-            self._count(step, parts)
+            self._count(step, parts, int(read))
             last = step == n_steps - 1
             held_out = (step + 1) % self.training.valid_every == 0 or last
             if (step + 1) % self.training.row_every == 0 or held_out:
@@ -186,6 +192,7 @@ class _Loop:
         self._tick()
         spent = self.spent[step]
         counters = [spent.tokens_read, spent.dense_flops, self.scored, self.n_bytes, self.seconds]
+        counters.append(spent.positions_computed)
         pending = {**self.open.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
@@ -218,19 +225,23 @@ class _Loop:
     def _diverged(self, said: str) -> DivergedError:
         return DivergedError(said if self.run is None else f"{self.run.folder}: {said}")
 
-    def _count(self, step: int, parts: list[Problem]) -> None:
-        """Tokens read and FLOPs spent by all ranks, from the shapes alone."""
+    def _count(self, step: int, parts: list[Problem], read: int) -> None:
+        """Tokens read by all ranks; positions computed and FLOPs spent, from the shapes alone."""
         before = self.spent[step - 1]
-        read, flops = 0, 0.0
+        positions, flops = 0, 0.0
         for part in parts:
             layout, source = part.inputs.layout, part.inputs.source
             shape = (layout.length, 0 if source is None else source.layout.length, part.at_BM.shape[1])
             if shape not in self.prices:
                 self.prices[shape] = training_flops(self.learner.model.spec, Layout(shape[0]), *shape[1:])
-            read += layout.n_sequences * (shape[0] + shape[1])
+            positions += part.inputs.n_positions
             flops += layout.n_sequences * self.prices[shape].dense
         size = self.ranks.size  # every rank has as many rows of the same lengths
-        self.spent[step] = Spent(before.tokens_read + read * size, before.dense_flops + flops * size)
+        self.spent[step] = Spent(
+            before.tokens_read + read,
+            before.dense_flops + flops * size,
+            before.positions_computed + positions * size,
+        )
 
     def _row(self, step: int, rows: Rows | None, valid: bool) -> None:
         """One line of the record; but for checkpoints the only place where the device is asked anything."""
@@ -248,7 +259,8 @@ class _Loop:
 
     def _write(self, step: int, rows: Rows, sums: dict[str, float], spent: Spent, valid: bool) -> None:
         row: dict[str, Any] = {
-            "step": step, "tokens_read": spent.tokens_read, "tokens_scored": int(self.scored),
+            "step": step, "tokens_read": spent.tokens_read, "positions_computed": spent.positions_computed,
+            "tokens_scored": int(self.scored),
             "bytes_scored": int(self.n_bytes), "dense_flops": spent.dense_flops, "seconds": round(self.seconds, 3),
             "nats": mean(sums["nats_sum"], sums["target_count"]), "rate": rate_at(step, self.training),
             "gradient_norm": self.open.norm.item(),

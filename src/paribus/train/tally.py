@@ -32,8 +32,9 @@ class Open:
 class Spent:
     """What the host counts by itself, in total."""
 
-    tokens_read: int = 0
+    tokens_read: int = 0  # without padding
     dense_flops: float = 0.0
+    positions_computed: int = 0  # with it
 
 
 def mean(nats_sum: float, target_count: float) -> float | None:

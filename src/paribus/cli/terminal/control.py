@@ -79,6 +79,13 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
         page.print(line, soft_wrap=True)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
+    print_margin_warnings(plan, page)
+
+
+def print_margin_warnings(plan: Plan, page: Console) -> None:
+    """What a margin in compute will lack, while it can still be given."""
+    for said in plan.margin_warnings:
+        page.print(f"mind       {said}", style="yellow", soft_wrap=True)
 
 
 def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from paribus.report.material import Material
+from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds
 from paribus.report.verdicts import Said, verdicts
 
@@ -22,6 +23,9 @@ def print_verdicts(material: Material, page: Console) -> None:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
             page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
+    text = text_words(material)
+    if text:
+        page.print(Text(text, "yellow"), soft_wrap=True)
     for one in allowed_confounds(material):
         page.print(Text(f"allowed to differ: {one}", "yellow"), soft_wrap=True)
     lock = material.found.lock
