@@ -10,7 +10,7 @@ def test_differing_fields_stand_beside_each_other(ask):
     answer = ask("diff", "gpt2", "unilm")
     assert answer.status == 0
     assert "stack.layers.0-11.mask   causal   prefix" in answer.out
-    assert "training, one sequence · visible   817.0 GFLOP   831.5 GFLOP    1.02" in answer.out
+    assert "training, one sequence · visible   817 GFLOP   831 GFLOP    1.02" in answer.out
     assert "parameters" not in answer.out
 
 

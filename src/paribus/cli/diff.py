@@ -87,7 +87,7 @@ def _print_price(a: Asked, b: Asked, page: Console) -> None:
         before, after = line.value(left), line.value(right)
         if before != after:
             ratio = f"{after / before:.3g}" if before and not isinstance(before, bool) else ""
-            table.add_row(line.label.strip(), line.written(before), line.written(after), ratio)
+            table.add_row(line.label.strip(), *line.written([left, right]), ratio)
     if table.row_count:
         page.print(table)
         page.print()

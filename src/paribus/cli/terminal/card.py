@@ -10,10 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.cli.terminal.arguments import Asked
-from paribus.cli.terminal.numbers import spans
 from paribus.cli.terminal.picture import Panel, panels, picture
 from paribus.cli.terminal.prices import MEANING, price_table, terms
-from paribus.cli.terminal.spelling import spelled
+from paribus.cli.terminal.spelling import spans, spelled
 from paribus.spec import Block, Dense, Experts, Latent, MultiHead, Price, Resolved, Stack, fingerprint
 
 _PICTURES_WIDTH = 120  # where the page is wider, pictures still break into rows
