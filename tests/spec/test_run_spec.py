@@ -201,3 +201,10 @@ def test_a_tokenizer_file_is_counted_whatever_its_model_and_found_at_home(tmp_pa
     library.save(str(tmp_path / "t.json"))
     run = load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": "~/t.json"}}})
     assert run.architecture.n_vocab == loaded(run.stages[0].corpus.tokenizer).n_text + N_SIGNS == 4 + N_SIGNS
+
+
+def test_a_tokenizer_file_with_a_word_twice_is_refused(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('{"model": {"vocab": {"a": 0, "b": 1, "a": 2}}}')
+    with pytest.raises(SpecError, match=r"t\.json is no tokenizer\.json: key 'a' appears twice; give one of"):
+        load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": str(path)}}})

@@ -15,7 +15,7 @@ from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
 from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
-from paribus.spec.reading import assign, complaints, file_table, read, table_of, with_kinds
+from paribus.spec.reading import assign, complaints, file_table, once, read, table_of, with_kinds
 from paribus.spec.training import Training
 
 TABLES = "architecture, corpus, objective and training"
@@ -188,7 +188,7 @@ def n_text(corpus: Corpus) -> int:
 
 def _listed(path: Path) -> int:
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held = json.loads(path.read_text("utf-8"), object_pairs_hook=once)
         words = held["model"]["vocab"]  # with their ids, or in the order of those
         ids = range(len(words)) if isinstance(words, list) else words.values()
         return max([*ids, *(added["id"] for added in held.get("added_tokens", ()))]) + 1
