@@ -416,3 +416,9 @@ def test_sizes_beyond_all_sense_are_refused_at_once(changes):
 
 def test_minus_nothing_is_nothing():
     assert fingerprint(resolve(load("gpt2", changes={"dropout": -0.0}))) == fingerprint(resolve(load("gpt2")))
+
+
+@pytest.mark.parametrize("path", ["attention", "feed_forward", "positions"])
+def test_an_empty_table_over_a_preset_s_own_is_refused(path):
+    with pytest.raises(SpecError, match=rf"^{path} is set to {{}}, an empty table, which changes nothing of what is"):
+        load("gpt2", changes={path: {}})

@@ -208,3 +208,9 @@ def test_a_tokenizer_file_with_a_word_twice_is_refused(tmp_path):
     path.write_text('{"model": {"vocab": {"a": 0, "b": 1, "a": 2}}}')
     with pytest.raises(SpecError, match=r"t\.json is no tokenizer\.json: key 'a' appears twice; give one of"):
         load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": str(path)}}})
+
+
+@pytest.mark.parametrize("path", ["training", "architecture"])
+def test_an_empty_table_over_a_run_s_own_is_refused(path):
+    with pytest.raises(SpecError, match=rf"^{path} is set to {{}}, an empty table, which changes nothing of what is"):
+        load_run(RUN, {path: {}})

@@ -28,6 +28,7 @@ SHORT = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
+SHOWN = 5  # keys of a table that a message names
 APART = ("mask", "norm", "placement", "embedding", "head", "start", "dropout")  # no other field is judged by these
 
 
@@ -194,7 +195,25 @@ def assign(table: Table, path: str, value: Any) -> None:
             raise SpecError(
                 f"{'.'.join(outer[:depth])} is {here!r}, which has nothing inside to set as {path}; set it itself"
             )
-    table.update(merged(table, change))
+    changed = merged(table, change)
+    _require_obeyed(changed, change)
+    table.update(changed)
+
+
+def _require_obeyed(changed: Mapping[str, Any], change: Mapping[str, Any], under: str = "") -> None:
+    """SpecError where an empty table was laid over one that has something in it, which stays as it was."""
+    for name, value in change.items():
+        path, here = f"{under}{name}", changed[name]
+        if not isinstance(value, Mapping) or not isinstance(here, Mapping):
+            continue
+        if value:
+            _require_obeyed(here, value, f"{path}.")
+        elif here:
+            held = ", ".join(str(key) for key in list(here)[:SHOWN])
+            raise SpecError(
+                f"{path} is set to {{}}, an empty table, which changes nothing of what is there ({held}); "
+                f"set the keys inside, or change them in the file"
+            )
 
 
 def _beyond(fault: ValidationError, table: Table) -> Iterator[str]:
