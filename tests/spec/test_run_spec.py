@@ -44,7 +44,7 @@ INSIDE_LISTS = [
         {"corpus": {"sources": [{"kind": "files", "paths": "a", "txt": "b"}]}},
         "corpus.sources.0.txt is not a key here; did you mean 'text'? keys are kind, paths, text,",
     ),
-    ({"corpus": {"sources": [{"kind": "files", "paths": ["a", 3]}]}}, "corpus.sources.0.paths.1 is 3 (int); use a val"),
+    ({"corpus": {"sources": [{"kind": "files", "paths": ["a", 3]}]}}, "corpus.sources.0.paths.1 is 3 (int); use text"),
     ({"corpus": {"sources": ["copy", "web"]}}, "corpus.sources.1.kind is 'web'; use one of python-docs, python-code,"),
     ({"corpus": {"sources": [{"paths": "a"}]}}, "corpus.sources.0.kind is missing; say which kind it is"),
     ({"corpus": {"sources": [{"kind": "copy", "weight": 0}]}}, "corpus.sources.0.weight is 0 (int); use greater"),
@@ -69,7 +69,7 @@ INSIDE_LISTS = [
 NO_LIST = [
     ({"corpus": {"sources": {"kind": "files"}}}, "corpus.sources.paths is missing; give it a value"),
     ({"corpus": {"sources": "files"}}, "corpus.sources.paths is missing; give it a value"),
-    ({"corpus": {"sources": 3}}, "corpus.sources is 3 (int); use a valid dictionary"),
+    ({"corpus": {"sources": 3}}, "corpus.sources is 3 (int); use the name of a kind, or a table with a kind"),
     ({"objective": {"kind": "masked", "masked": 0.5, "rate": 3}}, "objective.rate is 3 (int); use less than 1"),
     ({"objective": {"kind": "masked", "masked": 3}}, "objective.masked is 3 (int); use less than or equal to 1"),
     (

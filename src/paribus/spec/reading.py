@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from paribus.errors import SpecError
 from paribus.spec.architecture import Architecture
+from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
 
 Table = dict[str, Any]
@@ -271,9 +272,20 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
             return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"
         case "value_error":
             return f"{path} {str(context['error']).removeprefix('mask ')}"
+        case "model_type":
+            keys = _table_words(context["class_name"], given, root)
+            return f"{path} is {given!r} ({type(given).__name__}); write a table with {keys}"
         case _:
-            message = error["msg"].removeprefix("Input should be ")
-            return f"{path} is {given!r} ({type(given).__name__}); use {message}"
+            return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
+
+
+def _table_words(name: str, given: Any, root: type[BaseModel]) -> str:
+    """The keys of a table by the name of its model, and the one that takes what was given, if that is a kind."""
+    model = next((owner for owner in _owners(root) if owner.__name__ == name), root)
+    own = {key: [_kind(inner) for inner in _models(field.annotation)] for key, field in model.model_fields.items()}
+    meant = [key for key, kinds in own.items() if isinstance(given, str) and given in kinds]
+    example = f", such as {{ {meant[0]} = {given!r} }}" if meant else ""
+    return f"keys {', '.join(own)}{example}"
 
 
 def _quoted(expected: str) -> list[str]:
