@@ -20,7 +20,9 @@ def test_the_same_model_is_called_so(ask):
 
 
 def test_prices_are_compared_at_a_length_both_can_read(ask):
-    assert "At length 512, source length 512, 2 bytes" in ask("diff", "gpt2", "t5").out
+    assert "At length 512, source length 512, 2 bytes" in ask("diff", "bart", "t5", "--set-a", "max_length=512").out
+    mixed = ask("diff", "gpt2", "t5").out
+    assert "Priced for one text of 1024 tokens: 512 of input, 512 of target. gpt2: read as one sequence" in mixed
 
 
 def test_a_difference_without_a_price_says_so(ask):

@@ -24,11 +24,12 @@ def _setting(such_as: str) -> Any:
 Settings = Annotated[list[str] | None, _setting("n_layers=4, mask='causal & window(8)'")]
 RunSettings = Annotated[list[str] | None, _setting("training.n_steps=400, architecture.n_layers=4")]
 DesignSettings = Annotated[list[str] | None, _setting("base.training.n_steps=400, seeds=[0,1,2,3]")]
-Length = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Positions; by default the architecture's max_length.")
+TextLength = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Tokens of the text, input and target; by default the longest all can read."),
 ]
-Prefix = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Positions of the prefix; by default half the length.")
+TextPrefix = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Tokens of it that are input; by default half.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
 ARCH = "A preset, a .toml or .json file, or a checkpoint folder."

@@ -35,6 +35,11 @@ class Line:
         return written_apart([self.value(price) for price in prices], self.writer)
 
 
+def _tokens(price: Price) -> int:
+    """Of the whole text, input and target."""
+    return price.length + price.source_length
+
+
 SIZES = (
     Line("parameters", lambda price: price.parameters, count),
     Line("  non-embedding", lambda price: price.non_embedding_parameters, count),
@@ -49,8 +54,8 @@ WORK = (
     Line("visible share of query-key pairs", lambda price: price.visible_share, percent),
     Line("training, one sequence · dense", lambda price: price.training.dense, flops),
     Line("training, one sequence · visible", lambda price: price.training.visible, flops),
-    Line("training, one token · dense", lambda price: price.training.dense / price.length, flops),
-    Line("training, one token · visible", lambda price: price.training.visible / price.length, flops),
+    Line("training, one token · dense", lambda price: price.training.dense / _tokens(price), flops),
+    Line("training, one token · visible", lambda price: price.training.visible / _tokens(price), flops),
     Line("prefill, one sequence · dense", lambda price: price.prefill.dense, flops),
     Line("prefill, one sequence · visible", lambda price: price.prefill.visible, flops),
     Line("decode, one token · dense", lambda price: price.decode.dense, flops),
