@@ -86,3 +86,10 @@ def test_an_architecture_in_hand_is_called_by_its_fingerprint(capsys):
     name = capsys.readouterr().out.splitlines()[0]
     assert pb.load("gpt2", n_layers=2) == pb.load({"preset": "gpt2", "n_layers": 2})
     assert len(name) == 12
+
+
+@pytest.mark.parametrize("verb", [("show",), ("price",), ("show", "gpt2"), ("price", "gpt2")])
+def test_verbs_print_the_note(ask, verb):
+    out = " ".join(ask(*verb, "t5-v1.1", "--set", "d_model=96").out.split())
+    assert "note: t5-v1.1, d_model = 96: d_model is 96, and t5-v1.1 has 768; d_head 64 and d_ff 2048 stay" in out
+    assert "note:" not in ask(*verb, "t5-v1.1").out

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes
+from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes, notes_of
 from paribus.cli.terminal.console import console, print_json, room
 from paribus.cli.terminal.prices import CACHE, SIZES, WORK, terms
 from paribus.cli.terminal.spelling import spelled
@@ -41,6 +41,8 @@ def command(
         print_json([asdict(one) for one in found])
         return
     page = console()
+    for note in notes_of([a, b]):
+        page.print(note, style="yellow")
     if not found:
         page.print(f"same model: {a.name} and {b.name} resolve alike")
         return

@@ -20,6 +20,7 @@ from paribus.cli.terminal.arguments import (
     TextPrefix,
     asked,
     changes,
+    notes_of,
 )
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.prices import MEANING, fitted, terms
@@ -74,7 +75,7 @@ def _prices(
 
 
 def _described(one: Asked, cost: Price) -> dict[str, Any]:
-    return {"name": one.name, "fingerprint": fingerprint(one.spec), **asdict(cost)}
+    return {"name": one.name, "note": one.note, "fingerprint": fingerprint(one.spec), **asdict(cost)}
 
 
 def _print(given: Sequence[Asked], prices: Sequence[Price]) -> None:
@@ -89,3 +90,5 @@ def _print(given: Sequence[Asked], prices: Sequence[Price]) -> None:
     for text, names in held.items():
         page.print(f"At {text}." if len(held) == 1 else f"{', '.join(names)}: at {text}.", style="dim")
     page.print(MEANING, style="dim")
+    for note in notes_of(given):
+        page.print(note, style="yellow")

@@ -22,6 +22,7 @@ from paribus.cli.terminal.arguments import (
     TextPrefix,
     asked,
     changes,
+    notes_of,
 )
 from paribus.cli.terminal.card import card
 from paribus.cli.terminal.console import console, print_json
@@ -114,6 +115,8 @@ def _print(entries: Sequence[Entry]) -> None:
     page.print(table)
     page.print()
     page.print(NOTES, style="dim")
+    for note in notes_of([entry.asked for entry in entries]):
+        page.print(note, style="yellow")
     if left_out:
         page.print(f"No room for: {', '.join(left_out)}; a wider terminal or --json shows the rest.", style="dim")
 
@@ -123,6 +126,7 @@ def _described(entry: Entry) -> dict[str, Any]:
     return {
         "name": one.name,
         "about": one.about,
+        "note": one.note,
         "fingerprint": fingerprint(one.spec),
         "architecture": one.architecture.model_dump(mode="json"),
         "price": asdict(entry.price),

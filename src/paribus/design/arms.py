@@ -19,6 +19,7 @@ from paribus.spec.design import Design, Table, leaves_of, levels_of, tables_of
 from paribus.spec.match import Match
 from paribus.spec.reading import complaints, merged, table_of
 from paribus.spec.run import RunSpec, load_run
+from paribus.spec.widths import width_note
 from paribus.spec.yardstick import measures
 
 FILLED = ("n_vocab", "max_length")  # of an architecture that does not say: they follow from text and training
@@ -70,6 +71,18 @@ def _arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> 
     permitted(run)
     _measurable(design, run)
     return Arm(name, levels, laid_open(table), run, match)
+
+
+def width_notes(design: Design) -> list[str]:
+    """Which widths of presets stay as they are though arms change d_model, with the arms where not all do."""
+    tables = tables_of(design)
+    found: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        written = merged(_named(design.base), _named(table)).get("architecture")
+        note = width_note(written) if isinstance(written, Mapping) else None
+        if note is not None:
+            found.setdefault(note, []).append(name)
+    return [note if len(names) == len(tables) else f"{', '.join(names)}: {note}" for note, names in found.items()]
 
 
 class _Asked(Spec):

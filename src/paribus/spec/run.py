@@ -17,6 +17,7 @@ from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
 from paribus.spec.reading import assign, complaints, file_table, once, read, table_of, with_kinds
 from paribus.spec.training import Training
+from paribus.spec.widths import width_note
 
 TABLES = "architecture, corpus, objective and training"
 KEYS = ("architecture", "corpus", "objective", "training")
@@ -80,6 +81,12 @@ def load_run(source: Source, changes: Mapping[str, Any] | None = None) -> RunSpe
     if problems or stage is None or architecture is None:
         raise SpecError(problems)
     return RunSpec(architecture=architecture, stages=(stage,))
+
+
+def run_width_note(source: Source, changes: Mapping[str, Any] | None = None) -> str | None:
+    """Which widths of its preset a run keeps though it changes d_model; None where there are none."""
+    written = _changed(source, changes).get("architecture")
+    return width_note(written) if isinstance(written, Mapping) else None
 
 
 def _is_design(table: Mapping[str, Any]) -> bool:

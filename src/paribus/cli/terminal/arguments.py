@@ -13,6 +13,7 @@ import typer
 
 from paribus.errors import SpecError
 from paribus.spec import Architecture, Resolved, fingerprint, load, presets, resolve
+from paribus.spec.widths import width_note, written_table
 
 Source = str | Path | Mapping[str, Any] | Architecture
 
@@ -43,6 +44,7 @@ class Asked:
     about: str  # the first comment of its file
     architecture: Architecture
     spec: Resolved
+    note: str | None = None  # of widths that its preset keeps
 
 
 def asked(source: Source, changes: Mapping[str, Any] | None = None) -> Asked:
@@ -54,7 +56,13 @@ def asked(source: Source, changes: Mapping[str, Any] | None = None) -> Asked:
     architecture = load(source, changes=changes)
     name = "mapping" if isinstance(source, Mapping) else str(source)
     changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
-    return Asked(name + changed, _about(source), architecture, resolve(architecture))
+    note = width_note(written_table(source, changes))
+    return Asked(name + changed, _about(source), architecture, resolve(architecture), note)
+
+
+def notes_of(given: Sequence[Asked]) -> list[str]:
+    """What should be known of architectures beside their numbers, each with the name it was asked by."""
+    return [f"note: {one.name}: {one.note}" for one in given if one.note is not None]
 
 
 def changes(settings: Sequence[str] | None, option: str = "--set") -> dict[str, Any]:

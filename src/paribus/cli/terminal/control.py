@@ -13,6 +13,7 @@ from paribus.analyse import Spread, detectable, equivalence_margin
 from paribus.analyse.looks import SHARE
 from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
+from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
 from paribus.report.numbers import duration, flops, line_texts, size
 from paribus.spec.design import OPEN
@@ -55,6 +56,12 @@ def print_alike(plan: Plan, page: Console) -> None:
         return
     for names in ([arm.name for arm in group] for group in groups if len(group) > 1):
         page.print(f"note       {', '.join(names)} differ in name only: one run each seed", soft_wrap=True)
+
+
+def print_widths(plan: Plan, page: Console) -> None:
+    """Which widths of presets do not follow the arms' d_model."""
+    for note in width_notes(plan.design):
+        page.print(f"note       {note}", style="yellow", soft_wrap=True)
 
 
 def written(path: str, values: Sequence[Any]) -> list[str]:
