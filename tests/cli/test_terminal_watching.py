@@ -1,14 +1,16 @@
 """How a run is told while it goes: lines in a pipe, a bar on a terminal."""
 
 import io
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
 from rich.console import Console
+from rich.progress import Task
 
 from paribus.cli.checkup.peak import peak_flops
-from paribus.cli.terminal.watching import Pace, line, watched
+from paribus.cli.terminal.watching import Pace, TimeLeft, _columns, line, watched
 
 
 def row(step: int, **more: Any) -> dict[str, Any]:
@@ -32,14 +34,14 @@ def test_a_line_tells_the_pace_and_its_share_of_the_peak():
         watch.step(0)
         watch.row(row(1, seconds=1.0, valid_nats=2.25, gap=-0.25))
     first, second = told(console).splitlines()
-    assert first == "step      1  nats 2.5000  norm 0.75  rate 0.001  2.000K tokens/s  50 % of peak"
+    assert first == "step      1  nats 2.5000  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
     assert second == (
-        "step      2  nats 2.5000  valid 2.2500  gap -0.2500  norm 0.75  rate 0.001  2.000K tokens/s  50 % of peak"
+        "step      2  nats 2.5000  valid 2.2500  gap -0.2500  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
     )
 
 
 def test_where_no_peak_is_known_none_is_told():
-    assert str(Pace(2000, None)) == "2.000K tokens/s"
+    assert str(Pace(2000, None)) == "2k tokens/s"
     assert line(row(0), None).endswith("rate 0.001  ")
 
 
@@ -59,7 +61,7 @@ def test_a_bar_says_that_the_first_step_is_compiled_only_where_it_is(compiles):
         assert (task.completed, task.fields["said"]) == (1, "")
         watch.row(row(1))
         watch.step(1)
-        assert (task.completed, task.fields["said"]) == (2, "2.500 nats  2.000K tokens/s  50 % of peak")
+        assert (task.completed, task.fields["said"]) == (2, "2.500 nats  2k tokens/s  50 % of peak")
 
 
 def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
@@ -67,7 +69,7 @@ def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
         assert watch.bar is not None
         watch.row(row(0))
         watch.step(0)
-        assert watch.bar.tasks[0].fields["said"] == "2.500 nats  2.000K tokens/s"
+        assert watch.bar.tasks[0].fields["said"] == "2.500 nats  2k tokens/s"
 
 
 def test_the_time_left_of_a_resumed_run_is_told_from_where_it_resumed():
@@ -98,3 +100,9 @@ def test_a_narrow_terminal_keeps_the_numbers_whole(width, has_bar, has_pace):
 def test_the_peak_is_that_of_a_product_which_takes_time():
     peak = peak_flops(torch.device("cpu"), seconds=0.01)
     assert 1e7 < peak < 1e15
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, ""), (20.0, "20 s left"), (3.6e6, "41.7 days left")])
+def test_the_time_left_is_told_in_a_fitting_unit(seconds, text):
+    (column,) = (column for column in _columns(120) if isinstance(column, TimeLeft))
+    assert str(column.render(cast(Task, SimpleNamespace(time_remaining=seconds)))) == text

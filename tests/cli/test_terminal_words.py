@@ -3,25 +3,11 @@
 import pytest
 
 from paribus.cli.terminal.arguments import asked, changes
-from paribus.cli.terminal.numbers import count, flops, share, size, spans, whether
-from paribus.cli.terminal.spelling import spelled
+from paribus.cli.terminal.spelling import spans, spelled, whether
 from paribus.errors import SpecError
 
 
-@pytest.mark.parametrize(
-    ("number", "text"),
-    [(0, "0"), (7, "7"), (999, "999"), (1000, "1.000K"), (999_949, "999.9K"), (999_951, "1.000M"),
-     (124439808, "124.4M"), (671026404352, "671.0B"), (1.5e15, "1500T")],
-)  # fmt: skip
-def test_counts_have_four_digits(number, text):
-    assert count(number) == text
-
-
-def test_each_quantity_has_its_unit():
-    assert flops(874944921600) == "874.9 GFLOP"
-    assert size(36864) == "36.86 kB"
-    assert size(0) == "—"
-    assert share(0.50048) == "50.0%"
+def test_answers_are_yes_or_no():
     assert (whether(True), whether(False)) == ("yes", "no")
 
 

@@ -77,13 +77,13 @@ def test_a_table_tells_what_each_source_holds_and_how_often_it_is_read(ask, here
     built = pb.build_corpus("run.toml")
     copy, files = built.epochs(1, 50, 4, 32)
     (train,) = (row for row in rows if row[:1] == ["copy"])
-    assert train[1:3] == ["75.0%", "train"]
+    assert train[1:4] == ["75", "%", "train"]
     assert train[-1] == f"{copy:.3g}"
     (train,) = (row for row in rows if row[:1] == ["files"])
-    assert train[1:3] == ["25.0%", "train"]
+    assert train[1:4] == ["25", "%", "train"]
     assert train[-1] == f"{files:.3g}"
     assert [row[0] for row in rows if row[:1] in (["valid"], ["test"])] == ["valid", "test"] * 2
-    assert "read         50 steps × 4 × 32 = 6.400K tokens" in shown.out
+    assert "read         50 steps × 4 × 32 = 6.4k tokens" in shown.out
     assert "note: files: 1 documents without a letter left out, 1 files of other kinds passed over" in shown.out
 
 

@@ -10,7 +10,7 @@ def test_differing_fields_stand_beside_each_other(ask):
     answer = ask("diff", "gpt2", "unilm")
     assert answer.status == 0
     assert "stack.layers.0-11.mask   causal   prefix" in answer.out
-    assert "training, one sequence · visible   817.0 GFLOP   831.5 GFLOP    1.02" in answer.out
+    assert "training, one sequence · visible   817 GFLOP   831 GFLOP    1.02" in answer.out
     assert "parameters" not in answer.out
 
 
@@ -20,7 +20,9 @@ def test_the_same_model_is_called_so(ask):
 
 
 def test_prices_are_compared_at_a_length_both_can_read(ask):
-    assert "At length 512, source length 512, 2 bytes" in ask("diff", "gpt2", "t5").out
+    assert "At length 512, source length 512, 2 bytes" in ask("diff", "bart", "t5", "--set-a", "max_length=512").out
+    mixed = ask("diff", "gpt2", "t5").out
+    assert "Priced for one text of 1024 tokens: 512 of input, 512 of target. gpt2: read as one sequence" in mixed
 
 
 def test_a_difference_without_a_price_says_so(ask):

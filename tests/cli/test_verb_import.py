@@ -18,11 +18,11 @@ def checkpoint(tmp_path: Path) -> Path:
 def test_out_and_in_again_is_the_same_model(ask, checkpoint, tmp_path):
     out = ask("export", checkpoint, tmp_path / "theirs")
     assert out.status == 0, out.err
-    assert "exported 12.18K parameters in " in out.out
+    assert "exported 12.2k parameters in " in out.out
     assert "model.safetensors" in out.out
     back = ask("import", tmp_path / "theirs", tmp_path / "again")
     assert back.status == 0, back.err
-    assert "imported 12.18K parameters in " in back.out
+    assert "imported 12.2k parameters in " in back.out
     assert ask("diff", checkpoint, tmp_path / "again").out.startswith("same model")
     before, after = pb.restore(checkpoint).state_dict(), pb.restore(tmp_path / "again").state_dict()
     assert before.keys() == after.keys()

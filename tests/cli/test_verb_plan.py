@@ -175,3 +175,10 @@ def test_a_look_at_another_plan_leaves_a_study_with_results_as_it_is(
     assert "not frozen " in told.out
     assert "has results of the plan" in told.out
     assert (finished_home / "studies/little/plan.json").read_text() == before
+
+
+def test_widths_that_a_preset_keeps_are_told(ask, here: Path, study_cache: Path) -> None:
+    own = {"base.architecture.preset": "llama", "base.architecture.attention.n_kv_heads": 2}
+    told = ask(*words(own, study_cache))
+    assert told.status == 0, told.err
+    assert "note       d_model is 16, and llama has 4096; d_ff 11008 stays as llama has it; set it too" in told.out

@@ -7,13 +7,16 @@ import pytest
 
 import paribus as pb
 from paribus.errors import SpecError
+from paribus.report.numbers import flops
 from paribus.spec import load, presets, price, resolve
 
 
 @pytest.mark.parametrize("name", presets())
 def test_json_equals_the_price_of_the_spec(ask, name):
     (given,) = json.loads(ask("price", name, "--length", "37", "--prefix", "11", "--bytes", "4", "--json").out)
-    expected = asdict(price(resolve(load(name)), 37, prefix=11, bytes_per_value=4))
+    spec = resolve(load(name))
+    read = (37, None, 11) if spec.encoder is None else (26, 11, 0)
+    expected = asdict(price(spec, *read, bytes_per_value=4))
     assert {key: given[key] for key in expected} == expected
     assert given["name"] == name
 
@@ -24,9 +27,9 @@ def test_json_counts_are_whole_numbers(ask):
 
 def test_the_table_says_both_ways_of_counting_and_at_which_lengths(ask):
     out = ask("price", "gpt2").out
-    assert "874.9 GFLOP" in out
-    assert "817.0 GFLOP" in out
-    assert "124.4M" in out
+    assert "875 GFLOP" in out
+    assert "817 GFLOP" in out
+    assert "124M" in out
     assert "dense: every query meets every key; visible: only the pairs the mask lets through" in out
     assert "At length 1024, 2 bytes a cached value." in out
 
@@ -34,9 +37,41 @@ def test_the_table_says_both_ways_of_counting_and_at_which_lengths(ask):
 def test_a_prefix_and_a_source_are_named_where_they_matter(ask):
     out = ask("price", "unilm", "bart", "t5", "--length", "64", "--source-length", "32").out
     assert "unilm: at length 64, prefix 32, 2 bytes" in out
-    assert "bart, t5: at length 64, source length 32, 2 bytes" in out
+    assert "bart, t5: at length 32, source length 32, 2 bytes" in out
     parted = ask("price", "gpt2", "--set", "mask=causal & same_part", "--length", "64").out
     assert "length 64, prefix 32, 2 bytes" in parted
+
+
+@pytest.mark.parametrize(
+    ("options", "length", "n_input"),
+    [((), 1024, 512), (("--length", "512"), 512, 256), (("--length", "65"), 65, 32),
+     (("--length", "64", "--prefix", "11"), 64, 11), (("--source-length", "7"), 519, 7),
+     (("--length", "64", "--prefix", "9", "--source-length", "9"), 64, 9)],
+)  # fmt: skip
+def test_all_are_priced_for_the_same_text_and_it_is_said(ask, options, length, n_input):
+    plain, apart = json.loads(ask("price", "gpt2", "t5", *options, "--json").out)
+    assert (plain["length"], plain["source_length"], plain["prefix"]) == (length, 0, n_input)
+    assert (apart["length"], apart["source_length"]) == (length - n_input, n_input)
+    out = ask("price", "gpt2", "t5", *options).out
+    assert out.startswith(
+        f"Priced for one text of {length} tokens: {n_input} of input, {length - n_input} of target. "
+        "gpt2: read as one sequence, trained to predict every token. "
+        "t5: the encoder reads the input, and training predicts the target alone.\n"
+    )
+
+
+def test_a_token_costs_its_part_of_the_whole_text(ask):
+    whole = price(resolve(load("t5")), 256, 256, 0).training.dense
+    out = ask("price", "t5", "--length", "512").out
+    (line,) = (line for line in out.splitlines() if line.startswith("training, one token · dense"))
+    assert line.split("  ")[-1].strip() == flops(whole / 512)
+
+
+def test_card_and_price_are_of_the_same_text(ask):
+    for name in ("t5", "gpt2"):
+        (shown,) = json.loads(ask("show", name, "--length", "512", "--json").out)
+        (priced,) = json.loads(ask("price", name, "--length", "512", "--json").out)
+        assert shown["price"] == {key: priced[key] for key in shown["price"]}
 
 
 def test_a_page_too_narrow_for_all_gets_several_tables(ask, monkeypatch):
@@ -54,6 +89,10 @@ BAD = [
     (("gpt2", 1025), "length is 1025, but max_length is 1024; use 1 to 1024, or set max_length"),
     (("t5", 5, 0), "source_length is 0, but max_length is 512; use 1 to 512, or set max_length"),
     (("gpt2", 5, None, 6), "prefix is 6 of length 5; use 0 to 5"),
+    (("t5", 1), "length is 1, but an encoder-decoder reads input and target apart; use 2 or more"),
+    (("t5", 5, 5), "length is 5, and 5 tokens of it are input, which leaves an encoder-decoder no target; use a len"),
+    (("t5", 1026), "length is 1026: 513 input and 513 target tokens, but max_length is 512 for each; use up to 1024"),
+    (("t5", 9, 3, 4), "source_length is 3 and prefix is 4, but both are the input of one text; give one"),
     (("gpt2", 5, 7), "source_length is 7, but there is no encoder to read a source; leave it out"),
 ]
 

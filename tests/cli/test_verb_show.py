@@ -18,9 +18,9 @@ def test_without_an_architecture_all_presets_stand_side_by_side(ask):
 def test_several_stand_side_by_side_with_their_numbers(ask):
     out = ask("show", "gpt2", "mixtral", "t5").out
     rows = {line.split()[0]: line for line in out.splitlines() if line}
-    assert "124.4M" in rows["gpt2"]
-    assert "46.70B" in rows["mixtral"]
-    assert "12.88B" in rows["mixtral"]
+    assert "124M" in rows["gpt2"]
+    assert "46.7B" in rows["mixtral"]
+    assert "12.9B" in rows["mixtral"]
     assert "12+12" in rows["t5"]
 
 
@@ -86,3 +86,10 @@ def test_an_architecture_in_hand_is_called_by_its_fingerprint(capsys):
     name = capsys.readouterr().out.splitlines()[0]
     assert pb.load("gpt2", n_layers=2) == pb.load({"preset": "gpt2", "n_layers": 2})
     assert len(name) == 12
+
+
+@pytest.mark.parametrize("verb", [("show",), ("price",), ("show", "gpt2"), ("price", "gpt2")])
+def test_verbs_print_the_note(ask, verb):
+    out = " ".join(ask(*verb, "t5-v1.1", "--set", "d_model=96").out.split())
+    assert "note: t5-v1.1, d_model = 96: d_model is 96, and t5-v1.1 has 768; d_head 64 and d_ff 2048 stay" in out
+    assert "note:" not in ask(*verb, "t5-v1.1").out

@@ -148,3 +148,13 @@ def test_runs_that_are_damaged_are_listed_with_what_is_wrong(ask, here: Path) ->
     assert lines[6].startswith("spec: runs/spec/spec.json is no chain of stages; restore it")
     assert lines[7].startswith("state: runs/state/state holds 'dancing'; restore it")
     assert len(lines) == 8
+
+
+def test_widths_that_a_preset_keeps_are_told(ask, here: Path) -> None:
+    wide = SPEC.replace('"gpt2"', '"t5-v1.1"').replace("n_steps = 6", "n_steps = 1")
+    (here / "wide.toml").write_text(wide.replace("corpus =", 'objective = "prefix"\ncorpus ='))
+    told = ask("train", "wide.toml", "--set", "architecture.encoder.n_layers=1")
+    assert told.status == 0, told.err
+    assert "note: d_model is 16, and t5-v1.1 has 768; d_head 64 and d_ff 2048 stay as t5-v1.1 has them" in told.out
+    quiet = ask("train", "run.toml", "--set", "training.n_steps=1")
+    assert "d_model is" not in quiet.out

@@ -191,6 +191,48 @@ FAULTS = [
 ]
 
 
+TWICE = [
+    (
+        "a.jsonl",
+        '{"text": "a"}\n{"text": "b", "id": 1, "text": "c"}\n',
+        "line 2 has the key 'text' twice; give each key",
+    ),
+    ("a.jsonl", '{"text": "a", "more": [{"id": 1, "id": 1}]}\n', "line 1 has the key 'id' twice; give each key once"),
+    ("a.jsonl", '{"text": "a", "te\\u0078t": "b"}\n', "line 1 has the key 'text' twice; give each key once"),
+    ("a.csv", "text,id,text\na,1,b\n", "line 1 has the column 'text' twice; give each column a name of its own"),
+    ("a.csv", "text,id,id\na,1,b\n", "line 1 has the column 'id' twice; give each column a name of its own"),
+    ("a.tsv", "text\ttext\na\tb\n", "line 1 has the column 'text' twice; give each column a name of its own"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "complaint"), TWICE)
+def test_a_key_or_column_that_is_there_twice_is_refused(tmp_path, name, text, complaint):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(RecordError, match=rf"{name} {complaint}"):
+        files(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("a.csv", "source,target,target\na,b,c\n", "line 1 has the column 'target' twice"),
+        ("a.jsonl", '{"source": "a", "target": "b", "source": "c"}', "line 1 has the key 'source' twice"),
+    ],
+)
+def test_a_pair_has_one_source_and_one_target(tmp_path, name, text, complaint):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(RecordError, match=complaint):
+        pairs(path)
+
+
+def test_columns_without_a_name_that_nobody_reads_may_be_many(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,,\na,1,2\n")
+    assert files(path) == ["a"]
+
+
 @pytest.mark.parametrize(("name", "text", "kind", "complaint"), FAULTS)
 def test_faults_in_pairs_are_named_with_their_place(tmp_path, name, text, kind, complaint):
     path = tmp_path / name

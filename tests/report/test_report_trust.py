@@ -1,16 +1,20 @@
 """Can I trust it? Every ground turns when what it stands on does."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from paribus.record import Study, answers_path, evaluations, write_answers
 from paribus.record.disk import read_json, write_json
 from paribus.report.behind import numbers_behind
 from paribus.report.material import gathered
+from paribus.report.numbers import count, each
 from paribus.report.page import page
 from paribus.report.prose import markdown
-from paribus.report.trust import Ground, grounds
+from paribus.report.trust import Ground, _size_digits, grounds
 from paribus.report.verdicts import verdicts
 from small_study import ENVIRONMENT, GAINS, made, swept, with_rates
 
@@ -103,6 +107,36 @@ def test_sizes_are_one_only_where_they_are(tmp_path):
     study.write_plan(plan)
     found = next(one for one in grounds(gathered(study)) if one.name == "Size")
     assert found.text.startswith("Sizes differ between arms: 37.1k for causal, 74.2k for prefix and 37.1k for input")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ((123_400, 123_401, 123_402), "123.4k for causal, 123.401k for prefix and 123.402k for input hidden"),
+        ((123_400, 123_401, 123_400), "123.4k for causal, 123.401k for prefix and 123.4k for input hidden"),
+    ],
+)
+def test_sizes_that_differ_by_little_look_different(tmp_path, sizes, said):
+    study = made(tmp_path)
+    plan = study.plan()
+    for arm, n_parameters in zip(("causal", "prefix", "input hidden"), sizes, strict=True):
+        plan["arms"][arm]["price"]["parameters"] = n_parameters
+    study.write_plan(plan)
+    found = next(one for one in grounds(gathered(study)) if one.name == "Size")
+    assert found.text.startswith(f"Sizes differ between arms: {said}, in parameters.")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ((123_400, 123_401, 123_402, 123_403), "123.4k for a to 123.403k for d"),
+        ((123_400, 123_400, 123_400, 123_401), "123.4k for 3 of them and 123.401k for d"),
+        ((123_400, 123_401, 123_402, 246_000), "about 123k for 3 of them and 246k for d"),
+    ],
+)
+def test_sizes_of_many_arms_are_never_one_for_all_where_they_differ(sizes, told):
+    given = dict(zip("abcd", sizes, strict=True))
+    assert each(given, partial(count, digits=_size_digits(given))) == told
 
 
 def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):

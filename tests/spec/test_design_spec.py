@@ -66,7 +66,7 @@ SLIPS = [
      "equal_noise is true, and comparisons are not each arm against the baseline 'full', which is all that it judges"),
     ({"equal_noise": True, "seeds": "open"},
      "equal_noise is true beside seeds = 'open', whose bound is of each pair's own noise; leave one out"),
-    ({"equal_noise": 7}, "equal_noise is 7 (int); use a valid boolean"),
+    ({"equal_noise": 7}, "equal_noise is 7 (int); use true or false"),
     ({"factor": []}, "factor is an empty list; give at least one"),
     ({"factor": None}, "factor is missing; name the paths in which the arms may differ, such as 'architecture.mask'"),
     ({"factor": "architectur.mask"}, "factor 'architectur.mask' is no path of a run; begin with architecture, corpus"),
@@ -97,7 +97,7 @@ SLIPS = [
     ({"looks": {"3": 0.06}}, "looks has shares [0.06], 0.06 in all; let them be above 0 and add up to 0.05"),
     ({"looks": {}}, "looks has shares [], 0 in all"),
     ({"looks": {"soon": 0.05}}, "looks are at ['soon']; write numbers of seeds, as in { 5 = 0.01, 10 = 0.04 }"),
-    ({"looks": 3}, "looks is 3 (int); use a valid dictionary"),
+    ({"looks": 3}, "looks is 3 (int); use a table"),
     ({"others": [TWO]}, "others: the yardsticks are pseudo on test, pseudo on test; use each kind once on a split"),
     ({"others": []}, "others is an empty list; give at least one"),
     ({"primary.margin": "5 % more"}, "primary.margin is '5 % more'; use a number, or such as '5 % compute', up to 300"),
@@ -105,8 +105,17 @@ SLIPS = [
     ({"primary.margn": 1}, "primary.margn is not a key here; did you mean 'margin'?"),
     ({"primary.measure.n_item": 1}, "primary.measure.n_item is not a key here; did you mean 'n_items'?"),
     ({"allow": {"training.warmup": " "}}, "allow.training.warmup has no reason; say why it may differ all the same"),
+    ({"primary": "halves"},
+     "primary is 'halves' (str); write a table with keys measure, margin, such as { measure = 'halves' }"),
+    ({"primary": 3}, "primary is 3 (int); write a table with keys measure, margin"),
+    ({"base": 3}, "base is 3 (int); use a table"),
+    ({"question": 3}, "question is 3 (int); use text"),
     ({"match": {"by": "size"}}, "match.by is 'size'; use 'nothing', 'parameters'"),
     ({"base.training.seed": 4}, "base.training.seed is set by seeds, one run for each; leave it out"),
+    ({"arms.full.training": {"seed": 4}},
+     "arms.full.training.seed is 4, but seeds sets it, one run for each; leave it out"),
+    ({"arms.full.training": {"data_seed": 4}, "arms.causal.training": {"data_seed": 4}},
+     "arms.causal.training.data_seed is 4, but seeds sets it, one run for each; leave it out"),
     ({"factor": "training", "arms.full.training": {"data_seed": 4}},
      "factor: arms differ in training.data_seed, which seeds sets; compare them in something else"),
     ({"factor": "training.optimizer.rate", "tune": True, "arms.full.training": {"optimizer": {"rate": 0.1}}},
@@ -319,3 +328,43 @@ def test_the_designs_in_the_documentation_are_sound() -> None:
     assert list(tables_of(crossed)) == [
         "full+rotary", "full+no positions", "causal+rotary", "causal+no positions",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", [{"training": {"seed": 4}}, {"training": {"data_seed": 4}}])
+def test_a_seed_in_the_levels_of_a_factor_is_refused(level: dict[str, Any]) -> None:
+    levels = {"one": level, "other": level}
+    (path,) = leaves_of(level)
+    said = complaint(factorial({"factors": {"mask": FACTORS["mask"], "seeds": {"levels": levels}}}))
+    assert f"factor: arms differ in {path}, which seeds sets; compare them in something else" in said
+
+
+def test_a_seed_set_by_a_change_is_refused_where_every_arm_has_it() -> None:
+    changes = {"arms.full.training.seed": 7, "arms.causal.training.seed": 7}
+    said = complaint(little(), changes=changes)
+    for arm in ("full", "causal"):
+        assert f"arms.{arm}.training.seed is 7, but seeds sets it, one run for each; leave it out" in said
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "named"),
+    [
+        (
+            "arms",
+            {},
+            "arms is set to {}, an empty table, which changes nothing of what is there (reverse, full, causal",
+        ),
+        ("base", {}, "base is set to {}, an empty table, which changes nothing of what is there ("),
+        ("base.training", {}, "base.training is set to {}, an empty table, which changes nothing of what is there ("),
+        ("base", {"training": {}}, "base.training is set to {}, an empty table, which changes nothing of what"),
+        ("arms.full", {}, "arms.full is set to {}, an empty table, which changes nothing of what is there ("),
+    ],
+)
+def test_an_empty_table_over_one_that_is_not_is_refused(path: str, value: Any, named: str) -> None:
+    said = complaint(little({"arms.full": {"architecture": {"mask": "full"}}}), changes={path: value})
+    assert named in said
+    assert said.endswith("; set the keys inside, or change them in the file")
+
+
+def test_an_empty_table_where_nothing_is_does_what_it_says() -> None:
+    assert load_design(little({"arms.other": {}}), changes={"arms.other": {}}).arms["other"] == {}
+    assert load_design(little({"tune": False}), changes={"tune": {}}).tune is not None

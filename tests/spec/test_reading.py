@@ -60,18 +60,18 @@ UNKNOWN = [
     ({"positions": {"kind": "rotary", "base": 1e4}}, "positions.base is not a key here; keys are kind, theta"),
 ]
 WRONG = [
-    ({"n_layers": True}, "n_layers is True (bool); use a valid integer"),
-    ({"n_layers": 5.0}, "n_layers is 5.0 (float); use a valid integer"),
-    ({"n_layers": "5"}, "n_layers is '5' (str); use a valid integer"),
-    ({"n_layers": None}, "n_layers is None (NoneType); use a valid integer"),
+    ({"n_layers": True}, "n_layers is True (bool); use a whole number"),
+    ({"n_layers": 5.0}, "n_layers is 5.0 (float); use a whole number"),
+    ({"n_layers": "5"}, "n_layers is '5' (str); use a whole number"),
+    ({"n_layers": None}, "n_layers is None (NoneType); use a whole number"),
     ({"n_vocab": 0}, "n_vocab is 0 (int); use greater than or equal to 1"),
-    ({"dropout": "0.1"}, "dropout is '0.1' (str); use a valid number"),
+    ({"dropout": "0.1"}, "dropout is '0.1' (str); use a number"),
     ({"dropout": 1.0}, "dropout is 1.0 (float); use less than 1"),
     ({"norm": {"kind": "layer", "eps": 0.0}}, "norm.eps is 0.0 (float); use greater than 0"),
     ({"norm": {"kind": "layer", "eps": float("inf")}}, "norm.eps is inf (float); use a finite number"),
-    ({"norm": {"kind": "layer", "bias": 1}}, "norm.bias is 1 (int); use a valid boolean"),
-    ({"attention": 3}, "attention is 3 (int); use a valid dictionary"),
-    ({"head": "tied"}, "head is 'tied' (str); use a valid dictionary"),
+    ({"norm": {"kind": "layer", "bias": 1}}, "norm.bias is 1 (int); use true or false"),
+    ({"attention": 3}, "attention is 3 (int); use the name of a kind, or a table with a kind"),
+    ({"head": "tied"}, "head is 'tied' (str); write a table with keys tied, bias, scale, transform"),
     ({"positions": {"kind": "relative_bias", "n_buckets": 6}}, "positions.n_buckets is 6 (int); use a multiple of 4"),
     ({"mask": 3}, "mask is 3 (int); write a rule as text, such as 'causal & window(8)'"),
     ({"encoder": {"n_layers": 2, "mask": ["full"]}}, "encoder.mask is ['full'] (list); write a rule as text"),
@@ -327,7 +327,7 @@ def test_a_change_is_read_as_strictly_as_a_file():
         load("gpt2", changes={"head.x": 3})
     with pytest.raises(SpecError, match=r"positions.offse is not a key here; did you mean 'offset'\?"):
         load("gpt2", changes={"positions.offse": 3})
-    with pytest.raises(SpecError, match=r"attention.n_heads is '5' \(str\); use a valid integer"):
+    with pytest.raises(SpecError, match=r"attention.n_heads is '5' \(str\); use a whole number"):
         load("gpt2", n_heads="5")  # pyright: ignore[reportArgumentType]
 
 
@@ -416,3 +416,9 @@ def test_sizes_beyond_all_sense_are_refused_at_once(changes):
 
 def test_minus_nothing_is_nothing():
     assert fingerprint(resolve(load("gpt2", changes={"dropout": -0.0}))) == fingerprint(resolve(load("gpt2")))
+
+
+@pytest.mark.parametrize("path", ["attention", "feed_forward", "positions"])
+def test_an_empty_table_over_a_preset_s_own_is_refused(path):
+    with pytest.raises(SpecError, match=rf"^{path} is set to {{}}, an empty table, which changes nothing of what is"):
+        load("gpt2", changes={path: {}})

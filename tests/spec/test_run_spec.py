@@ -44,7 +44,7 @@ INSIDE_LISTS = [
         {"corpus": {"sources": [{"kind": "files", "paths": "a", "txt": "b"}]}},
         "corpus.sources.0.txt is not a key here; did you mean 'text'? keys are kind, paths, text,",
     ),
-    ({"corpus": {"sources": [{"kind": "files", "paths": ["a", 3]}]}}, "corpus.sources.0.paths.1 is 3 (int); use a val"),
+    ({"corpus": {"sources": [{"kind": "files", "paths": ["a", 3]}]}}, "corpus.sources.0.paths.1 is 3 (int); use text"),
     ({"corpus": {"sources": ["copy", "web"]}}, "corpus.sources.1.kind is 'web'; use one of python-docs, python-code,"),
     ({"corpus": {"sources": [{"paths": "a"}]}}, "corpus.sources.0.kind is missing; say which kind it is"),
     ({"corpus": {"sources": [{"kind": "copy", "weight": 0}]}}, "corpus.sources.0.weight is 0 (int); use greater"),
@@ -69,7 +69,7 @@ INSIDE_LISTS = [
 NO_LIST = [
     ({"corpus": {"sources": {"kind": "files"}}}, "corpus.sources.paths is missing; give it a value"),
     ({"corpus": {"sources": "files"}}, "corpus.sources.paths is missing; give it a value"),
-    ({"corpus": {"sources": 3}}, "corpus.sources is 3 (int); use a valid dictionary"),
+    ({"corpus": {"sources": 3}}, "corpus.sources is 3 (int); use the name of a kind, or a table with a kind"),
     ({"objective": {"kind": "masked", "masked": 0.5, "rate": 3}}, "objective.rate is 3 (int); use less than 1"),
     ({"objective": {"kind": "masked", "masked": 3}}, "objective.masked is 3 (int); use less than or equal to 1"),
     (
@@ -201,3 +201,16 @@ def test_a_tokenizer_file_is_counted_whatever_its_model_and_found_at_home(tmp_pa
     library.save(str(tmp_path / "t.json"))
     run = load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": "~/t.json"}}})
     assert run.architecture.n_vocab == loaded(run.stages[0].corpus.tokenizer).n_text + N_SIGNS == 4 + N_SIGNS
+
+
+def test_a_tokenizer_file_with_a_word_twice_is_refused(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text('{"model": {"vocab": {"a": 0, "b": 1, "a": 2}}}')
+    with pytest.raises(SpecError, match=r"t\.json is no tokenizer\.json: key 'a' appears twice; give one of"):
+        load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": str(path)}}})
+
+
+@pytest.mark.parametrize("path", ["training", "architecture"])
+def test_an_empty_table_over_a_run_s_own_is_refused(path):
+    with pytest.raises(SpecError, match=rf"^{path} is set to {{}}, an empty table, which changes nothing of what is"):
+        load_run(RUN, {path: {}})

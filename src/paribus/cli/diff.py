@@ -12,12 +12,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes
+from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes, notes_of
 from paribus.cli.terminal.console import console, print_json, room
 from paribus.cli.terminal.prices import CACHE, SIZES, WORK, terms
 from paribus.cli.terminal.spelling import spelled
+from paribus.cli.terminal.text_price import longest_text, text_price, text_words
 from paribus.spec import Difference, difference
-from paribus.spec import price as priced
 
 
 def diff(left: Source, right: Source) -> tuple[Difference, ...]:
@@ -41,6 +41,8 @@ def command(
         print_json([asdict(one) for one in found])
         return
     page = console()
+    for note in notes_of([a, b]):
+        page.print(note, style="yellow")
     if not found:
         page.print(f"same model: {a.name} and {b.name} resolve alike")
         return
@@ -76,9 +78,9 @@ def _side(path: str, value: Any) -> str:
 
 
 def _print_price(a: Asked, b: Asked, page: Console) -> None:
-    """What is counted and differs, at the greatest length both can read."""
-    length = min(a.spec.max_length, b.spec.max_length)
-    left, right = (priced(one.spec, length, length if one.spec.encoder else None) for one in (a, b))
+    """What is counted and differs, for the longest text both can read."""
+    length = longest_text([a.spec, b.spec])
+    left, right = (text_price(one.spec, length) for one in (a, b))
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
     table.add_column("price", no_wrap=True)
     for heading in (a.name, b.name, "B / A"):
@@ -87,9 +89,13 @@ def _print_price(a: Asked, b: Asked, page: Console) -> None:
         before, after = line.value(left), line.value(right)
         if before != after:
             ratio = f"{after / before:.3g}" if before and not isinstance(before, bool) else ""
-            table.add_row(line.label.strip(), line.written(before), line.written(after), ratio)
+            table.add_row(line.label.strip(), *line.written([left, right]), ratio)
     if table.row_count:
         page.print(table)
         page.print()
-    cost = f"At {terms(right if b.spec.encoder else left, [*a.spec.stack.masks, *b.spec.stack.masks])}"
+    if (a.spec.encoder is None) != (b.spec.encoder is None):
+        said = f"{text_words([a, b], [left, right])} {left.bytes_per_value} bytes a cached value."
+        page.print(said, style="dim")
+        return
+    cost = f"At {terms(left, [*a.spec.stack.masks, *b.spec.stack.masks])}"
     page.print(f"{cost}." if table.row_count else f"{cost}, both cost the same.", style="dim")

@@ -19,8 +19,8 @@ from paribus.cli.checkup.kernels import Agreement, agreement, cases
 from paribus.cli.checkup.machine import Machine, machine
 from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.numbers import size
 from paribus.model.kernels import kernel_named
+from paribus.report.numbers import size
 from paribus.runtime import best_device
 from paribus.spec import presets
 

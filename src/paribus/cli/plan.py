@@ -12,7 +12,7 @@ import typer
 from paribus.analyse import earlier_spread
 from paribus.cli.terminal.arguments import DesignSettings, Json, changes
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle
+from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle, print_widths
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.design import Design, Plan, cost_of, described, found, planned, proposed
 from paribus.errors import ConfoundError, SpecError
@@ -83,6 +83,7 @@ def command(
     print_control(made.lines, page, every)
     print_idle(made, page)
     print_alike(made, page)
+    print_widths(made, page)
     page.print()
     earlier = earlier_spread(runs, made.design.primary.measure.model_dump(mode="json"))
     print_cost(made, cost_of(made, runs, own), page, earlier)

@@ -1,6 +1,7 @@
 """What an architecture costs, before it is built: parameters, cache and FLOPs.
 
-FLOPs are counted two ways. Dense: every query meets every key. Visible: only the pairs the mask lets through.
+All are priced for the same text: so many tokens of input, so many of target. FLOPs are counted two ways. Dense: every
+query meets every key. Visible: only the pairs the mask lets through.
 """
 
 from collections.abc import Sequence
@@ -13,17 +14,19 @@ from paribus.cli.terminal.arguments import (
     ARCH,
     Asked,
     Json,
-    Length,
-    Prefix,
     Settings,
     Source,
+    TextLength,
+    TextPrefix,
     asked,
     changes,
+    notes_of,
 )
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.prices import MEANING, fitted, terms
+from paribus.cli.terminal.text_price import input_tokens, longest_text, text_price, text_words
+from paribus.errors import SpecError
 from paribus.spec import Price, fingerprint
-from paribus.spec import price as priced
 
 
 def price(
@@ -33,42 +36,52 @@ def price(
     prefix: int | None = None,
     bytes_per_value: int = 2,
 ) -> Price:
-    """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value."""
-    return priced(asked(source).spec, length, source_length, prefix, bytes_per_value)
+    """The price of a text of so many tokens; by default the longest it reads, two bytes a cached value.
+
+    Half of the text is input, or as much as `prefix` says, or `source_length` for an encoder; the rest is target.
+    """
+    return _prices([asked(source)], length, source_length, prefix, bytes_per_value)[0]
 
 
 def command(
     arch: Annotated[list[str], typer.Argument(metavar="ARCH", help=ARCH)],
     settings: Settings = None,
-    length: Length = None,
+    length: TextLength = None,
     source_length: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Positions of the source, with an encoder.")
+        int | None, typer.Option(min=1, metavar="N", help="Tokens of the input, which an encoder reads; as --prefix.")
     ] = None,
-    prefix: Prefix = None,
+    prefix: TextPrefix = None,
     bytes_per_value: Annotated[int, typer.Option("--bytes", min=1, metavar="N", help="Bytes of one cached value.")] = 2,
     json: Json = False,
 ) -> None:
     given = [asked(source, changes(settings)) for source in arch]
-    with_source = any(one.spec.encoder for one in given)
-
-    def of(one: Asked) -> Price:
-        # Beside an encoder-decoder, --source-length is not meant for those that read no source.
-        sourced = source_length if one.spec.encoder or not with_source else None
-        return price(one.architecture, length, sourced, prefix, bytes_per_value)
-
-    prices = [of(one) for one in given]
+    prices = _prices(given, length, source_length, prefix, bytes_per_value)
     if json:
         print_json([_described(one, cost) for one, cost in zip(given, prices, strict=True)])
     else:
         _print(given, prices)
 
 
+def _prices(
+    given: Sequence[Asked], length: int | None, source_length: int | None, prefix: int | None, bytes_per_value: int
+) -> list[Price]:
+    """Of one text for all of them."""
+    specs = [one.spec for one in given]
+    if source_length is not None and all(spec.encoder is None for spec in specs):
+        raise SpecError(f"source_length is {source_length}, but there is no encoder to read a source; leave it out")
+    n_input = input_tokens(source_length, prefix)
+    length = longest_text(specs, n_input) if length is None else length
+    return [text_price(spec, length, n_input, bytes_per_value) for spec in specs]
+
+
 def _described(one: Asked, cost: Price) -> dict[str, Any]:
-    return {"name": one.name, "fingerprint": fingerprint(one.spec), **asdict(cost)}
+    return {"name": one.name, "note": one.note, "fingerprint": fingerprint(one.spec), **asdict(cost)}
 
 
 def _print(given: Sequence[Asked], prices: Sequence[Price]) -> None:
     page = console()
+    page.print(text_words(given, prices))
+    page.print()
     page.print(*fitted([one.name for one in given], prices, page), sep="\n")
     page.print()
     held: dict[str, list[str]] = {}
@@ -77,3 +90,5 @@ def _print(given: Sequence[Asked], prices: Sequence[Price]) -> None:
     for text, names in held.items():
         page.print(f"At {text}." if len(held) == 1 else f"{', '.join(names)}: at {text}.", style="dim")
     page.print(MEANING, style="dim")
+    for note in notes_of(given):
+        page.print(note, style="yellow")

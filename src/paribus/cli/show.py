@@ -16,19 +16,20 @@ from paribus.cli.terminal.arguments import (
     ARCH,
     Asked,
     Json,
-    Length,
-    Prefix,
     Settings,
     Source,
+    TextLength,
+    TextPrefix,
     asked,
     changes,
+    notes_of,
 )
 from paribus.cli.terminal.card import card
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.overview import NOTES, Entry, overview
+from paribus.cli.terminal.text_price import longest_text, text_price
 from paribus.errors import SpecError
 from paribus.spec import fingerprint, presets
-from paribus.spec import price as priced
 from paribus.spec.objectives import NAMED, Objective
 from paribus.spec.run import load_objective
 
@@ -45,8 +46,8 @@ def show(*sources: Source, length: int | None = None, prefix: int | None = None)
 def command(
     arch: Annotated[list[str] | None, typer.Argument(metavar="ARCH|OBJECTIVE", help=f"{ARCH} Or an objective.")] = None,
     settings: Settings = None,
-    length: Length = None,
-    prefix: Prefix = None,
+    length: TextLength = None,
+    prefix: TextPrefix = None,
     json: Json = False,
 ) -> None:
     objective = _objective(arch or (), changes(settings), length, prefix)
@@ -100,7 +101,9 @@ def _print_objective(objective: Objective, json: bool = False) -> None:
 
 
 def _entries(given: Sequence[Asked], length: int | None, prefix: int | None) -> list[Entry]:
-    return [Entry(one, priced(one.spec, length, prefix=prefix)) for one in given]
+    """Each at the same text, or at the longest that it reads itself."""
+    lengths = [longest_text([one.spec], prefix) if length is None else length for one in given]
+    return [Entry(one, text_price(one.spec, n, prefix)) for one, n in zip(given, lengths, strict=True)]
 
 
 def _print(entries: Sequence[Entry]) -> None:
@@ -112,6 +115,8 @@ def _print(entries: Sequence[Entry]) -> None:
     page.print(table)
     page.print()
     page.print(NOTES, style="dim")
+    for note in notes_of([entry.asked for entry in entries]):
+        page.print(note, style="yellow")
     if left_out:
         page.print(f"No room for: {', '.join(left_out)}; a wider terminal or --json shows the rest.", style="dim")
 
@@ -121,6 +126,7 @@ def _described(entry: Entry) -> dict[str, Any]:
     return {
         "name": one.name,
         "about": one.about,
+        "note": one.note,
         "fingerprint": fingerprint(one.spec),
         "architecture": one.architecture.model_dump(mode="json"),
         "price": asdict(entry.price),

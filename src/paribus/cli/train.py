@@ -19,7 +19,7 @@ from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder, folder
 from paribus.cli.terminal.watching import watched
 from paribus.corpus import build, remarks
 from paribus.runtime import device_named
-from paribus.spec.run import load_run
+from paribus.spec.run import load_run, run_width_note
 from paribus.train.loop import Outcome, train
 from paribus.train.ranks import joined
 
@@ -44,8 +44,9 @@ def train_run(
         page = console()
         page.quiet = not ranks.leads
         built = ranks.in_turn(lambda: build(stage.corpus, cache_folder(cache), show_progress=ranks.leads))
-        for remark in remarks(built, stage.training.length):
-            _note(page, remark)
+        for remark in (run_width_note(spec, changes), *remarks(built, stage.training.length)):
+            if remark is not None:
+                _note(page, remark)
         peak = peak_flops(own) if ranks.leads else 0.0
         with watched(page, stage.training.n_steps, own.type == "cuda", peak * ranks.size) as watch:
             outcome = train(

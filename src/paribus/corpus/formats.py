@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from paribus.corpus.archives import Member
@@ -89,9 +89,37 @@ def _lines(stream: IO[bytes], where: str) -> Iterator[tuple[int, int, bytes]]:
         number, offset = number + 1, offset + len(line)
 
 
+class _RepeatedKey(ValueError):
+    """A key that one object of JSON has more than once."""
+
+
+def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, each of whose keys stands there once."""
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        raise _RepeatedKey(repeated_name(name for name, _ in pairs))
+    return table
+
+
+def repeated_name(names: Iterable[str]) -> str | None:
+    """The first name that stands there a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+# Made once: json.loads would make one for each line, which takes longer than the line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_keys_once)
+
+
 def _object(line: str, place: str) -> dict[str, Any]:
     try:
-        given = json.loads(line)
+        given = _DECODER.decode(line)
+    except _RepeatedKey as fault:
+        raise RecordError(f"{place} has the key {fault.args[0]!r} twice; give each key once") from None
     except (ValueError, RecursionError) as fault:
         raise RecordError(f"{place} is not JSON: {fault}; write one object a line") from None
     if not isinstance(given, dict):
@@ -109,6 +137,13 @@ def _values(row: dict[str, Any], keys: Sequence[str], place: str, kind: str) -> 
     return tuple(row[key] for key in keys)
 
 
+def _require_columns_once(header: Sequence[str], keys: Sequence[str], place: str) -> None:
+    """RecordError where two columns have one name; columns without a name that nobody reads may be many."""
+    repeated = repeated_name(name for name in header if name.strip() or name in keys)
+    if repeated is not None:
+        raise RecordError(f"{place} has the column {repeated!r} twice; give each column a name of its own")
+
+
 def _table(
     lines: Iterator[tuple[int, str]], member: Member, keys: Sequence[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -118,6 +153,7 @@ def _table(
     rows = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(texts, strict=True)
     try:
         header = next(rows, [])
+        _require_columns_once(header, keys, f"{member.where} line {rows.line_num}")
         _values(dict.fromkeys(header, ""), keys, member.where, "column")
         for row in rows:
             place = f"{member.where} line {rows.line_num}"

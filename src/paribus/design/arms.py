@@ -19,6 +19,7 @@ from paribus.spec.design import Design, Table, leaves_of, levels_of, tables_of
 from paribus.spec.match import Match
 from paribus.spec.reading import complaints, merged
 from paribus.spec.run import RunSpec, filled_sizes, load_run
+from paribus.spec.widths import width_note
 from paribus.spec.yardstick import measures
 
 
@@ -67,6 +68,18 @@ def _arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> 
     run = load_run(table)
     require_usable(design, run)
     return Arm(name, levels, chosen_fields(run), run, match)
+
+
+def width_notes(design: Design) -> list[str]:
+    """Which widths of presets stay as they are though arms change d_model, with the arms where not all do."""
+    tables = tables_of(design)
+    found: dict[str, list[str]] = {}
+    for name, table in tables.items():
+        written = merged(_named(design.base), _named(table)).get("architecture")
+        note = width_note(written) if isinstance(written, Mapping) else None
+        if note is not None:
+            found.setdefault(note, []).append(name)
+    return [note if len(names) == len(tables) else f"{', '.join(names)}: {note}" for note, names in found.items()]
 
 
 class _Asked(Spec):

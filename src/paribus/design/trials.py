@@ -121,7 +121,7 @@ def _free_findings(first: Arm, second: Arm, free: Sequence[str], refusal: Refusa
 
 
 def _trials(free: Sequence[str]) -> Iterator[Trial]:
-    """Single fields, pairs of them (also one value from each arm), whole tables, all, all but one; in both directions."""
+    """Single fields, pairs (also one value from each arm), whole tables, all, and all but one; in both directions."""
     for path in free:
         yield from _both_ways((path,))
     for one, other in itertools.combinations(free, 2):

@@ -32,6 +32,7 @@ from paribus.record import (
     write_answers,
 )
 from paribus.record.disk import digest
+from paribus.spec.reading import complaints
 from paribus.spec.run import Stage
 from paribus.spec.yardstick import Yardstick, measures
 
@@ -60,12 +61,14 @@ def evaluate(
 
 def stage_of(run_folder: Path) -> Stage:
     """What a run was last trained on, and how."""
-    table = stages_of(run_folder)[-1]
+    written = stages_of(run_folder)[-1]
+    table = {name: written.get(name) for name in Stage.model_fields}
     try:
-        return Stage.model_validate_json(json.dumps({name: table.get(name) for name in Stage.model_fields}))
+        return Stage.model_validate_json(json.dumps(table))
     except ValidationError as fault:
+        first = next(complaints(fault, table, Stage))
         raise RecordError(
-            f"{run_folder} was trained by a spec that this version cannot read: {fault.errors()[0]['msg']}; "
+            f"{run_folder} was trained by a spec that this version cannot read: {first}; "
             f"use the version it was made with"
         ) from fault
 

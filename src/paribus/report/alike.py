@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from paribus.analyse import Total, alike
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, scaled, signed
+from paribus.report.numbers import count, decimals, duration, flops, signed
 
 WORDS: dict[Total, str] = {
     "dense_flops": "training FLOPs", "tokens_read": "tokens read", "tokens_scored": "tokens scored",
     "seconds": "seconds",
+}  # fmt: skip
+WRITERS: dict[Total, Callable[[float], str]] = {
+    "dense_flops": flops, "tokens_read": count, "tokens_scored": count, "seconds": duration,
 }  # fmt: skip
 STEADY: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored")
 
@@ -61,7 +65,7 @@ def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
     word = got.comparison.verdict.word
     said = "gain" if by == "seconds" else word
     digits = decimals((got.comparison.high - got.comparison.low) / 2)
-    at = scaled(got.at or 0.0, "s" if by == "seconds" else "FLOP" if by == "dense_flops" else "")
+    at = WRITERS[by](got.at or 0.0)
     return Otherwise(
         arm.name, WORDS[by], "yes" if word == arm.judgement.verdict.word else "no",
         f"{said}{_than(arm, material)} at {at}: {signed(got.comparison.effect, digits)}, "

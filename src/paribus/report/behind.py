@@ -9,7 +9,7 @@ from math import inf, isinf, sqrt
 from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Pooled, Trained, detectable
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, percent, plain, scaled, signed
+from paribus.report.numbers import decimals, flops, percent, plain, signed
 
 NONE = "–"
 ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
@@ -234,4 +234,4 @@ def sweep_words(material: Material) -> str:
     if not spent["sweep"]:
         return ""
     share = percent(spent["sweep"] / sum(spent.values()))
-    return f"Finding the rates took {scaled(spent['sweep'], 'FLOP')}, {share} of what the study's training took."
+    return f"Finding the rates took {flops(spent['sweep'])}, {share} of what the study's training took."

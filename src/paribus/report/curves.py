@@ -16,7 +16,7 @@ from paribus.analyse.findings import UNIT, Arm
 from paribus.report.charts import Plot, arm_colours, arm_dashes, colour, data, layered, spec_of
 from paribus.report.effect import APART, partners
 from paribus.report.material import Material
-from paribus.report.numbers import plain, scaled, signed
+from paribus.report.numbers import count, plain, signed
 
 HEIGHT = 300
 TOKENS = alt.X(
@@ -58,7 +58,7 @@ def _points(arm: str, material: Material) -> list[dict[str, Any]]:
     return [
         {
             "arm": arm, "seed": seed, "run": names[arm, seed], "tokens": row["tokens_read"], "bits": bits(row),
-            "read": scaled(row["tokens_read"]), "score": plain(bits(row), 4),
+            "read": count(row["tokens_read"]), "score": plain(bits(row), 4),
         }
         for seed, rows in sorted(material.found.runs[arm].items())
         for row in held_out(rows)
@@ -96,7 +96,7 @@ def _difference(key: str, title: str, arms: Sequence[Arm], material: Material) -
     steps = [
         {
             "arm": arm.name, "pair": material.found.label(arm), "tokens": step.step, "gain": step.effect,
-            "low": step.low, "high": step.high, "read": scaled(step.step), "mean gain": signed(step.effect, 4),
+            "low": step.low, "high": step.high, "read": count(step.step), "mean gain": signed(step.effect, 4),
             "band": f"{signed(step.low, 4)} to {signed(step.high, 4)}",
         }
         for arm in arms for step in arm.curve

@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.analyse import name_of
 from paribus.report.material import Material
-from paribus.report.numbers import listed, scaled
+from paribus.report.numbers import count, listed
 
 MEASURED = {
     "halves": "the likelihood of the second half of held-out documents, given the first",
@@ -35,9 +35,9 @@ def limits(material: Material) -> list[str]:
 def _limits(material: Material) -> Iterator[str]:
     baseline = material.found.baseline
     work, stage = material.plan["arms"][baseline]["work"], material.stage(baseline)
-    tokens = scaled(work["tokens_read"] * stage["training"]["n_steps"])
+    tokens = count(work["tokens_read"] * stage["training"]["n_steps"])
     sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
-    size = " to ".join(dict.fromkeys((scaled(min(sizes)), scaled(max(sizes)))))
+    size = " to ".join(dict.fromkeys((count(min(sizes)), count(max(sizes)))))
     sources = listed(list(dict.fromkeys(_source(source, material) for source in stage["corpus"]["sources"])))
     yield f"What happens at other sizes, or after more training: {size} parameters read {tokens} tokens."
     yield f"What happens on other text: all of it was {sources}."

@@ -1,15 +1,24 @@
-"""Numbers as a reader of the page meets them."""
+"""Numbers as a person reads them, the same on a page and on a terminal."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor, isfinite, log10
+from typing import Any
 
 MINUS = "−"
+NONE = "–"
 FEW = 3  # so many are told one by one
+DIGITS = 3  # of a number in short
+EXACT_DIGITS = 12  # numbers that agree to so many are equal: sums of floats agree to no more
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")  # a hyphen that stands for a minus
-_UNITS = ("", "k", "M", "G", "T", "P", "E")
+_COUNTED = ("", "k", "M", "B", "T")  # a model of 7B parameters
+_MEASURED = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")  # before a unit
+_YEAR = 365.25 * 86400
+_DURATIONS = (("s", 1, 90), ("min", 60, 5400), ("h", 3600, 2 * 86400), ("days", 86400, 2 * _YEAR))  # and up to how long
+
+Writer = Callable[[float, int], str]  # a number, in so many digits
 
 
 def signed(value: float, decimals: int) -> str:
@@ -32,18 +41,91 @@ def decimals(width: float) -> int:
     return min(6, max(3, 1 - floor(log10(width))))
 
 
-def scaled(value: float, unit: str = "") -> str:
-    """124439808 → 124M; three digits."""
+def scaled(value: float, unit: str = "", digits: int = DIGITS) -> str:
+    """124439808 → 124M, 46.7e9 → 46.7B; with a unit, 2.5e9 → 2.5 GFLOP."""
+    steps = _MEASURED if unit else _COUNTED
     place = 0
-    while abs(value) >= 999.5 and place < len(_UNITS) - 1:
+    while place < len(steps) - 1 and abs(_rounded(value, digits)) >= 1000 and isfinite(value):
         value, place = value / 1000, place + 1
-    text = f"{value:.0f}" if abs(value) >= 99.95 or value == int(value) else f"{value:.3g}"
     space = " " if unit else ""
-    return f"{text}{space}{_UNITS[place]}{unit}"
+    return f"{_short(value, digits)}{space}{steps[place]}{unit}"
 
 
-def percent(part: float) -> str:
-    return f"{100 * part:.3g} %"
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _short(value: float, digits: int) -> str:
+    """Without an exponent where a number of the largest step stays readable without it."""
+    whole = 10 ** (digits - 1) <= abs(value) < 10**6
+    return f"{value:.0f}" if whole else f"{value:.{digits}g}"
+
+
+def count(number: float, digits: int = DIGITS) -> str:
+    """124439808 → 124M."""
+    return scaled(number, "", digits)
+
+
+def flops(number: float, digits: int = DIGITS) -> str:
+    """874944921600 → 875 GFLOP."""
+    return scaled(number, "FLOP", digits)
+
+
+def size(n_bytes: float, digits: int = DIGITS) -> str:
+    """36864 → 36.9 kB; – where nothing is stored."""
+    return scaled(n_bytes, "B", digits) if n_bytes else NONE
+
+
+def percent(part: float, digits: int = DIGITS) -> str:
+    """0.50048 → 50 %."""
+    return f"{100 * part:.{digits}g} %"
+
+
+def duration(seconds: float) -> str:
+    """0.0123 → 12.3 ms, 90 → 1.5 min, 7200 → 2.0 h, 7.5e10 → 2,377 years."""
+    if 0 < seconds < 1:
+        return f"{1000 * seconds:.3g} ms"
+    fitting = ((unit, length) for unit, length, longest in _DURATIONS if seconds < longest)
+    unit, length = next(fitting, ("years", _YEAR))
+    number = seconds / length
+    if number >= 10**6:
+        return f"{count(number)} {unit}"
+    if unit == "s" and (number >= 10 or number == 0):
+        return f"{number:.0f} s"
+    return f"{number:,.0f} {unit}" if number >= 1000 else f"{number:.1f} {unit}"
+
+
+def digits_apart(values: Iterable[float]) -> int:
+    """How many digits tell different values apart; three at least."""
+    given = list(values)
+    different = len({f"{value:.{EXACT_DIGITS}g}" for value in given})
+    enough = (n for n in range(DIGITS, EXACT_DIGITS) if len({f"{value:.{n}g}" for value in given}) == different)
+    return next(enough, EXACT_DIGITS)
+
+
+def written_apart(values: Sequence[float], writer: Writer) -> list[str]:
+    """Every value in short, with as many digits as tell different ones apart."""
+    digits = digits_apart(values)
+    return [writer(value, digits) for value in values]
+
+
+def are_equal(values: Iterable[float]) -> bool:
+    """Whether numbers are one number, but for the rounding of sums."""
+    return len({f"{value:.{EXACT_DIGITS}g}" for value in values}) <= 1
+
+
+def line_texts(path: str, values: Sequence[Any], other: Callable[[Any], str]) -> list[str]:
+    """The values of one line of the control table; large numbers in short, what else there is as `other` writes it."""
+    large = [_is_large(path, value) for value in values]
+    digits = digits_apart(value for value, short in zip(values, large, strict=True) if short)
+    writer = flops if "flops" in path else count
+    return [writer(value, digits) if short else other(value) for value, short in zip(values, large, strict=True)]
+
+
+def _is_large(path: str, value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return "flops" in path or (isinstance(value, int) and value >= 10_000 and "seed" not in path)
 
 
 def some(n: int, thing: str) -> str:
@@ -62,7 +144,7 @@ def true_minus(text: str) -> str:
 
 
 def each(values: Mapping[str, float], written: Callable[[float], str]) -> str:
-    """Every value with its name; of many, those that are alike together, or the range with its ends named."""
+    """Every value with its name; of many, those that look alike together, or the range with its ends named."""
     if len(values) <= FEW:
         return listed([f"{written(value)} for {name}" for name, value in values.items()])
     order = sorted(values, key=lambda name: values[name])
@@ -71,7 +153,8 @@ def each(values: Mapping[str, float], written: Callable[[float], str]) -> str:
         alike.setdefault(written(values[name]), []).append(name)
     if len(alike) > FEW:
         return f"{written(values[order[0]])} for {order[0]} to {written(values[order[-1]])} for {order[-1]}"
-    return listed([f"{value} for {_who(names, len(values))}" for value, names in alike.items()])
+    about = {text: "" if are_equal(values[name] for name in names) else "about " for text, names in alike.items()}
+    return listed([f"{about[text]}{text} for {_who(names, len(values))}" for text, names in alike.items()])
 
 
 def _who(names: list[str], of: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paribus.masks import appendable
 from paribus.report.material import Material
-from paribus.report.numbers import percent, scaled
+from paribus.report.numbers import Writer, are_equal, count, flops, percent, size, written_apart
 
 
 @dataclass(frozen=True)
@@ -21,20 +21,22 @@ class Cost:
 
 def costs(material: Material) -> list[Cost]:
     """Every line but those of the clock, which stand among the times."""
-    lines: list[tuple[str, Callable[[str], str]]] = [
-        ("parameters", lambda arm: scaled(_price(material, arm)["parameters"])),
-        ("of them outside word tables", lambda arm: scaled(_price(material, arm)["non_embedding_parameters"])),
-        ("training FLOPs a token", lambda arm: scaled(_work(material, arm, "training_flops"), "FLOP")),
-        ("training FLOPs in all", lambda arm: scaled(_total(material, arm), "FLOP")),
-        ("FLOPs to read a prompt", lambda arm: scaled(_price(material, arm)["prefill"]["dense"], "FLOP")),
-        ("FLOPs to write a token", lambda arm: scaled(_price(material, arm)["decode"]["dense"], "FLOP")),
-        ("pairs of positions that see each other", lambda arm: percent(_price(material, arm)["visible_share"])),
-        ("KV cache a token", lambda arm: scaled(_price(material, arm)["kv_bytes_per_token"], "B")),
-        ("cached keys kept across turns", lambda arm: kept(material, arm)),
+    lines: list[tuple[str, Callable[[str], float], Writer]] = [
+        ("parameters", lambda arm: _price(material, arm)["parameters"], count),
+        ("of them outside word tables", lambda arm: _price(material, arm)["non_embedding_parameters"], count),
+        ("training FLOPs a token", lambda arm: _work(material, arm, "training_flops"), flops),
+        ("training FLOPs in all", lambda arm: _total(material, arm), flops),
+        ("FLOPs to read a prompt", lambda arm: _price(material, arm)["prefill"]["dense"], flops),
+        ("FLOPs to write a token", lambda arm: _price(material, arm)["decode"]["dense"], flops),
+        ("pairs of positions that see each other", lambda arm: _price(material, arm)["visible_share"], percent),
+        ("KV cache a token", lambda arm: _price(material, arm)["kv_bytes_per_token"], size),
     ]
     if any(_price(material, arm)["kv_bytes_per_source_token"] for arm in material.order):
-        lines.insert(-1, ("KV cache a source token", lambda arm: _source(material, arm)))
-    return [_cost(name, [value(arm) for arm in material.order]) for name, value in lines]
+        sources = ("KV cache a source token", lambda arm: _price(material, arm)["kv_bytes_per_source_token"], size)
+        lines.append(sources)
+    counted = [_cost(name, [value(arm) for arm in material.order], writer) for name, value, writer in lines]
+    keys = tuple(kept(material, arm) for arm in material.order)
+    return [*counted, Cost("cached keys kept across turns", keys, len(set(keys)) == 1)]
 
 
 def costs_by_arm(material: Material) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:
@@ -60,17 +62,12 @@ def kept(material: Material, arm: str) -> str:
     return "no"
 
 
-def _cost(name: str, values: list[str]) -> Cost:
-    return Cost(name, tuple(values), len(set(values)) == 1)
+def _cost(name: str, values: list[float], writer: Writer) -> Cost:
+    return Cost(name, tuple(written_apart(values, writer)), are_equal(values))
 
 
 def _price(material: Material, arm: str) -> dict:
     return material.plan["arms"][arm]["price"]
-
-
-def _source(material: Material, arm: str) -> str:
-    n_bytes = _price(material, arm)["kv_bytes_per_source_token"]
-    return scaled(n_bytes, "B") if n_bytes else "–"
 
 
 def _work(material: Material, arm: str, name: str) -> float:

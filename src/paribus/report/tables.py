@@ -10,7 +10,7 @@ from typing import Any
 from paribus.analyse import interval, name_of
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, plain, scaled, signed
+from paribus.report.numbers import decimals, line_texts, plain, signed
 
 MARKS = {
     "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
@@ -35,7 +35,7 @@ def control_lines(material: Material) -> tuple[list[Line], list[Line]]:
     lines = [
         Line(
             line["path"], line["mark"], MARKS[line["mark"]],
-            tuple(written(line["path"], line["values"][arm]) for arm in material.order),
+            tuple(line_texts(line["path"], [line["values"][arm] for arm in material.order], written)),
             f"allowed: {line['allowed']}" if line["allowed"] else line["note"],
         )
         for line in sorted(material.plan["control"], key=lambda line: order.index(line["mark"]))
@@ -43,15 +43,11 @@ def control_lines(material: Material) -> tuple[list[Line], list[Line]]:
     return [line for line in lines if line.mark != "✓"], [line for line in lines if line.mark == "✓"]
 
 
-def written(path: str, value: Any) -> str:
-    """A value of the table, large numbers in short."""
+def written(value: Any) -> str:
+    """A value of the table that is no large number."""
     match value:
         case bool() | None:
             return {True: "true", False: "false", None: "none"}[value]
-        case int() | float() if "flops" in path:
-            return scaled(value, "FLOP")
-        case int() if value >= 10_000 and "seed" not in path:
-            return scaled(value)
         case float():
             return f"{value:.6g}"
         case dict() | list():

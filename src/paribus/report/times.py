@@ -8,7 +8,7 @@ from typing import Any
 
 from paribus.report.alike import by_seconds
 from paribus.report.material import Material
-from paribus.report.numbers import scaled
+from paribus.report.numbers import count, duration
 
 CLOCK = ("seconds",)  # columns of the rows that the clock decides
 
@@ -24,9 +24,9 @@ class Times:
 
 
 def times(material: Material) -> Times:
-    """Of every arm: seconds a run and a step, tokens a second."""
+    """Of every arm: the time of a run and of a step, tokens a second."""
     return Times(
-        ("arm", "seconds a run", "seconds a step", "tokens a second"),
+        ("arm", "time a run", "time a step", "tokens a second"),
         [_line(arm, material) for arm in material.order],
         [(one.arm or "all", one.text) for one in by_seconds(material)],
         [] if material.anonymous else _dates(material),
@@ -38,9 +38,9 @@ def _line(arm: str, material: Material) -> tuple[str, ...]:
     if not timed:
         return arm, "–", "–", "–"
     return (
-        arm, f"{fmean(row['seconds'] for row in timed):.3g}",
-        f"{fmean(row['seconds'] / row['n_steps'] for row in timed):.3g}",
-        scaled(fmean(row["tokens_read"] / row["seconds"] for row in timed)),
+        arm, duration(fmean(row["seconds"] for row in timed)),
+        duration(fmean(row["seconds"] / row["n_steps"] for row in timed)),
+        count(fmean(row["tokens_read"] / row["seconds"] for row in timed)),
     )  # fmt: skip
 
 

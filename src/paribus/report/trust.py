@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import inf, isinf
 from statistics import fmean
 from typing import Any, Literal
@@ -11,7 +12,18 @@ from typing import Any, Literal
 from paribus.analyse.findings import UNIT, rate_remark
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
-from paribus.report.numbers import FEW, decimals, each, listed, percent, scaled, signed, some
+from paribus.report.numbers import (
+    DIGITS,
+    FEW,
+    count,
+    decimals,
+    digits_apart,
+    each,
+    listed,
+    percent,
+    signed,
+    some,
+)
 from paribus.report.text_read import text_words
 from paribus.report.verdicts import too_short
 
@@ -185,10 +197,16 @@ def _failures(material: Material) -> Iterator[Ground]:
 def _size(material: Material) -> Ground:
     sizes = {arm: material.plan["arms"][arm]["price"]["parameters"] for arm in material.order}
     if len(set(sizes.values())) == 1:
-        size = scaled(sizes[material.order[0]])
+        size = count(sizes[material.order[0]])
         return Ground("Size", "mind", f"One size, {size} parameters: no trend over sizes was measured.")
-    told = each(sizes, scaled)
+    told = each(sizes, partial(count, digits=_size_digits(sizes)))
     return Ground("Size", "mind", f"Sizes differ between arms: {told}, in parameters. No trend over them was measured.")
+
+
+def _size_digits(sizes: Mapping[str, int]) -> int:
+    """Three where many arms fall into groups so; otherwise as many as tell the sizes apart."""
+    grouped = len(sizes) > FEW and len(set(map(count, sizes.values()))) > 1
+    return DIGITS if grouped else digits_apart(sizes.values())
 
 
 def _reading(material: Material) -> Ground:
@@ -201,7 +219,7 @@ def _reading(material: Material) -> Ground:
     repeated = max(times) > 1
     return Ground(
         "Text", "mind" if repeated else "yes",
-        f"{scaled(tokens)} tokens; the training text was read {often} times"
+        f"{count(tokens)} tokens; the training text was read {often} times"
         + (", so some of it was met again." if repeated else ": nothing was met twice."),
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from paribus.errors import SpecError
 from paribus.spec.architecture import Architecture
+from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
 
 Table = dict[str, Any]
@@ -28,6 +29,7 @@ SHORT = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
+SHOWN = 5  # keys of a table that a message names
 APART = ("mask", "norm", "placement", "embedding", "head", "start", "dropout")  # no other field is judged by these
 
 
@@ -194,7 +196,25 @@ def assign(table: Table, path: str, value: Any) -> None:
             raise SpecError(
                 f"{'.'.join(outer[:depth])} is {here!r}, which has nothing inside to set as {path}; set it itself"
             )
-    table.update(merged(table, change))
+    changed = merged(table, change)
+    _require_obeyed(changed, change)
+    table.update(changed)
+
+
+def _require_obeyed(changed: Mapping[str, Any], change: Mapping[str, Any], under: str = "") -> None:
+    """SpecError where an empty table was laid over one that has something in it, which stays as it was."""
+    for name, value in change.items():
+        path, here = f"{under}{name}", changed[name]
+        if not isinstance(value, Mapping) or not isinstance(here, Mapping):
+            continue
+        if value:
+            _require_obeyed(here, value, f"{path}.")
+        elif here:
+            held = ", ".join(str(key) for key in list(here)[:SHOWN])
+            raise SpecError(
+                f"{path} is set to {{}}, an empty table, which changes nothing of what is there ({held}); "
+                f"set the keys inside, or change them in the file"
+            )
 
 
 def _beyond(fault: ValidationError, table: Table) -> Iterator[str]:
@@ -252,9 +272,20 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
             return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"
         case "value_error":
             return f"{path} {str(context['error']).removeprefix('mask ')}"
+        case "model_type":
+            keys = _table_words(context["class_name"], given, root)
+            return f"{path} is {given!r} ({type(given).__name__}); write a table with {keys}"
         case _:
-            message = error["msg"].removeprefix("Input should be ")
-            return f"{path} is {given!r} ({type(given).__name__}); use {message}"
+            return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
+
+
+def _table_words(name: str, given: Any, root: type[BaseModel]) -> str:
+    """The keys of a table by the name of its model, and the one that takes what was given, if that is a kind."""
+    model = next((owner for owner in _owners(root) if owner.__name__ == name), root)
+    own = {key: [_kind(inner) for inner in _models(field.annotation)] for key, field in model.model_fields.items()}
+    meant = [key for key, kinds in own.items() if isinstance(given, str) and given in kinds]
+    example = f", such as {{ {meant[0]} = {given!r} }}" if meant else ""
+    return f"keys {', '.join(own)}{example}"
 
 
 def _quoted(expected: str) -> list[str]:

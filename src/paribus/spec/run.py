@@ -15,8 +15,9 @@ from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
 from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
-from paribus.spec.reading import assign, complaints, file_table, read, table_of, with_kinds
+from paribus.spec.reading import assign, complaints, file_table, once, read, table_of, with_kinds
 from paribus.spec.training import Training
+from paribus.spec.widths import width_note
 
 TABLES = "architecture, corpus, objective and training"
 KEYS = ("architecture", "corpus", "objective", "training")
@@ -80,6 +81,12 @@ def load_run(source: Source, changes: Mapping[str, Any] | None = None) -> RunSpe
     if problems or stage is None or architecture is None:
         raise SpecError(problems)
     return RunSpec(architecture=architecture, stages=(stage,))
+
+
+def run_width_note(source: Source, changes: Mapping[str, Any] | None = None) -> str | None:
+    """Which widths of its preset a run keeps though it changes d_model; None where there are none."""
+    written = _changed(source, changes).get("architecture")
+    return width_note(written) if isinstance(written, Mapping) else None
 
 
 def _is_design(table: Mapping[str, Any]) -> bool:
@@ -191,7 +198,7 @@ def n_text(corpus: Corpus) -> int:
 
 def _listed(path: Path) -> int:
     try:
-        held = json.loads(path.read_text("utf-8"))
+        held = json.loads(path.read_text("utf-8"), object_pairs_hook=once)
         words = held["model"]["vocab"]  # with their ids, or in the order of those
         ids = range(len(words)) if isinstance(words, list) else words.values()
         return max([*ids, *(added["id"] for added in held.get("added_tokens", ()))]) + 1

@@ -270,10 +270,19 @@ def _overruled(design: Design) -> Iterator[str]:
             yield f"base.{path} is set by seeds, one run for each; leave it out"
         if _compared(design, path):
             yield f"factor: arms differ in {path}, which seeds sets; compare them in something else"
+        else:
+            yield from _seeded_arms(design, path)
     if design.tune is not None and _compared(design, RATE):
         yield f"factor: arms differ in {RATE}, which the sweep finds; set tune = false to compare rates as written"
     if design.budget is not None and _compared(design, STEPS):
         yield f"factor: arms differ in {STEPS}, which budget = {design.budget!r} moves; leave the budget out"
+
+
+def _seeded_arms(design: Design, path: str) -> Iterator[str]:
+    """Arms that write a seed outside the factor, one by one or all of them."""
+    for where, table in _written(design):
+        if path in leaves_of(table):
+            yield f"{where}.{path} is {leaves_of(table)[path]!r}, but seeds sets it, one run for each; leave it out"
 
 
 def _compared(design: Design, path: str) -> bool:

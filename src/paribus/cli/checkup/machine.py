@@ -12,6 +12,7 @@ from time import perf_counter
 import torch
 
 from paribus import __version__
+from paribus.report.numbers import size
 from paribus.runtime import best_device
 
 _ASK_PROCESSOR = (("lscpu",), ("sysctl", "machdep.cpu.brand_string"))
@@ -69,7 +70,7 @@ def _accelerators() -> tuple[str, ...]:
     found = []
     for number in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(number)
-        found.append(f"cuda:{number} {card.name}, {card.total_memory / 1e9:.0f} GB")
+        found.append(f"cuda:{number} {card.name}, {size(card.total_memory)}")
     return (*found, "mps") if torch.backends.mps.is_available() else tuple(found)
 
 

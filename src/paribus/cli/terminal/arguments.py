@@ -13,6 +13,7 @@ import typer
 
 from paribus.errors import SpecError
 from paribus.spec import Architecture, Resolved, fingerprint, load, presets, resolve
+from paribus.spec.widths import width_note, written_table
 
 Source = str | Path | Mapping[str, Any] | Architecture
 
@@ -24,11 +25,12 @@ def _setting(such_as: str) -> Any:
 Settings = Annotated[list[str] | None, _setting("n_layers=4, mask='causal & window(8)'")]
 RunSettings = Annotated[list[str] | None, _setting("training.n_steps=400, architecture.n_layers=4")]
 DesignSettings = Annotated[list[str] | None, _setting("base.training.n_steps=400, seeds=[0,1,2,3]")]
-Length = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Positions; by default the architecture's max_length.")
+TextLength = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Tokens of the text, input and target; by default the longest all can read."),
 ]
-Prefix = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Positions of the prefix; by default half the length.")
+TextPrefix = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Tokens of it that are input; by default half.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
 ARCH = "A preset, a .toml or .json file, or a checkpoint folder."
@@ -42,6 +44,7 @@ class Asked:
     about: str  # the first comment of its file
     architecture: Architecture
     spec: Resolved
+    note: str | None = None  # of widths that its preset keeps
 
 
 def asked(source: Source, changes: Mapping[str, Any] | None = None) -> Asked:
@@ -53,7 +56,13 @@ def asked(source: Source, changes: Mapping[str, Any] | None = None) -> Asked:
     architecture = load(source, changes=changes)
     name = "mapping" if isinstance(source, Mapping) else str(source)
     changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
-    return Asked(name + changed, _about(source), architecture, resolve(architecture))
+    note = width_note(written_table(source, changes))
+    return Asked(name + changed, _about(source), architecture, resolve(architecture), note)
+
+
+def notes_of(given: Sequence[Asked]) -> list[str]:
+    """What should be known of architectures beside their numbers, each with the name it was asked by."""
+    return [f"note: {one.name}: {one.note}" for one in given if one.note is not None]
 
 
 def changes(settings: Sequence[str] | None, option: str = "--set") -> dict[str, Any]:

@@ -9,11 +9,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from paribus.cli.terminal.arguments import Asked
-from paribus.cli.terminal.numbers import spans
+from paribus.cli.terminal.arguments import Asked, notes_of
 from paribus.cli.terminal.picture import Panel, panels, picture
 from paribus.cli.terminal.prices import MEANING, price_table, terms
-from paribus.cli.terminal.spelling import spelled
+from paribus.cli.terminal.spelling import spans, spelled
 from paribus.spec import Block, Dense, Experts, Latent, MultiHead, Price, Resolved, Stack, fingerprint
 
 _PICTURES_WIDTH = 120  # where the page is wider, pictures still break into rows
@@ -24,6 +23,8 @@ def card(one: Asked, price: Price, page: Console) -> None:
     page.print(one.name, style="bold")
     if one.about:
         page.print(one.about)
+    for note in notes_of([one]):
+        page.print(note, style="yellow")
     page.print()
     page.print(_facts(one.spec))
     page.print()

@@ -8,9 +8,9 @@ import torch
 import typer
 
 from paribus.cli.terminal.console import console
-from paribus.cli.terminal.numbers import count, size
 from paribus.errors import SpecError
 from paribus.model import Transformer
+from paribus.report.numbers import count, duration, size
 
 PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -30,7 +30,7 @@ def print_receipt(done: str, folder: Path, model: Transformer, seconds: float) -
     """What was written, how large it is and how long it took."""
     page = console()
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
-    page.print(f"{done} {count(n_parameters)} parameters in {seconds:.1f} s: {folder}", soft_wrap=True)
+    page.print(f"{done} {count(n_parameters)} parameters in {duration(seconds)}: {folder}", soft_wrap=True)
     for name, n_bytes in _files(folder):
         page.print(f"  {size(n_bytes):>8}  {name}")
 

@@ -11,10 +11,11 @@ from rich.table import Table
 
 from paribus.analyse import Spread, detectable, equivalence_margin
 from paribus.analyse.looks import SHARE
-from paribus.cli.terminal.numbers import count, flops, size
 from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
+from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
+from paribus.report.numbers import duration, flops, line_texts, size
 from paribus.spec.design import OPEN
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
@@ -32,7 +33,7 @@ def print_control(lines: Iterable[Line], page: Console, every: bool) -> None:
         table.add_column(heading, overflow="fold")
     for line in shown:
         note = f"allowed: {line.allowed}" if line.allowed else line.note
-        cells = (written(line.path, line.values[arm]) for arm in arms)
+        cells = written(line.path, [line.values[arm] for arm in arms])
         table.add_row(line.mark, line.path, *cells, note, style=STYLES[line.mark])
     page.print(table)
     n_equal = sum(line.mark == "✓" for line in ordered)
@@ -57,23 +58,26 @@ def print_alike(plan: Plan, page: Console) -> None:
         page.print(f"note       {', '.join(names)} differ in name only: one run each seed", soft_wrap=True)
 
 
-def written(path: str, value: Any) -> str:
-    """A value of the table, large numbers in short."""
-    if "flops" in path and isinstance(value, int | float):
-        return flops(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 10_000 and "seed" not in path:
-        return count(value)
-    return spelled(value, path.rpartition(".")[-1] if isinstance(value, str) else "")
+def print_widths(plan: Plan, page: Console) -> None:
+    """Which widths of presets do not follow the arms' d_model."""
+    for note in width_notes(plan.design):
+        page.print(f"note       {note}", style="yellow", soft_wrap=True)
+
+
+def written(path: str, values: Sequence[Any]) -> list[str]:
+    """The values of a line, large numbers in short."""
+    last = path.rpartition(".")[-1]
+    return line_texts(path, values, lambda value: spelled(value, last if isinstance(value, str) else ""))
 
 
 def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) -> None:
     """Runs, time and disk, and what so many seeds can see; in bits where an earlier study tells the noise."""
     sweep = f", {cost.n_sweeps} of them to find rates" if cost.n_sweeps else ""
-    time = told_time(cost.seconds)
+    time = duration(cost.seconds)
     page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
-        told = f"{len(alike(plan))} runs; {flops(cost.seed_flops)}, about {told_time(cost.seed_seconds)}"
+        told = f"{len(alike(plan))} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
         page.print(line, soft_wrap=True)
@@ -127,10 +131,3 @@ def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
 
 def _listed(values: Sequence[float], form: str) -> str:
     return ", ".join("none" if isinf(value) else format(value, form) for value in values)
-
-
-def told_time(seconds: float) -> str:
-    """90 → 1.5 min."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

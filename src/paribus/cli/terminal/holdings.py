@@ -11,10 +11,10 @@ from rich.table import Table
 
 from paribus.batch import N_SIGNS
 from paribus.cli.terminal.console import room
-from paribus.cli.terminal.numbers import count, share, size
 from paribus.cli.terminal.spelling import spelled
 from paribus.corpus import Built, Holding, cuts, holdings
 from paribus.errors import SpecError
+from paribus.report.numbers import count, duration, percent, size
 from paribus.spec.training import Training
 
 
@@ -51,7 +51,7 @@ def _number(value: float | None, form: str) -> str:
 
 COLUMNS = (
     Column("source", lambda line: line.held.kind if line.first else "", number=False),
-    Column("share", lambda line: share(line.held.share) if line.first else "", leaves=2),
+    Column("share", lambda line: percent(line.held.share) if line.first else "", leaves=2),
     Column("split", lambda line: line.held.split, number=False),
     Column("documents", lambda line: f"{line.held.n_documents:,}", leaves=4),
     Column("tokens", lambda line: count(line.held.n_tokens)),
@@ -84,7 +84,7 @@ def print_built(built: Built, seconds: float, page: Console) -> None:
     page.print(_facts(built, None))
     for note in _met(built):
         page.print(f"note: {note}", style="dim")
-    page.print(f"ready in {seconds:.1f} s")
+    page.print(f"ready in {duration(seconds)}")
 
 
 def described(built: Built, training: Training | None) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from rich.table import Table
 
 from paribus.cli.terminal.arguments import Asked
 from paribus.cli.terminal.console import room
-from paribus.cli.terminal.numbers import count, share, size, whether
 from paribus.cli.terminal.picture import icons
+from paribus.cli.terminal.spelling import whether
+from paribus.report.numbers import count, percent, size
 from paribus.spec import Price
 
 
@@ -61,7 +62,7 @@ COLUMNS = (
     Column("width", lambda entry: str(entry.asked.spec.d_model), leaves=1),
     Column("parameters", lambda entry: count(entry.price.parameters)),
     Column("active", lambda entry: count(entry.price.active_parameters), leaves=2),
-    Column("visible\nshare", lambda entry: share(entry.price.visible_share)),
+    Column("visible\nshare", lambda entry: percent(entry.price.visible_share)),
     Column("KV cache\na token", lambda entry: size(entry.price.kv_bytes_per_token), leaves=6),
     Column("cache\nkept", lambda entry: whether(entry.price.appendable), leaves=5),
 )

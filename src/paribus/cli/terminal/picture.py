@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.cli.terminal.numbers import spans
+from paribus.cli.terminal.spelling import spans
 from paribus.masks import Rule, SameDocument, at_head, drawing, leaves, squares, step
 from paribus.spec import Stack
 

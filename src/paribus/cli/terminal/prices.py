@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.cli.terminal.console import room
-from paribus.cli.terminal.numbers import count, flops, share, size, whether
+from paribus.cli.terminal.spelling import whether
 from paribus.masks import Prefix, Rule, SamePart, leaves
+from paribus.report.numbers import Writer, count, flops, percent, size, written_apart
 from paribus.spec import Price
 
 MEANING = (
@@ -27,7 +28,16 @@ class Line:
 
     label: str
     value: Callable[[Price], float]
-    written: Callable[[float], str]
+    writer: Writer
+
+    def written(self, prices: Sequence[Price]) -> list[str]:
+        """The value of each price, with digits that tell different ones apart."""
+        return written_apart([self.value(price) for price in prices], self.writer)
+
+
+def _tokens(price: Price) -> int:
+    """Of the whole text, input and target."""
+    return price.length + price.source_length
 
 
 SIZES = (
@@ -41,11 +51,11 @@ CACHE = (
     Line("cache kept when text grows", lambda price: price.appendable, whether),
 )
 WORK = (
-    Line("visible share of query-key pairs", lambda price: price.visible_share, share),
+    Line("visible share of query-key pairs", lambda price: price.visible_share, percent),
     Line("training, one sequence · dense", lambda price: price.training.dense, flops),
     Line("training, one sequence · visible", lambda price: price.training.visible, flops),
-    Line("training, one token · dense", lambda price: price.training.dense / price.length, flops),
-    Line("training, one token · visible", lambda price: price.training.visible / price.length, flops),
+    Line("training, one token · dense", lambda price: price.training.dense / _tokens(price), flops),
+    Line("training, one token · visible", lambda price: price.training.visible / _tokens(price), flops),
     Line("prefill, one sequence · dense", lambda price: price.prefill.dense, flops),
     Line("prefill, one sequence · visible", lambda price: price.prefill.visible, flops),
     Line("decode, one token · dense", lambda price: price.decode.dense, flops),
@@ -63,7 +73,7 @@ def price_table(names: Sequence[str], prices: Sequence[Price], titled: bool = Tr
         if number:
             table.add_row()
         for line in section:
-            table.add_row(line.label, *(line.written(line.value(price)) for price in prices))
+            table.add_row(line.label, *line.written(prices))
     return table
 
 

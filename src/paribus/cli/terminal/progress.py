@@ -12,10 +12,10 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from paribus.analyse import name_of, value_of
 from paribus.analyse.rows import unlearnt
-from paribus.cli.terminal.control import told_time
 from paribus.design import Cell
 from paribus.design.perform import answer, settled
 from paribus.record import Study, last_row
+from paribus.report.numbers import duration
 
 POLL = 0.5  # seconds between looks at runs that other processes make
 
@@ -90,7 +90,7 @@ class Showing:
         left = self.left - sum(flops * share for flops, share, _ in at_work)
         if done <= 0 or left <= 0:
             return ""
-        return f"  {told_time((time.monotonic() - self.since) / done * left)} left"
+        return f"  {duration((time.monotonic() - self.since) / done * left)} left"
 
     def _show(self) -> None:
         done = self.total - self.left + sum(cell.flops * share for cell, share in self.open.values())

@@ -1,7 +1,22 @@
 """Fields of a spec in writing, as short as they stay exact."""
 
-from itertools import groupby
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from typing import Any
+
+
+def whether(answer: float, digits: int = 0) -> str:
+    """True → yes; no number, so no digits."""
+    return "yes" if answer else "no"
+
+
+def spans(numbers: Sequence[int]) -> str:
+    """0, 1, 2, 3 → 0–3; 1, 3, 5 → 1, 3 … 5; otherwise each in turn."""
+    steps = {after - before for before, after in pairwise(numbers)}
+    if len(numbers) > 2 and len(steps) == 1:
+        first, second, last = numbers[0], numbers[1], numbers[-1]
+        return f"{first}–{last}" if steps == {1} else f"{first}, {second} … {last}"
+    return ", ".join(map(str, numbers))
 
 
 def spelled(value: Any, key: str = "") -> str:

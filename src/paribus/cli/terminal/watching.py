@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
 
-from paribus.cli.terminal.numbers import count
 from paribus.record.rows import NONFINITE
+from paribus.report.numbers import count, duration
 
 NARROW, NARROWER = 100, 75  # columns under which the bar itself leaves, then the pace, so that the rest stays whole
 
@@ -73,10 +74,20 @@ def watched(page: Console, n_steps: int, compiles: bool = False, peak: float | N
         yield Watch(page, bar, peak)
 
 
+class TimeLeft(ProgressColumn):
+    """How long a run will take from here; nothing where no step has been timed."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        seconds = task.time_remaining
+        return Text("" if seconds is None else f"{duration(seconds)} left", style="progress.remaining")
+
+
 def _columns(width: int) -> list[ProgressColumn]:
     drawn = [BarColumn(bar_width=20)] if width >= NARROW else []
     return [
-        TextColumn("step"), MofNCompleteColumn(), *drawn, TextColumn("{task.fields[said]}"), TimeRemainingColumn(),
+        TextColumn("step"), MofNCompleteColumn(), *drawn, TextColumn("{task.fields[said]}"), TimeLeft(),
     ]  # fmt: skip
 
 

@@ -1,0 +1,80 @@
+"""Whatever is written in a field of a spec, what is said about it is in our words."""
+
+import copy
+import datetime
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from little_study import little
+from paribus.errors import SpecError
+from paribus.spec import load
+from paribus.spec.architecture import Architecture
+from paribus.spec.design import Design
+from paribus.spec.reading import _kind, _models, table_of
+from paribus.spec.run import Stage, load_run
+from paribus.spec.sound import load_design
+from paribus.spec.yardstick import load_yardstick
+
+WRONG: list[Any] = [
+    "text", "", 3, -1, 0, 3.5, True, None, [], [1], ["a"], [[1]], [None], {}, {"x": 1}, {"kind": "x"}, {"kind": 3},
+    float("nan"), 10**30, datetime.date(2020, 1, 1),
+]  # fmt: skip
+THEIRS = re.compile(r"a valid |instance of|Input should|should (be|have)|dictionary|extract fields|pydantic|boolean")
+RUN = {
+    "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 8, "attention": {"n_heads": 2}},
+    "training": {"n_steps": 3},
+}
+Step = tuple[str, str | None]  # a key, and the kind of the table that stands there
+
+
+def places(model: type[BaseModel], under: tuple[Step, ...] = (), above: tuple[type, ...] = ()) -> Iterator[Any]:
+    """Every field of a model and of the models inside it: the steps to its table, and its name."""
+    for name, field in model.model_fields.items():
+        yield under, name
+        for inner in _models(field.annotation):
+            if inner not in above:
+                yield from places(inner, (*under, (name, _kind(inner))), (*above, inner))
+
+
+def with_wrong(table: dict[str, Any], steps: tuple[Step, ...], name: str, value: Any) -> dict[str, Any]:
+    here = table = copy.deepcopy(table)
+    for key, kind in steps:
+        inner = here.get(key)
+        inner = dict(inner) if isinstance(inner, dict) else {}
+        if kind is not None and inner.get("kind") != kind:
+            inner = {"kind": kind}
+        here[key] = inner
+        here = inner
+    here[name] = value
+    return table
+
+
+@pytest.mark.parametrize(
+    ("read", "table", "model"),
+    [(load, table_of("gpt2"), Architecture), (load_run, RUN, Stage), (load_design, little(), Design)],
+    ids=["architecture", "run", "design"],
+)
+def test_no_wrong_value_of_any_field_is_told_in_the_words_of_a_library(
+    read: Callable[[Any], Any], table: dict[str, Any], model: type[BaseModel]
+) -> None:
+    n_refused = 0
+    for steps, name in places(model):
+        for value in WRONG:
+            try:
+                read(with_wrong(table, steps, name, value))
+            except SpecError as fault:
+                n_refused += 1
+                for problem in fault.problems:
+                    said = problem.replace(repr(value), "")
+                    assert not THEIRS.search(said), problem
+                    assert "a value of another kind" not in said, problem
+    assert n_refused > 100
+
+
+def test_a_yardstick_is_refused_in_our_words() -> None:
+    with pytest.raises(SpecError, match=r"^yardstick\.n_items is 'all' \(str\); use a whole number$"):
+        load_yardstick("halves", {"n_items": "all"})
