@@ -62,7 +62,7 @@ def _pooled(made: Comparison, arm: str, pooled: Pooled, share: float, remarks: S
     verdict, p = pooled.verdicts[arm], pooled.p[arm]
     return replace(
         made, low=low, high=high, inner_low=inner_low, inner_high=inner_high, p=p,
-        p_adjusted=min(1.0, made.n_comparisons * p * SHARE / share), verdict=verdict,
+        p_adjusted=min(1.0, made.n_comparisons * p * (SHARE / share)), verdict=verdict,
         remarks=(*remarks, ONE_NOISE, *doubts(verdict, made.sign_flip)),
         advice=advised(verdict, made.margin, sqrt(2) * pooled.residual_sd, made.n, 1 - pooled.level),
     )  # fmt: skip
