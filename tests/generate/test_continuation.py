@@ -119,6 +119,12 @@ def test_a_temperature_divides_the_scores() -> None:
         assert ((counts - expected).abs() <= 5 * expected.sqrt() + 1e-9).all(), temperature
 
 
+@pytest.mark.parametrize("preset", ["gpt2", "t5"])
+def test_text_is_made_without_dropout(preset: str) -> None:
+    wet, dry = (build(tiny(preset, {"n_vocab": WORDS.size, "dropout": share}), seed=1) for share in (0.5, 0.0))
+    assert torch.equal(continued(wet.train(), WORDS, contexts(), 6), continued(dry, WORDS, contexts(), 6))
+
+
 def test_a_context_is_no_prefix_where_training_had_none() -> None:
     """Under a prefix mask without a prefix each token sees those before it, as under a causal mask."""
     prefixed, causal = (
