@@ -52,6 +52,7 @@ def test_a_source_may_be_given_as_tokens():
     batch = Batch.of(torch.zeros(2, 3, dtype=torch.long), source=torch.ones(2, 7, dtype=torch.long))
     assert batch.source is not None
     assert (batch.source.layout.n_sequences, batch.source.layout.length) == (2, 7)
+    assert batch.source.layout.prefix == 7
     assert batch.source.source is None
 
 

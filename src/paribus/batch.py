@@ -96,7 +96,10 @@ class Batch:
         source: Tensor | Batch | None = None,
         rows_B: Tensor | None = None,
     ) -> Batch:
-        """A batch from its tokens; the layout's length follows from their shape."""
+        """A batch from its tokens; the layout's length follows from their shape.
+
+        A source given as tokens is all prefix, which an encoder's mask may ask for; as a batch it says so itself.
+        """
         if not isinstance(tokens_BT, Tensor) or tokens_BT.dim() != 2 or tokens_BT.is_floating_point():
             raise SpecError(f"tokens are {_brief(tokens_BT)}; give a tensor of whole numbers, [sequences, positions]")
         n_sequences, length = tokens_BT.shape
@@ -115,7 +118,7 @@ class Batch:
             raise SpecError(f"real_BT holds {real_BT.dtype}; give torch.bool, True where there is a token")
         _check_prefix(prefix, n_sequences, length)
         layout = Layout(n_sequences, length, 0, prefix, documents_BT, real_BT, positions_BT)
-        source = Batch.of(source) if isinstance(source, Tensor) else source
+        source = _source_of(source) if isinstance(source, Tensor) else source
         if source is not None and (source.source is not None or source.layout.n_sequences != n_sequences):
             raise SpecError(
                 f"source has {source.layout.n_sequences} sequences beside {n_sequences}, or a source of its own; "
@@ -186,6 +189,11 @@ class Reading:
     sentences_BT: Tensor  # likewise
     real_BT: Tensor | None = None  # None: no padding
     targets_from_B: Tensor | None = None  # where the target of a pair begins; None: running text
+
+
+def _source_of(tokens_BS: Tensor) -> Batch:
+    source = Batch.of(tokens_BS)
+    return replace(source, layout=replace(source.layout, prefix=source.layout.length))
 
 
 def _check_prefix(prefix: int | Tensor, n_sequences: int, length: int) -> None:

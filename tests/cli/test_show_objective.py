@@ -9,7 +9,7 @@ from paribus.cli.terminal.objective import short
 from paribus.cli.terminal.question import PAIR, TEXT, examples, verdicts
 from paribus.errors import SpecError
 from paribus.objectives import permit
-from paribus.objectives.framing import TABLE
+from paribus.objectives.framing import PREFIXES, TABLE
 from paribus.spec import load, presets, resolve
 from paribus.spec.objectives import NAMED, UL2_PARTS, MaskedLM, Mixture
 
@@ -100,6 +100,24 @@ def test_the_verdicts_are_those_a_run_would_meet(kind):
         assert why.startswith("objective.kind is ")
         assert not short(why).startswith("objective")
         assert ";" not in short(why)
+
+
+@pytest.mark.parametrize("kind", NAMED)
+def test_it_is_told_what_a_prefix_mask_gets(ask, kind):
+    words = " ".join(ask("show", kind).out.split())
+    frames = {one.frame for one in examples(NAMED[kind]())}
+    assert frames == {frame for frame in PREFIXES if f"under a prefix mask, {PREFIXES[frame]}" in words}
+    for one in json.loads(ask("show", kind, "--json").out)["examples"]:
+        assert one["under_prefix_mask"] == PREFIXES[one["frame"]]
+
+
+@pytest.mark.parametrize("kind", ["masked", "last_token"])
+def test_all_of_a_text_with_hidden_answers_is_underlined_as_the_prefix(ask, kind):
+    (one,) = examples(NAMED[kind]())
+    assert one.prefix == len(one.reads)
+    out = ask("show", kind).out
+    assert "under a prefix mask, the whole text is the prefix" in out
+    assert out.count("  prefix  ") == out.count("  reads  ") > 0
 
 
 def test_fields_can_be_changed(ask):

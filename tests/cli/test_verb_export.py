@@ -10,6 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import paribus as pb
 from paribus.corpus.tokenizer import opened
+from paribus.errors import SpecError
 from paribus.record.manifest import seal
 
 SPEC = {
@@ -177,9 +178,27 @@ def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
     [
         (("",), "TEXT is empty; give something to go on from"),
         (("a", "--temperature", "inf"), "temperature is inf; use 0 or more"),
+        (("a", "--temperature", "nan"), "Invalid value for '--temperature'"),
+        (("a", "--temperature", "-1"), "Invalid value for '--temperature'"),
+        (("a", "--tokens", "0"), "Invalid value for '--tokens'"),
+        (("a", "--seed", "-1"), "Invalid value for '--seed'"),
     ],
 )
 def test_what_cannot_be_gone_on_from_is_refused(ask, runs: Path, words: tuple[str, ...], complaint: str) -> None:
     answer = ask("generate", "first", *words)
     assert answer.status == 2
     assert complaint in answer.err
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"temperature": float("nan")}, "temperature is nan; use 0 or more, and below infinity"),
+        ({"temperature": -1.0}, r"temperature is -1\.0; use 0 or more, and below infinity"),
+        ({"n_tokens": 0}, "n_tokens is 0; use a whole number from 1 up"),
+        ({"seed": -1}, "seed is -1; use a whole number from 0 up"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_a_run_is_looked_for(given: dict[str, float], complaint: str) -> None:
+    with pytest.raises(SpecError, match=complaint):
+        pb.generate_text("nobody", "a", **given)  # pyright: ignore[reportArgumentType]

@@ -144,7 +144,7 @@ def test_each_token_is_masked_with_all_others_in_sight() -> None:
     for n, ours in enumerate(rows):
         whole = [END, *CONTEXT, *TARGET]
         whole[14 + n] = WORDS.mask
-        assert read(ours.inputs) == (whole, 0)
+        assert read(ours.inputs) == (whole, len(whole))
         assert asked(ours) == [(14 + n, TARGET[n])]
     assert len(rows) == 7
 

@@ -50,6 +50,35 @@ def test_any_batch_in_any_order_gives_what_each_item_gives_alone(preset: str, ob
         assert moved == pytest.approx([alone[n] for n in shuffled], rel=1e-5)
 
 
+@pytest.mark.parametrize(("preset", "objective"), [("gpt2", CausalLM()), ("t5", PrefixLM()), ("bert", LastToken())])
+def test_items_are_answered_without_dropout(preset: str, objective: Objective) -> None:
+    """The same weights with dropout and without give the same answers."""
+    wet, dry = arm(preset, changes={"dropout": 0.5}), arm(preset)
+    assert wet.spec.dropout == 0.5
+    wet.load_state_dict(dry.state_dict())
+    assert nats(wet.train(), objective, ITEMS, 3) == nats(dry, objective, ITEMS, 3)
+
+
+@pytest.mark.parametrize("objective", [LastToken(), MaskedLM()], ids=lambda one: one.kind)
+def test_under_a_prefix_mask_hidden_answers_see_the_whole_text(objective: Objective) -> None:
+    """As under a full mask, whose weights are the same, and not as under a causal one."""
+    label = "pseudo-likelihood" if objective.kind == "masked" else "likelihood"
+    prefixed, full, causal = (
+        [one.nats for one in likelihoods(arm("gpt2", changes={"mask": mask}), objective, BYTES, ITEMS, label)]
+        for mask in ("prefix", "full", "causal")
+    )
+    assert prefixed == pytest.approx(full, rel=1e-6)
+    assert all(one != pytest.approx(other, rel=1e-4) for one, other in zip(prefixed, causal, strict=True))
+
+
+def test_an_item_long_enough_for_a_detour_is_refused() -> None:
+    """Its answer is seen 300 positions ahead: no shorter item has the room."""
+    model = arm("gpt2", 400, {"mask": "by_layer(causal, strided(300))"})
+    likelihoods(model, CausalLM(), BYTES, (item(250, 40),))
+    with pytest.raises(SpecError, match=r"must predict the token at \d+, but it can see it: .* \(strided\(300\)\)"):
+        likelihoods(model, CausalLM(), BYTES, (item(250, 40), item(40, 310)))
+
+
 def test_answers_count_tokens_and_bytes_and_carry_names() -> None:
     given = (Item("one", "page", "déjà ", "vu 5 €"), Item("two", "page", "a", "b"))
     one, two = likelihoods(arm("gpt2"), CausalLM(), BYTES, given)

@@ -1,5 +1,7 @@
 """Continuations against scores computed by hand."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -7,6 +9,8 @@ from paribus.batch import N_SENTINELS, Batch, Vocabulary
 from paribus.errors import SpecError, UnsupportedError
 from paribus.generate import continued, speaks
 from paribus.model import build
+from paribus.objectives import permit
+from paribus.spec.objectives import CausalLM
 from tiny import tiny
 
 WORDS = Vocabulary(13, torch.zeros(13 + 7 + N_SENTINELS, dtype=torch.int64))
@@ -52,6 +56,97 @@ def test_what_sees_ahead_is_not_asked_what_comes(preset: str) -> None:
     assert not speaks(model)
     with pytest.raises(UnsupportedError, match="lets a position see what comes after it, so it cannot say what does"):
         continued(model, WORDS, contexts(), 2)
+
+
+@pytest.mark.parametrize("mask", ["by_layer(causal, strided(9))", "by_layer(strided(9), causal)"])
+def test_what_sees_ahead_by_a_detour_is_asked_only_where_there_is_no_room_for_it(mask: str) -> None:
+    """Position 0 sees 9, which has seen 1: in ten positions, not in nine."""
+    model = build(tiny("gpt2", {"n_vocab": WORDS.size, "mask": mask}), seed=1)
+    assert not speaks(model)
+    assert speaks(model, 9)
+    assert not speaks(model, 10)
+    with pytest.raises(SpecError, match="must predict the token at"):
+        permit(CausalLM(), model.spec, 10)
+    assert continued(model, WORDS, contexts(1, 5), 4).shape[0] == 1
+    with pytest.raises(UnsupportedError, match="lets a position see what comes after it"):
+        continued(model, WORDS, contexts(1, 5), 5)
+    with pytest.raises(UnsupportedError, match="lets a position see what comes after it"):
+        continued(model, WORDS, contexts(2, 6), 4, lengths_B=torch.tensor([3, 6]))
+
+
+@pytest.mark.parametrize("mask", ["full", "reverse", "same_part", "by_head(causal, full)"])
+@pytest.mark.parametrize("preset", ["gpt2", "t5"])
+def test_one_token_is_no_more_to_be_asked_than_many(mask: str, preset: str) -> None:
+    model = build(tiny(preset, {"n_vocab": WORDS.size, "mask": mask}), seed=1)
+    with pytest.raises(UnsupportedError, match="lets a position see what comes after it"):
+        continued(model, WORDS, contexts(), 1)
+
+
+NO_DRAWS = [
+    ({"temperature": -1.0}, r"temperature is -1\.0; use 0 or more, and below infinity"),
+    ({"temperature": float("nan")}, "temperature is nan; use 0 or more, and below infinity"),
+    ({"temperature": float("inf")}, "temperature is inf; use 0 or more, and below infinity"),
+    ({"temperature": "1"}, "temperature is '1'; use 0 or more, and below infinity"),
+    ({"temperature": True}, "temperature is True; use 0 or more, and below infinity"),
+    ({"n_tokens": 0}, "n_tokens is 0; use a whole number from 1 up"),
+    ({"n_tokens": -3}, "n_tokens is -3; use a whole number from 1 up"),
+    ({"n_tokens": 2.5}, r"n_tokens is 2\.5; use a whole number from 1 up"),
+    ({"seed": -1}, "seed is -1; use a whole number from 0 up"),
+    ({"seed": 0.5}, r"seed is 0\.5; use a whole number from 0 up"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), NO_DRAWS)
+def test_what_cannot_be_drawn_is_refused_by_name(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=f"^{message}$"):
+        continued(model_of("gpt2"), WORDS, contexts(), **{"n_tokens": 2, **given})
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-46, 5e-324])
+def test_a_temperature_near_zero_takes_the_likeliest(temperature: float) -> None:
+    model, context = model_of("gpt2"), contexts(5)
+    assert torch.equal(continued(model, WORDS, context, 4, temperature), continued(model, WORDS, context, 4))
+
+
+def test_a_temperature_divides_the_scores() -> None:
+    """At 1/2 the chances are squared, at 2 their root is drawn from: each to its sum."""
+    model = model_of("gpt2")
+    chances = sayable(model(contexts(1)).logits_BTV[0, -1]).double().softmax(-1)
+    for temperature, power in ((0.5, 2.0), (2.0, 0.5)):
+        told = continued(model, WORDS, contexts(1).expand(4000, -1), 1, temperature, seed=5)[:, 0]
+        expected = 4000 * chances**power / (chances**power).sum()
+        counts = torch.bincount(told, minlength=WORDS.size)
+        assert ((counts - expected).abs() <= 5 * expected.sqrt() + 1e-9).all(), temperature
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "t5"])
+def test_text_is_made_without_dropout(preset: str) -> None:
+    wet, dry = (build(tiny(preset, {"n_vocab": WORDS.size, "dropout": share}), seed=1) for share in (0.5, 0.0))
+    assert torch.equal(continued(wet.train(), WORDS, contexts(), 6), continued(dry, WORDS, contexts(), 6))
+
+
+def test_a_context_is_no_prefix_where_training_had_none() -> None:
+    """Under a prefix mask without a prefix each token sees those before it, as under a causal mask."""
+    prefixed, causal = (
+        build(tiny("gpt2", {"n_vocab": WORDS.size, "mask": mask}), seed=1) for mask in ("prefix", "causal")
+    )
+    context, lengths = contexts(5, 11), torch.tensor([11, 1, 7, 4, 7])
+    expected = continued(causal, WORDS, context, 6)
+    assert torch.equal(continued(prefixed, WORDS, context, 6, context_is_prefix=False), expected)
+    assert not torch.equal(continued(prefixed, WORDS, context, 6), expected)
+    ragged = continued(prefixed, WORDS, context, 6, lengths_B=lengths, context_is_prefix=False)
+    assert torch.equal(ragged, continued(causal, WORDS, context, 6, lengths_B=lengths))
+
+
+def test_an_encoder_under_a_prefix_mask_reads_all_of_the_context() -> None:
+    """As under a full mask, also where contexts end early."""
+    prefixed, full = (
+        build(tiny("t5", {"n_vocab": WORDS.size, "encoder.mask": mask}), seed=1) for mask in ("prefix", "full")
+    )
+    context, lengths = contexts(5, 11), torch.tensor([11, 1, 7, 4, 7])
+    assert torch.equal(continued(prefixed, WORDS, context, 6), continued(full, WORDS, context, 6))
+    ragged = continued(prefixed, WORDS, context, 6, lengths_B=lengths)
+    assert torch.equal(ragged, continued(full, WORDS, context, 6, lengths_B=lengths))
 
 
 def test_draws_follow_the_chances_and_the_seed() -> None:

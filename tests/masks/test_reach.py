@@ -22,9 +22,11 @@ from paribus.masks import (
     heads,
     kept,
     leaks,
+    looks_ahead,
     parse,
     path,
     reachability,
+    some_leak,
     unchanged,
 )
 
@@ -149,6 +151,45 @@ def test_a_stride_leaks_the_next_token_only_by_two_hops():
     assert leaks([Strided(2)], Layout(5), NEXT).tolist() == []
     assert leaks([Strided(3)], Layout(5), NEXT).tolist() == []
     assert leaks([Strided(2), Strided(3)], Layout(3), np.array([1, 2, -1])).tolist() == []
+
+
+def test_some_leak_is_a_leak_exactly_where_there_is_one():
+    generator = random.Random(23)
+    seen = set()
+    for _ in range(300):
+        length = generator.randint(1, 12)
+        layout = _random_layout(generator, length)
+        stack = [_random_rule(generator, 2) for _ in range(generator.randint(1, 3))]
+        sources = np.array([generator.randint(-1, length - 1) for _ in range(length)])
+        reached = reachability(stack, layout)
+        expected = [p for p in range(length) if sources[p] >= 0 and reached[p, sources[p]]]
+        assert leaks(stack, layout, sources).tolist() == expected
+        found = some_leak(stack, layout, sources)
+        assert (found is None) == (not expected)
+        assert found is None or found in expected
+        seen.add(bool(expected))
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("prefix", [0, 3, 7])
+def test_a_stack_that_looks_back_leaks_no_answer_after_the_prefix(prefix):
+    generator = random.Random(29)
+    found = 0
+    while found < 40:
+        stack = [_random_rule(generator, 2) for _ in range(generator.randint(1, 3))]
+        if looks_ahead(stack):
+            continue
+        found += 1
+        reached = reachability(stack, Layout(7, prefix))
+        assert not any(reached[p, a] for p in range(7) for a in range(max(p + 1, prefix), 7)), stack
+
+
+def test_the_leaks_of_long_sequences_are_found():
+    """One hop back, one of 1,500 ahead: only positions with so much room after them leak."""
+    stack = [Causal(), Strided(1500)]
+    assert leaks(stack, Layout(1600), np.append(np.arange(1, 1600), -1)).tolist() == list(range(100))
+    assert some_leak(stack, Layout(1501), np.append(np.arange(1, 1501), -1)) == 0
+    assert some_leak(stack, Layout(1500), np.append(np.arange(1, 1500), -1)) is None
 
 
 def test_what_is_not_predicted_or_not_in_the_input_does_not_leak():

@@ -133,6 +133,113 @@ def test_rules_by_layer_may_lie_inside_each_other():
     assert [at_layer(rule, layer, 4) for layer in range(4)] == [Causal(), Reverse(), Full(), Full()]
 
 
+A, B, C, D = Causal(), Reverse(), Full(), Window(2)
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_layers", "expected"),
+    [
+        (ByLayer((ByLayer((A, B)), C)), 4, [A, B, C, C]),
+        (ByLayer((C, ByLayer((A, B)))), 8, [C, C, C, C, A, A, B, B]),
+        (ByLayer((ByLayer((A, B, D)), C)), 6, [A, B, D, C, C, C]),
+        (ByLayer((ByLayer((ByLayer((A, B)), C)), D)), 8, [A, B, C, C, D, D, D, D]),
+        (ByLayer((C, Alternate((A, B)))), 6, [C, C, C, A, B, A]),
+        (ByLayer((Alternate((A, B)), Alternate((A, B)))), 6, [A, B, A, A, B, A]),
+        (Alternate((Alternate((A, B)), C)), 5, [A, C, B, C, A]),
+        (Alternate((C, Alternate((A, B)))), 4, [C, A, C, B]),
+        (Alternate((ByLayer((A, B)), C)), 4, [A, C, B, C]),
+        (Alternate((C, ByLayer((A, B)))), 5, [C, A, C, B, C]),
+        (ByLayer((ByLayer((A, B)) & Strided(3), C)), 4, [A & Strided(3), B & Strided(3), C, C]),
+        (ByLayer((ByLayer((A, B)) | Strided(3), D)), 4, [A | Strided(3), B | Strided(3), D, D]),
+        (ByLayer((ByHead((ByLayer((A, B)), C)), D)), 4, [ByHead((A, C)), ByHead((B, C)), D, D]),
+        (ByHead((ByLayer((ByLayer((A, B)), C)), D)), 4,
+         [ByHead((A, D)), ByHead((B, D)), ByHead((C, D)), ByHead((C, D))]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_rule_within_has_the_layers_it_is_given_and_divides_those(rule, n_layers, expected):
+    assert [at_layer(rule, layer, n_layers) for layer in range(n_layers)] == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "n_layers", "message"),
+    [
+        (
+            ByLayer((ByLayer((A, B)), C)), 2,
+            "mask by_layer(causal, reverse) has 2 rules, which do not divide its 1 of n_layers 2; "
+            "use a number of rules among 1",
+        ),
+        (
+            ByLayer((ByLayer((A, B)), C)), 6,
+            "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers 6; "
+            "use a number of rules among 1, 3",
+        ),
+        (
+            Alternate((ByLayer((A, B)), C)), 5,
+            "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers 5; "
+            "use a number of rules among 1, 3",
+        ),
+        (
+            Alternate((A, B, C)), 2,
+            "mask alternate(causal, reverse, full) has 3 rules, more than n_layers 2; "
+            "use fewer rules, or more layers",
+        ),
+        (
+            ByLayer((C, Alternate((A, B)))), 2,
+            "mask alternate(causal, reverse) has 2 rules, more than its 1 of n_layers 2; "
+            "use fewer rules, or more layers",
+        ),
+        (
+            ByHead((Alternate((A, B)), C)), 1,
+            "mask alternate(causal, reverse) has 2 rules, more than n_layers 1; use fewer rules, or more layers",
+        ),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_rule_that_would_be_left_without_a_layer_is_refused(rule, n_layers, message):
+    with pytest.raises(SpecError) as caught:
+        [at_layer(rule, layer, n_layers) for layer in range(n_layers)]
+    assert str(caught.value) == message
+
+
+def test_every_nesting_shows_each_of_its_rules_or_is_refused():
+    """Whatever lies in whatever, at any number of layers and heads: no rule that was written is missing."""
+    generator = random.Random(19)
+    refused = shown = 0
+    for _ in range(600):
+        written = iter(range(2, 100))
+        rule = _nested(generator, written, depth=3)
+        n_layers, n_heads = generator.randint(1, 12), generator.randint(1, 12)
+        try:
+            layers = [at_layer(rule, layer, n_layers) for layer in range(n_layers)]
+            found = {
+                leaf for layer in layers for head in range(n_heads) for leaf in leaves(at_head(layer, head, n_heads))
+            }
+        except SpecError:
+            refused += 1
+            continue
+        shown += 1
+        assert found == leaves(rule), (str(rule), n_layers, n_heads)
+    assert min(refused, shown) > 100
+
+
+def _nested(generator, written, depth):
+    """A rule in which no window occurs twice."""
+    if not depth or generator.random() < 0.3:
+        return Window(next(written))
+    kind = generator.choice([And, Or, ByHead, ByLayer, Alternate])
+    parts = tuple(_nested(generator, written, depth - 1) for _ in range(2))
+    return kind(*parts) if kind in (And, Or) else kind(parts)
+
+
+def test_equal_groups_that_divide_their_heads_stay_apart():
+    """Heads 0 and 2 have the one rule, 1 and 3 the other; merged, they would be 0 and 1, 2 and 3."""
+    rule = ByHead((ByHead((A, B)), ByHead((A, B))))
+    assert [at_head(at_layer(rule, 0, 1), head, 4) for head in range(4)] == [A, B, A, B]
+    plain = simplified(rule, documents=False, padding=False, prefix=False)
+    assert [at_head(plain, head, 4) for head in range(4)] == [A, B, A, B]
+
+
 def test_heads_that_are_equal_at_a_layer_are_one_rule_there():
     rule = ByHead((Alternate((Causal(), Full())), Causal()))
     assert at_layer(rule, 0, 2) == Causal()

@@ -111,6 +111,35 @@ def test_a_leak_is_told_with_the_way_the_answer_is_seen() -> None:
     )
 
 
+@pytest.mark.parametrize(("length", "leaks"), [(9, False), (10, True), (1500, True)])
+def test_a_detour_is_found_as_soon_as_there_is_room_for_it(length: int, leaks: bool) -> None:
+    spec = resolve(tiny("gpt2", {"mask": "by_layer(causal, strided(9))", "max_length": 2000}))
+    if not leaks:
+        permit(CausalLM(), spec, length)
+        return
+    with pytest.raises(
+        SpecError, match=r"position 0 must predict the token at 1, .* \(strided\(9\)\) shows position 9"
+    ):
+        permit(CausalLM(), spec, length)
+
+
+def test_a_detour_longer_than_a_thousand_positions_is_found() -> None:
+    spec = resolve(tiny("gpt2", {"mask": "by_layer(causal, strided(1400))", "max_length": 2000}))
+    permit(CausalLM(), spec, 1400)
+    with pytest.raises(SpecError, match=r"layer 2 \(strided\(1400\)\) shows position 1400 to 0"):
+        permit(CausalLM(), spec, 1401)
+
+
+@pytest.mark.parametrize("objective", [PrefixLM(), Seq2Seq()], ids=lambda one: one.kind)
+@pytest.mark.parametrize("mask", ["by_layer(causal, strided(17))", "by_layer(prefix, strided(17))"])
+def test_a_leak_at_any_split_is_found(objective: Objective, mask: str) -> None:
+    """With 17 of 24 positions ahead, only what is asked before position 7 is seen: at the first splits alone."""
+    spec = resolve(tiny("gpt2", {"mask": mask}))
+    with pytest.raises(SpecError, match=r"must predict the token at \d, but it can see it: .*\(strided\(17\)\)"):
+        permit(objective, spec, LENGTH)
+    permit(PrefixLM(least=0.5), spec, LENGTH)
+
+
 def test_a_leak_may_be_allowed_by_name() -> None:
     permit(CausalLM(), resolve(tiny("bert")), LENGTH, allow_leaks=True)
 

@@ -103,6 +103,41 @@ def test_masked_hides_a_fixed_share_and_asks_for_it_in_place() -> None:
     assert (problem.answers_BM == -1).all()
 
 
+@pytest.mark.parametrize(
+    ("length", "rate", "n_chosen"),
+    [(24, 0.15, 4), (23, 0.15, 3), (101, 0.15, 15), (5, 0.5, 2), (7, 0.5, 4), (9, 0.9, 8), (3, 0.15, 1), (2, 0.01, 1)],
+)  # 3.6, 3.45, 15.15, 2.5 to the even one, 3.5 likewise, 8.1; and one at least
+def test_the_number_of_masked_tokens_is_rounded(length: int, rate: float, n_chosen: int) -> None:
+    assert posed(MaskedLM(rate=rate), reading(3, length)).at_BM.shape == (3, n_chosen)
+
+
+@pytest.mark.parametrize(
+    ("n_text", "rate", "mean_span", "plan"),
+    [(24, 0.15, 3.0, (4, 1)), (23, 0.15, 3.0, (3, 1)), (40, 0.25, 4.0, (10, 2)), (44, 0.25, 4.0, (11, 3))],
+)  # 3.6 tokens in 1.33 spans; 3.45; 10 in 2.5, to the even one; 11 in 2.75
+def test_numbers_of_hidden_tokens_and_spans_are_rounded(
+    n_text: int, rate: float, mean_span: float, plan: tuple[int, int]
+) -> None:
+    found = planned(n_text, rate, mean_span)
+    assert (found.n_hidden, found.n_spans) == plan
+
+
+@pytest.mark.parametrize(("length", "n_told"), [(23, 6), (24, 6), (26, 6), (27, 7)])  # 5.75, 6, 6.5, 6.75
+def test_the_length_of_a_continuation_is_rounded(length: int, n_told: int) -> None:
+    assert posed(Continuation(), reading(3, length)).targets_BM.shape == (3, n_told)
+
+
+def test_replacements_are_drawn_evenly_from_all_of_the_text_s_vocabulary() -> None:
+    """15,150 draws among 50 tokens: about 303 of each, and no sign among them."""
+    text = reading(300, 101)
+    problem = posed(MaskedLM(rate=0.5, masked=0.0, replaced=1.0), text)
+    read = problem.inputs.tokens_BT.gather(1, problem.at_BM)
+    counts = torch.bincount(read.flatten(), minlength=50)
+    assert counts.shape == (50,)
+    expected = read.numel() / 50
+    assert ((counts - expected).abs() < 5 * expected**0.5).all()
+
+
 def test_the_last_token_is_asked_under_a_mask_and_nothing_after_it_is_read() -> None:
     text = reading()
     problem = posed(LastToken(), text)

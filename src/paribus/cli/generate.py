@@ -1,6 +1,5 @@
 """What a run would say after a text: greedily, or drawn at a temperature."""
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -14,10 +13,10 @@ from paribus.cli.terminal.text import visible
 from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError, SpecError
-from paribus.evaluate import stage_of
-from paribus.generate import continued
+from paribus.evaluate import context_is_prefix, stage_of
+from paribus.generate import continued, require_sampling
 from paribus.model import Transformer, restore
-from paribus.spec.objectives import LastToken, MaskedLM, parts
+from paribus.spec.objectives import LastToken, MaskedLM, Objective, parts
 from paribus.train.checkpoint import TOKENIZER_FILE
 
 
@@ -30,19 +29,27 @@ def generate_text(
     runs: str | Path = RUNS,
 ) -> str:
     """What follows a text in the newest whole checkpoint of a run, given by its name or its folder."""
+    require_sampling(n_tokens, temperature, seed)
     folder, notes = checkpoint_of(run, Path(runs))
     note(*notes)
     tokenizer = opened(folder / TOKENIZER_FILE)
-    if not 0 <= temperature < math.inf:
-        raise SpecError(f"temperature is {temperature}; use 0 or more")
     ids = tokenizer.ids(text)
     if not ids:
         raise SpecError("TEXT is empty; give something to go on from")
     model = restore(folder)
     n_read, n_said = _room(model, len(ids), n_tokens)
-    note(*_remarks(folder), *_cut(len(ids), n_read, model.spec.max_length))
+    objective = _objective(folder)
+    note(*_remarks(objective), *_cut(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
-    told = continued(model, vocabulary_of(tokenizer), context, n_said, temperature, seed)
+    told = continued(
+        model,
+        vocabulary_of(tokenizer),
+        context,
+        n_said,
+        temperature,
+        seed,
+        context_is_prefix=objective is None or context_is_prefix(objective),
+    )
     return tokenizer.text(told[0].tolist())
 
 
@@ -60,12 +67,17 @@ def _cut(n_given: int, n_read: int, most: int) -> Iterator[str]:
         yield f"TEXT has {n_given} tokens, of which the last {n_read} are read: the model has a length of {most}"
 
 
-def _remarks(checkpoint: Path) -> Iterator[str]:
-    """What a run was asked in training may not be to go on."""
-    run = checkpoint.absolute().parent.parent
+def _objective(checkpoint: Path) -> Objective | None:
+    """What the run of a checkpoint was asked in training; None for one that lies elsewhere, or of another version."""
     try:
-        objective = stage_of(run).objective
-    except RecordError:  # a checkpoint that lies elsewhere, or was trained by another version
+        return stage_of(checkpoint.absolute().parent.parent).objective
+    except RecordError:
+        return None
+
+
+def _remarks(objective: Objective | None) -> Iterator[str]:
+    """What a run was asked in training may not be to go on."""
+    if objective is None:
         return
     if all(isinstance(part.objective, MaskedLM | LastToken) for part in parts(objective)):
         yield f"it was trained with {objective.kind!r} and never asked what comes next: what it says means little"

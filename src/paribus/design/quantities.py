@@ -23,9 +23,11 @@ from paribus.errors import SpecError
 from paribus.masks import SameDocument, leaves
 from paribus.model.kernels import View, choose
 from paribus.model.start import deviation
+from paribus.objectives.framing import framing
 from paribus.spec import Alibi, Latent, Price, RelativeBias, Resolved, parameters, price, resolve
 from paribus.spec.design import Pair
 from paribus.spec.match import By
+from paribus.spec.objectives import parts
 from paribus.spec.run import RunSpec
 
 COUNTED = ("parameters", "non_embedding_parameters", "active_parameters")
@@ -67,7 +69,8 @@ def priced(run: RunSpec, work: Work) -> Price:
     n_target = round(work.n_target) if work.n_input >= 1 and 1 <= work.n_target < length else length - length // 2
     if spec.encoder is not None:
         return price(spec, n_target, length - n_target, 0)
-    return price(spec, length, None, length - n_target)
+    in_place = all(framing(part.objective, False) == "in place" for part in parts(run.stages[-1].objective))
+    return price(spec, length, None, length if in_place else length - n_target)
 
 
 def quantities(
@@ -225,7 +228,7 @@ def _kernels(spec: Resolved, own: Price, device: torch.device) -> str:
             attention = block.attention
             width = attention.d_content + attention.d_rotary if isinstance(attention, Latent) else attention.d_head
             documents = torch.zeros(1, length, dtype=torch.int64) if SameDocument() in leaves(block.mask) else None
-            layout = Layout(1, length, prefix=own.prefix if stack is spec.stack else 0, documents_BT=documents)
+            layout = Layout(1, length, prefix=own.prefix if stack is spec.stack else length, documents_BT=documents)
             view = View.of(block.mask, layout, layout, attention.n_heads, device)
             found[choose(view, dtype, width or 1, biased)] = None
     return ", ".join(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 
@@ -10,8 +11,9 @@ from paribus.analyse import Table, answers_of, extremes, rows
 from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import Tokenizer, opened
 from paribus.design.plan import Plan
+from paribus.design.quantities import Planned
 from paribus.errors import UnsupportedError
-from paribus.evaluate import items
+from paribus.evaluate import context_is_prefix, items
 from paribus.generate import continued
 from paribus.model import Transformer, restore
 from paribus.record import CHECKPOINTS, Study, latest
@@ -19,28 +21,39 @@ from paribus.record.shown import ItemText, Sample, write_items, write_samples
 from paribus.spec.design import pairs_of
 from paribus.train.checkpoint import TOKENIZER_FILE
 
-Speaker = tuple[Transformer, Tokenizer]
 N_TOKENS = 80  # of a sample
 N_EXTREMES = 5  # items of each arm, best and worst
+
+
+class Speaker(NamedTuple):
+    """A trained model with its tokenizer, and whether it goes on from a prompt as from its prefix."""
+
+    model: Transformer
+    tokenizer: Tokenizer
+    context_is_prefix: bool
 
 
 def show(plan: Plan, study: Study, device: torch.device) -> None:
     """Samples and items of a study that is done, kept beside its rows."""
     table = rows(study)
-    speaking = {arm.name: _model(arm.name, table, study, device) for arm in plan.arms if plan.design.prompts}
+    speaking = {arm.name: _speaker(arm, table, study, device) for arm in plan.arms if plan.design.prompts}
     write_samples(study, [_sample(prompt, speaking) for prompt in plan.design.prompts])
     write_items(study, _texts(plan, study, table))
 
 
-def _model(arm: str, table: Table, study: Study, device: torch.device) -> Speaker | None:
+def _speaker(arm: Planned, table: Table, study: Study, device: torch.device) -> Speaker | None:
     """The last checkpoint of the first seed that trained; None where none did."""
-    own = (row for row in table if row["arm"] == arm and row["purpose"] == "reported")
+    own = (row for row in table if row["arm"] == arm.name and row["purpose"] == "reported")
     run = next((row["run"] for row in own if row["outcome"] == "finished"), None)
     checkpoint = None if run is None else latest(study.root / run / CHECKPOINTS).checkpoint
     if checkpoint is None:
         return None
     kernel = "masked" if device.type == "cuda" else "auto"  # lengths grow by one: nothing is compiled for each
-    return restore(checkpoint.folder, device, kernel=kernel), opened(checkpoint.folder / TOKENIZER_FILE)
+    return Speaker(
+        restore(checkpoint.folder, device, kernel=kernel),
+        opened(checkpoint.folder / TOKENIZER_FILE),
+        context_is_prefix(arm.run.stages[-1].objective),
+    )
 
 
 def _sample(prompt: str, speaking: Mapping[str, Speaker | None]) -> Sample:
@@ -57,10 +70,11 @@ def _continued(prompt: str, speaker: Speaker | None) -> str:
     """Greedily: no draw, so the same on every rerun."""
     if speaker is None:
         raise UnsupportedError("none of its runs trained; there is nothing to go on with")
-    model, tokenizer = speaker
+    model, tokenizer = speaker.model, speaker.tokenizer
     ids = tokenizer.ids(prompt)[-(model.spec.max_length - 1) :]
     device = next(model.parameters()).device
-    told = continued(model, vocabulary_of(tokenizer), torch.tensor([ids], device=device), N_TOKENS)
+    context = torch.tensor([ids], device=device)
+    told = continued(model, vocabulary_of(tokenizer), context, N_TOKENS, context_is_prefix=speaker.context_is_prefix)
     return tokenizer.text(told[0].tolist())
 
 

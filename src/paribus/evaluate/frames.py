@@ -116,4 +116,5 @@ def _in_place(frame: Frame, framed: Framed) -> Iterator[Problem]:
         after = () if ends else whole[place + 1 :]
         read = torch.tensor([(*whole[:place], frame.vocabulary.mask, *after)])
         at = torch.tensor([[place]])
-        yield Problem(Batch.of(read), at, torch.tensor([[token]]), torch.ones(1, 1), torch.full_like(at, -1))
+        inputs = Batch.of(read, prefix=read.shape[1])  # as in training
+        yield Problem(inputs, at, torch.tensor([[token]]), torch.ones(1, 1), torch.full_like(at, -1))

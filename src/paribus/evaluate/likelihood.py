@@ -21,15 +21,16 @@ from paribus.evaluate.frames import Frame, Framed, fitted, frame, problems
 from paribus.evaluate.items import Item
 from paribus.evaluate.joining import joined
 from paribus.evaluate.parts import answering, only
+from paribus.masks import looks_ahead
 from paribus.model import Transformer
-from paribus.objectives import Problem, nats, permit
+from paribus.objectives import Problem, nats, permit, require_unseen
 from paribus.record import Answer
 from paribus.spec.objectives import Objective
 from paribus.spec.yardstick import Measure
 
 N_SEQUENCES = 16
 POSITIONS = 512  # whose words are held at a time
-PERMITTED = 256  # positions over which leaks are looked for
+PERMITTED = 256  # positions of the example that is asked first; then each length that items have is
 
 
 def likelihoods(
@@ -53,6 +54,7 @@ def likelihoods(
     permit(only(part), model.spec, min(window, PERMITTED))
     laid = frame(part, model.spec, vocabulary, window)
     framed = [_framed(laid, tokenizer, item) for item in items]
+    _require_unseen(model, laid, framed)
     sums = _summed(model, laid, framed, n_sequences)
     return tuple(
         Answer(item.name, total, len(one.target), len(item.target.encode()), one.n_cut, item.document)
@@ -66,6 +68,15 @@ def _check(model: Transformer, vocabulary: Vocabulary) -> None:
             f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our signs need {vocabulary.size}; "
             f"give the tokenizer it was trained with"
         )
+
+
+def _require_unseen(model: Transformer, laid: Frame, framed: Sequence[Framed]) -> None:
+    """SpecError where an item is so laid that its answer is seen; one item stands for all of its lengths."""
+    if laid.framing == "in place" or not looks_ahead(model.spec.stack.masks):
+        return
+    for one in {(len(one.question), len(one.target)): one for one in framed}.values():
+        for problem in problems(laid, one):
+            require_unseen(laid.part.objective, problem, model.spec)
 
 
 def _framed(laid: Frame, tokenizer: Tokenizer, item: Item) -> Framed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from paribus.errors import SpecError
+from paribus.objectives.framing import framing
 from paribus.spec.objectives import Mixture, Objective, SpanCorruption, Weighted, parts
 from paribus.spec.yardstick import Measure
 
@@ -27,6 +28,14 @@ def answering(objective: Objective, label: Measure) -> Weighted:
 def only(part: Weighted) -> Mixture:
     """An objective that is this part alone, mode sign and all."""
     return Mixture(parts=(part,))
+
+
+def context_is_prefix(objective: Objective) -> bool:
+    """Does one stack go on from a context as from its prefix? Not if it learnt each token from those before it."""
+    try:
+        return framing(answering(objective, "likelihood").objective, False) != "shifted"
+    except SpecError:  # it never learnt to go on: what it says means little, with a prefix or without
+        return True
 
 
 def _longest(part: Weighted) -> float:

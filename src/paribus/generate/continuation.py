@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Integral, Real
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from paribus.batch import Batch, Vocabulary
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import Layout, leaks
+from paribus.masks import Layout, some_leak
 from paribus.model import Transformer
 from paribus.runtime import numbers
 
 
-def speaks(model: Transformer) -> bool:
-    """Can it be asked for a next token: does no position see the one after it?"""
-    layout = Layout(8)
-    return not len(leaks(model.spec.stack.masks, layout, np.append(np.arange(1, 8), -1)))
+def speaks(model: Transformer, length: int | None = None, prefix: int = 0) -> bool:
+    """Can it be asked for next tokens in a text of this length, or of its own: does no position see its answer?"""
+    length = model.spec.max_length if length is None else length
+    answers = np.arange(1, length + 1)
+    answers[: max(prefix - 1, 0)] = -1  # what is given is not asked for
+    answers[-1:] = -1
+    return some_leak(model.spec.stack.masks, Layout(length, prefix), answers) is None
 
 
 @torch.no_grad()
@@ -28,30 +34,59 @@ def continued(
     temperature: float = 0.0,
     seed: int = 0,
     lengths_B: Tensor | None = None,
+    context_is_prefix: bool = True,
 ) -> Tensor:
     """What follows each context, [B, n]: the likeliest token at temperature 0, else one drawn by (seed, row, place).
 
     Contexts of several lengths stand at the left of their rows, and `lengths_B` says how long each is. After an `end`,
-    or where the model has no more room, a row is padded. An encoder reads the context; without one it is the prefix.
+    or where the model has no more room, a row is padded. An encoder reads the context; without one it is the prefix,
+    unless the model was trained without.
     """
-    if not speaks(model):
-        raise UnsupportedError(
-            f"the mask {model.architecture.mask} lets a position see what comes after it, so it cannot say what does; "
-            f"generate with a causal, prefix or encoder-decoder model"
-        )
+    require_sampling(n_tokens, temperature, seed)
     _check(context_BT, lengths_B)
+    _require_speaking(model, context_BT, n_tokens, lengths_B)
     told = context_BT[:, :0]
     done = torch.zeros(len(context_BT), dtype=torch.bool, device=context_BT.device)
     for place in range(n_tokens):
         done = done | (_used(model, context_BT, lengths_B, place) > model.spec.max_length)
         if bool(done.all()):
             break
-        logits_BV = _next(model, vocabulary, context_BT, lengths_B, told)
-        token_B = logits_BV.argmax(-1) if temperature == 0 else _drawn(logits_BV / temperature, seed, place)
+        logits_BV = _next(model, vocabulary, context_BT, lengths_B, told, context_is_prefix)
+        token_B = logits_BV.argmax(-1) if temperature == 0 else _drawn(logits_BV, temperature, seed, place)
         token_B = torch.where(done, vocabulary.pad, token_B)
         done = done | (token_B == vocabulary.end)
         told = torch.cat([told, token_B[:, None]], 1)
     return told
+
+
+def require_sampling(n_tokens: int, temperature: float, seed: int) -> None:
+    """SpecError unless tokens can be drawn so."""
+    problems = []
+    if not _whole(n_tokens) or n_tokens < 1:
+        problems.append(f"n_tokens is {n_tokens!r}; use a whole number from 1 up")
+    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 <= temperature < math.inf:
+        problems.append(f"temperature is {temperature!r}; use 0 or more, and below infinity")
+    if not _whole(seed) or seed < 0:
+        problems.append(f"seed is {seed!r}; use a whole number from 0 up")
+    if problems:
+        raise SpecError(problems)
+
+
+def _whole(given: object) -> bool:
+    return isinstance(given, Integral) and not isinstance(given, bool)
+
+
+def _require_speaking(model: Transformer, context: Tensor, n_tokens: int, lengths: Tensor | None) -> None:
+    """UnsupportedError if a position sees the one after it in any text that is made, with a prefix or without."""
+    given = {context.shape[1]} if lengths is None else set(lengths.tolist())
+    for n_given in sorted(given) if model.encoder is None else (1,):  # a decoder is given its start alone
+        length = min(n_given + n_tokens, model.spec.max_length)
+        prefixes = {0, min(n_given, length)} if model.encoder is None else {0}
+        if not all(speaks(model, length, prefix) for prefix in prefixes):
+            raise UnsupportedError(
+                f"the mask {model.architecture.mask} lets a position see what comes after it, so it cannot say what "
+                f"does; generate with a causal, prefix or encoder-decoder model"
+            )
 
 
 def _check(context: Tensor, lengths: Tensor | None) -> None:
@@ -72,16 +107,24 @@ def _used(model: Transformer, context: Tensor, lengths: Tensor | None, place: in
     return (torch.full_like(context[:, 0], context.shape[1]) if lengths is None else lengths) + place
 
 
-def _next(model: Transformer, vocabulary: Vocabulary, context: Tensor, lengths: Tensor | None, told: Tensor) -> Tensor:
+def _next(
+    model: Transformer,
+    vocabulary: Vocabulary,
+    context: Tensor,
+    lengths: Tensor | None,
+    told: Tensor,
+    context_is_prefix: bool,
+) -> Tensor:
     """Scores of every token of text, and of the end, for the place after the last."""
     if model.encoder is not None:
         start = torch.full_like(context[:, :1], vocabulary.start)
-        source = Batch.of(context, real_BT=_real(lengths, context.shape[1]))
+        whole = context.shape[1] if lengths is None else lengths  # as in training: all of a source is its prefix
+        source = Batch.of(context, prefix=whole, real_BT=_real(lengths, context.shape[1]))
         batch = Batch.of(torch.cat([start, told], 1), source=source)
     elif lengths is None:
-        batch = Batch.of(torch.cat([context, told], 1), prefix=context.shape[1])
+        batch = Batch.of(torch.cat([context, told], 1), prefix=context.shape[1] if context_is_prefix else 0)
     else:
-        batch = _ragged(context, lengths, told, model.spec.max_length)
+        batch = _ragged(context, lengths, told, model.spec.max_length, context_is_prefix)
     last_B = (_used(model, context, lengths, told.shape[1]) - 1).clamp(max=batch.layout.length - 1)
     states_BTD = model.hidden(batch).states_BTD
     logits = model.words(states_BTD[torch.arange(len(last_B), device=last_B.device), last_B]).float()
@@ -89,21 +132,24 @@ def _next(model: Transformer, vocabulary: Vocabulary, context: Tensor, lengths: 
     return logits.masked_fill((sayable >= vocabulary.n_text) & (sayable != vocabulary.end), float("-inf"))
 
 
-def _ragged(context: Tensor, lengths: Tensor, told: Tensor, max_length: int) -> Batch:
+def _ragged(context: Tensor, lengths: Tensor, told: Tensor, max_length: int, context_is_prefix: bool) -> Batch:
     """Each context with what was told right after it, padded on the right, cut where no row has more room."""
     n_told = told.shape[1]
     whole = torch.cat([context, told], 1)
     whole = whole.scatter(1, lengths[:, None] + torch.arange(n_told, device=told.device), told)
     longest = min(int(lengths.max()) + n_told, max_length)
-    return Batch.of(whole[:, :longest], prefix=lengths, real_BT=_real(lengths + n_told, longest))
+    prefix = lengths if context_is_prefix else 0
+    return Batch.of(whole[:, :longest], prefix=prefix, real_BT=_real(lengths + n_told, longest))
 
 
 def _real(lengths: Tensor | None, longest: int) -> Tensor | None:
     return None if lengths is None else torch.arange(longest, device=lengths.device) < lengths[:, None]
 
 
-def _drawn(logits_BV: Tensor, seed: int, place: int) -> Tensor:
+def _drawn(logits_BV: Tensor, temperature: float, seed: int, place: int) -> Tensor:
     """One token a row by its own draw, so that a row says the same in any company."""
     chances = [numbers(seed, "generate", row, place).random() for row in range(len(logits_BV))]
-    reached = logits_BV.softmax(-1).double().cumsum(-1)
+    # Below the largest first: however low the temperature, the likeliest stays 0 and nothing overflows.
+    below_BV = (logits_BV - logits_BV.amax(-1, keepdim=True)).double() / temperature
+    reached = below_BV.softmax(-1).cumsum(-1)
     return (reached < torch.tensor(chances, device=logits_BV.device)[:, None] * reached[:, -1:]).sum(-1)

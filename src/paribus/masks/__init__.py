@@ -1,5 +1,9 @@
 """Who may see whom?"""
 
+from paribus.masks.division import at_head as at_head
+from paribus.masks.division import at_layer as at_layer
+from paribus.masks.division import divisors as divisors
+from paribus.masks.division import heads as heads
 from paribus.masks.notation import parse as parse
 from paribus.masks.page import outline as outline
 from paribus.masks.picture import Layout as Layout
@@ -10,9 +14,13 @@ from paribus.masks.picture import visible_pairs as visible_pairs
 from paribus.masks.reach import appendable as appendable
 from paribus.masks.reach import kept as kept
 from paribus.masks.reach import leaks as leaks
+from paribus.masks.reach import looks_ahead as looks_ahead
 from paribus.masks.reach import path as path
 from paribus.masks.reach import reachability as reachability
+from paribus.masks.reach import reached_from as reached_from
+from paribus.masks.reach import some_leak as some_leak
 from paribus.masks.reach import unchanged as unchanged
+from paribus.masks.rules import ASK_PREFIX as ASK_PREFIX
 from paribus.masks.rules import Alternate as Alternate
 from paribus.masks.rules import And as And
 from paribus.masks.rules import ByHead as ByHead
@@ -29,10 +37,6 @@ from paribus.masks.rules import SamePart as SamePart
 from paribus.masks.rules import Side as Side
 from paribus.masks.rules import Strided as Strided
 from paribus.masks.rules import Window as Window
-from paribus.masks.rules import at_head as at_head
-from paribus.masks.rules import at_layer as at_layer
-from paribus.masks.rules import divisors as divisors
-from paribus.masks.rules import heads as heads
 from paribus.masks.rules import leaves as leaves
 from paribus.masks.rules import simplified as simplified
 from paribus.masks.squares import squares as squares

@@ -8,7 +8,8 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule, at_layer, heads
+from paribus.masks.division import at_layer, heads
+from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule
 from paribus.masks.squares import squares
 
 SIDE = 16  # squares of a picture, each way

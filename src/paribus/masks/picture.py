@@ -9,7 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.rules import And, Causal, Full, Prefix, Reverse, Rule, SamePart, Window, heads, simplified
+from paribus.masks.division import heads
+from paribus.masks.rules import And, Causal, Full, Prefix, Reverse, Rule, SamePart, Window, simplified
 
 Bools = NDArray[np.bool_]
 _ROWS = 1024  # rows drawn at once when counting long sequences
@@ -44,6 +45,9 @@ class _Side:
         real = np.ones(layout.length, bool) if layout.real is None else layout.real
         return _Side(index, documents, index < layout.prefix, real)
 
+    def at(self, where: slice | NDArray[np.integer]) -> _Side:
+        return replace(self, **{name: array[where] for name, array in vars(self).items()})
+
     def rows(self, where: slice | NDArray[np.integer]) -> _Side:
         return replace(self, **{name: array[where, None] for name, array in vars(self).items()})
 
@@ -55,6 +59,18 @@ def dense(rule: Rule, layout: Layout, keys: Layout | None = None) -> Bools:
     """
     side = _Side.of(layout)
     return _seen(rule, side.rows(slice(None)), side if keys is None else _Side.of(keys))
+
+
+def seen_rows(rule: Rule, layout: Layout, where: slice) -> Bools:
+    """Which keys some queries see by any of a rule's groups of heads, [query, key]."""
+    side = _Side.of(layout)
+    return np.any([_seen(part, side.rows(where), side) for part in dict.fromkeys(heads(rule))], axis=0)
+
+
+def seen_pairs(rule: Rule, layout: Layout, queries: NDArray[np.integer], keys: NDArray[np.integer]) -> Bools:
+    """Whether each query sees the key at the same place by any of a rule's groups of heads."""
+    side = _Side.of(layout)
+    return np.any([_seen(part, side.at(queries), side.at(keys)) for part in dict.fromkeys(heads(rule))], axis=0)
 
 
 def visible_pairs(rule: Rule, layout: Layout, keys: Layout | None = None) -> float:

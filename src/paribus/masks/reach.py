@@ -3,37 +3,50 @@
 A *stack* is one rule per layer, bottom first. Every position also keeps its own residual, so it reaches itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.picture import Bools, Layout, dense, visible_keys
-from paribus.masks.rules import LARGEST, Rule, SamePart, Strided, Window, heads, leaves
+from paribus.masks.division import heads
+from paribus.masks.picture import Bools, Layout, dense, seen_pairs, seen_rows, visible_keys
+from paribus.masks.rules import LARGEST, Rule, SamePart, Strided, Window, leaves
+
+_PAIRS = 2**22  # queries times keys that are looked at together: long sequences take no more memory
+_ASKED = 256  # positions whose answers are followed together: the first leak is often among the first
 
 
 def reachability(stack: Sequence[Rule], layout: Layout) -> Bools:
     """Whose input can change whose output, through all layers and heads: [position, source]."""
-    reached = np.eye(layout.length, dtype=bool)
-    for rule in stack:
-        reached = _after(_step(rule, layout), reached)
+    return reached_from(stack, layout, np.eye(layout.length, dtype=bool))
+
+
+def reached_from(stack: Sequence[Rule], layout: Layout, sources: Bools) -> Bools:
+    """Where something of these sources arrives through all layers; given as [position] or as [position, set]."""
+    reached = sources
+    for rule, layers in groupby(stack):
+        for _ in layers:
+            before, reached = reached, _after(rule, layout, reached)
+            if np.array_equal(before, reached):
+                break  # the same rule once more changes nothing
     return reached
 
 
 def path(stack: Sequence[Rule], layout: Layout, position: int, source: int) -> list[int] | None:
     """A route by which `position` sees `source`: the position after each layer, from source up; None if none."""
-    steps = [_step(rule, layout) for rule in stack]
-    reached = [np.eye(layout.length, dtype=bool)[source]]
-    for step in steps:
-        reached.append(_after(step, reached[-1]))
+    reached = [np.arange(layout.length) == source]
+    for rule in stack:
+        reached.append(_after(rule, layout, reached[-1]))
     if not reached[-1][position]:
         return None
     route = [position]
-    for step, below in zip(reversed(steps), reversed(reached[:-1]), strict=True):
+    for rule, below in zip(reversed(stack), reversed(reached[:-1]), strict=True):
         here = route[-1]
         # Stay in place while possible, so the route names only the hops that carry the answer.
-        route.append(here if below[here] else int(np.flatnonzero(step[here] & below)[0]))
+        seen = seen_rows(rule, layout, slice(here, here + 1))[0]
+        route.append(here if below[here] else int(np.flatnonzero(seen & below)[0]))
     return route[::-1]
 
 
@@ -43,9 +56,42 @@ def leaks(stack: Sequence[Rule], layout: Layout, sources: NDArray[np.integer]) -
     `sources[p]` is the input position that holds the token p predicts, -1 where p predicts nothing or its
     token is not in the input (a masked one).
     """
+    return np.concatenate([np.zeros(0, np.int64), *_leaks(stack, layout, sources)])
+
+
+def some_leak(stack: Sequence[Rule], layout: Layout, sources: NDArray[np.integer]) -> int | None:
+    """One of the `leaks`, None if there is none: where one layer shows the answer, that is seen at once."""
     positions = np.flatnonzero(sources >= 0)
-    seen = reachability(stack, layout)[positions, sources[positions]]
-    return positions[seen]
+    shown = [seen_pairs(rule, layout, positions, sources[positions]) for rule in dict.fromkeys(stack)]
+    at_once = positions[np.any([sources[positions] == positions, *shown], axis=0)]
+    found = at_once if len(at_once) else next(_leaks(stack, layout, sources), at_once)
+    return int(found[0]) if len(found) else None
+
+
+def _leaks(stack: Sequence[Rule], layout: Layout, sources: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
+    """The leaks in order, some at a time."""
+    positions = np.flatnonzero(sources >= 0)
+    if _all_ahead(layout, positions, sources[positions]) and not looks_ahead(stack):
+        return
+    for start in range(0, len(positions), _ASKED):
+        asked = positions[start : start + _ASKED]
+        answers = np.arange(layout.length)[:, None] == sources[asked]
+        found = asked[reached_from(stack, layout, answers)[asked, np.arange(len(asked))]]
+        if len(found):
+            yield found
+
+
+def _all_ahead(layout: Layout, positions: NDArray[np.integer], answers: NDArray[np.integer]) -> bool:
+    """Does every answer stand after its question, and after the prefix?"""
+    return bool(((answers > positions) & (answers >= layout.prefix)).all())
+
+
+def looks_ahead(stack: Sequence[Rule]) -> bool:
+    """Could a layer show a token that stands after the query, and after the prefix?
+
+    If none could, no chain of layers does: each hop ends before the prefix does, or no later than it began.
+    """
+    return any(part.sees_new(prefix_grows=False) for rule in dict.fromkeys(stack) for part in heads(rule))
 
 
 def unchanged(stack: Sequence[Rule], old: Layout, new: Layout) -> Bools:
@@ -96,14 +142,15 @@ def _parted(rule: Rule) -> bool:
     return False
 
 
-def _after(step: Bools, reached: Bools) -> Bools:
+def _after(rule: Rule, layout: Layout, reached: Bools) -> Bools:
     """One layer more; in floats, whose product is a hundred times faster than that of booleans and as exact here."""
-    return step.astype(np.float32) @ reached.astype(np.float32) > 0
+    after, wide = reached.copy(), reached.astype(np.float32)
+    n_rows = max(_PAIRS // max(layout.length, 1), 1)
+    for start in range(0, layout.length, n_rows):
+        rows = slice(start, start + n_rows)
+        after[rows] |= seen_rows(rule, layout, rows).astype(np.float32) @ wide > 0
+    return after
 
 
 def _groups(rule: Rule, layout: Layout) -> Bools:
     return np.stack([dense(part, layout) for part in heads(rule)])
-
-
-def _step(rule: Rule, layout: Layout) -> Bools:
-    return _groups(rule, layout).any(0) | np.eye(layout.length, dtype=bool)

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import isqrt, lcm
 from typing import Any, ClassVar, Protocol
 
 from paribus.errors import SpecError
 
 LARGEST = 10_000_000  # of a window or stride
-MOST_GROUPS = 4096  # of heads
 
 
 class Side(Protocol):
@@ -315,17 +313,20 @@ class _Several(Rule):
 
 @dataclass(frozen=True)
 class ByHead(_Several):
-    """Equal groups of heads, each with its rule: `by_head(causal, reverse)`."""
+    """Equal groups of heads, each with its rule: `by_head(causal, reverse)`; a rule within divides its own heads."""
 
 
 @dataclass(frozen=True)
 class ByLayer(_Several):
-    """Equal groups of layers from the bottom up: `by_layer(full, causal)`; as many rules as layers is any list."""
+    """Equal groups of layers from the bottom up: `by_layer(full, causal)`; as many rules as layers is any list.
+
+    A rule within divides its own layers: `by_layer(by_layer(a, b), c)` of four layers is a, b, c, c.
+    """
 
 
 @dataclass(frozen=True)
 class Alternate(_Several):
-    """Layer by layer in turn: `alternate(causal, reverse)`."""
+    """Layer by layer in turn: `alternate(causal, reverse)`; a rule within has every layer at which it has the turn."""
 
 
 LEAVES: dict[str, type[Rule]] = {
@@ -338,6 +339,7 @@ LEAVES: dict[str, type[Rule]] = {
     "padding": Padding,
 }
 SIZED: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
+ASK_PREFIX = frozenset({Prefix(), SamePart()})  # what they show depends on where the prefix ends
 SEVERAL: dict[str, type[_Several]] = {"by_head": ByHead, "by_layer": ByLayer, "alternate": Alternate}
 
 
@@ -355,57 +357,18 @@ def _positive(rule: Rule, n: int) -> None:
         raise SpecError(f"mask {rule} has size {n}; use 1 to {LARGEST}")
 
 
-def at_layer(rule: Rule, layer: int, n_layers: int) -> Rule:
-    """The rule of one layer, counted from 0 at the bottom."""
+def merged(parts: tuple[Rule, ...]) -> Rule | None:
+    """The rule that all parts are; None where they differ, or where each divides its own heads or layers again."""
+    return parts[0] if len(set(parts)) == 1 and not _divides(parts[0]) else None
+
+
+def _divides(rule: Rule) -> bool:
+    """Does a rule differ by head or by layer?"""
     match rule:
-        case And(left, right):
-            return at_layer(left, layer, n_layers) & at_layer(right, layer, n_layers)
-        case Or(left, right):
-            return at_layer(left, layer, n_layers) | at_layer(right, layer, n_layers)
-        case ByLayer(rules):
-            if n_layers % len(rules):
-                raise SpecError(
-                    f"mask {rule} has {len(rules)} rules, which do not divide n_layers {n_layers}; "
-                    f"use a number of rules among {_divisors(n_layers)}"
-                )
-            return at_layer(rules[layer * len(rules) // n_layers], layer, n_layers)
-        case Alternate(rules):
-            return at_layer(rules[layer % len(rules)], layer, n_layers)
-        case ByHead(rules):
-            parts = tuple(at_layer(part, layer, n_layers) for part in rules)
-            return parts[0] if len(set(parts)) == 1 else ByHead(parts)
+        case And(left, right) | Or(left, right):
+            return _divides(left) or _divides(right)
         case _:
-            return rule
-
-
-def heads(rule: Rule) -> tuple[Rule, ...]:
-    """The distinct rules of one layer's heads, in order, for equal groups of heads."""
-    match rule:
-        case And(left, right):
-            return tuple(a & b for a, b in _aligned(heads(left), heads(right)))
-        case Or(left, right):
-            return tuple(a | b for a, b in _aligned(heads(left), heads(right)))
-        case ByHead(rules):
-            parts = [heads(part) for part in rules]
-            widest = lcm(*map(len, parts))
-            if widest * len(parts) > MOST_GROUPS:
-                raise SpecError(f"mask has {widest * len(parts)} groups of heads; use at most {MOST_GROUPS}")
-            return tuple(part for group in parts for part in _repeated(group, widest))
-        case ByLayer() | Alternate():
-            raise TypeError(f"{rule} differs by layer; ask at_layer first")
-        case _:
-            return (rule,)
-
-
-def at_head(rule: Rule, head: int, n_heads: int) -> Rule:
-    """The rule of one head of a layer."""
-    groups = heads(rule)
-    if n_heads % len(groups):
-        raise SpecError(
-            f"mask {rule} has {len(groups)} groups of heads, which do not divide n_heads {n_heads}; "
-            f"use a number of groups among {_divisors(n_heads)}"
-        )
-    return groups[head * len(groups) // n_heads]
+            return isinstance(rule, _Several)
 
 
 def simplified(rule: Rule, documents: bool, padding: bool, prefix: bool) -> Rule:
@@ -419,7 +382,7 @@ def simplified(rule: Rule, documents: bool, padding: bool, prefix: bool) -> Rule
             return simplified(left, documents, padding, prefix) | simplified(right, documents, padding, prefix)
         case _Several(rules):
             parts = tuple(simplified(part, documents, padding, prefix) for part in rules)
-            return parts[0] if len(set(parts)) == 1 else type(rule)(parts)
+            return merged(parts) or type(rule)(parts)
         case SameDocument() if not documents:
             return Full()
         case Padding() if not padding:
@@ -441,22 +404,3 @@ def leaves(rule: Rule) -> frozenset[Rule]:
             return frozenset().union(*map(leaves, rules))
         case _:
             return frozenset({rule})
-
-
-def _aligned(left: tuple[Rule, ...], right: tuple[Rule, ...]) -> zip[tuple[Rule, Rule]]:
-    widest = lcm(len(left), len(right))
-    return zip(_repeated(left, widest), _repeated(right, widest), strict=True)
-
-
-def _repeated(group: tuple[Rule, ...], width: int) -> tuple[Rule, ...]:
-    return tuple(rule for rule in group for _ in range(width // len(group)))
-
-
-def divisors(n: int) -> list[int]:
-    """Every divisor, in order."""
-    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
-
-
-def _divisors(n: int) -> str:
-    return ", ".join(map(str, divisors(n)))

@@ -2,6 +2,7 @@
 
 from paribus.objectives.permission import keeps_documents as keeps_documents
 from paribus.objectives.permission import permit as permit
+from paribus.objectives.permission import require_unseen as require_unseen
 from paribus.objectives.posing import chosen as chosen
 from paribus.objectives.posing import pose as pose
 from paribus.objectives.problem import Problem as Problem

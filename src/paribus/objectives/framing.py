@@ -35,6 +35,15 @@ TABLE: dict[str, tuple[Framing, Framing | None, str]] = {
 }
 
 
+PREFIXES: dict[Framing, str] = {
+    # what a mask that asks for a prefix is given
+    "together": "the question is the prefix",
+    "apart": "the whole source is the prefix for an encoder; a decoder has none and is refused",
+    "in place": "the whole text is the prefix",
+    "shifted": "there is no prefix, so each token sees what comes before it",
+}
+
+
 def framing(objective: Simple, has_encoder: bool) -> Framing:
     """The framing of an objective; SpecError where an encoder-decoder has none."""
     alone, with_encoder, why_not = TABLE[objective.kind]
@@ -74,7 +83,7 @@ def together(passage: Passage, rows_B: Tensor, documents: bool) -> Problem:
 
 
 def apart(passage: Passage, rows_B: Tensor, documents: bool, start: int) -> Problem:
-    """Two sequences; the decoder reads the answer one step behind."""
+    """Two sequences; the decoder reads the answer one step behind. All of the source is the encoder's prefix."""
     told = passage.told_BM
     shifted = torch.cat([torch.full_like(told[:, :1], start), told[:, :-1]], 1)
     asked_documents = passage.asked_documents_BS if documents else None
@@ -82,6 +91,7 @@ def apart(passage: Passage, rows_B: Tensor, documents: bool, start: int) -> Prob
     told_documents = behind if documents else None
     source = Batch.of(
         passage.asked_BS,
+        prefix=_n_asked(passage),
         real_BT=passage.asked_real_BS,
         documents_BT=asked_documents,
         positions_BT=None if asked_documents is None else restarted(asked_documents),
@@ -96,6 +106,11 @@ def apart(passage: Passage, rows_B: Tensor, documents: bool, start: int) -> Prob
     )
     at = torch.arange(told.shape[1]).expand(len(told), -1)
     return Problem(inputs, at, told, _weights(passage), _next(at, told.shape[1]))
+
+
+def _n_asked(passage: Passage) -> int | Tensor:
+    """How long the question is: in every row the same, or [B] where rows end early."""
+    return passage.asked_BS.shape[1] if passage.asked_real_BS is None else passage.asked_real_BS.sum(1)
 
 
 def _weights(passage: Passage) -> Tensor:

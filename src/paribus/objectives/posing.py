@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from paribus.batch import N_SENTINELS, Batch, Reading, Vocabulary
 from paribus.errors import SpecError
@@ -100,9 +101,7 @@ def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed:
     masked = torch.where(fates < objective.masked, vocabulary.mask, targets)
     read = tokens.scatter(1, at, torch.where(fates >= 1 - objective.replaced, others, masked))
     own = reading.documents_BT if documents else None
-    inputs = Batch.of(
-        read, documents_BT=own, positions_BT=None if own is None else restarted(own), rows_B=reading.rows_B
-    )
+    inputs = _in_place(read, own, reading.rows_B)
     # A chosen token that was left stands in its own place by design: it is no leak but part of the question.
     return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
 
@@ -112,20 +111,31 @@ def _last_token(objective: LastToken, reading: Reading, vocabulary: Vocabulary, 
     read = reading.tokens_BT[:, : split + 1].clone()
     targets, read[:, split] = read[:, split : split + 1].clone(), vocabulary.mask
     own = reading.documents_BT[:, : split + 1] if documents else None
-    inputs = Batch.of(
-        read, documents_BT=own, positions_BT=None if own is None else restarted(own), rows_B=reading.rows_B
-    )
+    inputs = _in_place(read, own, reading.rows_B)
     at = torch.full_like(targets, split)
     return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
 
 
+def _in_place(read_BT: Tensor, documents_BT: Tensor | None, rows_B: Tensor) -> Batch:
+    """Text in which answers are hidden: all of it is the prefix, as none of it tells an answer."""
+    positions_BT = None if documents_BT is None else restarted(documents_BT)
+    return Batch.of(
+        read_BT, prefix=read_BT.shape[1], documents_BT=documents_BT, positions_BT=positions_BT, rows_B=rows_B
+    )
+
+
 def _split(objective: PrefixLM | LastToken, reading: Reading, seed: int) -> int:
-    """One for all rows of a step, with a token on either side."""
-    length, grid = reading.tokens_BT.shape[1], objective.grid
+    """One for all rows of a step."""
+    marks = splits(objective, reading.tokens_BT.shape[1])
+    return marks[int(numbers(seed, "split", reading.k).integers(len(marks)))]
+
+
+def splits(objective: PrefixLM | LastToken, length: int) -> list[int]:
+    """Where a row of this length may be split, in order, with a token on either side."""
+    grid = objective.grid
     low = min(max(round(objective.least * length), 1), length - 1)
     high = min(max(round(objective.most * length), low), length - 1)
-    marks = sorted({place for n in range(grid + 1) if low <= (place := round(length * n / grid)) <= high}) or [low]
-    return marks[int(numbers(seed, "split", reading.k).integers(len(marks)))]
+    return sorted({place for n in range(grid + 1) if low <= (place := round(length * n / grid)) <= high}) or [low]
 
 
 def _passage(

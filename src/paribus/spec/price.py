@@ -62,7 +62,7 @@ def price(
 ) -> Price:
     """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value.
 
-    A source is priced without a prefix of its own. Training computes the words of `n_asked` positions, or of all.
+    All of a source is its own prefix. Training computes the words of `n_asked` positions, or of all.
     """
     problems = list(_problems(spec, length, source_length, prefix, bytes_per_value, n_asked))
     if problems:
@@ -206,7 +206,7 @@ def _flops(work: _Work, queries: float, keys: float, dense_pairs: float, visible
 def _forward(spec: Resolved, layout: Layout, source_length: int) -> Flops:
     """All layers of both stacks over whole sequences, without the words."""
     total = Flops(0, 0)
-    length, source = layout.length, Layout(source_length)
+    length, source = layout.length, Layout(source_length, prefix=source_length)
     for block in spec.stack.layers:
         pairs = visible_pairs(block.mask, layout)
         total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)

@@ -126,7 +126,7 @@ def _pictures(spec: Resolved, price: Price, page: Console) -> Columns:
     drawn = [
         _drawn(panel, page)
         for name, stack in _stacks(spec)
-        for panel in panels(stack, name, price.prefix / price.length if stack is spec.stack else 0)
+        for panel in panels(stack, name, price.prefix / price.length if stack is spec.stack else 1)
     ]
     return Columns(drawn, padding=(1, 4, 0, 0))
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from paribus.cli.terminal.interlinear import Row, interlinear
 from paribus.cli.terminal.question import Example, examples, verdicts
 from paribus.cli.terminal.spelling import spelled
-from paribus.objectives.framing import Framing
+from paribus.objectives.framing import PREFIXES, Framing
 from paribus.spec.objectives import Objective, Seq2Seq, Simple
 
 MAX_WIDTH = 110  # also where the page is wider: a reader goes from line to line
@@ -38,6 +38,7 @@ def objective_card(objective: Objective, page: Console) -> None:
             before = one.part
             page.print(_question(one.part.objective, one.part.mode), style="bold")
         page.print(FRAMES[one.frame], style="dim")
+        page.print(f"under a prefix mask, {PREFIXES[one.frame]}", style="dim", width=width)
         for rows in _rows(one):
             for line in interlinear(rows, width):
                 page.print(line, no_wrap=True)
@@ -51,7 +52,11 @@ def objective_described(objective: Objective) -> dict[str, Any]:
     return {
         "objective": objective.model_dump(mode="json"),
         "examples": [
-            {**one, "asked": [{"at": place, "answer": answer} for place, answer in one["asked"].items()]}
+            {
+                **one,
+                "asked": [{"at": place, "answer": answer} for place, answer in one["asked"].items()],
+                "under_prefix_mask": PREFIXES[one["frame"]],
+            }
             for one in shown
         ],
         "presets": verdicts(objective),

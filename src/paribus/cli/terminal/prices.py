@@ -11,7 +11,7 @@ from rich.text import Text
 
 from paribus.cli.terminal.console import room
 from paribus.cli.terminal.spelling import whether
-from paribus.masks import Prefix, Rule, SamePart, leaves
+from paribus.masks import ASK_PREFIX, Rule, leaves
 from paribus.report.numbers import Writer, count, flops, percent, size, written_apart
 from paribus.spec import Price
 
@@ -92,6 +92,6 @@ def fitted(names: Sequence[str], prices: Sequence[Price], page: Console) -> Iter
 def terms(price: Price, masks: Sequence[Rule]) -> str:
     """The lengths a price holds for."""
     parts = [f"length {price.length}"]
-    parts += [f"prefix {price.prefix}"] if any(leaves(rule) & {Prefix(), SamePart()} for rule in masks) else []
+    parts += [f"prefix {price.prefix}"] if any(leaves(rule) & ASK_PREFIX for rule in masks) else []
     parts += [f"source length {price.source_length}"] if price.source_length else []
     return ", ".join([*parts, f"{price.bytes_per_value} bytes a cached value"])

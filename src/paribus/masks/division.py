@@ -1,0 +1,110 @@
+"""Which rule each layer and each head has, where a rule divides them."""
+
+from __future__ import annotations
+
+from math import isqrt, lcm
+
+from paribus.errors import SpecError
+from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule, merged
+
+MOST_GROUPS = 4096  # of heads
+
+
+def at_layer(rule: Rule, layer: int, n_layers: int) -> Rule:
+    """The rule of one layer, counted from 0 at the bottom.
+
+    A rule within `by_layer` or `alternate` has the layers it is given there, and counts them from 0 itself.
+    """
+    assert 0 <= layer < n_layers
+    return _at_own_layer(rule, layer, n_layers, n_layers)
+
+
+def _at_own_layer(rule: Rule, layer: int, n_own: int, n_layers: int) -> Rule:
+    """The rule of a layer among the `n_own` of `n_layers` that a rule has; none of its rules is left without one."""
+    match rule:
+        case And(left, right):
+            return _at_own_layer(left, layer, n_own, n_layers) & _at_own_layer(right, layer, n_own, n_layers)
+        case Or(left, right):
+            return _at_own_layer(left, layer, n_own, n_layers) | _at_own_layer(right, layer, n_own, n_layers)
+        case ByLayer(rules):
+            _require_equal_groups(rule, len(rules), n_own, n_layers)
+            each = n_own // len(rules)
+            return _at_own_layer(rules[layer // each], layer % each, each, n_layers)
+        case Alternate(rules):
+            _require_turns(rule, len(rules), n_own, n_layers)
+            turn, place = divmod(layer, len(rules))
+            n_turns = -(-(n_own - place) // len(rules))
+            return _at_own_layer(rules[place], turn, n_turns, n_layers)
+        case ByHead(rules):
+            parts = tuple(_at_own_layer(part, layer, n_own, n_layers) for part in rules)
+            return merged(parts) or ByHead(parts)
+        case _:
+            return rule
+
+
+def _require_equal_groups(rule: Rule, n_rules: int, n_own: int, n_layers: int) -> None:
+    if n_own % n_rules:
+        raise SpecError(
+            f"mask {rule} has {n_rules} rules, which do not divide {_layers(n_own, n_layers)}; "
+            f"use a number of rules among {_divisors(n_own)}"
+        )
+
+
+def _require_turns(rule: Rule, n_rules: int, n_own: int, n_layers: int) -> None:
+    if n_own < n_rules:
+        raise SpecError(
+            f"mask {rule} has {n_rules} rules, more than {_layers(n_own, n_layers)}; use fewer rules, or more layers"
+        )
+
+
+def _layers(n_own: int, n_layers: int) -> str:
+    return f"n_layers {n_layers}" if n_own == n_layers else f"its {n_own} of n_layers {n_layers}"
+
+
+def heads(rule: Rule) -> tuple[Rule, ...]:
+    """The distinct rules of one layer's heads, in order, for equal groups of heads."""
+    match rule:
+        case And(left, right):
+            return tuple(a & b for a, b in _aligned(heads(left), heads(right)))
+        case Or(left, right):
+            return tuple(a | b for a, b in _aligned(heads(left), heads(right)))
+        case ByHead(rules):
+            parts = [heads(part) for part in rules]
+            widest = lcm(*map(len, parts))
+            if widest * len(parts) > MOST_GROUPS:
+                raise SpecError(f"mask has {widest * len(parts)} groups of heads; use at most {MOST_GROUPS}")
+            return tuple(part for group in parts for part in _repeated(group, widest))
+        case ByLayer() | Alternate():
+            raise TypeError(f"{rule} differs by layer; ask at_layer first")
+        case _:
+            return (rule,)
+
+
+def at_head(rule: Rule, head: int, n_heads: int) -> Rule:
+    """The rule of one head of a layer."""
+    groups = heads(rule)
+    if n_heads % len(groups):
+        raise SpecError(
+            f"mask {rule} has {len(groups)} groups of heads, which do not divide n_heads {n_heads}; "
+            f"use a number of groups among {_divisors(n_heads)}"
+        )
+    return groups[head * len(groups) // n_heads]
+
+
+def _aligned(left: tuple[Rule, ...], right: tuple[Rule, ...]) -> zip[tuple[Rule, Rule]]:
+    widest = lcm(len(left), len(right))
+    return zip(_repeated(left, widest), _repeated(right, widest), strict=True)
+
+
+def _repeated(group: tuple[Rule, ...], width: int) -> tuple[Rule, ...]:
+    return tuple(rule for rule in group for _ in range(width // len(group)))
+
+
+def divisors(n: int) -> list[int]:
+    """Every divisor, in order."""
+    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)})
+
+
+def _divisors(n: int) -> str:
+    return ", ".join(map(str, divisors(n)))
