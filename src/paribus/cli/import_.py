@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from paribus.cli.terminal.checkpoints import Precision, precision_named, print_receipt
+from paribus.cli.terminal.console import note
 from paribus.interop import import_
 from paribus.model import save
 
@@ -20,6 +21,8 @@ def command(
     dtype: Precision = "float32",
 ) -> None:
     begin = perf_counter()
-    model, kept = import_(folder, precision_named(dtype))
+    imported = import_(folder, precision_named(dtype))
+    note(*imported.notes)
+    model, kept = imported
     save(model, out, kept)
     print_receipt("imported", out, model, perf_counter() - begin)

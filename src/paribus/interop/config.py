@@ -93,6 +93,7 @@ COMMON = Tables(
     kept=frozenset({*BOOKKEEPING, *TOKENS, *GENERATION, *LABELS}),
     refused={
         "auto_map": Refused((None, {}), "it names code of the checkpoint's own, and no remote code is run"),
+        "rope_interleaved": Refused((None, False), "rotary channels in pairs of neighbours are not modelled"),
         "quantization_config": Refused((None,), "quantised weights are not read"),
         "per_layer_config": Refused((None, {}), "layers that differ in size are not modelled"),
         "pruned_heads": Refused((None, {}), "layers with fewer heads are not modelled"),
