@@ -9,16 +9,13 @@ import torch
 import typer
 
 from paribus.cli.terminal.console import console, note
-from paribus.cli.terminal.folders import RUN, RUNS, Runs, checkpoint_of
+from paribus.cli.terminal.folders import RUN, RUNS, Runs, TokenizerOption
 from paribus.cli.terminal.text import visible
-from paribus.corpus.built import vocabulary_of
-from paribus.corpus.tokenizer import opened
-from paribus.errors import RecordError, SpecError
-from paribus.evaluate import stage_of
+from paribus.errors import SpecError
 from paribus.generate import continued
-from paribus.model import Transformer, restore
+from paribus.interop.loaded import Loaded, load_checkpoint
+from paribus.model import Transformer
 from paribus.spec.objectives import LastToken, MaskedLM, parts
-from paribus.train.checkpoint import TOKENIZER_FILE
 
 
 def generate_text(
@@ -28,22 +25,27 @@ def generate_text(
     temperature: float = 0.0,
     seed: int = 0,
     runs: str | Path = RUNS,
+    tokenizer: str | Path | None = None,
 ) -> str:
-    """What follows a text in the newest whole checkpoint of a run, given by its name or its folder."""
-    folder, notes = checkpoint_of(run, Path(runs))
-    note(*notes)
-    tokenizer = opened(folder / TOKENIZER_FILE)
+    """What follows a text in a run, given by its name or its folder, or in a checkpoint, also an imported one.
+
+    Of a run, the newest whole checkpoint is taken. `tokenizer` is a tokenizer.json for a checkpoint that has none.
+    """
+    loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
+    note(*loaded.notes)
+    reader = loaded.tokenizer()
     if not 0 <= temperature < math.inf:
         raise SpecError(f"temperature is {temperature}; use 0 or more")
-    ids = tokenizer.ids(text)
-    if not ids:
+    if not reader.ids(text):
         raise SpecError("TEXT is empty; give something to go on from")
-    model = restore(folder)
+    ids, vocabulary = loaded.text_ids(reader, text), loaded.vocabulary(reader)
+    model = loaded.restore()
     n_read, n_said = _room(model, len(ids), n_tokens)
-    note(*_remarks(folder), *_cut(len(ids), n_read, model.spec.max_length))
+    note(*_remarks(loaded), *_cut(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
-    told = continued(model, vocabulary_of(tokenizer), context, n_said, temperature, seed)
-    return tokenizer.text(told[0].tolist())
+    said = continued(model, vocabulary, context, n_said, temperature, seed)[0].tolist()
+    special = set((vocabulary.own or {}).values())
+    return reader.text([number for number in said if number not in special])
 
 
 def _room(model: Transformer, n_given: int, n_tokens: int) -> tuple[int, int]:
@@ -60,13 +62,11 @@ def _cut(n_given: int, n_read: int, most: int) -> Iterator[str]:
         yield f"TEXT has {n_given} tokens, of which the last {n_read} are read: the model has a length of {most}"
 
 
-def _remarks(checkpoint: Path) -> Iterator[str]:
+def _remarks(loaded: Loaded) -> Iterator[str]:
     """What a run was asked in training may not be to go on."""
-    run = checkpoint.absolute().parent.parent
-    try:
-        objective = stage_of(run).objective
-    except RecordError:  # a checkpoint that lies elsewhere, or was trained by another version
+    if loaded.stage is None:
         return
+    objective = loaded.stage.objective
     if all(isinstance(part.objective, MaskedLM | LastToken) for part in parts(objective)):
         yield f"it was trained with {objective.kind!r} and never asked what comes next: what it says means little"
 
@@ -79,7 +79,8 @@ def command(
     ] = 100,
     temperature: Annotated[float, typer.Option(min=0.0, metavar="T", help="0 takes the likeliest.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the draws.")] = 0,
+    tokenizer: TokenizerOption = None,
     runs: Runs = RUNS,
 ) -> None:
-    page, told = console(), generate_text(run, text, n_tokens, temperature, seed, runs)
+    page, told = console(), generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer)
     page.print(visible(told) if page.is_terminal else told, soft_wrap=True)

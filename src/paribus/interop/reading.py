@@ -16,9 +16,10 @@ from paribus.interop.families import family_of
 from paribus.interop.family import Family
 from paribus.interop.names import Pair
 from paribus.interop.shards import read_folder
+from paribus.interop.tokenizer import copy_tokenizer
 from paribus.interop.unread import notes_on, unread_keys
 from paribus.model import Transformer, empty
-from paribus.model.weights import check, filled, read_json
+from paribus.model.weights import check, fill, filled, read_json, whole
 from paribus.spec import Architecture, read
 
 CONFIG_FILE = "config.json"
@@ -36,9 +37,21 @@ class Imported(NamedTuple):
         return tuple(notes_on(self.kept))
 
 
-def import_(folder: str | Path, dtype: torch.dtype = torch.float32) -> Imported:
-    """The model of a folder with config.json and safetensors, its weights in `dtype` whatever they are stored in."""
-    folder = Path(folder)
+def import_(folder: str | Path, dtype: torch.dtype = torch.float32, out: str | Path | None = None) -> Imported:
+    """The model of a folder with config.json and safetensors, its weights in `dtype` whatever they are stored in.
+
+    With `out`, a checkpoint is written there, with the tokenizer: `restore`, `generate_text`, `export` … take it.
+    """
+    imported = _read(Path(folder), dtype)
+    if out is None:
+        return imported
+    with whole(out) as draft:
+        fill(draft, imported.model, imported.kept)
+        copy_tokenizer(Path(folder), draft)
+    return imported
+
+
+def _read(folder: Path, dtype: torch.dtype) -> Imported:
     config = read_json(folder / CONFIG_FILE)
     family = family_of(config, folder / CONFIG_FILE)
     unread = unread_keys(config, family.classname)
