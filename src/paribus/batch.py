@@ -6,13 +6,13 @@ G key/value heads, E head width, F feed-forward width, V vocabulary, L layers, N
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from paribus.errors import SpecError
+from paribus.errors import SpecError, UnsupportedError
 from paribus.spec.corpus import N_SENTINELS as N_SENTINELS
 from paribus.spec.corpus import N_SIGNS as N_SIGNS
 
@@ -129,37 +129,46 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Which numbers are text and which are signs: the tokenizer's ids come first, then ours in a fixed order."""
+    """Which numbers are text and which are signs: the tokenizer's ids come first, then ours in a fixed order.
+
+    An imported model has no room for our signs: it has `own` ones among its ids, and asking for another is refused.
+    """
 
     n_text: int
     bytes_V: Tensor  # how many bytes of text each id stands for; 0 for a sign
+    own: Mapping[str, int] | None = None  # ids of "pad", "begin", "end", "start", "mask", as far as there are any
 
     @property
     def pad(self) -> int:
-        return self.n_text
+        return self._sign("pad", 0)
 
     @property
     def end(self) -> int:
         """After every document, and after every answer."""
-        return self.n_text + 1
+        return self._sign("end", 1)
+
+    @property
+    def begin(self) -> int:
+        """Before every document: the end of the one before it, or what an imported tokenizer has for it."""
+        return self.end if self.own is None or "begin" not in self.own else self.own["begin"]
 
     @property
     def start(self) -> int:
         """What a decoder reads before its first word."""
-        return self.n_text + 2
+        return self._sign("start", 2)
 
     @property
     def mask(self) -> int:
-        return self.n_text + 3
+        return self._sign("mask", 3)
 
     @property
     def modes(self) -> dict[str, int]:
         """UL2's signs of what kind of denoising is asked."""
-        return {mode: self.n_text + 4 + place for place, mode in enumerate("RSX")}
+        return {mode: self._sign(mode, 4 + place) for place, mode in enumerate("RSX")}
 
     def sentinel(self, number: int | Tensor) -> int | Tensor:
         """The sign of the n-th gap, counted from 0."""
-        return self.n_text + N_SIGNS - N_SENTINELS + number
+        return self._sign("gap", N_SIGNS - N_SENTINELS) + number
 
     @property
     def signs(self) -> dict[str, int]:
@@ -169,10 +178,21 @@ class Vocabulary:
 
     @property
     def size(self) -> int:
-        return self.n_text + N_SIGNS
+        return self.n_text + (N_SIGNS if self.own is None else 0)
 
     def __post_init__(self) -> None:
         assert self.bytes_V.shape == (self.size,)
+
+    def _sign(self, name: str, place: int) -> int:
+        if self.own is None:
+            return self.n_text + place
+        if name not in self.own:
+            there = ", ".join(self.own) or "none"
+            raise UnsupportedError(
+                f"the model was imported, and its tokenizer has no special token {name!r} (it has {there}); "
+                f"use a model that was trained here"
+            )
+        return self.own[name]
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,3 +70,17 @@ def test_what_transformers_has_no_class_for_is_refused(ask, tmp_path):
     assert answer.status == 1
     assert answer.err.startswith("error: ")
     assert not (tmp_path / "theirs").exists()
+
+
+def test_a_key_that_is_passed_over_is_told(ask, checkpoint, tmp_path):
+    ask("export", checkpoint, "theirs")
+    path = tmp_path / "theirs" / "config.json"
+    path.write_text(path.read_text().replace("{", '{"_num_labels": 3,', 1))
+    answer = ask("import", "theirs", "again")
+    assert answer.status == 0
+    passed_over, no_tokenizer = answer.err.splitlines()
+    assert passed_over == "note: _num_labels is passed over: transformers does not read it, and no logit depends on it"
+    assert no_tokenizer == (
+        "note: theirs holds no tokenizer.json, so the checkpoint has no tokenizer; transformers writes one with "
+        "AutoTokenizer.from_pretrained('theirs').save_pretrained('theirs')"
+    )

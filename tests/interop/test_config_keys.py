@@ -111,6 +111,7 @@ def test_a_missing_size_is_named(tmp_path: Path):
         ("scale_attn_weights", 1, "true or false"),
         ("activation_function", None, "a text"),
         ("architectures", "GPT2LMHeadModel", "a list"),
+        ("scale_attn_weights", None, "true or false"),
     ],
 )
 def test_a_value_of_the_wrong_kind_is_named(key: str, value: Any, wanted: str, tmp_path: Path):
@@ -207,6 +208,62 @@ def test_scaled_partial_and_nested_rotary_positions_are_refused(key: str, value:
     with pytest.raises(
         UnsupportedError, match=f"{key} is .*not modelled; use rope_type 'default' with a rope_theta alone"
     ):
+        import_(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"rope_theta": None}, "rope_parameters.rope_theta is None; give a number, or leave it out"),
+        ({"rope_theta": "50"}, "rope_parameters.rope_theta is '50'; give a number, or leave it out"),
+        ({"rope_theta": True}, "rope_parameters.rope_theta is True; give a number, or leave it out"),
+        ({"rope_type": ["default"]}, r"rope_parameters is .*, but scaled, partial or nested"),
+    ],
+)
+def test_a_table_of_rotary_positions_is_read_strictly(table: dict[str, Any], message: str, tmp_path: Path):
+    written("llama", tmp_path / "theirs")
+    set_keys(tmp_path / "theirs", {"rope_parameters": table})
+    with pytest.raises(UnsupportedError, match=message):
+        import_(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("table", [{"rope_type": "default"}, {"type": "default"}])
+def test_a_theta_that_transformers_would_not_read_is_refused(table: dict[str, str], tmp_path: Path):
+    written("llama", tmp_path / "theirs", {"positions.theta": 50.0})
+    set_keys(tmp_path / "theirs", {"rope_scaling": table})
+    assert import_(tmp_path / "theirs").model.spec.stack.positions.theta == 50.0  # rope_theta says so too
+    drop_key(tmp_path / "theirs", "rope_theta")
+    message = "beside which transformers does not read rope_parameters: rope_theta would be 10000.0, not 50.0; take out"
+    with pytest.raises(UnsupportedError, match=message):
+        import_(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize("key", ["rope_theta", "rms_norm_eps"])
+def test_a_number_beyond_every_float_is_refused(key: str, tmp_path: Path):
+    written("llama", tmp_path / "theirs")
+    drop_key(tmp_path / "theirs", "rope_parameters")
+    set_keys(tmp_path / "theirs", {key: 10**400})
+    with pytest.raises(RecordError, match=r"config.json describes no Llama: .* is inf \(float\); use a finite number"):
+        import_(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(
+    ("preset", "key", "wanted"),
+    [
+        ("llama", "rope_theta", "a number"),
+        ("deepseek-v3", "head_dim", "a whole number"),
+        ("t5", "scale_decoder_outputs", "true or false"),
+        ("t5-v1.1", "is_gated_act", "true or false"),
+        ("t5", "dense_act_fn", "a text"),
+        ("bart", "num_hidden_layers", "a whole number"),
+    ],
+)
+def test_null_is_refused_where_transformers_takes_it_for_another_value(
+    preset: str, key: str, wanted: str, tmp_path: Path
+):
+    written(preset, tmp_path / "theirs")
+    set_keys(tmp_path / "theirs", {key: None})
+    with pytest.raises(RecordError, match=rf"config.json: {key} is null; give {wanted}$"):
         import_(tmp_path / "theirs")
 
 

@@ -86,8 +86,9 @@ def compare(
     verdict = decide(outer, inner, margin) if sd else IDENTICAL
     flip = sign_flip(gains)
     said = (*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip))
+    adjusted = min(1.0, n_comparisons * p * (SHARE / share))
     return Comparison(
-        n, effect, sd, *outer, *inner, p, min(1.0, n_comparisons * p * (SHARE / share)), 1 - alpha, n_comparisons, margin,
+        n, effect, sd, *outer, *inner, p, adjusted, 1 - alpha, n_comparisons, margin,
         verdict, flip, leave_one_out(gains), said, advised(verdict, margin, sd, n, alpha, open_ended), unit,
     )  # fmt: skip
 

@@ -4,6 +4,8 @@ The yardstick is halves (the second half of a document, given the first), pairs 
 (each token of a second half under a mask, all others in sight; no likelihood, to be compared with its like alone). By
 default it is the one for what the run read and was asked. The run's last whole checkpoint answers, framed as it was
 trained; an item is a line of a file under RUN/evaluations, and what was measured before is read from there.
+
+A decoder that was imported is measured on the text that --corpus names, after its own begin-of-text token.
 """
 
 from collections.abc import Mapping
@@ -14,12 +16,16 @@ import typer
 
 from paribus.cli.terminal.arguments import Json, changes
 from paribus.cli.terminal.console import console, note, print_json
-from paribus.cli.terminal.folders import RUN, RUNS, Cache, Runs, cache_folder, checkpoint_of, run_folder
+from paribus.cli.terminal.folders import RUN, RUNS, Cache, Runs, TokenizerOption, cache_folder
 from paribus.cli.terminal.measured import described, measured_table, remarks
 from paribus.corpus import build
-from paribus.evaluate import evaluate, stage_of
+from paribus.errors import SpecError
+from paribus.evaluate import evaluate_checkpoint, stage_of
+from paribus.interop.loaded import Loaded, load_checkpoint
 from paribus.record import Evaluation, stages_of
 from paribus.runtime import device_named
+from paribus.spec.corpus import Corpus
+from paribus.spec.run import load_text
 from paribus.spec.yardstick import load_yardstick, suited
 
 
@@ -29,27 +35,46 @@ def evaluate_run(
     *,
     changes: Mapping[str, Any] | None = None,
     n_items: int | None = None,
+    corpus: str | Path | Mapping[str, Any] | None = None,
+    tokenizer: str | Path | None = None,
     runs: str | Path = RUNS,
     cache: str | Path | None = None,
     device: str | None = None,
     n_sequences: int = 16,
 ) -> Evaluation:
-    """A run, given by its name or folder, measured by its last checkpoint; `changes` are to the yardstick's fields."""
-    folder = run_folder(Path(run), Path(runs))
-    stage = stage_of(folder)
+    """A run, given by its name or folder, or a checkpoint, measured; `changes` are to the yardstick's fields.
+
+    `corpus` is the spec of the text that a checkpoint which was not trained here is measured on.
+    """
+    loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
+    note(*loaded.notes)
+    text = _text_of(loaded, corpus)
     asked = dict(changes or {}) | ({} if n_items is None else {"n_items": n_items})
-    wanted = load_yardstick(yardstick or suited(stage.corpus, stage.objective).kind, asked)
-    note(*checkpoint_of(folder).notes)
-    built = build(stage.corpus, cache_folder(cache), show_progress=True)
-    if built.fingerprint != stages_of(folder)[-1].get("text"):
+    wanted = load_yardstick(yardstick or suited(text, loaded.objective()).kind, asked)
+    built = build(text, cache_folder(cache), show_progress=True)
+    if loaded.run is not None and built.fingerprint != stages_of(loaded.run)[-1].get("text"):
         note("the text is not what the run was trained on: its sources have changed since")
-    made = evaluate(folder, wanted, built, device=device_named(device), n_sequences=n_sequences)
+    made = evaluate_checkpoint(loaded, wanted, built, device=device_named(device), n_sequences=n_sequences)
     note(*remarks(made))
     return made
 
 
+def _text_of(loaded: Loaded, given: str | Path | Mapping[str, Any] | None) -> Corpus:
+    """What a run read, or the text that is named for a checkpoint that was not trained here."""
+    if loaded.run is not None:
+        if given is not None:
+            raise SpecError(f"--corpus is given, but {loaded.run} has the text it was trained on; leave it out")
+        return (loaded.stage or stage_of(loaded.run)).corpus
+    if given is None:
+        raise SpecError(
+            f"{loaded.folder} was not trained here, so no text is held out from it; "
+            f"name one with --corpus SPEC, a file that `paribus corpus` takes"
+        )
+    return load_text(given).corpus
+
+
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN.partition(", or")[0] + ".")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
     yardstick: Annotated[
         str | None, typer.Option(metavar="KIND", help="halves, pairs or pseudo; by default what suits the run.")
     ] = None,
@@ -57,6 +82,11 @@ def command(
         list[str] | None,
         typer.Option("--set", metavar="PATH=VALUE", help="A field of it: split=valid, max_bytes=512. Repeats."),
     ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(metavar="SPEC", help="The text for a checkpoint that was not trained here; see `corpus`."),
+    ] = None,
+    tokenizer: TokenizerOption = None,
     n_items: Annotated[int | None, typer.Option("--items", min=1, metavar="N", help="At most so many.")] = None,
     runs: Runs = RUNS,
     cache: Cache = None,
@@ -67,8 +97,8 @@ def command(
     json: Json = False,
 ) -> None:
     made = evaluate_run(
-        run, yardstick, changes=changes(settings), n_items=n_items, runs=runs, cache=cache, device=device,
-        n_sequences=n_sequences,
+        run, yardstick, changes=changes(settings), n_items=n_items, corpus=corpus, tokenizer=tokenizer, runs=runs,
+        cache=cache, device=device, n_sequences=n_sequences,
     )  # fmt: skip
     if json:
         print_json(described(made))

@@ -1,7 +1,8 @@
 """From a run or a checkpoint of ours to a Hugging Face folder that transformers loads.
 
 Of a run, its newest whole checkpoint is taken, or the best, and the tokenizer goes along: ours is written as
-tokenizer.json with our signs under their names, so that AutoTokenizer gives the ids the run was trained on.
+tokenizer.json with our signs under their names, so that AutoTokenizer gives the ids the run was trained on. One that
+was imported leaves as it came.
 
 OUT must be new or empty and is written whole or not at all. An architecture that transformers has no class for is
 refused.
@@ -15,11 +16,9 @@ import typer
 
 from paribus.cli.terminal.checkpoints import Precision, precision_named, print_receipt
 from paribus.cli.terminal.console import note
-from paribus.cli.terminal.folders import RUN, RUNS, Runs, checkpoint_of
-from paribus.corpus.tokenizer import opened
-from paribus.interop import export
-from paribus.model import origin, restore
-from paribus.train.checkpoint import TOKENIZER_FILE
+from paribus.cli.terminal.folders import RUN, RUNS, Runs, TokenizerOption
+from paribus.interop.loaded import load_checkpoint
+from paribus.interop.writing import export_loaded
 
 
 def command(
@@ -27,13 +26,13 @@ def command(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
     dtype: Precision = "float32",
     best: Annotated[bool, typer.Option("--best", help="The checkpoint with the lowest held-out nats.")] = False,
+    tokenizer: TokenizerOption = None,
     runs: Runs = RUNS,
 ) -> None:
     begin = perf_counter()
     precision = precision_named(dtype)
-    folder, notes = checkpoint_of(run, runs, best)
-    note(*notes)
-    tokenizer = opened(folder / TOKENIZER_FILE) if (folder / TOKENIZER_FILE).is_file() else None
-    model = restore(folder, dtype=precision)
-    export(model, out, origin(folder), tokenizer)
+    loaded = load_checkpoint(run, runs, best, tokenizer)
+    note(*loaded.notes)
+    model = loaded.restore(dtype=precision)
+    export_loaded(loaded, model, out)
     print_receipt("exported", out, model, perf_counter() - begin)

@@ -8,16 +8,14 @@ import torch
 import typer
 
 from paribus.cli.terminal.console import console, note
-from paribus.cli.terminal.folders import RUN, RUNS, Runs, checkpoint_of
+from paribus.cli.terminal.folders import RUN, RUNS, Runs, TokenizerOption
 from paribus.cli.terminal.text import visible
-from paribus.corpus.built import vocabulary_of
-from paribus.corpus.tokenizer import opened
-from paribus.errors import RecordError, SpecError
-from paribus.evaluate import context_is_prefix, stage_of
+from paribus.errors import SpecError
+from paribus.evaluate import context_is_prefix
 from paribus.generate import continued, require_sampling
-from paribus.model import Transformer, restore
-from paribus.spec.objectives import LastToken, MaskedLM, Objective, parts
-from paribus.train.checkpoint import TOKENIZER_FILE
+from paribus.interop.loaded import Loaded, load_checkpoint
+from paribus.model import Transformer
+from paribus.spec.objectives import LastToken, MaskedLM, parts
 
 
 def generate_text(
@@ -27,30 +25,27 @@ def generate_text(
     temperature: float = 0.0,
     seed: int = 0,
     runs: str | Path = RUNS,
+    tokenizer: str | Path | None = None,
 ) -> str:
-    """What follows a text in the newest whole checkpoint of a run, given by its name or its folder."""
+    """What follows a text in a run, given by its name or its folder, or in a checkpoint, also an imported one.
+
+    Of a run, the newest whole checkpoint is taken. `tokenizer` is a tokenizer.json for a checkpoint that has none.
+    """
     require_sampling(n_tokens, temperature, seed)
-    folder, notes = checkpoint_of(run, Path(runs))
-    note(*notes)
-    tokenizer = opened(folder / TOKENIZER_FILE)
-    ids = tokenizer.ids(text)
-    if not ids:
+    loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
+    note(*loaded.notes)
+    reader = loaded.tokenizer()
+    if not reader.ids(text):
         raise SpecError("TEXT is empty; give something to go on from")
-    model = restore(folder)
+    ids, vocabulary = loaded.text_ids(reader, text), loaded.vocabulary(reader)
+    model = loaded.restore()
     n_read, n_said = _room(model, len(ids), n_tokens)
-    objective = _objective(folder)
-    note(*_remarks(objective), *_cut(len(ids), n_read, model.spec.max_length))
+    note(*_remarks(loaded), *_cut(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
-    told = continued(
-        model,
-        vocabulary_of(tokenizer),
-        context,
-        n_said,
-        temperature,
-        seed,
-        context_is_prefix=objective is None or context_is_prefix(objective),
-    )
-    return tokenizer.text(told[0].tolist())
+    is_prefix = loaded.stage is None or context_is_prefix(loaded.stage.objective)
+    answer = continued(model, vocabulary, context, n_said, temperature, seed, context_is_prefix=is_prefix)
+    special = set((vocabulary.own or {}).values())
+    return reader.text([number for number in answer[0].tolist() if number not in special])
 
 
 def _room(model: Transformer, n_given: int, n_tokens: int) -> tuple[int, int]:
@@ -67,18 +62,11 @@ def _cut(n_given: int, n_read: int, most: int) -> Iterator[str]:
         yield f"TEXT has {n_given} tokens, of which the last {n_read} are read: the model has a length of {most}"
 
 
-def _objective(checkpoint: Path) -> Objective | None:
-    """What the run of a checkpoint was asked in training; None for one that lies elsewhere, or of another version."""
-    try:
-        return stage_of(checkpoint.absolute().parent.parent).objective
-    except RecordError:
-        return None
-
-
-def _remarks(objective: Objective | None) -> Iterator[str]:
+def _remarks(loaded: Loaded) -> Iterator[str]:
     """What a run was asked in training may not be to go on."""
-    if objective is None:
+    if loaded.stage is None:
         return
+    objective = loaded.stage.objective
     if all(isinstance(part.objective, MaskedLM | LastToken) for part in parts(objective)):
         yield f"it was trained with {objective.kind!r} and never asked what comes next: what it says means little"
 
@@ -91,7 +79,8 @@ def command(
     ] = 100,
     temperature: Annotated[float, typer.Option(min=0.0, metavar="T", help="0 takes the likeliest.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the draws.")] = 0,
+    tokenizer: TokenizerOption = None,
     runs: Runs = RUNS,
 ) -> None:
-    page, told = console(), generate_text(run, text, n_tokens, temperature, seed, runs)
+    page, told = console(), generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer)
     page.print(visible(told) if page.is_terminal else told, soft_wrap=True)

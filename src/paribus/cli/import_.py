@@ -1,6 +1,7 @@
 """From a Hugging Face folder of safetensors and config.json to a checkpoint of ours.
 
-OUT must be new or empty. It is written whole or not at all, and keeps what the config says beyond the architecture.
+OUT must be new or empty. It is written whole or not at all, and keeps the tokenizer and what the config says beyond
+the architecture: `generate`, `evaluate` and `export` take it as they take a run.
 """
 
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import Annotated
 import typer
 
 from paribus.cli.terminal.checkpoints import Precision, precision_named, print_receipt
+from paribus.cli.terminal.console import note
 from paribus.interop import import_
-from paribus.model import save
+from paribus.interop.tokenizer import notes_on_tokenizer
 
 
 def command(
@@ -20,6 +22,6 @@ def command(
     dtype: Precision = "float32",
 ) -> None:
     begin = perf_counter()
-    model, kept = import_(folder, precision_named(dtype))
-    save(model, out, kept)
-    print_receipt("imported", out, model, perf_counter() - begin)
+    imported = import_(folder, precision_named(dtype), out)
+    note(*imported.notes, *notes_on_tokenizer(folder))
+    print_receipt("imported", out, imported.model, perf_counter() - begin)

@@ -7,6 +7,7 @@ from paribus.evaluate.likelihood import likelihoods as likelihoods
 from paribus.evaluate.parts import answering as answering
 from paribus.evaluate.parts import context_is_prefix as context_is_prefix
 from paribus.evaluate.run import evaluate as evaluate
+from paribus.evaluate.run import evaluate_checkpoint as evaluate_checkpoint
 from paribus.evaluate.run import stage_of as stage_of
 from paribus.evaluate.scores import Scored as Scored
 from paribus.evaluate.scores import scored as scored

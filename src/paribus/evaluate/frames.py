@@ -53,7 +53,7 @@ def frame(part: Weighted, spec: Resolved, vocabulary: Vocabulary, window: int) -
         vocabulary,
         window,
         mode=(vocabulary.modes[part.mode],) if part.mode is not None and under else (),
-        begins=() if pairs or keeps_documents(spec) else (vocabulary.end,),
+        begins=() if pairs or keeps_documents(spec) else (vocabulary.begin,),
         gap=() if sentinel is None else (sentinel,),
     )
 

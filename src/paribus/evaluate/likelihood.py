@@ -42,13 +42,15 @@ def likelihoods(
     *,
     n_sequences: int = N_SEQUENCES,
     window: int | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> tuple[Answer, ...]:
     """An answer to each item, in their order; `window` is at most the model's max_length, and by default that.
 
+    `vocabulary` says which ids are special tokens where they are not ours after the tokenizer's text.
     Labelled `pseudo-likelihood` they are those of a model that fills masks, to be compared with its like alone.
     """
     assert n_sequences >= 1
-    part, vocabulary = answering(objective, label), vocabulary_of(tokenizer)
+    part, vocabulary = answering(objective, label), vocabulary or vocabulary_of(tokenizer)
     window = min(window or model.spec.max_length, model.spec.max_length)
     _check(model, vocabulary)
     permit(only(part), model.spec, min(window, PERMITTED))

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from pydantic import ValidationError
 
 from paribus.corpus import Built
-from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError
 from paribus.evaluate.items import Item, fingerprint, items
 from paribus.evaluate.likelihood import N_SEQUENCES, likelihoods
 from paribus.evaluate.parts import answering
 from paribus.evaluate.unigram import unigram_nats
-from paribus.interop.tokenizer import TOKENIZER_FILE
-from paribus.model import restore
+from paribus.interop.loaded import Loaded, load_checkpoint
+from paribus.interop.loaded import stage_of as stage_of
 from paribus.model.weights import WEIGHTS_FILE
 from paribus.record import (
     CHECKPOINTS,
-    Checkpoint,
     Evaluation,
     Head,
     answers_path,
+    checked,
     environment,
     latest,
     read_answers,
-    stages_of,
     write_answers,
 )
 from paribus.record.disk import digest
-from paribus.spec.reading import complaints
-from paribus.spec.run import Stage
 from paribus.spec.yardstick import Yardstick, measures
 
 
@@ -54,53 +48,72 @@ def evaluate(
         done = read_answers(path)
         if done.head.weights == weights:
             return done
-    made = _measured(found, weights, stage_of(run_folder), yardstick, built, asked, device, n_sequences)
+    made = _measured(load_checkpoint(found.folder), found.step, weights, yardstick, built, asked, device, n_sequences)
     write_answers(path, made)
     return made
 
 
-def stage_of(run_folder: Path) -> Stage:
-    """What a run was last trained on, and how."""
-    written = stages_of(run_folder)[-1]
-    table = {name: written.get(name) for name in Stage.model_fields}
-    try:
-        return Stage.model_validate_json(json.dumps(table))
-    except ValidationError as fault:
-        first = next(complaints(fault, table, Stage))
-        raise RecordError(
-            f"{run_folder} was trained by a spec that this version cannot read: {first}; "
-            f"use the version it was made with"
-        ) from fault
+def evaluate_checkpoint(
+    loaded: Loaded, yardstick: Yardstick, built: Built, *, device: torch.device, n_sequences: int = N_SEQUENCES
+) -> Evaluation:
+    """The answers of any checkpoint to items of `built`.
+
+    Those of a run's newest checkpoint are kept with the run, those of one that lies by itself beside it. Those of an
+    earlier checkpoint of a run are not kept: they would take the place of the newest one's.
+    """
+    if loaded.run is None:
+        return _kept_beside(loaded, yardstick, built, device, n_sequences)
+    newest = latest(loaded.run / CHECKPOINTS).checkpoint
+    if newest is not None and newest.folder.samefile(loaded.folder):
+        return evaluate(loaded.run, yardstick, built, device=device, n_sequences=n_sequences)
+    weights, step = digest(loaded.folder / WEIGHTS_FILE), checked(loaded.folder).step
+    return _measured(loaded, step, weights, yardstick, built, items(built, yardstick), device, n_sequences)
+
+
+def _kept_beside(
+    loaded: Loaded, yardstick: Yardstick, built: Built, device: torch.device, n_sequences: int
+) -> Evaluation:
+    asked, weights = items(built, yardstick), digest(loaded.folder / WEIGHTS_FILE)
+    path = answers_path(loaded.folder, yardstick.model_dump(mode="json"), fingerprint(asked))
+    done = read_answers(path) if path.exists() else None
+    if done is not None and done.head.weights == weights:
+        return done
+    made = _measured(loaded, 0, weights, yardstick, built, asked, device, n_sequences)
+    write_answers(path, made)
+    return made
 
 
 def _measured(
-    checkpoint: Checkpoint,
+    loaded: Loaded,
+    step: int,
     weights: str,
-    stage: Stage,
     yardstick: Yardstick,
     built: Built,
     asked: Sequence[Item],
     device: torch.device,
     n_sequences: int,
 ) -> Evaluation:
-    label = measures(yardstick)
+    label, objective, tokenizer = measures(yardstick), loaded.objective(), loaded.tokenizer()
+    vocabulary = loaded.vocabulary(tokenizer)
     # Batches differ in length: what would have to be compiled anew for each is not used.
-    model = restore(checkpoint.folder, device, kernel="masked" if device.type == "cuda" else "auto")
-    window = min(stage.training.length, model.spec.max_length)
+    model = loaded.restore(device, kernel="masked" if device.type == "cuda" else "auto")
+    most = model.spec.max_length
+    window = most if loaded.stage is None else min(loaded.stage.training.length, most)
     told = likelihoods(
         model,
-        stage.objective,
-        opened(checkpoint.folder / TOKENIZER_FILE),
+        objective,
+        tokenizer,
         asked,
         label,
         n_sequences=n_sequences,
         window=window,
+        vocabulary=vocabulary,
     )
     head = Head(
         yardstick=yardstick.model_dump(mode="json"),
         label=label,
-        part=answering(stage.objective, label).model_dump(mode="json"),
-        step=checkpoint.step,
+        part=answering(objective, label).model_dump(mode="json"),
+        step=step,
         weights=weights,
         window=window,
         items=fingerprint(asked),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,11 @@ KINDS: dict[type, str] = {
 
 @dataclass(frozen=True)
 class Obeyed:
-    """What a key holds, and what transformers takes where it is absent; a default of None allows null."""
+    """What a key holds, and what transformers takes where it is absent.
+
+    `nullable` only where null and absence mean the same to transformers: often a key that is written as null takes the
+    place of what its class had derived.
+    """
 
     kind: type
     default: Any = REQUIRED
@@ -80,14 +85,15 @@ LABELS = (
 COMMON = Tables(
     obeyed={
         "model_type": Obeyed(str),
-        "architectures": Obeyed(list, None),
-        "dtype": Obeyed(str, None),
-        "torch_dtype": Obeyed(str, None),
+        "architectures": Obeyed(list, None, nullable=True),
+        "dtype": Obeyed(str, None, nullable=True),
+        "torch_dtype": Obeyed(str, None, nullable=True),
         "vocab_size": Obeyed(int),
     },
     kept=frozenset({*BOOKKEEPING, *TOKENS, *GENERATION, *LABELS}),
     refused={
         "auto_map": Refused((None, {}), "it names code of the checkpoint's own, and no remote code is run"),
+        "rope_interleaved": Refused((None, False), "rotary channels in pairs of neighbours are not modelled"),
         "quantization_config": Refused((None,), "quantised weights are not read"),
         "per_layer_config": Refused((None, {}), "layers that differ in size are not modelled"),
         "pruned_heads": Refused((None, {}), "layers with fewer heads are not modelled"),
@@ -149,17 +155,27 @@ def _refusals(config: Config, known: list[str], refused: Mapping[str, Refused]) 
 
 
 def _given(name: str, key: Obeyed, config: Config, where: Path) -> Any:
-    if name not in config and key.default is REQUIRED:
-        raise RecordError(f"{where} has no {name}; give {KINDS[key.kind]}")
-    value = config.get(name, key.default)
-    if value is None and (key.nullable or key.default is None):
+    if name not in config:
+        if key.default is REQUIRED:
+            raise RecordError(f"{where} has no {name}; give {KINDS[key.kind]}")
+        return key.default
+    value = config[name]
+    if value is None and key.nullable:
         return None
     if isinstance(value, bool) == (key.kind is bool):
         if key.kind is float and isinstance(value, int | float):
-            return float(value)
+            return as_float(value)
         if isinstance(value, key.kind):
             return value
     raise RecordError(f"{where}: {name} is {_written(value)}; give {KINDS[key.kind]}")
+
+
+def as_float(value: float) -> float:
+    """A number of JSON as a float; a whole number beyond every float is infinite, which no spec accepts."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def activation_of(name: str, given: Config, key: str) -> Activation:

@@ -175,8 +175,8 @@ DEEPSEEK_V3 = Family(
         obeyed={
             **SIZES,
             "rms_norm_eps": Obeyed(float, LATENT_EPS),
-            "head_dim": Obeyed(int, None),
-            "qk_head_dim": Obeyed(int, None),
+            "head_dim": Obeyed(int, None),  # null would be hidden_size // num_attention_heads
+            "qk_head_dim": Obeyed(int, None, nullable=True),
             "kv_lora_rank": Obeyed(int),
             "q_lora_rank": Obeyed(int, nullable=True),
             "qk_nope_head_dim": Obeyed(int),

@@ -91,7 +91,7 @@ GPT2 = Family(
             "n_embd": Obeyed(int),
             "n_layer": Obeyed(int),
             "n_head": Obeyed(int),
-            "n_inner": Obeyed(int, None),
+            "n_inner": Obeyed(int, None, nullable=True),
             "activation_function": Obeyed(str, "gelu_new"),
             "layer_norm_epsilon": Obeyed(float, 1e-5),
             "scale_attn_weights": Obeyed(bool, True),

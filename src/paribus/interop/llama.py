@@ -14,7 +14,7 @@ SIZES = {
     "intermediate_size": Obeyed(int),
     "num_hidden_layers": Obeyed(int),
     "num_attention_heads": Obeyed(int),
-    "num_key_value_heads": Obeyed(int, None),
+    "num_key_value_heads": Obeyed(int, None, nullable=True),
     "max_position_embeddings": Obeyed(int),
     "hidden_act": Obeyed(str, "silu"),
     "tie_word_embeddings": Obeyed(bool, False),
@@ -146,7 +146,7 @@ LLAMA = Family(
         obeyed={
             **SIZES,
             "rms_norm_eps": Obeyed(float, 1e-6),
-            "head_dim": Obeyed(int, None),
+            "head_dim": Obeyed(int, None, nullable=True),
             "attention_bias": Obeyed(bool, False),
             "mlp_bias": Obeyed(bool, False),
         },

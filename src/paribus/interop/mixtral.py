@@ -64,7 +64,7 @@ MIXTRAL = Family(
             **SIZES,
             "rms_norm_eps": Obeyed(float, 1e-5),
             "num_key_value_heads": Obeyed(int, 8, nullable=True),
-            "head_dim": Obeyed(int, None),
+            "head_dim": Obeyed(int, None, nullable=True),
             "num_local_experts": Obeyed(int, 8),
             "num_experts_per_tok": Obeyed(int, 2),
         },

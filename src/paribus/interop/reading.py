@@ -16,8 +16,10 @@ from paribus.interop.families import family_of
 from paribus.interop.family import Family
 from paribus.interop.names import Pair
 from paribus.interop.shards import read_folder
+from paribus.interop.tokenizer import copy_tokenizer
+from paribus.interop.unread import notes_on, unread_keys
 from paribus.model import Transformer, empty
-from paribus.model.weights import check, filled, read_json
+from paribus.model.weights import check, fill, filled, read_json, whole
 from paribus.spec import Architecture, read
 
 CONFIG_FILE = "config.json"
@@ -29,21 +31,40 @@ class Imported(NamedTuple):
     model: Transformer
     kept: dict[str, Any]
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know: the keys that were passed over, and why."""
+        return tuple(notes_on(self.kept))
 
-def import_(folder: str | Path, dtype: torch.dtype = torch.float32) -> Imported:
-    """The model of a folder with config.json and safetensors, its weights in `dtype` whatever they are stored in."""
-    folder = Path(folder)
+
+def import_(folder: str | Path, dtype: torch.dtype = torch.float32, out: str | Path | None = None) -> Imported:
+    """The model of a folder with config.json and safetensors, its weights in `dtype` whatever they are stored in.
+
+    With `out`, a checkpoint is written there, with the tokenizer: `restore`, `generate_text`, `export` … take it.
+    """
+    imported = _read(Path(folder), dtype)
+    if out is None:
+        return imported
+    with whole(out) as draft:
+        fill(draft, imported.model, imported.kept)
+        copy_tokenizer(Path(folder), draft)
+    return imported
+
+
+def _read(folder: Path, dtype: torch.dtype) -> Imported:
     config = read_json(folder / CONFIG_FILE)
     family = family_of(config, folder / CONFIG_FILE)
-    given, kept = sorted_keys(config, family.tables, folder / CONFIG_FILE)
+    unread = unread_keys(config, family.classname)
+    read_keys = {name: value for name, value in config.items() if name not in unread}
+    given, kept = sorted_keys(read_keys, family.tables, folder / CONFIG_FILE)
     problems = [*undescribed(given), *family.problems(given)]
     if problems:
         raise UnsupportedError(f"{folder / CONFIG_FILE} cannot be obeyed: {'; '.join(problems)}")
-    tensors = canonical(read_folder(folder), family, given, folder)
+    tensors = canonical(read_folder(folder, family.classname), family, given, folder)
     tied = _tied(tensors, family, given)
     model = empty(architecture_of(family, given, tied, folder / CONFIG_FILE), device="meta", dtype=dtype)
     ours = translated(tensors, model, list(family.pairs(model.spec, given)), family, folder)
-    return Imported(filled(model, ours, "cpu"), kept)
+    return Imported(filled(model, ours, "cpu"), kept | unread)
 
 
 def architecture_of(family: Family, given: Config, tied: bool, where: Path) -> Architecture:

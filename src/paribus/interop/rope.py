@@ -3,32 +3,55 @@
 from typing import Any
 
 from paribus.errors import UnsupportedError
-from paribus.interop.config import Config, Obeyed
+from paribus.interop.config import Config, Obeyed, as_float
 from paribus.spec import Resolved, Rotary
 
 ROPE = {
-    "rope_parameters": Obeyed(dict, None),
-    "rope_theta": Obeyed(float, None),
-    "rope_scaling": Obeyed(dict, None),
+    "rope_parameters": Obeyed(dict, None, nullable=True),
+    "rope_theta": Obeyed(float, None),  # transformers refuses null
+    "rope_scaling": Obeyed(dict, None, nullable=True),
 }
 
 
 def theta_of(given: Config, default: float) -> float:
-    """The one theta a config names; UnsupportedError for rotary positions that are scaled or partial."""
-    thetas = {given["rope_theta"]}
-    for name in ("rope_parameters", "rope_scaling"):
-        table = dict(given[name] or {})
-        kinds = {table.pop(word, "default") for word in ("rope_type", "type")}
-        thetas.add(table.pop("rope_theta", None))
-        if kinds != {"default"} or (table and table != {"partial_rotary_factor": 1.0}):
-            raise UnsupportedError(
-                f"{name} is {given[name]}, but scaled, partial or nested rotary positions are not "
-                "modelled; use rope_type 'default' with a rope_theta alone"
-            )
-    named = sorted(theta for theta in thetas if theta is not None)
-    if len(named) > 1:
-        raise UnsupportedError(f"rope_theta is both {named[0]} and {named[1]}; give one")
-    return float(named[0]) if named else default
+    """The theta that transformers reads; UnsupportedError where another is named too, or positions are scaled.
+
+    transformers takes `rope_scaling` in place of `rope_parameters` where it holds anything, and `rope_theta` or its
+    default only where that one table names no theta.
+    """
+    inside = {name: _theta_in(name, given[name] or {}) for name in ("rope_parameters", "rope_scaling")}
+    table = "rope_scaling" if given["rope_scaling"] else "rope_parameters"
+    beside = default if given["rope_theta"] is None else given["rope_theta"]
+    theta = beside if inside[table] is None else inside[table]
+    for name, other in {"rope_theta": given["rope_theta"], **inside}.items():
+        if other not in (None, theta):
+            raise UnsupportedError(_two_thetas(given, name, other, theta))
+    return theta
+
+
+def _theta_in(name: str, table: dict[str, Any]) -> float | None:
+    """The theta a table names, if any; UnsupportedError for anything but plain rotary positions."""
+    others = {key: value for key, value in table.items() if key not in ("rope_type", "type", "rope_theta")}
+    kinds = [table.get(word, "default") for word in ("rope_type", "type")]
+    if kinds != ["default", "default"] or (others and others != {"partial_rotary_factor": 1.0}):
+        raise UnsupportedError(
+            f"{name} is {table}, but scaled, partial or nested rotary positions are not "
+            "modelled; use rope_type 'default' with a rope_theta alone"
+        )
+    theta = table.get("rope_theta", 1.0)
+    if isinstance(theta, bool) or not isinstance(theta, int | float):
+        raise UnsupportedError(f"{name}.rope_theta is {theta!r}; give a number, or leave it out")
+    return as_float(theta) if "rope_theta" in table else None
+
+
+def _two_thetas(given: Config, name: str, other: float, theta: float) -> str:
+    if name == "rope_parameters" and given["rope_scaling"]:
+        return (
+            f"rope_scaling is {given['rope_scaling']}, beside which transformers does not read rope_parameters: "
+            f"rope_theta would be {theta}, not {other}; take out rope_scaling"
+        )
+    low, high = sorted((other, theta))
+    return f"rope_theta is both {low} and {high}; give one"
 
 
 def written(spec: Resolved) -> dict[str, Any]:

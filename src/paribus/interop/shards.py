@@ -10,17 +10,29 @@ from paribus.model.weights import read_json, read_tensors
 
 TENSORS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+PICKLES = ("*.bin", "*.bin.index.json", "*.pt", "*.pth", "*.ckpt")
 
 
-def read_folder(folder: Path) -> dict[str, Tensor]:
-    """Every tensor by the name it has on disk."""
+def read_folder(folder: Path, classname: str = "AutoModelForCausalLM") -> dict[str, Tensor]:
+    """Every tensor by the name it has on disk; `classname` is the class that would convert other files."""
     if (folder / TENSORS_FILE).exists():
         return read_tensors(folder / TENSORS_FILE)
     if (folder / INDEX_FILE).exists():
         return _sharded(folder, read_json(folder / INDEX_FILE).get("weight_map"))
-    pickles = sorted(path.name for path in folder.glob("*.bin"))
-    found = f"only {', '.join(pickles)}, and nothing is unpickled" if pickles else "no weights"
-    raise RecordError(f"{folder} holds {found}; give {TENSORS_FILE} or shards with {INDEX_FILE}")
+    raise RecordError(_no_safetensors(folder, classname))
+
+
+def _no_safetensors(folder: Path, classname: str) -> str:
+    """Which other weights a folder holds, and how transformers turns them into safetensors."""
+    pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
+    if not pickles:
+        return f"{folder} holds no weights; give {TENSORS_FILE} or shards with {INDEX_FILE}"
+    return (
+        f"{folder} holds only {', '.join(pickles)}, and nothing is unpickled; give {TENSORS_FILE}, which "
+        f"transformers writes beside it, if you trust what is there:\n"
+        f"    model = transformers.{classname}.from_pretrained({str(folder)!r})\n"
+        f"    model.save_pretrained({str(folder)!r})"
+    )
 
 
 def _sharded(folder: Path, places: Any) -> dict[str, Tensor]:

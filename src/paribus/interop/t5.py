@@ -130,7 +130,7 @@ T5 = Family(
             "n_positions": Obeyed(int, 512),  # transformers' T5 has no limit; published configs name the one trained at
             "d_model": Obeyed(int),
             "num_layers": Obeyed(int),
-            "num_decoder_layers": Obeyed(int, None),
+            "num_decoder_layers": Obeyed(int, None, nullable=True),
             "num_heads": Obeyed(int),
             "d_kv": Obeyed(int),
             "d_ff": Obeyed(int),
@@ -141,7 +141,7 @@ T5 = Family(
             "relative_attention_num_buckets": Obeyed(int, 32),
             "relative_attention_max_distance": Obeyed(int, 128),
             "scale_decoder_outputs": Obeyed(bool, None),
-            "tie_word_embeddings": Obeyed(bool, None),
+            "tie_word_embeddings": Obeyed(bool, None, nullable=True),
         },
         kept=frozenset({"dropout_rate", "initializer_factor"}),
         refused={"is_encoder_decoder": ENCODES},

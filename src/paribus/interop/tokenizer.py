@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,16 @@ from tokenizers import Tokenizer as Library
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.corpus.built import vocabulary_of
+from paribus.corpus.tokenizer import opened
 from paribus.errors import UnsupportedError
 from paribus.model.weights import write_json
 from paribus.spec import Resolved
 
 TOKENIZER_FILE = "tokenizer.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
+TOKENIZER_FILES = (
+    TOKENIZER_FILE, TOKENIZER_CONFIG_FILE, "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
+)  # fmt: skip
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
@@ -24,6 +30,25 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None
     signs = vocabulary_of(tokenizer).signs
     write_json(folder / TOKENIZER_FILE, _with_signs(tokenizer, signs))
     write_json(folder / TOKENIZER_CONFIG_FILE, _config(signs, max_length))
+
+
+def copy_tokenizer(source: Path, folder: Path) -> None:
+    """Bring an imported tokenizer along as it is, if there is one."""
+    if not (source / TOKENIZER_FILE).is_file():
+        return
+    opened(source / TOKENIZER_FILE)  # refused here rather than when it is needed
+    for name in TOKENIZER_FILES:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
+
+
+def notes_on_tokenizer(source: Path) -> Iterator[str]:
+    """What a person should know where a folder has no tokenizer that can be brought along."""
+    if not (source / TOKENIZER_FILE).is_file():
+        yield (
+            f"{source} holds no {TOKENIZER_FILE}, so the checkpoint has no tokenizer; transformers writes one with "
+            f"AutoTokenizer.from_pretrained({str(source)!r}).save_pretrained({str(source)!r})"
+        )
 
 
 def token_ids(vocabulary: Vocabulary, spec: Resolved) -> dict[str, int | None]:

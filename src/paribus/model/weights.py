@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +25,11 @@ from paribus.errors import RecordError, SpecError
 from paribus.model.build import empty
 from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
+from paribus.record import RUNS, choose_checkpoint
+from paribus.record.named import WEIGHTS_FILE as WEIGHTS_FILE
 from paribus.spec import read
 from paribus.spec.reading import SPEC_FILE, once
 
-WEIGHTS_FILE = "weights.safetensors"
 ORIGIN_FILE = "origin.json"
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
@@ -37,20 +39,32 @@ Shapes = Mapping[str, tuple[int, ...]]
 def save(model: Transformer, folder: str | Path, kept: Mapping[str, Any] | None = None) -> None:
     """Write a checkpoint into a new or empty folder; `kept` is what `import_` kept of a config."""
     with whole(folder) as draft:
-        write_json(draft / SPEC_FILE, model.architecture.model_dump(mode="json"))
-        write_tensors(draft / WEIGHTS_FILE, model.state_dict())
-        if kept:
-            write_json(draft / ORIGIN_FILE, kept)
+        fill(draft, model, kept)
+
+
+def fill(draft: Path, model: Transformer, kept: Mapping[str, Any] | None) -> None:
+    """The files of a checkpoint, written into a folder that is there."""
+    write_json(draft / SPEC_FILE, model.architecture.model_dump(mode="json"))
+    write_tensors(draft / WEIGHTS_FILE, model.state_dict())
+    if kept is not None:
+        write_json(draft / ORIGIN_FILE, kept)
 
 
 def restore(
-    folder: str | Path,
+    named: str | Path,
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
     kernel: Wanted = "auto",
+    runs: str | Path = RUNS,
 ) -> Transformer:
-    """The model a checkpoint holds, in float32 unless asked otherwise; RecordError names every tensor that is off."""
-    folder = Path(folder)
+    """The model of a run, given by its name in `runs` or its folder, or of a checkpoint, also an imported one.
+
+    It is in float32 unless asked otherwise. RecordError names every tensor that is off. Of a run, the newest whole
+    checkpoint is taken, and a warning tells of those that were skipped.
+    """
+    folder, _, notes = choose_checkpoint(named, runs)
+    for note in notes:
+        warnings.warn(note, stacklevel=2)
     try:
         architecture = read(read_json(folder / SPEC_FILE))
     except SpecError as fault:

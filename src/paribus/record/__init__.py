@@ -33,6 +33,9 @@ from paribus.record.ledger import runs as runs
 from paribus.record.lock import is_held as is_held
 from paribus.record.lock import lock as lock
 from paribus.record.manifest import verify as verify
+from paribus.record.named import RUNS as RUNS
+from paribus.record.named import Chosen as Chosen
+from paribus.record.named import choose_checkpoint as choose_checkpoint
 from paribus.record.rows import Cut as Cut
 from paribus.record.rows import Row as Row
 from paribus.record.rows import Rows as Rows
