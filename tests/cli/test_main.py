@@ -159,7 +159,7 @@ BAD = [
     (("show", "gtp2"), "gtp2 is no preset and no .toml or .json file; did you mean 'gpt2'?"),
     (("show", "nowhere.toml"), "nowhere.toml cannot be read: No such file or directory"),
     (("show", "gpt2", "--set", "n_layer=4"), "n_layer is not a key here; did you mean 'n_layers'?"),
-    (("show", "gpt2", "--set", "n_layers=four"), "n_layers is 'four' (str); use a valid integer"),
+    (("show", "gpt2", "--set", "n_layers=four"), "n_layers is 'four' (str); use a whole number"),
     (("show", "gpt2", "--set", "n_heads=5"), "attention.n_heads is 5, which does not divide d_model 768"),
     (("price", "gpt2", "--set", "mask=causl"), "did you mean 'causal'?"),
     (("diff", "gpt2", "gpt2", "--set-b", "n_layers"), "--set-b is 'n_layers'; write path=value"),

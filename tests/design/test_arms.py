@@ -70,7 +70,7 @@ def test_a_leak_is_refused_with_the_way_it_would_take() -> None:
         ({"by": "parameters", "moves": ["height"]}, "arms.causal: match.moves.0 is 'height'; use 'depth', 'width' or"),
         ({"by": "nothing", "movs": []}, "arms.causal: match.movs is not a key here; did you mean 'moves'?"),
         ("size", "arms.causal: match.by is 'size'; use 'nothing', 'parameters'"),
-        (7, "arms.causal: match is 7 (int); use "),
+        (7, "arms.causal: match is 7 (int); write a table with keys by, "),
     ],
 )
 def test_a_slip_in_an_arms_match_is_named_by_its_path(match: Any, said: str) -> None:
