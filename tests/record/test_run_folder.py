@@ -42,7 +42,7 @@ def test_a_run_folder_is_called_by_its_address_and_holds_all_it_should(tmp_path:
             run.save(1, fill, score=0.5)
         assert read_state(run.folder / "state") == ("running", "")
         run.finish()
-    names = ["checkpoints", "environment.json", "lock", "rows.jsonl", "spec.json", "state"]
+    names = ["checkpoints", "checksums.jsonl", "environment.json", "lock", "rows.jsonl", "spec.json", "state"]
     assert sorted(path.name for path in run.folder.iterdir()) == names
     assert stages_of(run.folder) == STAGES
     assert environments_of(run.folder) == [HERE]

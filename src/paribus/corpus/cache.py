@@ -139,17 +139,28 @@ def looked_up(cache: Path, key: str) -> Index | None:
 
 def whole(folder: Path) -> Index | None:
     """The index of a folder, if every file it lists is there as it was written."""
+    index = read_index(folder)
+    try:
+        if index is None or not all(one.is_still(folder / name) for name, one in index.files.items()):
+            return None
+    except (OSError, ValueError):
+        return None
+    return index
+
+
+def read_index(folder: Path) -> Index | None:
+    """What a folder says that it holds, none of it compared; None where it says nothing that can be read."""
     try:
         table = json.loads((folder / INDEX).read_text())
-        files = {name: Written(**one) for name, one in table["files"].items()}
-        if table["format"] != FORMAT or not all(one.is_still(folder / name) for name, one in files.items()):
+        if table["format"] != FORMAT:
             return None
+        files = {name: Written(**one) for name, one in table["files"].items()}
         sources = [
             SourceIndex(**one | {"splits": {name: Count(**n) for name, n in one["splits"].items()}})
             for one in table["sources"]
         ]
         return Index(**table | {"sources": tuple(sources), "files": files})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

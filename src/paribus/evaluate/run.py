@@ -28,6 +28,7 @@ from paribus.record import (
     environment,
     latest,
     read_answers,
+    require_unchanged_answers,
     stages_of,
     write_answers,
 )
@@ -50,6 +51,7 @@ def evaluate(
     path = answers_path(run_folder, yardstick.model_dump(mode="json"), fingerprint(asked))
     weights = digest(found.folder / WEIGHTS_FILE)
     if path.exists():
+        require_unchanged_answers(path)
         done = read_answers(path)
         if done.head.weights == weights:
             return done

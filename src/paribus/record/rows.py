@@ -1,5 +1,6 @@
 """Rows: what was measured, one JSON object a line, in the order of their steps."""
 
+import hashlib
 import json
 import math
 import os
@@ -119,6 +120,11 @@ def sync_rows(path: Path) -> None:
     if path.exists():
         with told(path, "brought to the disk", "check the disk; the same command resumes the run"):
             sync(path)
+
+
+def rows_sum(path: Path) -> str:
+    """The sha256 of all rows so far; where there is no file, of none."""
+    return hashlib.sha256(_content(path)).hexdigest()
 
 
 def read_rows(path: Path) -> RowsRead:
