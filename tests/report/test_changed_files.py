@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from paribus.analyse import verdicts
-from paribus.cli import main
 from paribus.errors import ParibusError
 from paribus.record import Study, existing_study
 from paribus.report.material import gathered
@@ -87,10 +86,10 @@ def reported(study: Study) -> str:
 
 
 def relevant(study: Study) -> Iterator[tuple[Path, str]]:
-    """Every file of the study and of two of its runs, with the name it is told by."""
+    """Every file of the study and of one of its runs, with the name it is told by."""
     for name in STUDY:
         yield study.folder / name, name
-    for cell in study.cells()[:2]:
+    for cell in study.cells()[:1]:
         folder = study.root / cell.run
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             yield path, f"{cell.run}/{path.relative_to(folder).as_posix()}"
@@ -105,15 +104,18 @@ def test_the_walk_meets_every_file_that_a_study_writes(kept: Study) -> None:
 
 
 def noticed(study: Study, name: str, report: str) -> bool:
-    """Whether no verdict is given; RecordError and SpecError are none, any other error goes through."""
+    """Whether no verdict is given: an error in three beats, or a report without one; any other error goes through."""
     try:
-        table, material = verdicts(study), gathered(study)
+        material = gathered(study)
     except ParibusError as fault:
-        assert len(str(fault).split("; ")) >= 2, f"{name}: not in three beats: {fault}"
-        return True
+        said = str(fault)
+        with pytest.raises(type(fault), match=re.escape(said)):
+            verdicts(study)
+        return "; " in said
     if not material.found.agreement.changed:
         assert reported(study) == report, f"{name} changes the report, and nobody says so"
         return False
+    table = verdicts(study)
     assert {row["verdict"] for row in table} == {"withheld"}
     assert {row["gain"] for row in table} == {None}
     ground = next(one for one in grounds(material) if one.name == "As planned")
@@ -168,7 +170,7 @@ def test_a_value_of_another_kind_gives_no_verdict_and_no_traceback(
     whole = path.read_bytes()
     table = json.loads(whole)
     paths = [one for one in leaves(table) if len(one) <= 3]
-    places = paths[:: max(1, len(paths) // 25)]  # some of every depth
+    places = paths[:: max(1, len(paths) // 8)]  # some of every depth
     try:
         for place in places:
             changed = replaced(table, place, new)

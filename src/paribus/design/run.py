@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from paribus.analyse.shapes import readable_rates
 from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
@@ -121,11 +122,21 @@ def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
     if plan.design.tune is None:
         return list(reported_cells(plan, _base_rates(plan)))
-    known = study.rates()
+    known = _known_rates(plan, study)
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
-    if known is None or set(known) != {arm.name for arm in plan.arms}:
+    if known is None:
         return [*swept, None]
-    return [*swept, *reported_cells(plan, {arm: known[arm]["rate"] for arm in known})]
+    return [*swept, *reported_cells(plan, known)]
+
+
+def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
+    """What sweeps of these arms have found so far; None where that cannot be read, for it is found again."""
+    arms = [arm.name for arm in plan.arms]
+    try:
+        known = readable_rates(study, arms)
+    except RecordError:
+        return None
+    return None if known is None or set(known) != set(arms) else {arm: known[arm]["rate"] for arm in arms}
 
 
 def _base_rates(plan: Plan) -> dict[str, float]:

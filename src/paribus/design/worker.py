@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.corpus import Built, VerifiedText, build, reopen
-from paribus.corpus.verify import FileStamp
+from paribus.corpus.verified_text import FileStamp
 from paribus.design.perform import perform
 from paribus.errors import ParibusError
 from paribus.runtime import device_named

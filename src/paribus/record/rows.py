@@ -14,6 +14,7 @@ from paribus.record.disk import replace, sync, told
 Row = dict[str, Any]
 NONFINITE = "nonfinite"  # name → nan, inf or -inf, of numbers that JSON can only write as null
 CHANGED = "environment_changed"  # what the machine or the code no longer has in common with the run's start
+_NUMBERS = ("tokens_read", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats", "valid_nats")
 _TAIL_BYTES = 1 << 16
 
 
@@ -187,6 +188,9 @@ def _row(line: bytes, where: str) -> Row:
         raise RecordError(f"{where} is not JSON: {fault}; restore the file, or remove that line") from fault
     if not isinstance(row, dict) or not _is_step(row.get("step")):
         raise RecordError(f"{where} is not a row with a step; restore the file, or remove that line")
+    odd = [name for name in _NUMBERS if not isinstance(row.get(name), int | float | None)]
+    if odd:
+        raise RecordError(f"{where}: {odd[0]} is {str(row[odd[0]])[:40]!r}, no number; restore the file")
     return row
 
 

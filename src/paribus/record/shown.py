@@ -65,6 +65,15 @@ def _read(path: Path, nothing: Any) -> Any:
 
 def _of(kind: Any, given: Any, path: Path) -> Any:
     try:
-        return kind(**given)
+        made = kind(**given)
+        odd = [name for name, value in asdict(made).items() if not _is_text(value)]
+        if odd:
+            raise TypeError(f"{odd[0]} is no text")
+        return made
     except TypeError as fault:
         raise RecordError(f"{path} cannot be read: {fault}; remove it, and `paribus run` writes it again") from fault
+
+
+def _is_text(value: Any) -> bool:
+    """Text, or texts by their names."""
+    return all(map(_is_text, value.values())) if isinstance(value, dict) else isinstance(value, str)

@@ -24,7 +24,6 @@ from paribus.record.answers import require_unchanged_answers
 from paribus.record.checksums import is_listed, remove_listed, require_agreement, write_listed
 from paribus.record.disk import as_json, read_json, told
 from paribus.record.folder import (
-    ENVIRONMENT_FILE,
     EVALUATIONS,
     LOCK_FILE,
     ROWS_FILE,
@@ -136,7 +135,7 @@ class Study:
             return
         for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
             require_unchanged_answers(path)
-        for name in (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, STATE_FILE):
+        for name in (SPEC_FILE, ROWS_FILE, STATE_FILE):
             require_agreement(folder, name, "restore it, or remove that folder and run the study again")
 
     def lock(self) -> Lock | None:

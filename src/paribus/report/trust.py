@@ -256,8 +256,13 @@ def _machine(material: Material) -> Ground:
     one = material.environments[0]
     if material.apart:
         return Ground("Machine and code", "mind", f"Runs were made under different {listed(list(material.apart))}.")
-    where = "" if material.anonymous else f", {one['device']}, {some(one['n_threads'], 'thread')} a run"
-    return Ground("Machine and code", "yes", f"One code, one environment: torch {one['torch']}{where}.")
+    match one:
+        case {"device": str(device), "n_threads": int(n_threads), "torch": str(torch)}:
+            where = "" if material.anonymous else f", {device}, {some(n_threads, 'thread')} a run"
+            return Ground("Machine and code", "yes", f"One code, one environment: torch {torch}{where}.")
+        case {"torch": str(torch)} if material.anonymous:
+            return Ground("Machine and code", "yes", f"One code, one environment: torch {torch}.")
+    return Ground("Machine and code", "mind", "Under what the runs were made is not known.")
 
 
 def _as_planned(material: Material) -> Ground:
