@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from paribus.analyse import verdicts
-from paribus.errors import ParibusError
+from paribus.cli import main
+from paribus.errors import ParibusError, SpecError
 from paribus.record import Study, existing_study
+from paribus.record.checksums import CHECKSUMS_FILE
+from paribus.record.disk import as_json
 from paribus.report.material import gathered
 from paribus.report.prose import latex, markdown
-from paribus.report.trust import grounds
+from paribus.report.trust import Ground, grounds
 from small_study import swept
 
 Damage = Callable[[bytes], bytes | None]
@@ -179,3 +182,103 @@ def test_a_value_of_another_kind_gives_no_verdict_and_no_traceback(
                 assert noticed(kept, f"{name} at {place}", report)
     finally:
         path.write_bytes(whole)
+
+
+def older(home: Path, copy: Path) -> Study:
+    """The same study as versions wrote it that kept no checksums."""
+    shutil.copytree(home, copy)
+    for path in copy.rglob(CHECKSUMS_FILE):
+        path.unlink()
+    study = existing_study(copy, "little")
+    for path in (study.folder / "plan.json", *copy.glob("*/spec.json")):
+        table = json.loads(path.read_text())
+        del table["format"]
+        path.write_bytes(as_json(table))
+    return study
+
+
+def as_planned(study: Study) -> Ground:
+    return next(one for one in grounds(gathered(study)) if one.name == "As planned")
+
+
+def test_a_study_of_before_checksums_is_read_and_says_that_it_is_not_checked(home: Path, tmp_path: Path) -> None:
+    study = older(home, tmp_path / "runs")
+    assert [row["verdict"] for row in verdicts(study)] == [
+        row["verdict"] for row in verdicts(existing_study(home, "little"))
+    ]
+    found = as_planned(study)
+    assert (found.mark, found.text) == (
+        "yes", "The plan was locked before the first result, and has not changed since. It was made before checksums "
+        "were kept: its files are not checked.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda plan: plan["design"]["primary"].update(margin=9.0), "does not hold the design that its fingerprint"),
+        (lambda plan: plan["arms"]["causal"].update(text="0" * 64), "does not hold the design that its fingerprint"),
+        (lambda plan: plan.update(fingerprint="0" * 64), "does not hold the plan that its fingerprint names"),
+        (lambda plan: plan.update(rule="by eye"), "does not hold the plan that its fingerprint names"),
+    ],
+)
+def test_the_plan_of_an_older_study_is_held_against_its_lock(
+    home: Path, tmp_path: Path, change: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    study = older(home, tmp_path / "runs")
+    plan = study.plan()
+    change(plan)
+    (study.folder / "plan.json").write_bytes(as_json(plan))
+    try:
+        assert {row["verdict"] for row in verdicts(study)} == {"withheld"}
+        found = as_planned(study)
+        assert (found.mark, said in found.text) == ("no", True)
+    except SpecError as fault:
+        assert "runs are open" in str(fault)  # noqa: PT017 (a plan of other text has no runs)
+
+
+def test_a_fingerprint_that_was_taken_out_is_known_by_the_cells(home: Path, tmp_path: Path) -> None:
+    study = older(home, tmp_path / "runs")
+    plan = study.plan()
+    del plan["design_fingerprint"]
+    (study.folder / "plan.json").write_bytes(as_json(plan))
+    assert "plan.json does not hold the design that its fingerprint names" in as_planned(study).text
+
+
+def test_a_lock_of_another_plan_is_told(home: Path, tmp_path: Path) -> None:
+    study = older(home, tmp_path / "runs")
+    path = study.folder / "plan.lock"
+    path.write_bytes(as_json({**json.loads(path.read_text()), "rule": "by eye"}))
+    assert "plan.json is not the plan that plan.lock holds" in as_planned(study).text
+
+
+def test_runs_of_before_checksums_are_counted(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "runs")
+    study = existing_study(tmp_path / "runs", "little")
+    folder = study.root / study.cells()[0].run
+    (folder / CHECKSUMS_FILE).unlink()
+    table = json.loads((folder / "spec.json").read_text())
+    (folder / "spec.json").write_bytes(as_json({"stages": table["stages"]}))
+    assert as_planned(study).text.endswith("1 run was made before checksums were kept, and not checked.")
+
+
+def test_a_page_and_a_terminal_without_a_verdict_say_what_changed(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(home, tmp_path / "runs")
+    study = existing_study(tmp_path / "runs", "little")
+    (path,) = (study.root / study.cells()[0].run / "evaluations").iterdir()
+    path.write_text(re.sub(r'"nats":([0-9.]+)', lambda nats: f'"nats":{float(nats[1]) / 2}', path.read_text()))
+    status = main(["report", "little", "--runs", str(tmp_path / "runs"), "--format", "html,md,tex,csv,svg"])
+    told = capsys.readouterr()
+    assert status == 1
+    name = f"run {study.cells()[0].run}: evaluations/{path.name} is not what was written (sha256 differs)"
+    assert f"no verdict: {name}" in told.out
+    assert f"the study little is not what was written: {name}; restore what was changed, or begin" in told.err
+    page = (study.folder / "report.html").read_text()
+    assert f"<b>No verdict:</b> {name}." in page
+    assert "No verdict on causal against full: files of the study are not what was written" in page
+    assert not re.search(r"does (better|worse) than|do equally well|cannot tell", page)
+    assert (study.folder / "report.tex").read_text().count("withheld") == 2
+    assert main(["rows", "little", "--runs", str(tmp_path / "runs")]) == 1
+    assert name in capsys.readouterr().err
