@@ -7,6 +7,8 @@ steps bring each arm well below the unigram model.
 import contextlib
 import copy
 import io
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ import torch
 
 from paribus.cli.run import run
 from paribus.design import Plan, found, planned
-from paribus.record import Study, existing_study
+from paribus.record import Placed, Study, existing_study
+from paribus.record.checksums import remove_listed
+from paribus.record.frozen import design_fingerprint, plan_fingerprint
+from paribus.record.study import CELLS_FILE, LOCK_NAME
 from paribus.spec.reading import assign
 
 CPU = torch.device("cpu")
@@ -61,6 +66,20 @@ def little(changes: dict[str, Any] | None = None) -> dict[str, Any]:
         else:
             assign(table, path, copy.deepcopy(value))
     return table
+
+
+def replanned(study: Study, plan: dict[str, Any], cells: Sequence[Placed] | None = None) -> None:
+    """The study as if this had been its plan from the start: fingerprints, lock and cells follow."""
+    runs = {name: (arm["run"], arm["text"]) for name, arm in plan["arms"].items()}
+    design = design_fingerprint(plan["design"], runs)
+    code = plan["environment"]["code"]
+    plan = {**plan, "design_fingerprint": design, "fingerprint": plan_fingerprint(design, plan["rule"], code)}
+    own = [replace(cell, plan=design) for cell in (study.cells() if cells is None else cells)]
+    for name in (CELLS_FILE, LOCK_NAME):
+        remove_listed(study.folder, name)
+    study.write_plan(plan)
+    study.freeze(plan["fingerprint"], design, plan["rule"], code)
+    study.add_cells(own)
 
 
 def plan_of(cache: Path, changes: dict[str, Any] | None = None, n_jobs: int = 1) -> Plan:

@@ -1,16 +1,18 @@
 """Findings: every arm against the baseline, from runs that are all there, with what the verdict rests on."""
 
-import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from little_study import little
+from little_study import little, replanned
 from paribus.analyse import bits, findings, held_out, margin_of, multiplier, rows, slope, verdicts
 from paribus.errors import SpecError
-from paribus.record import Study, existing_study
+from paribus.record import Study, environments_of, existing_study
+from paribus.record.checksums import write_listed
+from paribus.record.disk import as_json
 from small_study import made
 
 
@@ -21,9 +23,9 @@ def kept(finished_home: Path, tmp_path: Path) -> Study:
     return existing_study(tmp_path / "runs", "little")
 
 
-def replanned(kept: Study, **design: Any) -> None:
+def redesigned(kept: Study, **design: Any) -> None:
     plan = kept.plan()
-    kept.write_plan({**plan, "design": {**plan["design"], **design}})
+    replanned(kept, {**plan, "design": {**plan["design"], **design}})
 
 
 def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
@@ -52,7 +54,7 @@ def test_every_arm_is_judged_against_the_baseline(finished_home: Path) -> None:
 
 def test_declared_pairs_are_judged_each_against_its_own(kept: Study) -> None:
     default = findings(kept)
-    replanned(kept, comparisons=[["causal", "reverse"], ["causal", "full"], ["full", "reverse"]])
+    redesigned(kept, comparisons=[["causal", "reverse"], ["causal", "full"], ["full", "reverse"]])
     found = findings(kept)
     assert [(arm.name, arm.against) for arm in found.arms] == [
         ("causal", "reverse"), ("causal", "full"), ("full", "reverse"),
@@ -77,7 +79,7 @@ def test_declared_pairs_are_judged_each_against_its_own(kept: Study) -> None:
 def test_a_pairs_effect_is_priced_on_the_curve_of_what_it_is_judged_against(tmp_path: Path) -> None:
     study = made(tmp_path)  # whose arms' curves fall the faster the more an arm gains
     primary = {**study.plan()["design"]["primary"], "margin": "10 % compute"}
-    replanned(study, comparisons=[["causal", "prefix"], ["input hidden", "causal"]], primary=primary)
+    redesigned(study, comparisons=[["causal", "prefix"], ["input hidden", "causal"]], primary=primary)
     found = findings(study)
     for arm in found.arms:
         own = slope({seed: _curve(rows) for seed, rows in found.runs[arm.against].items()}, lower_is_better=True)
@@ -95,7 +97,7 @@ def _curve(rows: list[dict]) -> dict[int, float]:
 
 def test_a_plan_of_before_there_were_pairs_is_read_as_ever(kept: Study) -> None:
     plan = kept.plan()
-    kept.write_plan({**plan, "design": {name: own for name, own in plan["design"].items() if name != "comparisons"}})
+    replanned(kept, {**plan, "design": {name: own for name, own in plan["design"].items() if name != "comparisons"}})
     assert [arm.against for arm in findings(kept).arms] == ["full", "full"]
 
 
@@ -123,16 +125,16 @@ def test_a_run_that_was_not_measured_is_no_diverged_run(kept: Study) -> None:
 
 
 def test_the_control_is_found_or_not(kept: Study) -> None:
-    replanned(kept, control="causal")
+    redesigned(kept, control="causal")
     found = findings(kept)
     assert found.control_found == (found.arm("causal").judgement.verdict.word == "worse")
 
 
 def test_looks_come_back_from_json_and_a_verdict_is_read_at_the_last_that_is_complete(kept: Study) -> None:
-    replanned(kept, looks={"3": 0.05})
+    redesigned(kept, looks={"3": 0.05})
     assert findings(kept).arm("causal").judgement.comparison is not None
     seeds = [1, 2, 3, 4, 5]
-    replanned(kept, looks={"3": 0.01, "5": 0.04}, seeds=seeds)
+    redesigned(kept, looks={"3": 0.01, "5": 0.04}, seeds=seeds)
     found = findings(kept)
     assert found.remarks[0] == "a look at 3 of 5 seeds"
     assert found.seeds == (1, 2, 3)
@@ -141,19 +143,19 @@ def test_looks_come_back_from_json_and_a_verdict_is_read_at_the_last_that_is_com
     comparison = found.arm("causal").judgement.comparison
     assert comparison is not None
     assert comparison.level == pytest.approx(1 - 0.01 / 2)
-    replanned(kept, looks={"5": 0.05}, seeds=seeds)
+    redesigned(kept, looks={"5": 0.05}, seeds=seeds)
     with pytest.raises(SpecError, match="6 of 15 reported runs are open: full, seed 4; full, seed 5; "):
         findings(kept)
 
 
 def test_a_margin_in_compute_is_priced_on_the_baselines_curve_or_said_not_to_be(kept: Study) -> None:
-    replanned(kept, primary={**kept.plan()["design"]["primary"], "margin": "10 % compute"})
+    redesigned(kept, primary={**kept.plan()["design"]["primary"], "margin": "10 % compute"})
     found = findings(kept)
     if found.margin is None:
         assert "which the baseline's curve does not price" in found.margin_words
     else:
         assert found.margin_words.startswith("10 % compute: ")
-    replanned(kept, primary={**kept.plan()["design"]["primary"], "margin": None})
+    redesigned(kept, primary={**kept.plan()["design"]["primary"], "margin": None})
     assert findings(kept).margin_words == "none was declared, so nothing is called equivalent"
 
 
@@ -163,10 +165,9 @@ def test_two_factors_of_two_levels_are_a_factorial(kept: Study) -> None:
     levels = {"full": ("a", "x"), "reverse": ("a", "y"), "causal": ("b", "x"), "again": ("b", "y")}
     arms = {**plan["arms"], "again": plan["arms"]["full"]}
     arms = {name: {**arms[name], "levels": dict(zip("pq", levels[name], strict=True))} for name in levels}
-    kept.write_plan({**plan, "arms": arms, "order": [*plan["order"], "again"]})
-    cells = json.loads((kept.folder / "cells.json").read_text())
-    cells += [{**cell, "arm": "again"} for cell in cells if cell["arm"] == "full"]
-    (kept.folder / "cells.json").write_text(json.dumps(cells))
+    cells = kept.cells()
+    copies = [replace(cell, arm="again") for cell in cells if cell.arm == "full"]
+    replanned(kept, {**plan, "arms": arms, "order": [*plan["order"], "again"]}, [*cells, *copies])
     found = findings(kept)
     assert found.factorial is not None
     assert found.factorial.factors == {"p": ["a", "b"], "q": ["x", "y"]}
@@ -175,9 +176,9 @@ def test_two_factors_of_two_levels_are_a_factorial(kept: Study) -> None:
 
 
 def test_runs_under_different_environments_are_told(kept: Study) -> None:
-    path = kept.root / kept.cells()[0].run / "environment.json"
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps([{**told[0], "n_threads": 99}]))
+    folder = kept.root / kept.cells()[0].run
+    told = environments_of(folder)
+    write_listed(folder, "environment.json", as_json([{**told[0], "n_threads": 99}]))
     assert findings(kept).remarks[-1] == "runs were made under different n_threads"
 
 

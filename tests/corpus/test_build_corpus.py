@@ -233,6 +233,27 @@ def test_a_killed_build_is_swept_away_by_the_next_but_a_running_one_is_not(tmp_p
     assert not dead.exists()
 
 
+@pytest.mark.parametrize("host", ["vm", "vm-2", "2", "a-1-beef", "[v]m*", "", "-"])
+def test_only_this_host_s_killed_builds_are_swept_away(tmp_path, monkeypatch, host):
+    monkeypatch.setattr("platform.node", lambda: host)
+    done = subprocess.Popen([sys.executable, "-c", ""])
+    done.wait()
+    others = [f"{host}-2", f"{host}-{done.pid}-1", f"{host}2", f"x-{host}", f"-{host}"]
+    theirs = [f".building-{other}-{done.pid}-0123abcd" for other in others]
+    junk = [
+        f".building-{host}-abc-def", f".building-{host}", ".building-", f".building-{host}-{done.pid}",
+        f".building-{host}-{done.pid}-xyz", f".building-{host}-0-ab", f".building-{host}-{'9' * 40}-ab",
+        f".building-{host}-\u0663-ab", f".building-{host}--{done.pid}-ab\n",
+    ]  # fmt: skip
+    own = [f".building-{host}-{done.pid}-0123abcd", f".building-{host}-{done.pid}-0123abcd4567ef01"]
+    for name in (*theirs, *junk, *own):
+        (tmp_path / "cache" / name).mkdir(parents=True, exist_ok=True)
+    of_texts(tmp_path, MANY)
+    left = {path.name for path in (tmp_path / "cache").iterdir()}
+    assert left >= {*theirs, *junk}
+    assert not left & {*own}
+
+
 def test_two_that_build_at_once_end_with_one(tmp_path):
     first = of_texts(tmp_path, MANY)
     shutil.rmtree(tmp_path / "cache/keys")

@@ -114,3 +114,27 @@ def test_a_file_the_disk_does_not_give_back_is_told_of(folder: Path, monkeypatch
     monkeypatch.setattr("hashlib.file_digest", failing)
     with pytest.raises(RecordError, match=f"^{folder} cannot be read: Input/output error; use another checkpoint"):
         verify(folder)
+
+
+def test_a_manifest_that_lists_less_proves_nothing(folder: Path):
+    path = folder / "manifest.json"
+    listed = json.loads(path.read_text())["files"]
+    path.write_text(json.dumps({"files": {}}))
+    with pytest.raises(RecordError, match=r"manifest.json does not list 'c.*', which lies beside it; use another"):
+        verify(folder)
+    path.write_text(json.dumps({"files": dict(list(listed.items())[:-1])}))
+    with pytest.raises(RecordError, match=r"manifest.json does not list '.*', which lies beside it; use another"):
+        verify(folder)
+    for name in listed:
+        (folder / name).unlink()
+    path.write_text(json.dumps({"files": {}}))
+    with pytest.raises(RecordError, match=r"manifest.json lists no file; use another checkpoint"):
+        verify(folder)
+
+
+def test_a_file_put_beside_is_known_and_a_hidden_one_does_not_matter(folder: Path):
+    (folder / ".hidden").touch()
+    verify(folder)
+    (folder / "more.json").touch()
+    with pytest.raises(RecordError, match=r"does not list 'more.json', which lies beside it; use another checkpoint"):
+        verify(folder)

@@ -20,6 +20,8 @@ from paribus.record import (
     read_state,
     stages_of,
 )
+from paribus.record.disk import as_json
+from paribus.record.manifest import seal
 
 STAGES = [{"name": "pretrain", "seed": 3}]
 HERE = {"torch": "2.11", "n_threads": 2}
@@ -42,7 +44,7 @@ def test_a_run_folder_is_called_by_its_address_and_holds_all_it_should(tmp_path:
             run.save(1, fill, score=0.5)
         assert read_state(run.folder / "state") == ("running", "")
         run.finish()
-    names = ["checkpoints", "environment.json", "lock", "rows.jsonl", "spec.json", "state"]
+    names = ["checkpoints", "checksums.jsonl", "environment.json", "lock", "rows.jsonl", "spec.json", "state"]
     assert sorted(path.name for path in run.folder.iterdir()) == names
     assert stages_of(run.folder) == STAGES
     assert environments_of(run.folder) == [HERE]
@@ -72,6 +74,61 @@ def _damaged(root: Path, step: int) -> None:
         for whole in (2, 3):
             run.save(whole, fill)
     (run.folder / f"checkpoints/step-{step:09}/weights.bin").write_bytes(b"")
+
+
+@pytest.mark.parametrize("left", [None, b"", b'{"step": 0}\n', b'{"step": 0, "nats": 9}\n{"step": 1}\n'])
+def test_rows_lost_or_changed_before_a_resume_are_known_by_the_checkpoint(tmp_path: Path, left: bytes | None):
+    with opened(tmp_path, STAGES, HERE) as run:
+        rows, _ = run.rows(-1)
+        with rows:
+            for step in (0, 1):
+                rows.write({"step": step})
+            run.save(1, fill)
+            rows.write({"step": 2})
+    path = run.folder / "rows.jsonl"
+    path.write_bytes(path.read_bytes().splitlines(keepends=True)[0] + b'{"step": 1}\n{"step": 3')
+    with opened(tmp_path, STAGES, HERE) as run:
+        run.rows(1)[0].close()  # what a later step left does not matter
+    path.unlink() if left is None else path.write_bytes(left)
+    said = r"rows.jsonl does not hold the rows up to step 2 as they were when that step was saved; restore rows.jsonl, "
+    with pytest.raises(RecordError, match=said), opened(tmp_path, STAGES, HERE) as run:
+        run.rows(1)
+
+
+def test_rows_changed_after_the_end_are_known(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE) as run:
+        with run.rows(-1)[0] as rows:
+            rows.write({"step": 0, "nats": 1.0})
+        run.finish()
+    path = run.folder / "rows.jsonl"
+    path.write_text(path.read_text().replace("1.0", "2.0"))
+    with (
+        opened(tmp_path, STAGES, HERE) as run,
+        pytest.raises(RecordError, match=r"rows.jsonl is not what was written \(sha256 differs\); restore rows.jsonl"),
+    ):
+        run.require_whole(1)
+
+
+def test_an_environment_changed_before_a_resume_is_known(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE) as run:
+        run.save(0, fill)
+    path = run.folder / "environment.json"
+    path.write_text(path.read_text() + "\n")
+    said = r"environment.json is not what was written \(sha256 differs\); restore it, or remove that folder and run it"
+    with pytest.raises(RecordError, match=said), opened(tmp_path, STAGES, HERE):
+        pass
+
+
+def test_a_checkpoint_of_before_rows_were_counted_on_is_resumed(tmp_path: Path):
+    with opened(tmp_path, STAGES, HERE) as run:
+        run.save(1, fill)
+    place = run.folder / "checkpoints/step-000000001"
+    (place / "checkpoint.json").write_bytes(as_json({"step": 1, "score": None}))
+    (place / "manifest.json").unlink()
+    seal(place)
+    with opened(tmp_path, STAGES, HERE) as run:
+        assert run.latest().checkpoint is not None
+        run.rows(1)[0].close()
 
 
 def test_a_checkpoint_that_was_skipped_does_not_count_among_the_last_few(tmp_path: Path):

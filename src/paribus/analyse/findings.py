@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paribus.analyse.alike import bits, held_out
@@ -22,8 +22,20 @@ from paribus.analyse.one_noise import by_one_noise
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
 from paribus.analyse.rows import Row, Table, answers_to, name_of, rows
-from paribus.errors import SpecError
-from paribus.record import Evaluation, Lock, Study, differences, environments_of, evaluations, read_rows
+from paribus.analyse.shapes import readable_plan, readable_rates
+from paribus.analyse.verdict import Verdict
+from paribus.errors import RecordError, SpecError
+from paribus.record import (
+    Agreement,
+    Evaluation,
+    Lock,
+    Study,
+    agreement,
+    differences,
+    environments_of,
+    evaluations,
+    read_rows,
+)
 from paribus.spec.design import OPEN, compute_margin
 
 UNIT = "bits per byte"
@@ -65,6 +77,7 @@ class Findings:
     seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
     look: Look | None  # where the design declares any
     pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
+    agreement: Agreement = field(default_factory=Agreement)  # of the files with what was written
 
     @property
     def open_ended(self) -> bool:
@@ -131,7 +144,7 @@ def _judged(arm: Arm) -> Row:
 
 def findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
-    plan, table = study.plan(), rows(study)
+    plan, table = readable_plan(study), rows(study)
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = _looked_at(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
@@ -144,14 +157,35 @@ def findings(study: Study) -> Findings:
     margin, words = _margin(plan["design"]["primary"]["margin"], steep)
     found, pooled = _family(plan, scores, seeds, margin, remarks)
     answers = answers_of(study, reported)
-    rates = study.rates()
+    rates = readable_rates(study, plan["order"])
     arms = tuple(
         _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan))
         for (name, against), judgement in found.items()
     )
-    return Findings(
+    found = Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
         _factorial(plan, scores, len(seeds), margin), remarks, runs, answers, tuple(seeds), _look(plan, seeds), pooled,
+    )  # fmt: skip
+    return _held_to_files(found, study)
+
+
+def _held_to_files(found: Findings, study: Study) -> Findings:
+    """The findings without any verdict, where a file they rest on is not what was written."""
+    ended = [row["run"] for row in found.table if row["outcome"] in ("finished", "diverged")]
+    compared = agreement(study, found.plan, ended)
+    found = replace(found, agreement=compared)
+    if not compared.changed:
+        return found
+    arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
+    return replace(found, arms=arms, margin=None, factorial=None, pooled=None)
+
+
+def _withheld(arm: Arm, why: str) -> Arm:
+    judgement = arm.judgement
+    seeds = tuple(replace(one, gain=None) for one in judgement.seeds)
+    silent = replace(judgement, seeds=seeds, mcnemar=None, comparison=None, verdict=Verdict("withheld", why))
+    return replace(
+        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}
     )  # fmt: skip
 
 
@@ -302,7 +336,8 @@ def _margin(given: float | str | None, steep: Slope | None) -> tuple[float | Non
     if not isinstance(given, str):
         return float(given), f"{given:g} {UNIT}"
     share = compute_margin(given)
-    assert share is not None
+    if share is None:
+        raise RecordError(f"the plan's margin is {given!r}; restore its plan.json, or begin under another name")
     margin = None if steep is None else margin_of(100 * share, steep)
     if margin is None:
         return None, f"{given}, which the baseline's curve does not price: it is too short, or no longer improves"

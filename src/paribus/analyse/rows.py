@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 from paribus.analyse.failures import outcome as learnt
+from paribus.analyse.shapes import readable_plan
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row
 
@@ -63,7 +64,7 @@ def rows(study: Study) -> Table:
 
     RecordError where a finished run has lost rows: what is left would make another curve, and so another verdict.
     """
-    plan = study.plan()
+    plan = readable_plan(study)
     order = {name: place for place, name in enumerate(plan["order"])}
     cells = [cell for cell in study.planned_cells() if cell.arm in order]
     cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate))

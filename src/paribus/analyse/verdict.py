@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Word = Literal["identical", "better", "worse", "equivalent", "inconclusive", "unstable"]
+Word = Literal["identical", "better", "worse", "equivalent", "inconclusive", "unstable", "withheld"]
 Pair = tuple[float, float]
 
 LESS = "by less than the margin"

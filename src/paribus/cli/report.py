@@ -12,6 +12,7 @@ import typer
 from paribus.cli.terminal.console import console, note
 from paribus.cli.terminal.folders import RUNS, Runs
 from paribus.cli.terminal.verdicts import print_verdicts
+from paribus.errors import RecordError
 from paribus.record import existing_study
 from paribus.record.disk import replace
 from paribus.report.extras import FORMATS, formats, require
@@ -20,6 +21,7 @@ from paribus.report.prose import latex, markdown
 from paribus.report.rows import comma_separated, curve_rows, run_rows
 
 HTML = "report.html"
+RESTORE = "restore what was changed, or begin under another name"
 
 
 def write_report(
@@ -46,7 +48,11 @@ def command(
     anonymous: Annotated[bool, typer.Option("--anonymous", help="Without paths, machine and dates.")] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
-    tell(*_written(study, runs, format, out, anonymous), open_it)
+    material, files = _written(study, runs, format, out, anonymous)
+    tell(material, files, open_it)
+    changed = material.found.agreement.words
+    if changed:
+        raise RecordError(f"the study {study} is not what was written: {changed}; {RESTORE}")
 
 
 def _written(

@@ -10,19 +10,25 @@ import typer
 from paribus.analyse import Table
 from paribus.analyse import rows as rows_of
 from paribus.analyse import verdicts as verdicts_of
+from paribus.analyse.shapes import readable_plan
 from paribus.cli.terminal.arguments import Json
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, Runs
 from paribus.cli.terminal.results import print_results
 from paribus.errors import SpecError
-from paribus.record import existing_study
+from paribus.record import existing_study, require_agreement_of
 
 STUDY = "A study, by its name."
 
 
 def rows(study: str, runs: str | Path = RUNS) -> Table:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
-    return rows_of(existing_study(Path(runs), study))
+    there = existing_study(Path(runs), study)
+    found = rows_of(there)
+    require_agreement_of(
+        there, readable_plan(there), (row["run"] for row in found if row["outcome"] in ("finished", "diverged"))
+    )
+    return found
 
 
 def verdicts(study: str, runs: str | Path = RUNS) -> Table:

@@ -38,12 +38,18 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     last = entry.last or {}
     stage = {} if entry.faults else stages_of(entry.folder)[-1]
     step = str(last["step"] + 1) if "step" in last else "0"
-    of = str(stage.get("training", {}).get("n_steps", "—"))
-    mask = str(stage.get("architecture", {}).get("mask", "—"))
+    of = _inner(stage, "training", "n_steps")
+    mask = _inner(stage, "architecture", "mask")
     nats, valid = (f"{last[name]:.4f}" if last.get(name) is not None else "—" for name in ("nats", "valid_nats"))
     state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
     state = f"{state}: {entry.reason}" if entry.reason else state
-    return entry.name, state, str(stage.get("objective", {}).get("kind", "—")), mask, step, of, nats, valid
+    return entry.name, state, _inner(stage, "objective", "kind"), mask, step, of, nats, valid
+
+
+def _inner(stage: dict[str, Any], table: str, name: str) -> str:
+    """A value of one of a stage's tables; a dash where there is none."""
+    found = stage.get(table)
+    return str(found.get(name, "—")) if isinstance(found, dict) else "—"
 
 
 def _described(entry: Entry) -> dict[str, Any]:

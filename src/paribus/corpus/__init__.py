@@ -13,3 +13,7 @@ from paribus.corpus.show import remarks as remarks
 from paribus.corpus.show import sampled as sampled
 from paribus.corpus.splits import Split as Split
 from paribus.corpus.tokenizer import Tokenizer as Tokenizer
+from paribus.corpus.verified_text import VerifiedText as VerifiedText
+from paribus.corpus.verified_text import reopen as reopen
+from paribus.corpus.verified_text import verify as verify
+from paribus.corpus.verified_text import verify_again as verify_again

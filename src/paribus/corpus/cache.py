@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -29,6 +30,8 @@ from paribus.spec.corpus import Corpus, TokenizerFile
 FORMAT = 1  # another number where what is written, or how text is cut, has changed
 INDEX = "index.json"
 PATHS = {"paths", "path"}  # where text lies does not say which text it is
+# A host's name may hold dashes and digits; the last two parts are the process and what makes the name its own.
+_BUILDING = re.compile(r"\.building-(?P<host>.*)-(?P<process>[1-9][0-9]*)-[0-9a-f]+", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -136,17 +139,28 @@ def looked_up(cache: Path, key: str) -> Index | None:
 
 def whole(folder: Path) -> Index | None:
     """The index of a folder, if every file it lists is there as it was written."""
+    index = read_index(folder)
+    try:
+        if index is None or not all(one.is_still(folder / name) for name, one in index.files.items()):
+            return None
+    except (OSError, ValueError):
+        return None
+    return index
+
+
+def read_index(folder: Path) -> Index | None:
+    """What a folder says that it holds, none of it compared; None where it says nothing that can be read."""
     try:
         table = json.loads((folder / INDEX).read_text())
-        files = {name: Written(**one) for name, one in table["files"].items()}
-        if table["format"] != FORMAT or not all(one.is_still(folder / name) for name, one in files.items()):
+        if table["format"] != FORMAT:
             return None
+        files = {name: Written(**one) for name, one in table["files"].items()}
         sources = [
             SourceIndex(**one | {"splits": {name: Count(**n) for name, n in one["splits"].items()}})
             for one in table["sources"]
         ]
         return Index(**table | {"sources": tuple(sources), "files": files})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
@@ -172,17 +186,20 @@ def _remedy(fault: OSError) -> str:
 
 
 def _sweep(cache: Path) -> None:
-    for left in cache.glob(f".building-{platform.node()}-*"):
-        if not _is_running(int(left.name.split("-")[-2])):
+    """Remove what killed builds of this host left; a folder of another host, or of an unknown name, stays."""
+    for left in cache.iterdir():
+        name = _BUILDING.fullmatch(left.name)
+        if name is not None and name["host"] == platform.node() and not _is_running(int(name["process"])):
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _is_running(process: int) -> bool:
+    """Whether a process may be there; a number that none can have says nothing of whoever is at work."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:  # someone else's
+    except (PermissionError, OverflowError):  # someone else's, or no process of this machine
         pass
     return True
 

@@ -10,13 +10,15 @@ import sys
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 import torch
 
+from paribus.corpus import Built, VerifiedText, verify, verify_again
 from paribus.design.cells import Cell
+from paribus.errors import RecordError
 from paribus.record import Study
 
 RESUME = 75  # the exit status that says: interrupted, run me again
@@ -49,13 +51,13 @@ class Worker:
         self.process = _started(number, means)
         self.arms: set[str] = set()
 
-    def run(self, cell: Cell, study: Study) -> str | None:
+    def run(self, cell: Cell, study: Study, text: VerifiedText) -> str | None:
         """Why a cell failed, if it did; a process that has died is replaced before the next one."""
         if self.process.poll() is not None:
             self.end()
             self.process, self.arms = _started(self.number, self.means), set()
         self.arms.add(cell.arm)
-        return _sent(self.process, cell, study, self.means)
+        return _sent(self.process, cell, study, self.means, text)
 
     def end(self) -> None:
         """Sent no more, a process ends by itself."""
@@ -73,6 +75,7 @@ class Crew:
     def __init__(self, means: Means):
         self.means = means
         self.workers: list[Worker] = []
+        self.texts: dict[str, VerifiedText] = {}  # by their fingerprints
 
     def __enter__(self) -> Self:
         return self
@@ -80,6 +83,12 @@ class Crew:
     def __exit__(self, *_: object) -> None:
         for worker in self.workers:
             worker.end()
+
+    def verified_text(self, text: Built) -> VerifiedText:
+        """A text whose every byte was read once; later only what may have changed. RecordError where it has."""
+        known = self.texts.get(text.fingerprint)
+        self.texts[text.fingerprint] = verify(text) if known is None else verify_again(known)
+        return self.texts[text.fingerprint]
 
     def work(self, cells: Sequence[Cell], study: Study, watcher: Watcher) -> dict[str, str]:
         """Run cells side by side; why some failed. SIGTERM and Ctrl-C save every run and leave by SystemExit(75)."""
@@ -95,7 +104,7 @@ class Crew:
                     begun = {arm for other in self.workers for arm in other.arms}
                     cell = queue.pop(next_of([cell.arm for cell in queue], worker.arms, begun))
                     watcher.begin(cell)
-                fault = worker.run(cell, study)
+                fault = self._run(worker, cell, study, queue)
                 if caught:
                     return
                 with lock:
@@ -113,6 +122,14 @@ class Crew:
         if caught:
             raise SystemExit(RESUME)
         return failed
+
+    def _run(self, worker: Worker, cell: Cell, study: Study, queue: list[Cell]) -> str | None:
+        """Why a cell failed, if it did; where its text has changed, no other cell is begun."""
+        try:
+            return worker.run(cell, study, self.verified_text(cell.built))
+        except RecordError as changed:
+            queue.clear()
+            return str(changed)
 
 
 def next_of(arms: Sequence[str], own: Collection[str], begun: Collection[str]) -> int:
@@ -140,14 +157,14 @@ def one_of(names: Sequence[str], number: int, wanted: int | None) -> str:
     return names[number % len(names) if wanted is None else wanted]
 
 
-def _sent(worker: subprocess.Popen[str], cell: Cell, study: Study, means: Means) -> str | None:
+def _sent(worker: subprocess.Popen[str], cell: Cell, study: Study, means: Means, text: VerifiedText) -> str | None:
     """Why a cell failed in a worker, if it did."""
     assert worker.stdin is not None
     assert worker.stdout is not None
     job = {
         "run": cell.run.model_dump(mode="json"),
         "measures": [measure.model_dump(mode="json") for measure in cell.measures],
-        "root": str(study.root), "cache": str(means.cache), "device": means.device.type,
+        "root": str(study.root), "text": asdict(text), "device": means.device.type,
         "accept_environment": means.accept_environment,
     }  # fmt: skip
     try:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from paribus.design.cells import Cell
-from paribus.design.crew import RESUME, Crew, Means, Watcher
+from paribus.design.crew import RESUME, Crew, Watcher
 from paribus.design.perform import perform, settled
 from paribus.errors import ParibusError
 from paribus.record import Study
@@ -44,9 +44,19 @@ def execute(cells: Sequence[Cell], study: Study, crew: Crew, watcher: Watcher) -
     distinct = list({cell.name: cell for cell in cells}.values())
     todo = [cell for cell in distinct if not settled(cell, study)]
     mine = own_part(todo, means.shard)
-    failed = crew.work(mine, study, watcher) if means.n_jobs > 1 else _in_turn(mine, study, means, watcher)
+    failed = crew.work(mine, study, watcher) if means.n_jobs > 1 else _in_turn(mine, study, crew, watcher)
+    require_same_texts(mine, crew)
+    for cell in mine:
+        if str(cell) not in failed and not settled(cell, study):
+            failed[str(cell)] = f"{study.root / cell.name} is not done though it was carried out; run the study again"
     own = {cell.name for cell in mine}
     return Done(failed, tuple(cell for cell in todo if cell.name not in own and not settled(cell, study)))
+
+
+def require_same_texts(cells: Iterable[Cell], crew: Crew) -> None:
+    """RecordError where a text in the cache is no longer the one that the plan was made with."""
+    for text in {cell.built.fingerprint: cell.built for cell in cells}.values():
+        crew.verified_text(text)
 
 
 def own_part(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
@@ -54,10 +64,11 @@ def own_part(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
     return [cell for cell in cells if int(cell.name, 16) % shard[1] == shard[0] - 1]
 
 
-def _in_turn(cells: Sequence[Cell], study: Study, means: Means, watcher: Watcher) -> dict[str, str]:
-    failed: dict[str, str] = {}
+def _in_turn(cells: Sequence[Cell], study: Study, crew: Crew, watcher: Watcher) -> dict[str, str]:
+    failed, means = dict[str, str](), crew.means
     for cell in cells:
         fault = None
+        crew.verified_text(cell.built)
         watcher.begin(cell)
         try:
             perform(

@@ -63,8 +63,9 @@ def _once_free(act: Callable[[], Outcome]) -> Outcome:
 
 
 def settled(cell: Cell, study: Study) -> bool:
-    """Is there nothing left to do? RecordError of a finished run that has lost rows, for it is not made again."""
+    """Is there nothing left to do? RecordError of a finished run that was changed, for it is not made again."""
     study.require_whole(cell.name, cell.n_steps)
+    study.require_unchanged(cell.name)
     outcome, _ = study.outcome(cell.name)
     if outcome == "diverged":
         return True

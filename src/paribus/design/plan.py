@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -24,7 +23,8 @@ from paribus.design.size import size
 from paribus.design.text_lines import text_confounds
 from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
-from paribus.record import canonical, environment
+from paribus.record import environment
+from paribus.record.frozen import design_fingerprint, plan_fingerprint
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import OPEN, Design, compared_pairs, pairs_of
 from paribus.spec.match import Match, lengths
@@ -81,15 +81,13 @@ class Plan:
     @property
     def design_fingerprint(self) -> str:
         """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
-        unsaid = set() if self.design.equal_noise else {"equal_noise"}  # plans of before it was a field are the same
-        design = self.design.model_dump(mode="json", exclude={"prompts", "question", "reference", *unsaid})
-        runs = {arm.name: [arm.run.model_dump(mode="json"), arm.built.fingerprint] for arm in self.arms}
-        return _hashed({"design": design, "runs": runs})
+        runs = {arm.name: (arm.run.model_dump(mode="json"), arm.built.fingerprint) for arm in self.arms}
+        return design_fingerprint(self.design.model_dump(mode="json"), runs)
 
     @property
     def fingerprint(self) -> str:
         """Of the design, the rule of the verdict and the code: what must not change on the way."""
-        return _hashed({"design": self.design_fingerprint, "rule": self.rule, "code": self.environment["code"]})
+        return plan_fingerprint(self.design_fingerprint, self.rule, self.environment["code"])
 
     @property
     def rule(self) -> str:
@@ -104,10 +102,6 @@ class Plan:
 
 def _cells(line: Line) -> tuple[Any, ...]:
     return line.mark, line.path, *line.values.values(), line.allowed or line.note
-
-
-def _hashed(value: Any) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 Texts = Callable[[Corpus], Built]

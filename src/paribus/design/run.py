@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from paribus.analyse.shapes import readable_rates
 from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
@@ -14,6 +15,7 @@ from paribus.design.plan import Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
+from paribus.record.study import PLAN_FORMAT
 from paribus.spec.design import declared
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
@@ -67,9 +69,37 @@ def _fields_changed(plan: Plan, study: Study) -> tuple[str, ...]:
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
     """Sweeps first, then the reported runs, each made at most once."""
     _require_one_environment(_foreseen(plan, study), plan, study, means)
-    frozen(plan, study)
     with Crew(means) as crew:
-        return _carried_out(plan, study, crew, watch)
+        for arm in plan.arms:
+            crew.verified_text(arm.built)
+        _require_nobody_at_work(plan, study)
+        frozen(plan, study)
+        carried = _carried_out(plan, study, crew, watch)
+        _require_own_plan(plan, study)
+        return carried
+
+
+def _require_nobody_at_work(plan: Plan, study: Study) -> None:
+    """RecordError where a process is carrying out another plan of this study, such as one made with other text."""
+    before = study.lock()
+    if before is None or before.latest == plan.fingerprint or not study.is_at_work():
+        return
+    what = "; ".join(_fields_changed(plan, study)) or "the two differ in more than the design"
+    raise RecordError(
+        f"{study.folder} is being carried out by the plan {before.latest[:16]}, and this one is "
+        f"{plan.fingerprint[:16]}: {what}; wait until that one is done, or carry this one out under another --name"
+    )
+
+
+def _require_own_plan(plan: Plan, study: Study) -> None:
+    """RecordError where another process has frozen another plan meanwhile: no run of this one counts there."""
+    now = study.lock()
+    if now is None or now.latest != plan.fingerprint:
+        there = "none" if now is None else now.latest[:16]
+        raise RecordError(
+            f"{study.folder} was begun by the plan {plan.fingerprint[:16]}, and its plan.lock now holds {there}: "
+            f"another process changed it; carry one plan out at a time, each under its own --name"
+        )
 
 
 def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
@@ -92,11 +122,21 @@ def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
     if plan.design.tune is None:
         return list(reported_cells(plan, _base_rates(plan)))
-    known = study.rates()
+    known = _known_rates(plan, study)
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
-    if known is None or set(known) != {arm.name for arm in plan.arms}:
+    if known is None:
         return [*swept, None]
-    return [*swept, *reported_cells(plan, {arm: known[arm]["rate"] for arm in known})]
+    return [*swept, *reported_cells(plan, known)]
+
+
+def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
+    """What sweeps of these arms have found so far; None where that cannot be read, for it is found again."""
+    arms = [arm.name for arm in plan.arms]
+    try:
+        known = readable_rates(study, arms)
+    except RecordError:
+        return None
+    return None if known is None or set(known) != set(arms) else {arm: known[arm]["rate"] for arm in arms}
 
 
 def _base_rates(plan: Plan) -> dict[str, float]:
@@ -162,6 +202,7 @@ def described(plan: Plan) -> dict[str, Any]:
     """All that a report needs of a plan, as plain values."""
     design = plan.design
     return {
+        "format": PLAN_FORMAT,
         "name": plan.name,
         "scale": plan.scale,
         "question": design.question,

@@ -15,10 +15,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from paribus.corpus import build
+from paribus.corpus import Built, VerifiedText, build, reopen
+from paribus.corpus.verified_text import FileStamp
 from paribus.design.perform import perform
 from paribus.errors import ParibusError
 from paribus.runtime import device_named
+from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import read_yardstick
 
@@ -28,7 +30,7 @@ def _worked(line: str) -> dict[str, Any]:
     try:
         run = RunSpec.model_validate_json(json.dumps(job["run"]))
         perform(
-            run, build(run.stages[-1].corpus, Path(job["cache"]), show_progress=False),
+            run, _text(run.stages[-1].corpus, job),
             [read_yardstick(told) for told in job["measures"]], Path(job["root"]), device_named(job["device"]),
             accept_environment=job["accept_environment"],
         )  # fmt: skip
@@ -37,6 +39,14 @@ def _worked(line: str) -> dict[str, Any]:
     except Exception:
         return {"failed": traceback.format_exc(limit=4)}
     return {}
+
+
+def _text(corpus: Corpus, job: dict[str, Any]) -> Built:
+    """The text that the plan was made with, as whoever sent the job verified it; without one, what there is now."""
+    if "text" not in job:
+        return build(corpus, Path(job["cache"]), show_progress=False)
+    files = {name: FileStamp(*stamp) for name, stamp in job["text"]["files"].items()}
+    return reopen(corpus, VerifiedText(job["text"]["folder"], job["text"]["fingerprint"], files))
 
 
 class _Jobs:

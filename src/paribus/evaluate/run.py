@@ -25,6 +25,7 @@ from paribus.record import (
     environment,
     latest,
     read_answers,
+    require_unchanged_answers,
     write_answers,
 )
 from paribus.record.disk import digest
@@ -45,6 +46,7 @@ def evaluate(
     path = answers_path(run_folder, yardstick.model_dump(mode="json"), fingerprint(asked))
     weights = digest(found.folder / WEIGHTS_FILE)
     if path.exists():
+        require_unchanged_answers(path)
         done = read_answers(path)
         if done.head.weights == weights:
             return done

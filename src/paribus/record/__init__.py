@@ -2,12 +2,16 @@
 
 from paribus.record.address import address as address
 from paribus.record.address import canonical as canonical
+from paribus.record.agreement import Agreement as Agreement
+from paribus.record.agreement import agreement as agreement
+from paribus.record.agreement import require_agreement_of as require_agreement_of
 from paribus.record.answers import Answer as Answer
 from paribus.record.answers import Evaluation as Evaluation
 from paribus.record.answers import Head as Head
 from paribus.record.answers import answers_path as answers_path
 from paribus.record.answers import evaluations as evaluations
 from paribus.record.answers import read_answers as read_answers
+from paribus.record.answers import require_unchanged_answers as require_unchanged_answers
 from paribus.record.answers import write_answers as write_answers
 from paribus.record.checkpoints import Checkpoint as Checkpoint
 from paribus.record.checkpoints import Found as Found

@@ -10,12 +10,17 @@ from typing import Any
 
 from paribus.errors import RecordError
 from paribus.record.address import canonical
-from paribus.record.disk import replace, told
+from paribus.record.checksums import require_agreement, write_listed
+from paribus.record.disk import told
 from paribus.record.folder import EVALUATIONS
 from paribus.record.rows import NONFINITE
 
 _REMEDY = "remove it, and the same command measures again"
 _NAME_CHARACTERS = 16
+_KINDS: dict[str, Any] = {
+    "yardstick": dict, "label": str, "part": dict, "step": int, "weights": str, "window": int, "items": str,
+    "n_items": int, "n_cut": int, "text": str, "unigram_nats": int | float | None, "environment": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,8 @@ def write_answers(path: Path, evaluation: Evaluation) -> None:
     lines = [asdict(evaluation.head), *map(_row, evaluation.answers)]
     with told(path.parent, "made", "remove what is in its place"):
         path.parent.mkdir(exist_ok=True)
-    replace(path, "".join(canonical(line) + "\n" for line in lines).encode())
+    content = "".join(canonical(line) + "\n" for line in lines).encode()
+    write_listed(path.parent.parent, f"{path.parent.name}/{path.name}", content)
 
 
 def read_answers(path: Path) -> Evaluation:
@@ -80,7 +86,7 @@ def read_answers(path: Path) -> Evaluation:
         lines = path.read_bytes().splitlines()
     tables = [_table(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
     try:
-        head = Head(**tables[0])
+        head = _head(tables[0])
         answers = tuple(map(_answer, tables[1:]))
     except (IndexError, KeyError, TypeError, ValueError) as fault:
         raise RecordError(f"{path} holds no evaluation: {fault}; {_REMEDY}") from fault
@@ -89,10 +95,35 @@ def read_answers(path: Path) -> Evaluation:
     return Evaluation(head, answers)
 
 
+def read_head(path: Path) -> Head:
+    """What the answers of a file are answers to, the answers themselves not read."""
+    with told(path, "read", _REMEDY), open(path, "rb") as file:
+        line = file.readline()
+    try:
+        return _head(_table(line, f"{path}, line 1"))
+    except (TypeError, ValueError) as fault:
+        raise RecordError(f"{path} holds no evaluation: {fault}; {_REMEDY}") from fault
+
+
+def require_unchanged_answers(path: Path) -> None:
+    """RecordError where an evaluation is not what was written."""
+    require_agreement(path.parent.parent, f"{path.parent.name}/{path.name}", _REMEDY)
+
+
 def evaluations(folder: Path) -> Iterator[Evaluation]:
     """Every evaluation of a run, in the order of their names."""
     for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
         yield read_answers(path)
+
+
+def _head(table: dict[str, Any]) -> Head:
+    """What stands above answers, every value of its kind."""
+    head = Head(**table)
+    for name, kind in _KINDS.items():
+        value = table[name]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"its {name} is {str(value)[:40]}")
+    return head
 
 
 def _row(answer: Answer) -> dict[str, Any]:
@@ -107,7 +138,10 @@ def _answer(row: dict[str, Any]) -> Answer:
     missing = {field.name for field in fields(Answer)} - row.keys()
     if missing:
         raise KeyError(min(missing))
-    return Answer(**row)
+    match row:
+        case {"item": str(), "n_tokens": int(), "n_bytes": int(), "n_cut": int(), "document": str()} if row["n_bytes"]:
+            return Answer(**row)
+    raise ValueError(f"the answer to {row['item']!r} has a value of another kind")
 
 
 def _table(line: bytes, where: str) -> dict[str, Any]:

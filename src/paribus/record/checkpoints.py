@@ -47,12 +47,14 @@ def save(
     score: float | None = None,
     keep: int = 2,
     skipped: Collection[Path] = (),
+    rows: str | None = None,
 ) -> Checkpoint:
     """Let `fill` write its files into a new checkpoint under `folder`, and keep the last `keep` and the best.
 
     Whatever goes wrong, the checkpoints there were remain. An intact checkpoint of the same step is the same state: it
     stays and is not written again. One that is not intact is replaced. Those that were `skipped` when the run resumed,
-    and later ones, which a run that stands at `step` cannot have resumed from, are then removed.
+    and later ones, which a run that stands at `step` cannot have resumed from, are then removed. `rows` is the sha256
+    of the rows that the checkpoint counts on.
     """
     if not 0 <= step <= _MAX_STEP:
         raise RecordError(f"{folder}: step is {step}; give 0 to {_MAX_STEP}")
@@ -60,7 +62,7 @@ def save(
         raise RecordError(f"{folder}: {keep} checkpoints would be kept; keep 1 or more")
     place = folder / f"step-{step:09}"
     if not _intact(place):
-        _write(place, step, fill, score)
+        _write(place, step, fill, score, rows)
     _retain(folder, step, keep, {*skipped} - {place})
     return _opened(place)
 
@@ -85,6 +87,15 @@ def _first_intact(places: Iterable[Path]) -> Found:
     return Found(None, tuple(skipped))
 
 
+def rows_then(folder: Path, step: int) -> str | None:
+    """The sha256 of the rows that the checkpoint of a step counts on; None without one, and in older checkpoints."""
+    place = folder / f"step-{step:09}"
+    match read_json(place / CHECKPOINT_FILE) if place.is_dir() else None:
+        case {"rows": str(rows)}:
+            return rows
+    return None
+
+
 def checked(place: Path) -> Checkpoint:
     """One checkpoint, every byte of it verified."""
     verify(place)
@@ -98,12 +109,12 @@ def places(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if _NAME.fullmatch(path.name))
 
 
-def _write(place: Path, step: int, fill: Callable[[Path], object], score: float | None) -> None:
+def _write(place: Path, step: int, fill: Callable[[Path], object], score: float | None, rows: str | None) -> None:
     new = draft(place)
     try:
         new.mkdir(parents=True)
         fill(new)
-        _describe(new, step, score)
+        _describe(new, step, score, rows)
         seal(new)
         if place.exists():
             discard(place)
@@ -118,12 +129,13 @@ def _write(place: Path, step: int, fill: Callable[[Path], object], score: float 
         shutil.rmtree(new, ignore_errors=True)
 
 
-def _describe(new: Path, step: int, score: float | None) -> None:
+def _describe(new: Path, step: int, score: float | None, rows: str | None) -> None:
     for name in (CHECKPOINT_FILE, MANIFEST_FILE):
         if (new / name).exists():
             raise RecordError(f"{name} was filled in by the caller; that name is taken, use another")
     known = float(score) if score is not None and math.isfinite(score) else None
-    (new / CHECKPOINT_FILE).write_bytes(as_json({"step": step, "score": known}))
+    counted_on = {} if rows is None else {"rows": rows}
+    (new / CHECKPOINT_FILE).write_bytes(as_json({"step": step, "score": known, **counted_on}))
 
 
 def _reason(fault: Exception) -> str:

@@ -7,6 +7,7 @@ runs/3f9c0a1be2d47c58/
   checkpoints/         step-000000100, step-000000200
   evaluations/         answers to yardsticks, a file each
   state                running | finished | failed: why
+  checksums.jsonl      the sha256 of each of these files
   lock                 who is at it
 """
 
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
+from paribus.record.checksums import CHECKSUMS_FILE
 from paribus.record.disk import DRAFT, WASTE, read_json
 from paribus.record.environment import Environment
 
@@ -26,7 +28,8 @@ EVALUATIONS = "evaluations"
 STATE_FILE = "state"
 LOCK_FILE = "lock"
 STUDIES = "studies"  # beside the runs: a folder of studies
-_ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, LOCK_FILE)
+RUN_FORMAT = 2  # of a run's folder: from here on its files are listed with their sha256
+_ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, CHECKSUMS_FILE, LOCK_FILE)
 NAMES = "use up to 100 letters, digits, '.', '_' or '-', the first of them not '.'"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
@@ -77,6 +80,7 @@ def require_own(folder: Path) -> None:
     for name in _ENTRIES:
         if (folder / name).is_symlink():
             raise RecordError(f"{folder / name} is a link, which may lead out of {folder}; use a plain file or folder")
-    others = {path.name for path in folder.iterdir() if not path.name.startswith((DRAFT, WASTE))} - {LOCK_FILE}
+    there = {path.name for path in folder.iterdir() if not path.name.startswith((DRAFT, WASTE))}
+    others = there - {LOCK_FILE, CHECKSUMS_FILE}
     if others and not (folder / SPEC_FILE).exists():  # asked after the listing: a run that starts writes it first
         raise RecordError(f"{folder} holds {min(others)!r} and no {SPEC_FILE}: it is no run; choose another name")

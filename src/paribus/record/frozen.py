@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
+
+from paribus.errors import RecordError
+from paribus.record.address import canonical
 
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value
 _UNSAID = ("prompts", "question", "reference")  # of a design, what decides no number
 _NOTHING = "nothing"
+
+
+def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]]) -> str:
+    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text."""
+    unsaid = _UNSAID if design.get("equal_noise") else (*_UNSAID, "equal_noise")  # older plans have no such field
+    said = {name: value for name, value in design.items() if name not in unsaid}
+    return _hashed({"design": said, "runs": {arm: list(own) for arm, own in runs.items()}})
+
+
+def plan_fingerprint(design: str, rule: str, code: str) -> str:
+    """Of a design, the rule of the verdict and the code: what must not change on the way."""
+    return _hashed({"design": design, "rule": rule, "code": code})
+
+
+def _hashed(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -50,6 +70,37 @@ class Lock:
         # Of locks of before fields were kept there is nothing more to say.
         fields = "; ".join(field for change in self.changes for field in change.get("fields", ()))
         return f"{what} changed{often} after the first result{back}{f': {fields}' if fields else ''}"
+
+
+def lock_of(table: Any, where: str, remedy: str) -> Lock:
+    """A lock as it is written, every value of its kind; RecordError begins with `where`."""
+    names = {field.name for field in fields(Lock)}
+    fault = f"it is a {type(table).__name__}"
+    if isinstance(table, dict):
+        odd = [name for name in ("fingerprint", "design", "rule", "code", "made") if not _is_text(table.get(name))]
+        odd += [name for name in table if name not in names]
+        odd += [] if isinstance(table.get("n_older", 0), int) else ["n_older"]
+        odd += [] if _are_changes(table.get("changes")) else ["changes"]
+        if not odd:
+            return Lock(**{**table, "changes": tuple(table["changes"])})
+        fault = f"its {odd[0]} is missing or of another kind"
+    raise RecordError(f"{where}: {fault}; {remedy}")
+
+
+def _are_changes(value: Any) -> bool:
+    """Locks of earlier versions do not say which fields changed."""
+    return _are_tables(value) and all(
+        all(_is_text(one.get(name)) for name in ("to", "what", "when")) and _are_texts(one.get("fields", []))
+        for one in value
+    )
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def changed(before: Lock, after: Lock, fields: Sequence[str]) -> Lock:

@@ -1,6 +1,6 @@
 """A manifest: the size and sha256 of every file in a folder, so that a truncated or altered one is known."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -26,9 +26,26 @@ def verify(folder: Path) -> None:
     with told(folder, "read", "use another checkpoint"):
         for name, wanted in files.items():
             _verify_size(folder / name, wanted["size"])
+        _require_all_listed(folder, files)
         for name, wanted in files.items():
             if digest(folder / name) != wanted["sha256"]:
                 raise RecordError(f"{folder / name} is not what was written (sha256 differs); use another checkpoint")
+
+
+def _require_all_listed(folder: Path, files: Mapping[str, Any]) -> None:
+    """RecordError where a manifest does not speak of a file beside it: one that lists less proves less."""
+    inside = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    there = {path.as_posix() for path in inside if not path.name.startswith(".")}
+    unknown = there - {*files, MANIFEST_FILE}
+    if unknown or not files:
+        named = f"does not list {min(unknown)!r}, which lies beside it" if unknown else "lists no file"
+        raise RecordError(f"{folder / MANIFEST_FILE} {named}; use another checkpoint")
+
+
+def listed_sha256(folder: Path, name: str) -> str | None:
+    """The sha256 that a folder's manifest gives a file, nothing compared; None where it gives none."""
+    entry = _listed(folder / MANIFEST_FILE).get(name)
+    return None if entry is None else entry["sha256"]
 
 
 def _verify_size(path: Path, wanted: int) -> None:
@@ -58,4 +75,7 @@ def _listed(path: Path) -> dict[str, dict[str, Any]]:
 def _is_entry(name: str, entry: Any) -> bool:
     inside = PurePosixPath(name)
     plain = not inside.is_absolute() and ".." not in inside.parts
-    return plain and isinstance(entry, dict) and {"size", "sha256"} <= entry.keys()
+    match entry:
+        case {"size": int(), "sha256": str()}:
+            return plain
+    return False

@@ -1,5 +1,6 @@
 """Rows: what was measured, one JSON object a line, in the order of their steps."""
 
+import hashlib
 import json
 import math
 import os
@@ -13,6 +14,7 @@ from paribus.record.disk import replace, sync, told
 Row = dict[str, Any]
 NONFINITE = "nonfinite"  # name → nan, inf or -inf, of numbers that JSON can only write as null
 CHANGED = "environment_changed"  # what the machine or the code no longer has in common with the run's start
+_NUMBERS = ("tokens_read", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats", "valid_nats")
 _TAIL_BYTES = 1 << 16
 
 
@@ -121,6 +123,11 @@ def sync_rows(path: Path) -> None:
             sync(path)
 
 
+def rows_sum(path: Path) -> str:
+    """The sha256 of all rows so far; where there is no file, of none."""
+    return hashlib.sha256(_content(path)).hexdigest()
+
+
 def read_rows(path: Path) -> RowsRead:
     """Every row of a file; a torn last line is dropped and told of, a corrupt line is a RecordError with its number."""
     content = _content(path)
@@ -181,6 +188,9 @@ def _row(line: bytes, where: str) -> Row:
         raise RecordError(f"{where} is not JSON: {fault}; restore the file, or remove that line") from fault
     if not isinstance(row, dict) or not _is_step(row.get("step")):
         raise RecordError(f"{where} is not a row with a step; restore the file, or remove that line")
+    odd = [name for name in _NUMBERS if not isinstance(row.get(name), int | float | None)]
+    if odd:
+        raise RecordError(f"{where}: {odd[0]} is {str(row[odd[0]])[:40]!r}, no number; restore the file")
     return row
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from paribus.errors import RecordError
 from paribus.record.address import Stage, address
-from paribus.record.checkpoints import Checkpoint, Found, latest, places, save
-from paribus.record.disk import sweep, sync, told, write_json
+from paribus.record.checkpoints import Checkpoint, Found, latest, places, rows_then, save
+from paribus.record.checksums import list_file, require_agreement, write_listed
+from paribus.record.disk import as_json, sweep, sync, told
 from paribus.record.environment import Changes, Environment, differences, require_same
 from paribus.record.folder import (
     CHECKPOINTS,
@@ -17,6 +18,7 @@ from paribus.record.folder import (
     EVALUATIONS,
     LOCK_FILE,
     ROWS_FILE,
+    RUN_FORMAT,
     SPEC_FILE,
     STATE_FILE,
     environments_of,
@@ -26,10 +28,11 @@ from paribus.record.folder import (
 )
 from paribus.record.frozen import apart
 from paribus.record.lock import lock
-from paribus.record.rows import Cut, Rows, cut, read_rows, require_ended, sync_rows
-from paribus.record.state import State, read_state, write_state
+from paribus.record.rows import Cut, Rows, cut, read_rows, require_ended, rows_sum, sync_rows
+from paribus.record.state import State, Word, read_state, state_line
 
 _ADDRESS_CHARACTERS = 16
+ANEW = f"restore {ROWS_FILE}, or remove that folder and run it again"
 _TEXT = "text"  # of a stage: the fingerprint of what was read
 
 
@@ -59,30 +62,44 @@ class Run:
         """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1 for none."""
         path = self.folder / ROWS_FILE
         dropped = cut(path, after_step)
+        self._require_rows_of(after_step)
         return Rows(path, tuple(self.changes)), dropped
+
+    def _require_rows_of(self, step: int) -> None:
+        """RecordError where the rows are not those that were there when the checkpoint of this step was saved."""
+        known = rows_then(self.folder / CHECKPOINTS, step)
+        path = self.folder / ROWS_FILE
+        if known is not None and known != rows_sum(path):
+            raise RecordError(
+                f"{path} does not hold the rows up to step {step + 1} as they were when that step was saved; {ANEW}"
+            )
 
     def save(self, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2) -> Checkpoint:
         """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
         sync_rows(self.folder / ROWS_FILE)
-        saved = save(self.folder / CHECKPOINTS, step, fill, score, keep, self._skipped)
+        rows = rows_sum(self.folder / ROWS_FILE)
+        saved = save(self.folder / CHECKPOINTS, step, fill, score, keep, self._skipped, rows)
         self._skipped.clear()
         return saved
 
     def require_whole(self, n_steps: int) -> None:
         """RecordError where a row of this finished run, or its last one, cannot be read."""
-        path, advice = self.folder / ROWS_FILE, f"restore {ROWS_FILE}, or remove that folder and run it again"
+        path, advice = self.folder / ROWS_FILE, ANEW
         try:
             rows = read_rows(path).rows
         except RecordError as fault:  # a line less would go unnoticed: this run is not gone on with
             raise RecordError(f"{str(fault).rpartition('; ')[0]}; {advice}") from fault
         require_ended(path, next(reversed(rows), None), n_steps, advice)
+        require_agreement(self.folder, ROWS_FILE, advice)
 
     def finish(self) -> None:
         sync_rows(self.folder / ROWS_FILE)
-        write_state(self.folder / STATE_FILE, "finished")
+        list_file(self.folder, ROWS_FILE)
+        _settle_state(self.folder, "finished")
 
     def fail(self, reason: str) -> None:
-        write_state(self.folder / STATE_FILE, "failed", reason)
+        list_file(self.folder, ROWS_FILE)
+        _settle_state(self.folder, "failed", reason)
 
 
 @contextmanager
@@ -131,14 +148,19 @@ def _resumed(folder: Path, stages: Sequence[Stage], environment: Environment, ac
     changes: Changes = {}
     if before is None or before.word != "finished":
         changes = _settle_environment(folder, environment, accept)
-        write_state(folder / STATE_FILE, "running")
+        _settle_state(folder, "running")
     return Run(folder, address(stages), before, leftovers, changes)
+
+
+def _settle_state(folder: Path, word: Word, reason: str = "") -> None:
+    write_listed(folder, STATE_FILE, state_line(word, reason))
 
 
 def _settle_spec(folder: Path, stages: Sequence[Stage]) -> None:
     path = folder / SPEC_FILE
     if not path.exists():
-        write_json(path, {"stages": [dict(stage) for stage in stages]})
+        table = {"format": RUN_FORMAT, "stages": [dict(stage) for stage in stages]}
+        write_listed(folder, SPEC_FILE, as_json(table))
     held = stages_of(folder)
     there, given = address(held), address(stages)
     if there != given:
@@ -159,9 +181,10 @@ def _settle_environment(folder: Path, now: Environment, accept: bool) -> Changes
     """What has changed since the run's start, now or at any earlier time that was accepted."""
     path = folder / ENVIRONMENT_FILE
     if not path.exists() or not places(folder / CHECKPOINTS):
-        write_json(path, [now])
+        write_listed(folder, ENVIRONMENT_FILE, as_json([now]))
+    require_agreement(folder, ENVIRONMENT_FILE, "restore it, or remove that folder and run it again")
     known = environments_of(folder)
     if require_same(known[-1], now, accept, folder):
         known.append(now)
-        write_json(path, known)
+        write_listed(folder, ENVIRONMENT_FILE, as_json(known))
     return {name: pair for later in known[1:] for name, pair in differences(known[0], later).items()}

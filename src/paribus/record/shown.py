@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.disk import read_json, write_json
+from paribus.record.checksums import write_listed
+from paribus.record.disk import as_json, read_json
 from paribus.record.study import Study
 
 SAMPLES_FILE, ITEMS_FILE = "samples.json", "items.json"
@@ -37,7 +38,7 @@ class ItemText:
 
 
 def write_samples(study: Study, samples: Sequence[Sample]) -> None:
-    write_json(study.folder / SAMPLES_FILE, [asdict(sample) for sample in samples])
+    write_listed(study.folder, SAMPLES_FILE, as_json([asdict(sample) for sample in samples]))
 
 
 def samples_of(study: Study) -> tuple[Sample, ...]:
@@ -46,7 +47,7 @@ def samples_of(study: Study) -> tuple[Sample, ...]:
 
 
 def write_items(study: Study, items: Mapping[str, ItemText]) -> None:
-    write_json(study.folder / ITEMS_FILE, {name: asdict(text) for name, text in items.items()})
+    write_listed(study.folder, ITEMS_FILE, as_json({name: asdict(text) for name, text in items.items()}))
 
 
 def items_of(study: Study) -> dict[str, ItemText]:
@@ -64,6 +65,15 @@ def _read(path: Path, nothing: Any) -> Any:
 
 def _of(kind: Any, given: Any, path: Path) -> Any:
     try:
-        return kind(**given)
+        made = kind(**given)
+        odd = [name for name, value in asdict(made).items() if not _is_text(value)]
+        if odd:
+            raise TypeError(f"{odd[0]} is no text")
+        return made
     except TypeError as fault:
         raise RecordError(f"{path} cannot be read: {fault}; remove it, and `paribus run` writes it again") from fault
+
+
+def _is_text(value: Any) -> bool:
+    """Text, or texts by their names."""
+    return all(map(_is_text, value.values())) if isinstance(value, dict) else isinstance(value, str)

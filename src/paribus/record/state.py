@@ -21,10 +21,15 @@ class State(NamedTuple):
 
 
 def write_state(path: Path, word: Word, reason: str = "") -> None:
-    """Replace the state; a reason is put on one line."""
+    """Replace the state."""
+    replace(path, state_line(word, reason))
+
+
+def state_line(word: Word, reason: str = "") -> bytes:
+    """A state as it is written; a reason is put on one line."""
     line = " ".join(reason.split())
     line = line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
-    replace(path, f"{word}: {line}\n".encode() if line else f"{word}\n".encode())
+    return f"{word}: {line}\n".encode() if line else f"{word}\n".encode()
 
 
 def read_state(path: Path) -> State | None:

@@ -5,6 +5,7 @@ runs/studies/bidirectional-input/
   plan.lock     its fingerprint, and every change made after the first result
   cells.json    arm, seed, rate and purpose of every run, and the run's name
   rates.json    what each arm's sweep found
+  checksums.jsonl  the sha256 of each of these files
   lock          who is writing these
 """
 
@@ -19,9 +20,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 from paribus.errors import RecordError
-from paribus.record.disk import read_json, told, write_json
-from paribus.record.folder import LOCK_FILE, ROWS_FILE, STATE_FILE, STUDIES, place
-from paribus.record.frozen import Lock, changed
+from paribus.record.answers import require_unchanged_answers
+from paribus.record.checksums import is_listed, remove_listed, require_agreement, write_listed
+from paribus.record.disk import as_json, read_json, told
+from paribus.record.folder import (
+    EVALUATIONS,
+    LOCK_FILE,
+    ROWS_FILE,
+    SPEC_FILE,
+    STATE_FILE,
+    STUDIES,
+    place,
+)
+from paribus.record.frozen import Lock, changed, lock_of
 from paribus.record.lock import is_held, lock
 from paribus.record.rows import last_row, require_ended
 from paribus.record.state import read_state
@@ -29,6 +40,9 @@ from paribus.record.state import read_state
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 PLAN_FILE, LOCK_NAME, CELLS_FILE, RATES_FILE = "plan.json", "plan.lock", "cells.json", "rates.json"
 DIVERGED = "DivergedError"
+PLAN_FORMAT = 2  # of a study's folder: from here on its files are listed with their sha256
+_BEGIN_ANEW = "restore it, or begin under another name"
+_REMOVE = "remove it, and `paribus run` writes it"
 REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
 Purpose = Literal["sweep", "reported"]
 Outcome = Literal["finished", "diverged", "failed", "open"]
@@ -55,26 +69,30 @@ class Study:
     folder: Path
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        write_json(self.folder / PLAN_FILE, dict(plan))
+        write_listed(self.folder, PLAN_FILE, as_json(dict(plan)))
 
     def plan(self) -> dict[str, Any]:
-        return read_json(self.folder / PLAN_FILE, REPAIR)
+        """The plan as it is written, whatever it holds."""
+        return _table(self.folder / PLAN_FILE, REPAIR)
 
     def add_cells(self, cells: Iterable[Placed]) -> None:
         """Cells beside those there are; a process that knows of fewer takes none away."""
         with self._writing():
+            if (self.folder / CELLS_FILE).exists():
+                require_agreement(self.folder, CELLS_FILE, _BEGIN_ANEW)
             known = {_key(cell): cell for cell in (*self.cells(), *cells)}
-            write_json(self.folder / CELLS_FILE, [asdict(known[key]) for key in sorted(known)])
+            write_listed(self.folder, CELLS_FILE, as_json([asdict(known[key]) for key in sorted(known)]))
 
     def cells(self) -> tuple[Placed, ...]:
         """Every cell there ever was, of whatever plan."""
         path = self.folder / CELLS_FILE
         if not path.exists():
             return ()
-        try:
-            return tuple(Placed(**cell) for cell in read_json(path))
-        except TypeError as fault:
-            raise RecordError(f"{path} lists no cells: {fault}; remove it, and `paribus run` writes it") from fault
+        match read_json(path):
+            case [*cells]:
+                return tuple(_placed(cell, path) for cell in cells)
+            case other:
+                raise RecordError(f"{path} lists no cells: it is a {type(other).__name__}; {_REMOVE}")
 
     def planned_cells(self) -> tuple[Placed, ...]:
         """The cells of the plan as it stands; what a former plan left is no result of this one."""
@@ -82,15 +100,15 @@ class Study:
         return tuple(cell for cell in self.cells() if own in (None, cell.plan))
 
     def write_rates(self, rates: Mapping[str, Any]) -> None:
-        write_json(self.folder / RATES_FILE, dict(rates))
+        write_listed(self.folder, RATES_FILE, as_json(dict(rates)))
 
     def forget_rates(self) -> None:
         """No sweep speaks of the plan as it stands."""
-        (self.folder / RATES_FILE).unlink(missing_ok=True)
+        remove_listed(self.folder, RATES_FILE)
 
     def rates(self) -> dict[str, Any] | None:
         path = self.folder / RATES_FILE
-        return read_json(path) if path.exists() else None
+        return _table(path, REPAIR) if path.exists() else None
 
     def outcome(self, run: str) -> tuple[Outcome, str]:
         """How a run stands: diverged is a result, failed is a fault of the machine."""
@@ -110,17 +128,21 @@ class Study:
         path = self.root / run / ROWS_FILE
         require_ended(path, last_row(path), n_steps, "remove that folder and run the study again")
 
+    def require_unchanged(self, run: str) -> None:
+        """RecordError where a run that has come to an end does not hold what was written."""
+        folder = self.root / run
+        if self.outcome(run)[0] not in ("finished", "diverged"):
+            return
+        for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
+            require_unchanged_answers(path)
+        for name in (SPEC_FILE, ROWS_FILE, STATE_FILE):
+            require_agreement(folder, name, "restore it, or remove that folder and run the study again")
+
     def lock(self) -> Lock | None:
         path = self.folder / LOCK_NAME
         if not path.exists():
             return None
-        table = read_json(path)
-        try:
-            return Lock(**{**table, "changes": tuple(table["changes"])})
-        except (KeyError, TypeError) as fault:
-            raise RecordError(
-                f"{path} is no lock of a plan: {fault}; restore it, or begin under another name"
-            ) from fault
+        return lock_of(read_json(path, _BEGIN_ANEW), f"{path} is no lock of a plan", _BEGIN_ANEW)
 
     def freeze(self, fingerprint: str, design: str, rule: str, code: str, fields: Sequence[str] = ()) -> Lock:
         """Lock a plan; once a run of it has a result, what changes is written down and never forgotten.
@@ -128,13 +150,15 @@ class Study:
         `fields` says from what to what, in words.
         """
         with self._writing():
+            if self.has_result():
+                require_agreement(self.folder, LOCK_NAME, _BEGIN_ANEW)
             before, now = self.lock(), datetime.now(UTC).isoformat(timespec="seconds")
             lock = Lock(fingerprint, design, rule, code, now)
             if before is not None and before.latest == fingerprint:
                 return before
             if before is not None and self.has_result():
                 lock = changed(before, lock, fields)
-            write_json(self.folder / LOCK_NAME, {**asdict(lock), "changes": list(lock.changes)})
+            write_listed(self.folder, LOCK_NAME, as_json({**asdict(lock), "changes": list(lock.changes)}))
             return lock
 
     def note_older(self, n_runs: int) -> None:
@@ -143,12 +167,18 @@ class Study:
             lock = self.lock()
             assert lock is not None
             lock = replace(lock, n_older=lock.n_older + n_runs)
-            write_json(self.folder / LOCK_NAME, {**asdict(lock), "changes": list(lock.changes)})
+            write_listed(self.folder, LOCK_NAME, as_json({**asdict(lock), "changes": list(lock.changes)}))
 
     def has_result(self) -> bool:
-        """Has a reported run, of whatever plan, come to an end?"""
+        """Has a reported run, of whatever plan, come to an end? Where the cells are lost, one may have."""
+        if not (self.folder / CELLS_FILE).exists():
+            return is_listed(self.folder, CELLS_FILE)
         reported = (cell for cell in self.cells() if cell.purpose == "reported")
         return any(self.outcome(cell.run)[0] in ("finished", "diverged") for cell in reported)
+
+    def is_at_work(self) -> bool:
+        """Does a living process hold a run of this study?"""
+        return any(is_held(self.root / cell.run / LOCK_FILE) for cell in self.cells())
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -160,6 +190,25 @@ class Study:
             time.sleep(_PAUSE_SECONDS)
         with lock(path):
             yield
+
+
+def _table(path: Path, remedy: str) -> dict[str, Any]:
+    """The table that a JSON file holds."""
+    table = read_json(path, remedy)
+    if not isinstance(table, dict):
+        raise RecordError(f"{path} holds a {type(table).__name__}, not a table; {remedy}")
+    return table
+
+
+def _placed(cell: Any, path: Path) -> Placed:
+    """One cell as it is listed, every value of its kind."""
+    match cell:
+        case {
+            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": "sweep" | "reported", "run": str(),
+            "n_steps": int(n_steps), **rest,
+        } if n_steps > 0 and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}:  # fmt: skip
+            return Placed(**cell)
+    raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE}")
 
 
 def _key(cell: Placed) -> tuple[str, str, int, float, str, str]:

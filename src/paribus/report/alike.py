@@ -32,6 +32,8 @@ class Otherwise:
 
 def otherwise(material: Material) -> list[Otherwise]:
     """By FLOPs and tokens, and at the base rate; what depends on the clock is told among the times."""
+    if material.found.agreement.changed:
+        return []
     arms = material.found.arms
     found = [_joined([_equal(arm, material, by) for arm in arms]) for by in STEADY]
     found.append(_joined([_base_rate(arm, material) for arm in arms]))
@@ -40,6 +42,8 @@ def otherwise(material: Material) -> list[Otherwise]:
 
 def by_seconds(material: Material) -> list[Otherwise]:
     """Gains where every run had taken as long; no verdict, for seconds are of a machine and of what else it did."""
+    if material.found.agreement.changed:
+        return []
     return _joined([replace(_equal(arm, material, "seconds"), same="–") for arm in material.found.arms])
 
 

@@ -69,4 +69,4 @@ def source_words(source: Mapping[str, Any]) -> str:
 def measured(material: Material) -> str:
     """The primary yardstick in words."""
     measure = material.plan["design"]["primary"]["measure"]
-    return f"{MEASURED[measure['kind']]} ({name_of(measure)})"
+    return f"{MEASURED.get(measure['kind'], measure['kind'])} ({name_of(measure)})"

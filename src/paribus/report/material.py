@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
+from pydantic import ValidationError
+
 from paribus.analyse import Findings, findings
 from paribus.analyse.rows import Row
+from paribus.errors import RecordError, SpecError
 from paribus.record import Study, differences, environments_of
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
 from paribus.spec import Architecture, Resolved, resolve
@@ -55,7 +58,14 @@ class Material:
 
     def spec(self, arm: str) -> Resolved:
         """What an arm's architecture comes to."""
-        return resolve(Architecture.model_validate_json(_json(self.plan["arms"][arm]["run"]["architecture"])))
+        try:
+            return resolve(Architecture.model_validate_json(_json(self.plan["arms"][arm]["run"]["architecture"])))
+        except (ValidationError, SpecError) as fault:
+            said = " ".join(str(fault).split())
+            raise RecordError(
+                f"plan.json: arms.{arm}.run.architecture is none that this version knows: {said}; "
+                f"use the version that the study was made with, or `paribus run DESIGN`, which writes the plan again"
+            ) from fault
 
     def stage(self, arm: str) -> dict[str, Any]:
         return self.plan["arms"][arm]["run"]["stages"][-1]

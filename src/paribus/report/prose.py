@@ -41,6 +41,8 @@ def _markdown(material: Material) -> Iterator[str]:
     lock = material.found.lock
     if lock is not None and not lock.as_planned:
         yield f"**Not as planned:** {_plain(lock.words)}.\n"
+    if material.found.agreement.changed:
+        yield f"**No verdict:** {_plain(material.found.agreement.words)}.\n"
     text = text_words(material)
     if text:
         yield f"{_plain(text)}\n"
@@ -120,7 +122,8 @@ def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
 
 def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     made = arm.judgement.comparison
-    verdict = "unstable" if arm.judgement.verdict.word == "unstable" else str(arm.judgement.verdict)
+    word = arm.judgement.verdict.word
+    verdict = word if word in ("unstable", "withheld") else str(arm.judgement.verdict)
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict

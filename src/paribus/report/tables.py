@@ -35,7 +35,7 @@ def control_lines(material: Material) -> tuple[list[Line], list[Line]]:
     lines = [
         Line(
             line["path"], line["mark"], MARKS[line["mark"]],
-            tuple(line_texts(line["path"], [line["values"][arm] for arm in material.order], written)),
+            tuple(line_texts(line["path"], [line["values"].get(arm) for arm in material.order], written)),
             f"allowed: {line['allowed']}" if line["allowed"] else line["note"],
         )
         for line in sorted(material.plan["control"], key=lambda line: order.index(line["mark"]))

@@ -129,7 +129,7 @@ def _seeds(material: Material) -> Ground:
 def _noise(material: Material) -> Iterator[Ground]:
     """Where one noise was declared for all arms: each arm's own beside it."""
     pooled = material.found.pooled
-    if not material.found.equal_noise:
+    if not material.found.equal_noise or material.found.agreement.changed:
         return
     if pooled is None:
         yield Ground("One noise", "no", "Declared, and not to be had: too few arms trained in every seed.")
@@ -179,6 +179,8 @@ def _control(material: Material) -> Ground:
     if found:
         return Ground("Positive control", "yes", f"{name} had to come out worse, and did: the instrument works.")
     word = material.found.arm(name).judgement.verdict.word
+    if word == "withheld":
+        return Ground("Positive control", "no", f"No verdict is given on {name}, which had to come out worse.")
     return Ground(
         "Positive control", "no",
         f"{name} had to come out worse, but is {word}: at this size and length, the experiment sees nothing.",
@@ -281,12 +283,19 @@ def _machine(material: Material) -> Ground:
     one = material.environments[0]
     if material.apart:
         return Ground("Machine and code", "mind", f"Runs were made under different {listed(list(material.apart))}.")
-    where = "" if material.anonymous else f", {one['device']}, {some(one['n_threads'], 'thread')} a run"
-    return Ground("Machine and code", "yes", f"One code, one environment: torch {one['torch']}{where}.")
+    match one:
+        case {"device": str(device), "n_threads": int(n_threads), "torch": str(torch)}:
+            where = "" if material.anonymous else f", {device}, {some(n_threads, 'thread')} a run"
+            return Ground("Machine and code", "yes", f"One code, one environment: torch {torch}{where}.")
+        case {"torch": str(torch)} if material.anonymous:
+            return Ground("Machine and code", "yes", f"One code, one environment: torch {torch}.")
+    return Ground("Machine and code", "mind", "Under what the runs were made is not known.")
 
 
 def _as_planned(material: Material) -> Ground:
-    lock = material.found.lock
+    lock, files = material.found.lock, material.found.agreement
+    if files.changed:
+        return Ground("As planned", "no", f"Not what was written: {files.words}. No verdict is read from it.")
     if lock is None:
         return Ground("As planned", "mind", "The plan was not locked before the runs.")
     if lock.as_planned and lock.n_older:
@@ -297,7 +306,8 @@ def _as_planned(material: Material) -> Ground:
             f"whoever planned this one could know them.",
         )  # fmt: skip
     if lock.as_planned:
-        return Ground("As planned", "yes", "The plan was locked before the first result, and has not changed since.")
+        said = "The plan was locked before the first result, and has not changed since."
+        return Ground("As planned", "yes", " ".join(filter(None, (said, files.unchecked))))
     return Ground("As planned", "no", f"Not as planned: {lock.words}.")
 
 

@@ -65,6 +65,8 @@ def headline(arm: Arm, baseline: str) -> str:
             return f"{name} and {baseline} are the same runs: nothing was compared"
         case "unstable":
             return f"{name} against {baseline} is unstable: {verdict.detail}"
+        case "withheld":
+            return f"No verdict on {name} against {baseline}: files of the study are not what was written"
 
 
 def numbers(made: Comparison) -> str:

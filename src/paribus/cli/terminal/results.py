@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.table import Table as Page
 
 from paribus.analyse import name_of
+from paribus.analyse.shapes import readable_plan
 from paribus.record import Study
 
 
 def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
     """The reported runs' primary score; lower is better."""
-    plan = study.plan()
+    plan = readable_plan(study)
     column = name_of(plan["design"]["primary"]["measure"])
     reported = [row for row in rows if row["purpose"] == "reported"]
     seeds = sorted({row["seed"] for row in reported})

@@ -28,6 +28,8 @@ def print_verdicts(material: Material, page: Console) -> None:
         page.print(Text(text, "yellow"), soft_wrap=True)
     for one in allowed_confounds(material):
         page.print(Text(f"allowed to differ: {one}", "yellow"), soft_wrap=True)
+    if material.found.agreement.changed:
+        page.print(Text(f"no verdict: {material.found.agreement.words}", "red"), soft_wrap=True)
     lock = material.found.lock
     if lock is not None and not lock.as_planned:
         page.print(Text(f"not as planned: {lock.words}", "yellow"), soft_wrap=True)

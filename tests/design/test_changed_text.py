@@ -1,0 +1,131 @@
+"""A study reads the text its plan was made with, whatever becomes of the files meanwhile; or it stops and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from little_study import CPU, little, plan_of
+from paribus.cli import main
+from paribus.design import Means, Plan, carry_out, frozen
+from paribus.design.perform import settled
+from paribus.errors import RecordError
+from paribus.record import Study, stages_of, study
+from paribus.record.lock import lock
+
+SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
+
+
+class Meddler:
+    """Told of every cell; meddles when the first one has ended."""
+
+    def __init__(self, meddle: Any = lambda: None) -> None:
+        self.meddle, self.n_ended = meddle, 0
+
+    def stage(self, name: str, cells: Any, later: float) -> Meddler:
+        self.cells = cells
+        return self
+
+    def begin(self, cell: Any) -> None:
+        pass
+
+    def step(self, cell: Any, n: int) -> None:
+        pass
+
+    def end(self, cell: Any, fault: str | None) -> None:
+        self.n_ended += 1
+        if self.n_ended == 1:
+            self.meddle()
+
+
+def written(path: Path, letter: str) -> Path:
+    rows = [{"text": f"{number:03} {letter * (9 + number % 5)} {number % 7}{letter}"} for number in range(300)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def of_files(path: Path) -> dict[str, Any]:
+    return {**SHORT, "base.corpus": {"sources": [{"kind": "files", "paths": str(path)}], "valid": 0.2, "test": 0.2}}
+
+
+def plan_and_study(tmp_path: Path) -> tuple[Plan, Study, Path]:
+    source = written(tmp_path / "given.jsonl", "a")
+    return plan_of(tmp_path / "cache", of_files(source)), study(tmp_path / "runs", "one"), source
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_files_that_change_while_a_study_goes_on_change_no_run_of_it(tmp_path: Path, jobs: int) -> None:
+    plan, kept, source = plan_and_study(tmp_path)
+    written(source, "b")
+    watch = Meddler()
+    done = carry_out(plan, kept, Means(tmp_path / "cache", CPU, jobs), watch.stage)
+    assert (done.failed, done.waiting) == ({}, 0)
+    assert all(settled(cell, kept) for cell in watch.cells)
+    runs = [path.parent for path in kept.root.glob("*/spec.json")]
+    assert len(runs) == 6
+    assert {stages_of(folder)[-1]["text"] for folder in runs} == {plan.arms[0].built.fingerprint}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_text_changed_in_the_cache_stops_the_study(tmp_path: Path, jobs: int) -> None:
+    plan, kept, _ = plan_and_study(tmp_path)
+    path = plan.arms[0].built.folder / "0.train.tokens"
+
+    def flip() -> None:
+        stat, content = path.stat(), bytearray(path.read_bytes())
+        content[100] ^= 1
+        path.write_bytes(content)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+    watch = Meddler(flip)
+    with pytest.raises(RecordError, match=r"0.train.tokens is not what was written \(sha256 differs\); remove that"):
+        carry_out(plan, kept, Means(tmp_path / "cache", CPU, jobs), watch.stage)
+    assert watch.n_ended < 6
+
+
+def test_a_text_changed_at_the_same_size_and_time_is_found_before_anything_is_frozen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan, _, source = plan_and_study(tmp_path)
+    path = plan.arms[0].built.folder / "0.valid.cuts"
+    stat, content = path.stat(), bytearray(path.read_bytes())
+    content[8] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    Path("design.json").write_text(json.dumps(little(of_files(source))))
+    words = ["run", "design.json", "--name", "two", "--cache", str(tmp_path / "cache"), "--device", "cpu"]
+    assert main(words) == 1
+    assert "0.valid.cuts is not what was written (sha256 differs); remove that folder" in capsys.readouterr().err
+    assert not (tmp_path / "runs/studies/two/plan.lock").exists()
+
+
+def test_another_plan_is_not_begun_while_one_is_being_carried_out(tmp_path: Path) -> None:
+    plan, kept, source = plan_and_study(tmp_path)
+    means = Means(tmp_path / "cache", CPU, shard=(1, 2))
+    carry_out(plan, kept, means, Meddler().stage)
+    written(source, "b")
+    other = plan_of(tmp_path / "cache", of_files(source))
+    busy = kept.root / kept.cells()[0].run
+    busy.mkdir(exist_ok=True)
+    with (
+        lock(busy / "lock"),
+        pytest.raises(RecordError, match=r"is being carried out by the plan .*: arms.*text .* → .*; wait until that"),
+    ):
+        carry_out(other, kept, Means(tmp_path / "cache", CPU, shard=(2, 2)), Meddler().stage)
+    before = kept.lock()
+    assert before is not None
+    assert before.latest == plan.fingerprint
+
+
+def test_a_plan_that_another_process_changed_meanwhile_is_told(tmp_path: Path) -> None:
+    plan, kept, source = plan_and_study(tmp_path)
+    written(source, "b")
+    other = plan_of(tmp_path / "cache", of_files(source))
+    watch = Meddler(lambda: frozen(other, kept))
+    with pytest.raises(RecordError, match=r"was begun by the plan .*, and its plan.lock now holds .*; carry one plan"):
+        carry_out(plan, kept, Means(tmp_path / "cache", CPU), watch.stage)
