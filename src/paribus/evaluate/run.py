@@ -42,17 +42,7 @@ def evaluate(
     found = latest(run_folder / CHECKPOINTS).checkpoint
     if found is None:
         raise RecordError(f"{run_folder} has no whole checkpoint; train it further")
-    asked = items(built, yardstick)
-    path = answers_path(run_folder, yardstick.model_dump(mode="json"), fingerprint(asked))
-    weights = digest(found.folder / WEIGHTS_FILE)
-    if path.exists():
-        require_unchanged_answers(path)
-        done = read_answers(path)
-        if done.head.weights == weights:
-            return done
-    made = _measured(load_checkpoint(found.folder), found.step, weights, yardstick, built, asked, device, n_sequences)
-    write_answers(path, made)
-    return made
+    return _kept_in(run_folder, load_checkpoint(found.folder), found.step, yardstick, built, device, n_sequences)
 
 
 def evaluate_checkpoint(
@@ -64,7 +54,7 @@ def evaluate_checkpoint(
     earlier checkpoint of a run are not kept: they would take the place of the newest one's.
     """
     if loaded.run is None:
-        return _kept_beside(loaded, yardstick, built, device, n_sequences)
+        return _kept_in(loaded.folder, loaded, 0, yardstick, built, device, n_sequences)
     newest = latest(loaded.run / CHECKPOINTS).checkpoint
     if newest is not None and newest.folder.samefile(loaded.folder):
         return evaluate(loaded.run, yardstick, built, device=device, n_sequences=n_sequences)
@@ -72,15 +62,24 @@ def evaluate_checkpoint(
     return _measured(loaded, step, weights, yardstick, built, items(built, yardstick), device, n_sequences)
 
 
-def _kept_beside(
-    loaded: Loaded, yardstick: Yardstick, built: Built, device: torch.device, n_sequences: int
+def _kept_in(
+    folder: Path,
+    loaded: Loaded,
+    step: int,
+    yardstick: Yardstick,
+    built: Built,
+    device: torch.device,
+    n_sequences: int,
 ) -> Evaluation:
+    """The answers kept in a folder where they are of these weights and unchanged; else made, and kept there."""
     asked, weights = items(built, yardstick), digest(loaded.folder / WEIGHTS_FILE)
-    path = answers_path(loaded.folder, yardstick.model_dump(mode="json"), fingerprint(asked))
-    done = read_answers(path) if path.exists() else None
-    if done is not None and done.head.weights == weights:
-        return done
-    made = _measured(loaded, 0, weights, yardstick, built, asked, device, n_sequences)
+    path = answers_path(folder, yardstick.model_dump(mode="json"), fingerprint(asked))
+    if path.exists():
+        require_unchanged_answers(path)
+        done = read_answers(path)
+        if done.head.weights == weights:
+            return done
+    made = _measured(loaded, step, weights, yardstick, built, asked, device, n_sequences)
     write_answers(path, made)
     return made
 
