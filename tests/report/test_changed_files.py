@@ -106,21 +106,26 @@ def test_the_walk_meets_every_file_that_a_study_writes(kept: Study) -> None:
     assert beside - {"report.html"} == {*STUDY}
 
 
+def no_verdict(study: Study) -> bool:
+    try:
+        table = verdicts(study)
+    except ParibusError:
+        return True
+    return {(row["verdict"], row["gain"], row["low"], row["compute"]) for row in table} == {
+        ("withheld", None, None, None)
+    }
+
+
 def noticed(study: Study, name: str, report: str) -> bool:
     """Whether no verdict is given: an error in three beats, or a report without one; any other error goes through."""
     try:
         material = gathered(study)
     except ParibusError as fault:
-        said = str(fault)
-        with pytest.raises(type(fault), match=re.escape(said)):
-            verdicts(study)
-        return "; " in said
+        return "; " in str(fault) and no_verdict(study)
     if not material.found.agreement.changed:
         assert reported(study) == report, f"{name} changes the report, and nobody says so"
         return False
-    table = verdicts(study)
-    assert {row["verdict"] for row in table} == {"withheld"}
-    assert {row["gain"] for row in table} == {None}
+    assert no_verdict(study)
     ground = next(one for one in grounds(material) if one.name == "As planned")
     assert (ground.mark, ground.text[:21]) == ("no", "Not what was written:")
     told = markdown(material) + latex(material)

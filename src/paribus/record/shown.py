@@ -18,6 +18,7 @@ from paribus.record.disk import as_json, read_json
 from paribus.record.study import Study
 
 SAMPLES_FILE, ITEMS_FILE = "samples.json", "items.json"
+_REMEDY = "remove it, and `paribus run` writes it again"
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,9 @@ def items_of(study: Study) -> dict[str, ItemText]:
 
 
 def _read(path: Path, nothing: Any) -> Any:
-    found = read_json(path) if path.exists() else nothing
+    found = read_json(path, _REMEDY) if path.exists() else nothing
     if not isinstance(found, type(nothing)):
-        raise RecordError(f"{path} holds a {type(found).__name__}; remove it, and `paribus run` writes it again")
+        raise RecordError(f"{path} holds a {type(found).__name__}; {_REMEDY}")
     return found
 
 
@@ -71,7 +72,7 @@ def _of(kind: Any, given: Any, path: Path) -> Any:
             raise TypeError(f"{odd[0]} is no text")
         return made
     except TypeError as fault:
-        raise RecordError(f"{path} cannot be read: {fault}; remove it, and `paribus run` writes it again") from fault
+        raise RecordError(f"{path} cannot be read: {fault}; {_REMEDY}") from fault
 
 
 def _is_text(value: Any) -> bool:
