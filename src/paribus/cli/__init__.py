@@ -19,6 +19,7 @@ import typer
 from paribus import __version__
 from paribus.cli.terminal.console import complain, console, write_plainly
 from paribus.errors import ConfoundError, ParibusError, SpecError
+from paribus.escapes import visible_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the caller, as in `paribus show >&-`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     write_plainly()
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    with visible_streams():
+        return _answered(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _answered(words: list[str]) -> int:
+    """The exit status; whatever is refused is told in a line."""
     try:
         status = _run(words)
         sys.stdout.flush()

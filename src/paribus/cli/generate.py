@@ -10,7 +10,6 @@ import typer
 
 from paribus.cli.terminal.console import console, note
 from paribus.cli.terminal.folders import RUN, RUNS, Runs, checkpoint_of
-from paribus.cli.terminal.text import visible
 from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError, SpecError
@@ -82,4 +81,4 @@ def command(
     runs: Runs = RUNS,
 ) -> None:
     page, told = console(), generate_text(run, text, n_tokens, temperature, seed, runs)
-    page.print(visible(told) if page.is_terminal else told, soft_wrap=True)
+    page.print(told, soft_wrap=True)

@@ -75,9 +75,8 @@ def watched(page: Console, n_steps: int, compiles: bool = False, peak: float | N
 
 def _columns(width: int) -> list[ProgressColumn]:
     drawn = [BarColumn(bar_width=20)] if width >= NARROW else []
-    return [
-        TextColumn("step"), MofNCompleteColumn(), *drawn, TextColumn("{task.fields[said]}"), TimeRemainingColumn(),
-    ]  # fmt: skip
+    said = TextColumn("{task.fields[said]}", markup=False)
+    return [TextColumn("step"), MofNCompleteColumn(), *drawn, said, TimeRemainingColumn()]
 
 
 def line(row: dict[str, Any], pace: Pace | None) -> str:
