@@ -22,7 +22,7 @@ from torch import Tensor
 
 from paribus.errors import RecordError, SpecError, name_few
 from paribus.files import MAX_SPEC, read_text
-from paribus.model.build import empty
+from paribus.model.build import allocated, empty
 from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
 from paribus.spec import read
@@ -71,7 +71,7 @@ def origin(folder: str | Path) -> dict[str, Any]:
 @torch.no_grad()
 def filled(model: Transformer, tensors: dict[str, Tensor], device: str | torch.device) -> Transformer:
     """A model of shapes alone with its tensors put in place; they have been checked, and are used up."""
-    model = model.to_empty(device=device)
+    model = allocated(model, device)
     for name, place in model.state_dict().items():
         place.copy_(tensors.pop(name))
         if not bool(torch.isfinite(place).all()):
