@@ -3,8 +3,11 @@
 Each message has three beats: where, what was given, what would do.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+MAX_NAMED = 10  # problems of one kind that are told one by one
+Given = TypeVar("Given")
 
 
 class ParibusError(Exception):
@@ -33,6 +36,14 @@ class InUseError(RecordError):
 
 class DivergedError(RecordError):
     """A run whose loss or gradient stopped being finite: an outcome of the run, not a fault of the machine."""
+
+
+def name_few(given: Sequence[Given], say: Callable[[Given], str], what: str) -> Iterator[str]:
+    """What is said of the first few, then how many more `what` there are: nothing is said of those."""
+    yield from map(say, given[:MAX_NAMED])
+    n_more = len(given) - MAX_NAMED
+    if n_more > 0:
+        yield f"and {n_more:,} more {what}; correct these first"
 
 
 class ConfoundError(ParibusError):

@@ -1,8 +1,11 @@
 """Device, precision and named random streams: passed as arguments, never global."""
 
 import hashlib
+import os
+import re
 from collections.abc import Iterable, Iterator
 from operator import index
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,6 +13,8 @@ import torch
 from paribus.errors import UnsupportedError
 
 Name = str | int
+_MEMINFO = Path("/proc/meminfo")
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
 
 def stream(seed: int, *names: Name) -> torch.Generator:
@@ -43,6 +48,35 @@ def best_device() -> torch.device:
     if torch.cuda.is_available():
         return torch.device("cuda")
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that could be allocated on a device now, at most."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    limits = [int(path.read_text()) for path in _LIMITS if path.is_file() and path.read_text().strip().isdecimal()]
+    return min([_unused_memory(), *limits])
+
+
+def _unused_memory() -> int:
+    """Of the machine, with what it could swap out; all of it where the system does not say."""
+    if _MEMINFO.is_file():
+        said = dict(re.findall(r"^(\w+):\s+(\d+) kB$", _MEMINFO.read_text(), re.MULTILINE))
+        if "MemAvailable" in said:
+            return 1024 * (int(said["MemAvailable"]) + int(said.get("SwapFree", 0)))
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def require_memory(n_bytes: int, device: torch.device, what: str) -> None:
+    """UnsupportedError, before anything is allocated, where a device has less than that."""
+    if device.type == "meta":
+        return
+    free = free_memory(device)
+    if n_bytes > free:
+        raise UnsupportedError(
+            f"{what} needs at least {n_bytes / 1e9:,.1f} GB of memory, and {device.type} has {free / 1e9:,.1f} GB free "
+            f"here; use smaller sizes, such as d_model or n_layers, or a machine with more"
+        )
 
 
 def numbers(seed: int, *names: Name) -> np.random.Generator:

@@ -179,3 +179,109 @@ def test_bad_input_is_named_on_stderr_without_a_traceback(ask, words, complaint)
 def test_every_problem_has_a_line_of_its_own(ask):
     answer = ask("show", "gpt2", "--set", "n_layers=four", "--set", "d_modle=3")
     assert [problem.split()[1] for problem in answer.err.splitlines()] == ["n_layers", "d_modle"]
+
+
+BARE = {  # what each verb is asked where torch cannot be imported
+    "corpus": ("build",), "demo": (), "diff": ("gpt2", "bert"), "doctor": (), "evaluate": ("x",), "export": ("x", "y"),
+    "generate": ("x", "y"), "import": ("x", "y"), "plan": ("mixed-attention",), "price": ("gpt2",), "report": ("x",),
+    "rows": ("x",), "run": ("mixed-attention",), "runs": (), "show": ("causal",), "train": ("x.toml",), "watch": (),
+}  # fmt: skip
+WITHOUT = ("diff", "price", "report", "rows", "runs", "watch")  # torch
+BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "{library}":
+            raise {kind}
+sys.meta_path.insert(0, Blocked())
+from paribus.cli import main
+sys.exit(main())
+"""
+MISSING = "ModuleNotFoundError(name, name=name)"
+
+
+def blocked(library: str, kind: str, *words: str, where: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", BLOCKED.format(library=library, kind=kind), *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=where)
+
+
+def test_every_verb_is_asked_without_torch():
+    assert tuple(BARE) == tuple(verbs())
+
+
+@pytest.mark.parametrize("verb", BARE)
+def test_a_verb_without_torch_works_or_says_that_it_needs_it(tmp_path, verb):
+    answers = [shell(verb, *BARE[verb])]
+    if verb in ("plan", "rows"):
+        answers.append(blocked("torch", MISSING, verb, *BARE[verb], where=tmp_path))
+    for answer in answers:
+        assert "Traceback" not in answer.stderr, answer.stderr
+        if verb in WITHOUT:
+            assert "torch" not in answer.stderr
+        else:
+            assert answer.returncode == 1
+            said = f"error: `paribus {verb}` needs torch, which is not installed; run pip install torch\n"
+            assert answer.stderr == said
+
+
+@pytest.mark.parametrize(
+    ("library", "words"),
+    [("tokenizers", ("corpus", "build")), ("safetensors", ("import", "x", "y")), ("scipy", ("rows", "x")),
+     ("numpy", ("show",))],
+)  # fmt: skip
+def test_any_other_library_that_is_missing_is_named(tmp_path, library, words):
+    answer = blocked(library, MISSING, *words, where=tmp_path)
+    assert answer.returncode == 1
+    said = f"error: `paribus {words[0]}` needs {library}, which is not installed; run pip install {library}\n"
+    assert answer.stderr == said
+
+
+def test_a_library_that_cannot_be_loaded_says_why(tmp_path):
+    answer = blocked("torch", "ImportError('libtorch.so: no such file', name=name)", "doctor", where=tmp_path)
+    assert answer.returncode == 1
+    assert answer.stderr == (
+        "error: `paribus doctor` needs torch, which cannot be loaded: libtorch.so: no such file; install it again\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "fault", [MemoryError("8 GB"), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8")]
+)
+def test_memory_that_runs_out_is_said_in_a_line(ask, monkeypatch, fault):
+    def greedy(words):
+        raise fault
+
+    monkeypatch.setattr("paribus.cli._run", greedy)
+    answer = ask("show")
+    assert (answer.status, answer.out) == (1, "")
+    assert answer.err == f"error: `paribus show` needs more memory than there is: {fault}; use smaller sizes\n"
+
+
+def test_other_faults_of_ours_are_not_hidden(monkeypatch):
+    def wrong(words):
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr("paribus.cli._run", wrong)
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        main(["show"])
+
+
+DEEP = [
+    ".".join(["attention"] * 3_000) + "=1",
+    f"d_ff={'[' * 3_000}{']' * 3_000}",
+    f"d_ff={'[' * 90}{']' * 90}",
+    f"d_ff={'{a=' * 3_000}1{'}' * 3_000}",
+    f"mask={'(' * 3_000}causal{')' * 3_000}",
+    f"mask={'by_head(' * 3_000}causal{')' * 3_000}",
+    "mask=" + " & ".join(["causal"] * 3_000),
+]
+
+
+@pytest.mark.parametrize("setting", DEEP)
+@pytest.mark.parametrize("words", [("show", "gpt2"), ("plan", "mixed-attention"), ("corpus", "show")])
+def test_a_setting_that_lies_deep_is_refused_in_a_line(ask, words, setting):
+    answer = ask(*words, "--set", setting)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith("error: ")
+    assert "Traceback" not in answer.err

@@ -20,6 +20,7 @@ from paribus.corpus.documents import Document, Notes
 from paribus.corpus.formats import MAX_LINE, cut
 from paribus.corpus.progress import Progress
 from paribus.corpus.sources import documents
+from paribus.corpus.unpacking import Allowance
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.spec import Files, Pairs
 
@@ -304,7 +305,7 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path):
 
 
 def test_a_file_that_has_gone_is_named(tmp_path):
-    stream = members(tmp_path / "gone.txt", (".txt",), Notes(), Progress())
+    stream = members(tmp_path / "gone.txt", (".txt",), Notes(), Progress(), Allowance(None, 0))
     said = r"gone\.txt cannot be read: No such file or directory; restore it, or leave it out of the paths"
     with pytest.raises(RecordError, match=said):
         next(stream)

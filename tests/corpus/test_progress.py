@@ -30,9 +30,7 @@ def test_plain_lines_come_now_and_then(capfd, monkeypatch):
 
 def test_a_terminal_gets_a_bar(monkeypatch):
     page = io.StringIO()
-    monkeypatch.setattr(
-        "paribus.corpus.progress.Console", lambda **_: Console(file=page, force_terminal=True, width=80)
-    )
+    monkeypatch.setattr("paribus.corpus.progress.Page", lambda **_: Console(file=page, force_terminal=True, width=80))
     progress = Progress(shown=True)
     with progress.stage("reading", 8):
         progress.advance(8)

@@ -1,6 +1,8 @@
 """Bytes, byte pairs and foreign tokenizers."""
 
 import hashlib
+import json
+import os
 import re
 import subprocess
 import sys
@@ -16,9 +18,10 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from paribus.corpus import remarks
 from paribus.corpus.encoding import lessons
 from paribus.corpus.progress import Progress
-from paribus.corpus.tokenizer import Tokenizer, byte_tokenizer, loaded, trained
-from paribus.errors import SpecError, UnsupportedError
-from paribus.spec import BytePairs, TokenizerFile
+from paribus.corpus.tokenizer import Tokenizer, byte_tokenizer, loaded, opened, trained
+from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.spec import BytePairs, Corpus, TokenizerFile
+from paribus.spec.run import n_text
 
 TEXT = (re.__doc__ or "") + "naïve café, 中文 and 😀 don't  stop\n\n\tindented"
 ODD = " '  \n\t\r.,a'sllBé \u00a0\u3000中½_1²-😀\x1c\x85\x00"
@@ -195,3 +198,38 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
     path.write_text("{}")
     with pytest.raises(SpecError, match=r"t.json' is no tokenizer: .*; give a tokenizer.json"):
         loaded(TokenizerFile(path=str(path)))
+
+
+def word_level(path: Path, ids: list) -> TokenizerFile:
+    words = {f"word{place}": number for place, number in enumerate(ids)}
+    model = {"type": "WordLevel", "vocab": words, "unk_token": "word0"}
+    path.write_text(json.dumps({"version": "1.0", "added_tokens": [], "model": model}))
+    return TokenizerFile(path=str(path))
+
+
+@pytest.mark.parametrize("wrong", [2**31, 2**22, -1, 1.5, "1", True, None, 2**70])
+def test_ids_that_no_table_could_have_are_refused(tmp_path, wrong):
+    spec = word_level(tmp_path / "t.json", [0, 1, wrong])
+    with pytest.raises(SpecError, match=rf"t\.json' is no tokenizer: it has the id {wrong!r}, where ids are"):
+        loaded(spec)
+    said = f"it has the id {wrong!r}, where ids are whole numbers from 0 to 4,194,303; give"
+    with pytest.raises(SpecError, match=rf"t\.json is no tokenizer\.json: {said}"):
+        n_text(Corpus(tokenizer=spec))
+
+
+def test_the_largest_id_that_is_read_has_its_row(tmp_path):
+    spec = word_level(tmp_path / "t.json", [0, 2**22 - 1])
+    assert loaded(spec).n_text == n_text(Corpus(tokenizer=spec)) == 2**22
+
+
+def test_a_tokenizer_that_is_a_pipe_or_lies_deep_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "t.json")
+    spec = TokenizerFile(path=str(tmp_path / "t.json"))
+    for read in (loaded, lambda one: n_text(Corpus(tokenizer=one))):
+        with pytest.raises(SpecError, match="cannot be read: it is a pipe, not a regular file; give a token"):
+            read(spec)
+    with pytest.raises(RecordError, match="cannot be read: it is a pipe, not a regular file; write it again"):
+        opened(tmp_path / "t.json")
+    (tmp_path / "d.json").write_text("[" * 100_000)
+    with pytest.raises(SpecError, match=r"d\.json is no tokenizer\.json: "):
+        n_text(Corpus(tokenizer=TokenizerFile(path=str(tmp_path / "d.json"))))

@@ -35,7 +35,8 @@ OBJECTIVES = ("causal", "prefix", "last_token", "reverse")
 WITNESS = "training.warmup"  # the declared factor, unless it is the leaf itself
 PARTS = [{"objective": "causal"}, {"objective": "prefix"}]
 REQUIRED: dict[str, dict[str, Any]] = {
-    "files": {"paths": ["a.txt"]}, "pairs": {"paths": ["a.tsv"]}, "mixture": {"parts": PARTS},
+    "files": {"paths": ["a.txt"], "max_unpacked": 10**9}, "pairs": {"paths": ["a.tsv"], "max_unpacked": 10**9},
+    "mixture": {"parts": PARTS},
     "linear": {"min_length": 5}, "recall": {"n_symbols": 20}, "arithmetic": {"max_length": 4},
 }  # fmt: skip
 

@@ -1,6 +1,8 @@
+import difflib
 import json
 import re
 from importlib import resources
+from time import process_time
 
 import pytest
 
@@ -20,6 +22,8 @@ from paribus.spec import (
     read,
     resolve,
 )
+from paribus.spec.run import load_run
+from paribus.spec.sound import load_design
 
 SMALL = {
     "n_vocab": 11,
@@ -422,3 +426,72 @@ def test_minus_nothing_is_nothing():
 def test_an_empty_table_over_a_preset_s_own_is_refused(path):
     with pytest.raises(SpecError, match=rf"^{path} is set to {{}}, an empty table, which changes nothing of what is"):
         load("gpt2", changes={path: {}})
+
+
+def test_a_key_that_appears_twice_is_found_in_one_pass(tmp_path):
+    """Ten times as many keys take about ten times as long; counted one by one, a hundred times."""
+    path, seconds = tmp_path / "many.json", []
+    for n_keys in (20_000, 200_000):
+        inside = ",".join(f'"k{number}": 1' for number in range(n_keys))
+        path.write_text(f'{{{inside}, "late": 1, "late": 2}}')
+        begin = process_time()
+        with pytest.raises(SpecError, match="key 'late' appears twice"):
+            load(path)
+        seconds.append(process_time() - begin)
+    assert seconds[1] / seconds[0] < 40
+
+
+def test_of_many_unknown_keys_the_first_ten_are_named(tmp_path, monkeypatch):
+    path, words = tmp_path / "many.json", []
+    near = difflib.get_close_matches
+    monkeypatch.setattr(
+        difflib, "get_close_matches", lambda word, *rest, **more: words.append(word) or near(word, *rest, **more)
+    )
+    path.write_text(json.dumps({"preset": "gpt2", **{f"n_layer{number}": 1 for number in range(50_000)}}))
+    with pytest.raises(SpecError) as caught:
+        load(path)
+    assert len(words) == 10
+    *named, last = caught.value.problems
+    assert [problem.count("did you mean 'n_layers'?") for problem in named] == [1] * 10
+    assert last == "and 49,990 more keys that are not known; correct these first"
+
+
+@pytest.mark.parametrize("where", [load_run, load_design])
+def test_of_many_unknown_keys_of_runs_and_designs_the_first_ten_are_named(where):
+    with pytest.raises(SpecError) as caught:
+        where({f"trainin{number}": 1 for number in range(2_000)})
+    assert "and 1,990 more keys that are not known; correct these first" in caught.value.problems
+    assert sum("is not a key here" in problem for problem in caught.value.problems) == 10
+
+
+def nested(depth: int) -> dict:
+    table: dict = {}
+    for _ in range(depth):
+        table = {"attention": table}
+    return table
+
+
+@pytest.mark.parametrize("read_it", [load, load_run, load_design])
+@pytest.mark.parametrize("depth", [100, 3_000, 100_000])
+def test_tables_in_one_another_without_end_are_refused(read_it, depth):
+    with pytest.raises(SpecError, match="the table holds tables or lists in one another more than 64 deep; no field"):
+        read_it(nested(depth))
+
+
+def test_a_file_of_lists_in_one_another_is_refused(tmp_path):
+    for name, text in {
+        "a.json": '{"d_ff": ' + "[" * 500 + "]" * 500 + "}",
+        "a.toml": "d_ff = " + "[" * 100 + "]" * 100,
+    }.items():
+        (tmp_path / name).write_text(text)
+        with pytest.raises(SpecError, match=f"{name} (holds tables or lists in one another|cannot be parsed)"):
+            load(tmp_path / name)
+
+
+def test_a_path_of_many_names_is_refused():
+    with pytest.raises(
+        SpecError, match=r"attention\.attention.*… has 3,000 names in a row; no field lies deeper than 64"
+    ):
+        load("gpt2", changes={".".join(["attention"] * 3_000): 1})
+    with pytest.raises(SpecError, match="d_ff holds tables or lists in one another more than 64 deep"):
+        load("gpt2", changes={"d_ff": nested(3_000)})

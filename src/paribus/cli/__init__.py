@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -19,6 +20,7 @@ import typer
 from paribus import __version__
 from paribus.cli.terminal.console import complain, console, write_plainly
 from paribus.errors import ConfoundError, ParibusError, SpecError
+from paribus.escapes import visible_streams
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:  # closed by the caller, as in `paribus show >&-`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     write_plainly()
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    with visible_streams():
+        return _answered(list(sys.argv[1:] if arguments is None else arguments))
+
+
+def _answered(words: list[str]) -> int:
+    """The exit status; whatever is refused is told in a line."""
     try:
         status = _run(words)
         sys.stdout.flush()
@@ -44,17 +51,50 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has gone, as in `paribus show | head`; Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except ModuleNotFoundError as fault:
-        missing = (fault.name or __name__).partition(".")[0]
-        if missing == __name__.partition(".")[0]:
+    except ImportError as fault:
+        complain([_lack(fault, words[0])])
+        return 1
+    except (MemoryError, RuntimeError) as fault:
+        if not _is_lack_of_memory(fault):
             raise
-        complain([f"`paribus {words[0]}` needs {missing}, which is not installed; run pip install {missing}"])
+        complain([f"`paribus {words[0]}` needs more memory than there is: {fault}; use smaller sizes"])
         return 1
     except OSError as fault:
         complain([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _lack(fault: ImportError, verb: str) -> str:
+    """What a verb needs and cannot have; a library that is there and does not load says why."""
+    missing = (fault.name or "a library").partition(".")[0]
+    if missing == __name__.partition(".")[0]:
+        raise fault
+    if isinstance(fault, ModuleNotFoundError):
+        return f"`paribus {verb}` needs {missing}, which is not installed; run pip install {missing}"
+    return f"`paribus {verb}` needs {missing}, which cannot be loaded: {fault}; install it again"
+
+
+class _NoTorch(MetaPathFinder):
+    """Finds torch nowhere."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:
+        if fullname.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+
+
+def _let_torch_be_absent() -> None:
+    """Where an import of torch is blocked by a None in its place, libraries that look there would trip over it."""
+    if "torch" in sys.modules and sys.modules["torch"] is None:
+        del sys.modules["torch"]
+        sys.meta_path.insert(0, _NoTorch())
+
+
+def _is_lack_of_memory(fault: Exception) -> bool:
+    """Also in torch, which is not imported here for that."""
+    words = ("can't allocate memory", "out of memory")
+    return isinstance(fault, MemoryError) or any(word in str(fault) for word in words)
 
 
 def verbs() -> dict[str, str]:
@@ -86,6 +126,7 @@ def _call(verb: str, rest: list[str]) -> int:
         near = difflib.get_close_matches(verb, known, n=1)
         advice = f"did you mean {near[0]!r}? " if near else ""
         raise SpecError(f"{verb!r} is no verb of paribus; {advice}verbs are {', '.join(known)}")
+    _let_torch_be_absent()
     module = import_module(f"{__name__}.{known[verb]}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(verb, help=module.__doc__)(module.command)

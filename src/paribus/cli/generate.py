@@ -9,7 +9,6 @@ import typer
 
 from paribus.cli.terminal.console import console, note
 from paribus.cli.terminal.folders import RUN, RUNS, Runs, TokenizerOption
-from paribus.cli.terminal.text import visible
 from paribus.errors import SpecError
 from paribus.evaluate import context_is_prefix
 from paribus.generate import continued, require_sampling
@@ -82,5 +81,5 @@ def command(
     tokenizer: TokenizerOption = None,
     runs: Runs = RUNS,
 ) -> None:
-    page, told = console(), generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer)
-    page.print(visible(told) if page.is_terminal else told, soft_wrap=True)
+    page = console()
+    page.print(generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer), soft_wrap=True)

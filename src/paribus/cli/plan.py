@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
+from rich.console import Console
 
 from paribus.analyse import earlier_spread
 from paribus.cli.terminal.arguments import DesignSettings, Json, changes
@@ -15,10 +17,11 @@ from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle, print_widths
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.design import Design, Plan, cost_of, described, found, planned, proposed
-from paribus.errors import ConfoundError, SpecError
+from paribus.errors import ConfoundError, SpecError, UnsupportedError
 from paribus.record import is_name, study
 from paribus.record.folder import NAMES
 from paribus.runtime import device_named
+from paribus.train.memory import require_training_memory
 
 DESIGN = "A design that comes with paribus, or a .toml or .json file."
 Chosen = Annotated[str, typer.Argument(metavar="DESIGN", help=DESIGN)]
@@ -84,8 +87,18 @@ def command(
     print_idle(made, page)
     print_alike(made, page)
     print_widths(made, page)
+    _print_lack(made, own, page)
     page.print()
     earlier = earlier_spread(runs, made.design.primary.measure.model_dump(mode="json"))
     print_cost(made, cost_of(made, runs, own), page, earlier)
     said = f"frozen     {runs}/studies/{made.name}/plan.lock, {made.fingerprint[:16]}"
     page.print(said if changed is None else f"not frozen {changed}", soft_wrap=True)
+
+
+def _print_lack(made: Plan, device: torch.device, page: Console) -> None:
+    """Which arms cannot be trained here, where they may well be planned."""
+    for arm in made.arms:
+        try:
+            require_training_memory(arm.run, device)
+        except UnsupportedError as fault:
+            page.print(f"note       {arm.name}: {fault}", soft_wrap=True)

@@ -48,7 +48,7 @@ def command(
     if json:
         print_json(list(found))
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, found.columns)
+        writer = csv.DictWriter(sys.stdout, found.columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(found)
     else:

@@ -29,6 +29,7 @@ from paribus.errors import SpecError
 from paribus.record import Study, study
 from paribus.runtime import device_named
 from paribus.spec.design import OPEN
+from paribus.train.memory import require_training_memory
 
 FAILED = 4
 JOBS = "Runs at a time; on a CPU, 1 has all threads, and of more each has one."
@@ -66,6 +67,8 @@ def _carried(
         raise SpecError(f"--jobs is {jobs}; use 1 or more")
     with _saying_how_to_go_on(), resumable():
         made = plan(design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs, seeds=seeds)
+        for arm in made.arms:
+            require_training_memory(arm.run, device_named(device), jobs)
         kept = study(Path(runs), made.name)
         page.print(made.design.question, style="bold", soft_wrap=True)
         if made.design.seeds == OPEN and seeds is None:

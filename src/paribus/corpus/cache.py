@@ -24,6 +24,7 @@ from typing import Any
 from paribus.corpus.documents import Notes
 from paribus.corpus.sources import identity
 from paribus.corpus.splits import Split
+from paribus.files import MAX_RECORD, home_expanded, read_text
 from paribus.record.disk import digest, told
 from paribus.spec.corpus import Corpus, TokenizerFile
 
@@ -32,6 +33,7 @@ INDEX = "index.json"
 PATHS = {"paths", "path"}  # where text lies does not say which text it is
 # A host's name may hold dashes and digits; the last two parts are the process and what makes the name its own.
 _BUILDING = re.compile(r"\.building-(?P<host>.*)-(?P<process>[1-9][0-9]*)-[0-9a-f]+", re.DOTALL)
+LIMITS = {"max_unpacked"}  # nor how much there might have been
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def written(path: Path) -> Written:
 def described(corpus: Corpus, without: set[str]) -> dict[str, Any]:
     """The spec as JSON, without some fields of its sources and tokenizer."""
     table = corpus.model_dump(mode="json")
+    without = without | LIMITS
     kept = [{name: value for name, value in source.items() if name not in without} for source in table["sources"]]
     tokenizer = {name: value for name, value in table["tokenizer"].items() if name not in without}
     return {**table, "sources": kept, "tokenizer": tokenizer}
@@ -119,21 +122,25 @@ def fingerprint(corpus: Corpus, text: str) -> str:
 
 def cheap_key(corpus: Corpus) -> str:
     """What is known before anything is read."""
-    path = Path(corpus.tokenizer.path).expanduser() if isinstance(corpus.tokenizer, TokenizerFile) else None
-    tokenizer = [path.stat().st_size, path.stat().st_mtime_ns] if path and path.exists() else None
+    tokenizer = _seen(corpus.tokenizer) if isinstance(corpus.tokenizer, TokenizerFile) else None
     return hashed([FORMAT, described(corpus, {"weight"}), [identity(source) for source in corpus.sources], tokenizer])
+
+
+def _seen(tokenizer: TokenizerFile) -> list[int] | None:
+    path = home_expanded("corpus.tokenizer.path", tokenizer.path)
+    return [path.stat().st_size, path.stat().st_mtime_ns] if path.exists() else None
 
 
 def looked_up(cache: Path, key: str) -> Index | None:
     """The index of a folder that is there and whole, with what was met when this key's text was read."""
     try:
-        table = json.loads((cache / "keys" / f"{key}.json").read_text())
+        table = json.loads(read_text(cache / "keys" / f"{key}.json", MAX_RECORD))
         index, met = whole(cache / table["fingerprint"]), [vars(Notes(**one)) for one in table["met"]]
         if index is None:
             return None
         sources = zip(index.sources, met, strict=True)
         return replace(index, sources=tuple(replace(source, **notes) for source, notes in sources))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -151,7 +158,7 @@ def whole(folder: Path) -> Index | None:
 def read_index(folder: Path) -> Index | None:
     """What a folder says that it holds, none of it compared; None where it says nothing that can be read."""
     try:
-        table = json.loads((folder / INDEX).read_text())
+        table = json.loads(read_text(folder / INDEX, MAX_RECORD))
         if table["format"] != FORMAT:
             return None
         files = {name: Written(**one) for name, one in table["files"].items()}

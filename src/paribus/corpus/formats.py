@@ -31,7 +31,7 @@ def documents(member: Member, source: Files | Pairs, notes: Notes) -> Iterator[D
 
 def _whole(member: Member, source: Files, notes: Notes) -> Iterator[Document]:
     """A file in documents of at most `max_document` bytes; put together they are the file again."""
-    offset, held = 0, member.stream.read(max(CHUNK, source.max_document))
+    offset, held = 0, _next_bytes(member.stream, source.max_document)
     if held.startswith(MARK):
         offset, held = len(MARK), held[len(MARK) :]
     while held:
@@ -40,11 +40,23 @@ def _whole(member: Member, source: Files, notes: Notes) -> Iterator[Document]:
             end = cut(held, begin, begin + source.max_document)
             yield _document(held[begin:end], member, offset + begin, source.errors, notes)
             begin = end
-        more = member.stream.read(CHUNK)
+        more = _next_bytes(member.stream, source.max_document)
         if not more:
             yield _document(held[begin:], member, offset + begin, source.errors, notes)
             return
         offset, held = offset + begin, held[begin:] + more
+
+
+def _next_bytes(stream: IO[bytes], max_document: int) -> bytes:
+    """As much as a document may have or some more, so that none is put together of many; all at the end."""
+    first = stream.read(CHUNK)
+    if len(first) < CHUNK or max_document <= CHUNK:
+        return first
+    parts, n_left = [first], max_document - CHUNK
+    while n_left > 0 and (part := stream.read(min(CHUNK, n_left))):
+        parts.append(part)
+        n_left -= len(part)
+    return b"".join(parts)
 
 
 def _document(data: bytes, member: Member, offset: int, errors: Errors, notes: Notes) -> Document:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+
+from paribus.escapes import Page, visible
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -30,7 +31,7 @@ class Progress:
     def stage(self, name: str, total: int) -> Iterator[None]:
         """What is being done, and how much of it there is; 0 where that is not known."""
         self._stage, self._total, self._done, self._said = name, total, 0, time.monotonic()
-        console = Console(stderr=True, highlight=False, markup=False)
+        console = Page(stderr=True)
         if not self.shown:
             yield
         elif console.is_terminal:
@@ -56,9 +57,9 @@ class Progress:
         """A line of its own, between stages."""
         if self.shown:
             self._said = time.monotonic()
-            print(line, file=sys.stderr, flush=True)
+            print(visible(line), file=sys.stderr, flush=True)
 
 
-def _bar(console: Console) -> Bar:
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+def _bar(console: Page) -> Bar:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
     return Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)

@@ -15,6 +15,7 @@ from paribus.corpus.installation import documents as installed
 from paribus.corpus.installation import identity as installation
 from paribus.corpus.languages import documents as invented
 from paribus.corpus.progress import Progress
+from paribus.corpus.unpacking import Allowance, size_on_disk
 from paribus.record.disk import told
 from paribus.spec.corpus import Files, Language, Pairs, PythonCode, PythonDocs, PythonSummaries, Source
 
@@ -54,8 +55,10 @@ def _suffixes(source: Files | Pairs) -> tuple[str, ...]:
 def _filed(source: Files | Pairs, notes: Notes, progress: Progress) -> Iterator[Document]:
     suffixes = _suffixes(source)
     paths = found(source.paths, suffixes, notes)
-    with progress.stage(f"reading {source.kind}", sum(_stat(path).st_size for path in paths)):
+    stats = [_stat(path) for path in paths]
+    allowance = Allowance(source.max_unpacked, sum(map(size_on_disk, stats)))
+    with progress.stage(f"reading {source.kind}", sum(stat.st_size for stat in stats)):
         for path in paths:
-            for member in members(path, suffixes, notes, progress):
+            for member in members(path, suffixes, notes, progress, allowance):
                 with torn(member.where):
                     yield from filed(member, source, notes)

@@ -17,7 +17,9 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.files import MAX_TOKENIZER, home_expanded, read_text
 from paribus.spec.corpus import BytePairs, TokenizerFile
+from paribus.spec.run import n_ids
 
 N_BYTES = 256
 MAX_WORDS, MAX_LETTERS = 2**18, 64  # how many words are remembered, and how long ones
@@ -195,9 +197,9 @@ def trained(spec: BytePairs, texts: Iterable[str]) -> Tokenizer:
 
 
 def loaded(spec: TokenizerFile) -> Tokenizer:
-    path = Path(spec.path).expanduser()
+    path = home_expanded("tokenizer.path", spec.path)
     try:
-        return Tokenizer(Library.from_str(path.read_text("utf-8")))
+        return Tokenizer(_library(path))
     except OSError as fault:
         raise SpecError(
             f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a tokenizer.json"
@@ -206,10 +208,19 @@ def loaded(spec: TokenizerFile) -> Tokenizer:
         raise SpecError(f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json") from None
 
 
+def _library(path: Path) -> Library:
+    """A tokenizer.json as the library reads it; one whose ids have gaps of millions would keep it busy for minutes."""
+    text = read_text(path, MAX_TOKENIZER)
+    n_ids(text)
+    return Library.from_str(text)
+
+
 def opened(path: Path) -> Tokenizer:
     """A tokenizer that was written beside a corpus or a checkpoint."""
     try:
-        return Tokenizer(Library.from_str(path.read_text("utf-8")))
+        return Tokenizer(_library(path))
+    except OSError as fault:
+        raise RecordError(f"{path} cannot be read: {fault.strerror}; write it again") from fault
     except Exception as fault:  # the library raises a bare Exception
         raise RecordError(f"{path} cannot be read as a tokenizer: {fault}; write it again") from fault
 

@@ -13,12 +13,13 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from paribus.corpus import Built, VerifiedText, build, reopen
 from paribus.corpus.verified_text import FileStamp
 from paribus.design.perform import perform
 from paribus.errors import ParibusError
+from paribus.escapes import visible_streams
 from paribus.runtime import device_named
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
@@ -69,6 +70,11 @@ class _Jobs:
 def main() -> None:
     answers = sys.stdout
     sys.stdout = sys.stderr  # whatever a library prints is no answer
+    with visible_streams():
+        _answer_all(answers)
+
+
+def _answer_all(answers: TextIO) -> None:
     jobs = _Jobs()
     while (line := jobs.lines.get()) is not None:
         told = _worked(line)

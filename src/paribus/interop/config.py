@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.errors import RecordError, UnsupportedError
+from paribus.errors import RecordError, UnsupportedError, name_few
 from paribus.spec.architecture import Activation
 
 Config = Mapping[str, Any]
@@ -144,14 +144,17 @@ def sorted_keys(config: Config, own: Tables, where: Path) -> tuple[dict[str, Any
 
 def _refusals(config: Config, known: list[str], refused: Mapping[str, Refused]) -> Iterator[str]:
     for name, value in config.items():
-        if name in refused:
-            if not any(_same(value, harmless) for harmless in refused[name].harmless):
-                use = " or ".join(map(_written, refused[name].harmless))
-                yield f"{name} is {_written(value)}, but {refused[name].reason}; use {use}"
-        elif name not in known:
-            near = difflib.get_close_matches(name, [*known, *refused], n=1)
-            advice = f"did you mean {near[0]}? " if near else ""
-            yield f"{name} is {_written(value)}, a key we do not know; {advice}take it out if it changes nothing"
+        if name in refused and not any(_same(value, harmless) for harmless in refused[name].harmless):
+            use = " or ".join(map(_written, refused[name].harmless))
+            yield f"{name} is {_written(value)}, but {refused[name].reason}; use {use}"
+    names = {*known, *refused}
+
+    def say(name: str) -> str:
+        near = difflib.get_close_matches(name, [*known, *refused], n=1)
+        advice = f"did you mean {near[0]}? " if near else ""
+        return f"{name} is {_written(config[name])}, a key we do not know; {advice}take it out if it changes nothing"
+
+    yield from name_few([name for name in config if name not in names], say, "keys that we do not know")
 
 
 def _given(name: str, key: Obeyed, config: Config, where: Path) -> Any:

@@ -5,7 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from paribus.errors import RecordError
+from paribus.errors import RecordError, name_few
+from paribus.files import MAX_RECORD
 from paribus.model.weights import read_json, read_tensors
 
 TENSORS_FILE = "model.safetensors"
@@ -18,7 +19,7 @@ def read_folder(folder: Path, classname: str = "AutoModelForCausalLM") -> dict[s
     if (folder / TENSORS_FILE).exists():
         return read_tensors(folder / TENSORS_FILE)
     if (folder / INDEX_FILE).exists():
-        return _sharded(folder, read_json(folder / INDEX_FILE).get("weight_map"))
+        return _sharded(folder, read_json(folder / INDEX_FILE, MAX_RECORD).get("weight_map"))
     raise RecordError(_no_safetensors(folder, classname))
 
 
@@ -47,7 +48,7 @@ def _sharded(folder: Path, places: Any) -> dict[str, Tensor]:
         held = read_tensors(folder / shard)
         promised = {name for name, place in places.items() if place == shard}
         if held.keys() != promised:
-            odd = ", ".join(sorted(held.keys() ^ promised))
+            odd = ", ".join(name_few(sorted(held.keys() ^ promised), str, "tensors"))
             raise RecordError(f"{folder / shard} and {INDEX_FILE} disagree on {odd}; fetch or write both again")
         tensors |= held
     return tensors

@@ -11,6 +11,7 @@ from paribus.model.experts import ChooseExperts
 from paribus.model.kernels import Wanted, kernel_named
 from paribus.model.start import start
 from paribus.model.transformer import Transformer
+from paribus.runtime import require_memory
 from paribus.spec import Architecture
 
 
@@ -49,6 +50,14 @@ def empty(
     for module in model.modules():
         if isinstance(module, ChooseExperts) and module.selection_bias is not None:
             module.selection_bias = module.selection_bias.float()  # its steps would round away in half precision
+    return allocated(model, device)
+
+
+def allocated(model: Transformer, device: str | torch.device) -> Transformer:
+    """A model of shapes alone with memory for them; UnsupportedError where there is not so much."""
+    tensors = [*model.parameters(), *model.buffers()]
+    n_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    require_memory(n_bytes, torch.device(device), f"a model of {sum(map(torch.numel, tensors)):,} numbers")
     return model.to_empty(device=device)
 
 

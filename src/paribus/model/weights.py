@@ -21,14 +21,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from paribus.errors import RecordError, SpecError
-from paribus.model.build import empty
+from paribus.errors import RecordError, SpecError, name_few
+from paribus.files import MAX_SPEC, read_text
+from paribus.model.build import allocated, empty
 from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
 from paribus.record import RUNS, choose_checkpoint
 from paribus.record.named import WEIGHTS_FILE as WEIGHTS_FILE
 from paribus.spec import read
-from paribus.spec.reading import SPEC_FILE, once
+from paribus.spec.reading import SPEC_FILE, once, require_shallow
 
 ORIGIN_FILE = "origin.json"
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -84,7 +85,7 @@ def origin(folder: str | Path) -> dict[str, Any]:
 @torch.no_grad()
 def filled(model: Transformer, tensors: dict[str, Tensor], device: str | torch.device) -> Transformer:
     """A model of shapes alone with its tensors put in place; they have been checked, and are used up."""
-    model = model.to_empty(device=device)
+    model = allocated(model, device)
     for name, place in model.state_dict().items():
         place.copy_(tensors.pop(name))
         if not bool(torch.isfinite(place).all()):
@@ -94,7 +95,7 @@ def filled(model: Transformer, tensors: dict[str, Tensor], device: str | torch.d
 
 def check(tensors: Mapping[str, Tensor], expected: Shapes, where: Path) -> None:
     """RecordError with every tensor that is missing, unknown, of another shape or not of floating point."""
-    faults = list(_faults(tensors, expected))
+    faults = list(name_few(list(_faults(tensors, expected)), str, "tensors that are off"))
     if faults:
         raise RecordError(f"{where} does not hold this model: {'; '.join(faults)}")
 
@@ -137,16 +138,20 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.chmod(0o666 & ~mask)  # the library writes for the owner alone
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, max_bytes: int = MAX_SPEC) -> dict[str, Any]:
     """The table a JSON file holds."""
     try:
-        table = json.loads(path.read_text("utf-8"), object_pairs_hook=once)
+        table = json.loads(read_text(path, max_bytes), object_pairs_hook=once)
     except OSError as fault:
         raise RecordError(f"{path} cannot be read: {fault.strerror}; give a folder that holds it") from fault
     except (ValueError, RecursionError) as fault:
         raise RecordError(f"{path} is not JSON: {fault}; fetch or write it again") from fault
     if not isinstance(table, dict):
         raise RecordError(f"{path} holds a {type(table).__name__}, not a table; write {{…}} with keys and values")
+    try:
+        require_shallow(table, str(path))
+    except SpecError as fault:
+        raise RecordError(f"{fault}; fetch or write it again") from fault
     return table
 
 

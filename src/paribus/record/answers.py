@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
+from paribus.files import MAX_ROWS, read_whole
 from paribus.record.address import canonical
 from paribus.record.checksums import require_agreement, write_listed
 from paribus.record.disk import told
@@ -83,7 +84,7 @@ def write_answers(path: Path, evaluation: Evaluation) -> None:
 def read_answers(path: Path) -> Evaluation:
     """An evaluation as it was written; RecordError with the line where it is not."""
     with told(path, "read", _REMEDY):
-        lines = path.read_bytes().splitlines()
+        lines = read_whole(path, MAX_ROWS).splitlines()
     tables = [_table(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
     try:
         head = _head(tables[0])

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
+from paribus.files import MAX_RECORD, open_regular, read_whole
 
 DRAFT, WASTE = ".tmp-", ".old-"
 
 
 def digest(path: Path) -> str:
     """The sha256 of what a file holds, read a little at a time."""
-    with open(path, "rb") as file:
+    with open(open_regular(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -45,7 +46,7 @@ def replace(path: Path, content: bytes) -> None:
 
 def sync(path: Path) -> None:
     """Bring a file, or a folder's list of names, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         os.fsync(descriptor)
     finally:
@@ -91,7 +92,7 @@ def read_json(path: Path, remedy: str = "restore it, or remove the folder and st
     """The value a JSON file holds; `remedy` says what to do about one that cannot be read."""
     try:
         with told(path, "read", remedy):
-            return json.loads(path.read_bytes())
+            return json.loads(read_whole(path, MAX_RECORD))
     except (ValueError, RecursionError) as fault:
         raise RecordError(f"{path} is not JSON: {fault}; {remedy}") from fault
 

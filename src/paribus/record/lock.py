@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from paribus.errors import InUseError
+from paribus.files import MAX_LINE, read_whole
 from paribus.record.disk import told
 
 _TRIES, _PAUSE_SECONDS = 20, 0.01  # a reader asking `is_held` has the lock for an instant
@@ -43,7 +44,7 @@ def lock(path: Path) -> Iterator[None]:
 def is_held(path: Path) -> bool:
     """Does a living process hold this lock?"""
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return False
     try:
@@ -78,7 +79,7 @@ def _sign(descriptor: int) -> None:
 
 def _owner(path: Path) -> str:
     try:
-        owner = json.loads(path.read_bytes())
+        owner = json.loads(read_whole(path, MAX_LINE))
         return f"process {owner['pid']} on {owner['host']}"
-    except (OSError, ValueError, KeyError, TypeError):  # it has taken the lock and not signed yet
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # it has taken the lock and not signed yet
         return "another process"

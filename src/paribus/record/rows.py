@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, NoReturn
 
 from paribus.errors import RecordError
+from paribus.files import MAX_ROWS, open_regular, read_whole
 from paribus.record.disk import replace, sync, told
 
 Row = dict[str, Any]
 NONFINITE = "nonfinite"  # name → nan, inf or -inf, of numbers that JSON can only write as null
 CHANGED = "environment_changed"  # what the machine or the code no longer has in common with the run's start
 _NUMBERS = ("tokens_read", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats", "valid_nats")
-_TAIL_BYTES = 1 << 16
+_TAIL_BYTES, _MAX_TAIL_BYTES = 1 << 16, 1 << 26
 
 
 class RowsRead(NamedTuple):
@@ -140,13 +141,15 @@ def last_row(path: Path) -> Row | None:
     """The last whole row, read from the end of the file; None where there is none."""
     if not path.exists():
         return None
-    with told(path, "read", "restore it"), open(path, "rb") as file:
+    with told(path, "read", "restore it"), open(open_regular(path), "rb") as file:
         size, tail = file.seek(0, os.SEEK_END), _TAIL_BYTES
         while True:
             file.seek(max(size - tail, 0))
             lines = file.read().split(b"\n")[:-1]
             if len(lines) > 1 or tail >= size:
                 return _row(lines[-1], f"{path}, last line") if lines else None
+            if tail > _MAX_TAIL_BYTES:
+                raise RecordError(f"{path} ends in a line of more than {_MAX_TAIL_BYTES:,} bytes; restore it")
             tail *= 4
 
 
@@ -204,7 +207,7 @@ def _is_step(value: Any) -> bool:
 
 def _content(path: Path) -> bytes:
     with told(path, "read", "restore it"):
-        return path.read_bytes() if path.exists() else b""
+        return read_whole(path, MAX_ROWS) if path.exists() else b""
 
 
 def _whole(content: bytes) -> int:

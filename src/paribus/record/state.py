@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from paribus.errors import RecordError
+from paribus.files import MAX_LINE, read_whole
 from paribus.record.disk import replace, told
 
 Word = Literal["running", "finished", "failed"]
@@ -37,7 +38,7 @@ def read_state(path: Path) -> State | None:
     if not path.exists():
         return None
     with told(path, "read", "restore it, or remove it to run again"):
-        text = path.read_bytes().decode("utf-8", "replace")
+        text = read_whole(path, MAX_LINE).decode("utf-8", "replace")
     found, _, reason = text.strip().partition(": ")
     for word in get_args(Word):
         if found == word:

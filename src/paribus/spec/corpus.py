@@ -30,6 +30,9 @@ def _read_one(given: Any) -> Any:
     return tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
+# Bytes that the files of a source may come to when they are unpacked; None: in proportion to their size on disk. It
+# changes no text and is written only where it is set, so that the names of texts and runs stay what they were.
+MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda given: given is None)]
 Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_read_one)]
 
 
@@ -66,8 +69,9 @@ class Files(Spec):
     kind: Literal["files"] = "files"
     paths: Paths
     text: str = "text"  # the key of a .jsonl line, the column of a table
-    max_document: Annotated[int, Field(ge=64)] = 16384  # bytes; a longer .txt or .md is cut at blank lines
+    max_document: Annotated[int, Field(ge=64, le=2**28)] = 16384  # bytes; a longer .txt or .md is cut at blank lines
     errors: Errors = "strict"  # bytes that are not UTF-8: refused, or replaced and counted
+    max_unpacked: MaxUnpacked = None
     weight: Positive = 1.0
 
 
@@ -79,6 +83,7 @@ class Pairs(Spec):
     source: str = "source"
     target: str = "target"
     errors: Errors = "strict"
+    max_unpacked: MaxUnpacked = None
     weight: Positive = 1.0
 
 

@@ -6,7 +6,8 @@ import copy
 import difflib
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
@@ -14,7 +15,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from paribus.errors import SpecError
+from paribus.errors import SpecError, name_few
+from paribus.files import MAX_SPEC, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
@@ -30,6 +32,8 @@ SHORT = {
 }
 SPEC_FILE = "spec.json"
 SHOWN = 5  # keys of a table that a message names
+UNKNOWN = "extra_forbidden"  # what pydantic calls a key that no field has
+MAX_DEPTH = 64  # tables and lists in one another; no spec needs a tenth of it
 APART = ("mask", "norm", "placement", "embedding", "head", "start", "dropout")  # no other field is judged by these
 
 
@@ -86,6 +90,7 @@ def read(table: Mapping[str, Any]) -> Architecture:
 def table_of(source: str | Path | Mapping[str, Any]) -> Table:
     """What was written, merged over its preset, not yet checked."""
     if isinstance(source, Mapping):
+        require_shallow(source, "the table")
         return _on_preset(copy.deepcopy(dict(source)))
     path = Path(source)
     if str(source) in presets():
@@ -109,7 +114,7 @@ def _is_folder(path: Path) -> bool:
 def file_table(path: Path, instead: str = "give a preset or a readable file") -> Table:
     """What a TOML or JSON file holds; `instead` says what would do where it cannot be read."""
     try:
-        text = path.read_text("utf-8")
+        text = read_text(path, MAX_SPEC)
         table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=once)
     except OSError as fault:
         raise SpecError(f"{path} cannot be read: {fault.strerror}; {instead}") from fault
@@ -119,16 +124,38 @@ def file_table(path: Path, instead: str = "give a preset or a readable file") ->
         raise SpecError(f"{path} cannot be parsed: {fault}; correct the {path.suffix[1:].upper()} there") from fault
     if not isinstance(table, dict):
         raise SpecError(f"{path} holds a {type(table).__name__}, not a table; write key = value pairs")
+    require_shallow(table, str(path))
     return table
+
+
+def require_shallow(given: Any, where: str) -> None:
+    """SpecError where tables and lists lie in one another deeper than any spec's."""
+    level = [given]
+    for _ in range(MAX_DEPTH):
+        level = [inner for value in level for inner in _inside(value)]
+        if not level:
+            return
+    raise SpecError(f"{where} holds tables or lists in one another more than {MAX_DEPTH} deep; no field is so deep")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 def once(pairs: list[tuple[str, Any]]) -> Table:
     """A JSON object whose keys appear once, as TOML demands of itself."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} appears twice")
+        raise ValueError(f"key {_first_twice([name for name, _ in pairs])!r} appears twice")
     return table
+
+
+def _first_twice(names: list[str]) -> str:
+    """The first name that comes again; there is one."""
+    counts = Counter(names)
+    return next(name for name in names if counts[name] > 1)
 
 
 def _preset(name: str) -> Table:
@@ -186,6 +213,9 @@ def with_kinds(table: Table, model: type[BaseModel]) -> Table:
 def assign(table: Table, path: str, value: Any) -> None:
     """Put a value at a dotted path, over what the table says there."""
     *outer, _ = names = path.split(".")
+    if len(names) > MAX_DEPTH:
+        raise SpecError(f"{path[:MAX_DEPTH]}… has {len(names):,} names in a row; no field lies deeper than {MAX_DEPTH}")
+    require_shallow(value, path)
     change: Any = value
     for name in reversed(names):
         change = {name: change}
@@ -222,7 +252,7 @@ def _beyond(fault: ValidationError, table: Table) -> Iterator[str]:
     pruned = copy.deepcopy(table)
     for error in fault.errors():
         path = _written(error["loc"], pruned)
-        if error["type"] != "extra_forbidden" and path[0] not in APART and path != ("encoder", "mask"):
+        if error["type"] != UNKNOWN and path[0] not in APART and path != ("encoder", "mask"):
             return  # what it should have been may decide whether the rest fits
         _removed(pruned, path)
     try:
@@ -241,9 +271,16 @@ def _removed(table: Table, path: tuple[str | int, ...]) -> None:
 
 def complaints(fault: ValidationError, table: Table, root: type[BaseModel]) -> Iterator[str]:
     """Every fault of a table that was to be a `root`, in our words."""
-    for error in fault.errors():
+    errors = fault.errors(include_url=False)
+    unknown = [error for error in errors if error["type"] == UNKNOWN]
+    others = [error for error in errors if error["type"] != UNKNOWN]
+
+    def say(error: ErrorDetails) -> str:
         where = _written(error["loc"], table)
-        yield _complaint(error, ".".join(map(str, where)), where, root)
+        return _complaint(error, ".".join(map(str, where)), where, root)
+
+    yield from name_few(others, say, "faults")
+    yield from name_few(unknown, say, "keys that are not known")
 
 
 def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], root: type[BaseModel]) -> str:

@@ -10,15 +10,17 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
-from paribus.errors import SpecError
+from paribus.errors import SpecError, name_few
+from paribus.files import MAX_TOKENIZER, home_expanded, read_text
 from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
 from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
-from paribus.spec.reading import assign, complaints, file_table, once, read, table_of, with_kinds
+from paribus.spec.reading import assign, complaints, file_table, once, read, require_shallow, table_of, with_kinds
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
+MAX_IDS = 2**22  # of a tokenizer: several times the largest there is
 TABLES = "architecture, corpus, objective and training"
 KEYS = ("architecture", "corpus", "objective", "training")
 OF_A_DESIGN = ("question", "base")  # no run has these
@@ -112,12 +114,15 @@ def _base(table: dict[str, Any], source: Source | None) -> dict[str, Any]:
 
 def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
     """Keys that no run has; a kind may be there, for that of its only stage."""
-    for key in table:
-        if key not in (*KEYS, "kind"):
-            near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields]
-            near = near or difflib.get_close_matches(key, KEYS, n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
-            yield f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
+    unknown = [key for key in table if key not in (*KEYS, "kind")]
+    yield from name_few(unknown, _unknown_key, "keys that are not known")
+
+
+def _unknown_key(key: str) -> str:
+    near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields]
+    near = near or difflib.get_close_matches(key, KEYS, n=1)
+    advice = f"did you mean {near[0]!r}? " if near else ""
+    return f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
 
 
 class _Asked(Spec):
@@ -138,6 +143,7 @@ def load_objective(kind: str, changes: Mapping[str, Any] | None = None) -> Objec
 
 def _changed(source: Source, changes: Mapping[str, Any] | None) -> dict[str, Any]:
     table = dict(source) if isinstance(source, Mapping) else _filed(Path(source))
+    require_shallow(table, "the table")
     _name_preset(table)
     for path in sorted(changes or {}, key=lambda path: path.count(".")):
         assign(table, path, (changes or {})[path])
@@ -193,16 +199,29 @@ def n_text(corpus: Corpus) -> int:
         case BytePairs(n_vocab=n_vocab):
             return n_vocab
         case TokenizerFile(path=path):
-            return _listed(Path(path).expanduser())
+            return _listed(home_expanded("corpus.tokenizer.path", path))
 
 
 def _listed(path: Path) -> int:
     try:
-        held = json.loads(path.read_text("utf-8"), object_pairs_hook=once)
-        words = held["model"]["vocab"]  # with their ids, or in the order of those
-        ids = range(len(words)) if isinstance(words, list) else words.values()
-        return max([*ids, *(added["id"] for added in held.get("added_tokens", ()))]) + 1
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as fault:
+        return n_ids(read_text(path, MAX_TOKENIZER))
+    except OSError as fault:
+        raise SpecError(
+            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a tokenizer.json"
+        ) from fault
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise SpecError(
             f"corpus.tokenizer.path {path} is no tokenizer.json: {fault}; give one of the tokenizers library"
         ) from fault
+
+
+def n_ids(tokenizer: str) -> int:
+    """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no table has room for it."""
+    held = json.loads(tokenizer, object_pairs_hook=once)
+    words = held["model"]["vocab"]  # with their ids, or in the order of those
+    ordered = range(len(words)) if isinstance(words, list) else words.values()
+    ids = [*ordered, *(added["id"] for added in held.get("added_tokens", ()))]
+    for number in ids:
+        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MAX_IDS:
+            raise ValueError(f"it has the id {number!r}, where ids are whole numbers from 0 to {MAX_IDS - 1:,}")
+    return max(ids) + 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from paribus.errors import SpecError
+from paribus.errors import SpecError, name_few
 from paribus.spec.design import (
     FEW_SEEDS,
     LEAST_SEEDS,
@@ -28,7 +28,7 @@ from paribus.spec.design import (
     tables_of,
 )
 from paribus.spec.named import based
-from paribus.spec.reading import assign, complaints, file_table, merged, with_kinds
+from paribus.spec.reading import assign, complaints, file_table, merged, require_shallow, with_kinds
 from paribus.spec.yardstick import Yardstick
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
@@ -43,6 +43,8 @@ def load_design(
     source: str | Path | Mapping[str, Any], scale: str | None = None, changes: Mapping[str, Any] | None = None
 ) -> Design:
     """A design from a TOML or JSON file or a mapping, at one of the scales it has, with changes by path."""
+    if isinstance(source, Mapping):
+        require_shallow(source, "the table")
     table = copy.deepcopy(dict(source)) if isinstance(source, Mapping) else _filed(Path(source))
     folder = Path() if isinstance(source, Mapping) else Path(source).parent
     problems = list(_unknown(table))
@@ -75,9 +77,7 @@ def _filed(path: Path) -> Table:
 
 
 def _unknown(table: Table) -> Iterator[str]:
-    for key in table:
-        if key not in KEYS:
-            yield f"{key} is not a key here; {_near(key, KEYS)}keys are {', '.join(KEYS)}"
+    yield from _unknown_keys("", table, KEYS)
 
 
 def _near(key: str, known: Iterable[str]) -> str:
@@ -238,9 +238,16 @@ def _noise_faults(design: Design) -> Iterator[str]:
 
 
 def _unknown_tables(where: str, table: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[str]:
-    for key in table:
-        if key not in known:
-            yield f"{where}.{key} is not a key here; {_near(key, known)}keys are {', '.join(known)}"
+    yield from _unknown_keys(f"{where}.", table, known)
+
+
+def _unknown_keys(before: str, table: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
+    listed = ", ".join(known)
+
+    def say(key: str) -> str:
+        return f"{before}{key} is not a key here; {_near(key, known)}keys are {listed}"
+
+    yield from name_few([key for key in table if key not in known], say, "keys that are not known")
 
 
 def _factor_faults(design: Design) -> Iterator[str]:

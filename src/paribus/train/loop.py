@@ -26,6 +26,7 @@ from paribus.train import checkpoint
 from paribus.train.beginning import Beginning, beginning
 from paribus.train.learner import Learner
 from paribus.train.lesson import Lessons
+from paribus.train.memory import require_training_memory
 from paribus.train.ranks import ALONE, Ranks
 from paribus.train.schedule import rate_at
 from paribus.train.signals import heeded
@@ -65,6 +66,7 @@ def train(
     """
     (stage,) = spec.stages
     _check(spec, stage, built)
+    require_training_memory(spec, device)
     if not ranks.leads:
         return _Loop(None, spec, stage, built, device, ranks, None, None, None).go()
     here = environment(torch.get_num_threads(), device_kind(device, ranks))

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from paribus.errors import SpecError
+from paribus.files import MAX_SPEC, read_text
 from paribus.spec import Architecture, Resolved, fingerprint, load, presets, resolve
 from paribus.spec.widths import width_note, written_table
 
@@ -85,6 +86,10 @@ def _value(text: str) -> Any:
         table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise SpecError(
+            f"--set has a value of {len(text):,} letters whose lists lie too deep; write it flatter"
+        ) from None
     return table["value"] if len(table) == 1 else text
 
 
@@ -92,7 +97,7 @@ def _about(source: str | Path | Mapping[str, Any]) -> str:
     if str(source) in presets():
         text = (resources.files("paribus.spec") / "presets" / f"{source}.toml").read_text("utf-8")
     elif isinstance(source, str | Path) and Path(source).suffix == ".toml":
-        text = Path(source).read_text("utf-8")
+        text = read_text(source, MAX_SPEC)
     else:
         return ""
     first = text.partition("\n")[0]

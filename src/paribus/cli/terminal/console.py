@@ -13,7 +13,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from paribus.escapes import Page
+
 _PIPE_WIDTH = 1000  # what reads a pipe can cut lines itself, but cannot bring back what was cut
+_MAX_LETTERS = 10_000  # of one problem
 _ENDLESS = 100_000  # wider than any table
 _PLAIN = str.maketrans(
     {
@@ -36,18 +39,17 @@ _PLAIN = str.maketrans(
 
 def console() -> Console:
     """Fitted to a terminal or notebook; without colour and wide enough for anything when piped."""
-    page = Console(highlight=False, markup=False, emoji=False)
+    page = Page()
     if page.is_terminal or page.is_jupyter:
         return page
-    pipe = cast(IO[str], _Trimmed(sys.stdout))
-    return Console(highlight=False, markup=False, emoji=False, no_color=True, width=_PIPE_WIDTH, file=pipe)
+    return Page(no_color=True, width=_PIPE_WIDTH, file=cast(IO[str], _Trimmed(page.file)))
 
 
 class _Trimmed:
     """A stream without the spaces that tables leave at the ends of lines."""
 
-    def __init__(self, stream: TextIO):
-        self.stream, self.encoding = stream, stream.encoding
+    def __init__(self, stream: IO[str]):
+        self.stream, self.encoding = stream, cast(TextIO, stream).encoding
 
     def write(self, text: str) -> int:
         return self.stream.write(re.sub(r" +$", "", text, flags=re.MULTILINE))
@@ -66,21 +68,29 @@ def room(table: Table, page: Console) -> Measurement:
 
 def complain(problems: Iterable[str]) -> None:
     """Every problem on a line of its own, on stderr."""
-    page = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    page = Page(stderr=True, soft_wrap=True)
     for problem in problems:
-        page.print(Text.assemble(("error: ", "bold red"), problem))
+        page.print(Text.assemble(("error: ", "bold red"), _short(problem)))
+
+
+def _short(problem: str) -> str:
+    """A problem that quotes what was given may quote megabytes."""
+    if len(problem) <= _MAX_LETTERS:
+        return problem
+    half = _MAX_LETTERS // 2
+    return f"{problem[:half]} … {problem[-half:]}"
 
 
 def note(*said: str) -> None:
     """Each thing a person should know beside the answer, on a line of its own, on stderr."""
-    page = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    page = Page(stderr=True, soft_wrap=True)
     for one in said:
         page.print(f"note: {one}", style="dim")
 
 
 def print_json(value: Any) -> None:
     """For another program: exact numbers, whole ones as integers."""
-    print(json.dumps(_whole(value), indent=2))
+    print(json.dumps(_whole(value), indent=2).replace("\x7f", "\\u007f"))
 
 
 def write_plainly() -> None:

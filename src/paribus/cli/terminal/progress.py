@@ -26,7 +26,8 @@ class Showing:
     def __init__(self, page: Console, study: Study):
         self.page, self.study = page, study
         self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[said]}"),
+            TextColumn("{task.description}", markup=False), BarColumn(bar_width=24),
+            TextColumn("{task.fields[said]}", markup=False),
             console=page, transient=True, disable=not page.is_terminal,
         )  # fmt: skip
         self.task = self.bar.add_task("", total=1.0, said="")

@@ -1,15 +1,12 @@
-"""Text from data or a model, made safe and short for a terminal."""
+"""Text from data or a model, made short for a terminal."""
 
 from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
+from paribus.escapes import visible
+
 N_LINES = 12  # of one text
-
-
-def visible(text: str) -> str:
-    """The text with what a terminal would obey, or not show, written out: `\\x1b` for an escape."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else _written(letter) for letter in text)
 
 
 def cropped(text: str, width: int, whole: bool, n_lines: int = N_LINES) -> list[str]:
@@ -24,7 +21,3 @@ def cropped(text: str, width: int, whole: bool, n_lines: int = N_LINES) -> list[
 
 def _cut(line: str, width: int) -> str:
     return set_cell_size(line, min(cell_len(line), width) - 1) + "…"
-
-
-def _written(letter: str) -> str:
-    return "\t" if letter == "\t" else letter.encode("unicode_escape", "backslashreplace").decode()

@@ -86,9 +86,8 @@ class TimeLeft(ProgressColumn):
 
 def _columns(width: int) -> list[ProgressColumn]:
     drawn = [BarColumn(bar_width=20)] if width >= NARROW else []
-    return [
-        TextColumn("step"), MofNCompleteColumn(), *drawn, TextColumn("{task.fields[said]}"), TimeLeft(),
-    ]  # fmt: skip
+    said = TextColumn("{task.fields[said]}", markup=False)
+    return [TextColumn("step"), MofNCompleteColumn(), *drawn, said, TimeLeft()]
 
 
 def line(row: dict[str, Any], pace: Pace | None) -> str:

@@ -1,0 +1,71 @@
+"""Files that others wrote, read with care: regular ones alone, and never more of one than its kind may have."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from paribus.errors import SpecError
+
+MAX_SPEC = 2**24  # bytes of a file that a person or a config writes
+MAX_TOKENIZER = 2**28
+MAX_RECORD = 2**28
+MAX_ROWS = 2**31
+MAX_LINE = 2**16  # of a file that holds one line
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def open_regular(path: str | Path) -> int:
+    """A descriptor to read a regular file from; OSError says what else it is, and nothing is waited for."""
+    _require_regular(os.stat(path), path)  # before it is opened: to open a device may do something
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        _require_regular(os.fstat(descriptor), path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_whole(path: str | Path, max_bytes: int) -> bytes:
+    """All that a regular file holds; OSError where that is more than `max_bytes`."""
+    with open(open_regular(path), "rb", buffering=0) as file:
+        n_there = os.fstat(file.fileno()).st_size
+        content = bytearray()
+        while len(content) <= max_bytes and n_there <= max_bytes:
+            more = file.read(max(n_there - len(content), 0) + 1)
+            if not more:
+                return bytes(content)
+            content += more
+    raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes, which no such file needs", str(path))
+
+
+def read_text(path: str | Path, max_bytes: int) -> str:
+    """All that a regular file holds, as UTF-8."""
+    return read_whole(path, max_bytes).decode("utf-8")
+
+
+def home_expanded(field: str, given: str) -> Path:
+    """A path with `~` laid open; SpecError where nobody has such a home."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        raise SpecError(
+            f"{field} {given!r} begins with a home folder that nobody has here; write the path from / on"
+        ) from None
+
+
+def _require_regular(seen: os.stat_result, path: str | Path) -> None:
+    if stat.S_ISDIR(seen.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(seen.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(seen.st_mode), "no file")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
