@@ -21,7 +21,8 @@ from paribus.analyse.multiplier import Multiplier, Slope, margin_of, multiplier,
 from paribus.analyse.one_noise import by_one_noise
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
-from paribus.analyse.rows import Row, Table, answers_to, name_of, rows
+from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
+from paribus.analyse.undertrained import UNDERTRAINED, Reached
 from paribus.errors import SpecError
 from paribus.record import Evaluation, Lock, Study, differences, environments_of, evaluations, read_rows
 from paribus.spec.design import OPEN, compute_margin
@@ -143,7 +144,7 @@ def findings(study: Study) -> Findings:
     baseline = plan["order"][0]
     steep = _slope(curves[baseline])
     margin, words = _margin(plan["design"]["primary"]["margin"], steep)
-    found, pooled = _family(plan, scores, seeds, margin, remarks)
+    found, pooled = _family(plan, scores, _reached(reported, column), seeds, margin, remarks)
     answers = answers_of(study, reported)
     rates = study.rates()
     arms = tuple(
@@ -173,7 +174,7 @@ def _looked_at(plan: Mapping[str, Any], reported: Sequence[Row]) -> list[int]:
     if _is_open(plan):
         seeds = sorted({row["seed"] for row in reported}) or list(range(1, MIN_SEEDS + 1))
         stops = list(range(MIN_SEEDS, len(seeds) + 1))
-    done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ("finished", "diverged")}
+    done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ENDED}
     for n in reversed(stops):
         if all((arm, seed) in done for arm in plan["order"] for seed in seeds[:n]):
             return seeds[:n]
@@ -203,6 +204,15 @@ def _scores(plan: Mapping[str, Any], reported: Sequence[Row], seeds: Sequence[in
     return {arm: dict(own) for arm, own in scores.items()}
 
 
+def _reached(reported: Sequence[Row], column: str) -> dict[str, dict[int, float]]:
+    """Arm → seed → the score of a run that was not trained long enough."""
+    found: dict[str, dict[int, float]] = {}
+    for row in reported:
+        if row["outcome"] == UNDERTRAINED:
+            found.setdefault(row["arm"], {})[row["seed"]] = row[column]
+    return found
+
+
 def _of_missing(missing: Sequence[str], n_runs: int) -> str:
     """How many runs there are still to be made, and which, if they are few."""
     more = [f"{len(missing) - MAX_NAMED} more"] if len(missing) > MAX_NAMED else []
@@ -214,6 +224,7 @@ def _of_missing(missing: Sequence[str], n_runs: int) -> str:
 def _family(
     plan: Mapping[str, Any],
     scores: Mapping[str, Scores],
+    reached: Reached,
     seeds: Sequence[int],
     margin: float | None,
     remarks: Sequence[str],
@@ -223,7 +234,7 @@ def _family(
     found = family(
         scores, baseline, lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
         comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
-        open_ended=_is_open(plan),
+        open_ended=_is_open(plan), undertrained=reached, control=plan["design"]["control"],
     )  # fmt: skip
     if not _one_noise(plan):
         return found, None

@@ -15,6 +15,7 @@ from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, signed, some
 
 COMPUTE = "compute multiplier"
+TALLIED = {"no verdict": "without a verdict"}  # words that read otherwise after a number
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def headings(briefs: Sequence[Brief], material: Material) -> tuple[str, ...]:
 def tally(briefs: Sequence[Brief], material: Material) -> str:
     """How many comparisons got which word; a positive control is not counted."""
     counts = Counter(one.word for one in briefs if not one.is_control)
-    words = [f"{counts[word] if len(counts) > 1 else 'all'} {word}" for word in get_args(Word) if counts[word]]
+    many = len(counts) > 1
+    words = [f"{counts[word] if many else 'all'} {TALLIED.get(word, word)}" for word in get_args(Word) if counts[word]]
     control = " and a positive control" if counts.total() < len(briefs) else ""
     made = some(counts.total(), "comparison")
     return f"{made}{control} over {some(len(material.found.seeds), 'paired seed')}: {', '.join(words)}."

@@ -19,6 +19,7 @@ from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import verdicts
 
+BRIEF = {"unstable": "unstable", "no verdict": "no verdict (not trained long enough)"}  # in a typeset table
 MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 _LATEX = {
@@ -114,7 +115,7 @@ def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
 
 def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     made = arm.judgement.comparison
-    verdict = "unstable" if arm.judgement.verdict.word == "unstable" else str(arm.judgement.verdict)
+    verdict = BRIEF.get(arm.judgement.verdict.word, str(arm.judgement.verdict))
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict

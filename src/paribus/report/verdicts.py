@@ -8,9 +8,13 @@ from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.findings import UNIT, Arm
-from paribus.analyse.rows import WORSE, Row
+from paribus.analyse.rows import Row
+from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, plain, signed, some
+
+SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
+LONGER = "Train longer: more n_steps, or a larger --scale"
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ def headline(arm: Arm, baseline: str) -> str:
             return f"{name} and {baseline} are the same runs: nothing was compared"
         case "unstable":
             return f"{name} against {baseline} is unstable: {verdict.detail}"
+        case "no verdict":
+            return f"No verdict on {name} against {baseline}: {verdict.detail}"
 
 
 def numbers(made: Comparison) -> str:
@@ -108,18 +114,19 @@ def _failures(arm: Arm, baseline: str, material: Material) -> str:
         return ""
     counts = f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
     of = "" if judgement.comparison is None else "; the numbers are of the seeds in which both did"
+    if judgement.undertrained and judgement.comparison is not None:
+        of = "; the numbers include the scores that the others had reached"
     own = [row for row in material.found.reported if row["arm"] in (arm.name, baseline)]
     return " ".join(filter(None, (f"{counts}{of}.", too_short(own))))
 
 
 def too_short(rows: Sequence[Row]) -> str:
-    """What may be wrong with runs whose loss was finite, and worse than the unigram model's; nothing of others."""
-    n_worse = sum(row["outcome"] == "diverged" and row["reason"] == WORSE for row in rows)
-    if not n_worse:
+    """What to do about runs that were not trained long enough; nothing where there are none."""
+    n_short = sum(row["outcome"] == UNDERTRAINED for row in rows)
+    if not n_short:
         return ""
-    they = "it" if n_worse == 1 else "they"
-    ended = f"{some(n_worse, 'run')} ended {WORSE}, with a finite loss"
-    return f"{ended}; {they} may only have been too short: train longer."
+    was = "was" if n_short == 1 else "were"
+    return f"{some(n_short, 'run')} {was} not trained long enough: {SHORT}. {LONGER}."
 
 
 def compute(name: str, against: str, found: Multiplier | None) -> str:
