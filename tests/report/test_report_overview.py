@@ -54,8 +54,12 @@ def test_every_comparison_has_a_line_and_the_control_comes_last(material):
 @pytest.mark.parametrize(
     ("margin", "advice"),
     [
-        (0.02, "longer runs, another yardstick or a wider margin"),
-        (0.3, "about 29 seeds in all"),
+        (
+            0.02,
+            "60 fresh seeds, judged alone, for 10 margins (0.2); 18 fresh seeds, judged alone, for 20 margins (0.4); "
+            "for the margin itself longer runs, another yardstick or a wider margin",
+        ),
+        (0.3, "29 fresh seeds, judged alone"),
         (None, "longer runs, another yardstick or a margin"),
     ],
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from paribus.analyse.advice import at_next_look
 from paribus.analyse.alike import bits, held_out
 from paribus.analyse.compare import NOT_TUNED
 from paribus.analyse.curves import Step, difference
@@ -236,12 +237,21 @@ def _family(
         comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
         open_ended=_is_open(plan), undertrained=reached, control=plan["design"]["control"],
     )  # fmt: skip
-    if not _one_noise(plan):
-        return found, None
-    share = _share(plan, len(seeds))
-    return by_one_noise(
-        found, scores, baseline, lower_is_better=True, margin=margin, share=share, remarks=remarks
-    )  # fmt: skip
+    pooled = None
+    if _one_noise(plan):
+        share = _share(plan, len(seeds))
+        found, pooled = by_one_noise(
+            found, scores, baseline, lower_is_better=True, margin=margin, share=share, remarks=remarks
+        )
+    return {pair: _with_next_look(own, plan, len(seeds)) for pair, own in found.items()}, pooled
+
+
+def _with_next_look(own: Judgement, plan: Mapping[str, Any], n_seeds: int) -> Judgement:
+    """The same judgement; its advice is the next declared look where there is one."""
+    later = [n for n in _declared(plan) or () if n > n_seeds]
+    if not later or own.comparison is None or own.comparison.advice is None:
+        return own
+    return replace(own, comparison=replace(own.comparison, advice=at_next_look(min(later))))
 
 
 def _share(plan: Mapping[str, Any], n_seeds: int) -> float:

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
-from paribus.analyse.compare import Comparison, advised, doubts
+from paribus.analyse.advice import advised
+from paribus.analyse.compare import Comparison, doubts
 from paribus.analyse.equal_noise import MIN_ARMS, Pooled, equal_noise
 from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.family import Pair

@@ -13,6 +13,7 @@ from paribus.analyse.verdict import Word
 from paribus.report.behind import NONE, between, multiplied, percent_level
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, signed, some
+from paribus.report.verdicts import advice_on
 
 COMPUTE = "compute multiplier"
 TALLIED = {"no verdict": "without a verdict"}  # words that read otherwise after a number
@@ -68,11 +69,11 @@ def tally(briefs: Sequence[Brief], material: Material) -> str:
 def _brief(arm: Arm, is_control: bool) -> Brief:
     judgement, made = arm.judgement, arm.judgement.comparison
     word = judgement.verdict.word
-    advice = made.advice or "" if made is not None and word == "inconclusive" else ""
+    advice = advice_on(arm)
     return Brief(
         arm.name, arm.against, word, "" if word == "equivalent" else judgement.verdict.detail,
         *((NONE, "") if made is None else _gain(made)), NONE if made is None else multiplied(arm.multiplier),
-        advice.rpartition(": ")[2], is_control,
+        "" if advice is None else advice.brief, is_control,
     )  # fmt: skip
 
 

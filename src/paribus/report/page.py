@@ -36,7 +36,7 @@ from paribus.report.telling import telling
 from paribus.report.times import times
 from paribus.report.toml import designed
 from paribus.report.trust import grounds
-from paribus.report.verdicts import verdicts
+from paribus.report.verdicts import fresh_seeds, verdicts
 
 HERE = Path(__file__).parent
 
@@ -71,6 +71,7 @@ def _told(material: Material) -> dict[str, Any]:
         "briefs": briefs, "brief_headings": headings(briefs, material), "tally": tally(briefs, material),
         "many": material.many, "costs_by_arm": costs_by_arm(material), "seeds_by_arm": seeds_by_arm(material, column),
         "plan": plan, "found": found, "order": material.order, "unit": UNIT, "version": __version__, "side": SIDE,
+        "fresh_seeds": fresh_seeds(material),
         "verdicts": verdicts(material), "grounds": grounds(material), "otherwise": otherwise(material),
         "costs": costs(material), "limits": limits(material), "measured": measured(material),
         "gallery": gallery(material),

@@ -17,7 +17,7 @@ from paribus.report.overview import headings, overview, tally
 from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.trust import allowed_confounds, grounds
-from paribus.report.verdicts import verdicts
+from paribus.report.verdicts import advice_on, fresh_seeds, verdicts
 
 BRIEF = {"unstable": "unstable", "no verdict": "no verdict (not trained long enough)"}  # in a typeset table
 MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
@@ -52,6 +52,9 @@ def _markdown(material: Material) -> Iterator[str]:
         yield f"**{_plain(one.headline)}**{control}"
         numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
         yield _plain(" ".join(filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice)))) + "\n"
+    fresh = fresh_seeds(material)
+    if fresh:
+        yield f"{_plain(fresh)}\n"
     yield f"Measured: {_plain(measured(material))}, in {UNIT}. Margin: {_plain(material.found.margin_words)}.\n"
     yield "## Can I trust it?\n"
     yield from (f"- {MARKS[one.mark]} **{_plain(one.name)}.** {_plain(one.text)}" for one in grounds(material))
@@ -101,9 +104,21 @@ def latex(material: Material) -> str:
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
     reading = [material.found.reading] if material.found.reading else []
-    notes = [about, *reading, *(f"allowed to differ: {one}" for one in allowed_confounds(material))]
+    notes = [about, *reading, *_advice(material)]
+    notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
+
+
+def _advice(material: Material) -> Iterator[str]:
+    """What inconclusive comparisons would take, but for the positive control."""
+    for arm in material.found.arms:
+        advice = advice_on(arm)
+        if advice is not None and arm.name != material.control:
+            yield f"{material.found.label(arm)}: {advice.words}"
+    fresh = fresh_seeds(material)
+    if fresh:
+        yield fresh
 
 
 def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
+from paribus.analyse.advice import Advice
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.rows import Row
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, plain, signed, some
+from paribus.report.numbers import decimals, listed, plain, signed, some
+from paribus.spec.design import SWEEP_SEED
 
 SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
 LONGER = "Train longer: more n_steps, or a larger --scale"
@@ -40,7 +42,7 @@ def verdicts(material: Material) -> list[Said]:
 
 def _said(arm: Arm, material: Material) -> Said:
     judgement, baseline = arm.judgement, arm.against
-    made = judgement.comparison
+    made, advice = judgement.comparison, advice_on(arm)
     return Said(
         arm.name,
         judgement.verdict.word,
@@ -49,8 +51,30 @@ def _said(arm: Arm, material: Material) -> Said:
         "" if made is None else numbers(made),
         "" if made is None else _meaning(made, judgement.verdict.word),
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
-        f"{made.advice}." if made is not None and made.advice and judgement.verdict.word == "inconclusive" else "",
+        "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
+    )
+
+
+def advice_on(arm: Arm) -> Advice | None:
+    """What an inconclusive comparison would take; None of another."""
+    made = arm.judgement.comparison
+    return made.advice if made is not None and arm.judgement.verdict.word == "inconclusive" else None
+
+
+def fresh_seeds(material: Material) -> str:
+    """How to get fresh seeds, where a comparison that is no control asks for some."""
+    asked = [advice_on(arm) for arm in material.found.arms if arm.name != material.control]
+    if not any(one is not None and one.is_fresh for one in asked):
+        return ""
+    used = sorted(material.plan["design"]["seeds"])
+    unused = [seed for seed in (*range(used[-1] + 1, SWEEP_SEED), *range(1, used[-1])) if seed not in used]
+    whole = used == list(range(used[0], used[-1] + 1))
+    these = f"{used[0]} to {used[-1]}" if whole else listed([str(seed) for seed in used])
+    return (
+        f"Fresh seeds make a new study: the same design under another name, with seeds other than {these}, such as "
+        f"`paribus run DESIGN --name NAME --set seeds=[{','.join(map(str, unused[:3]))},…]`. Its verdict is read from "
+        f"the new seeds alone; seeds added to this study would be a second look."
     )
 
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from paribus.report.material import Material
 from paribus.report.trust import allowed_confounds
-from paribus.report.verdicts import Said, verdicts
+from paribus.report.verdicts import Said, fresh_seeds, verdicts
 
 STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue", "inconclusive": "bold yellow"}
 
@@ -22,6 +22,9 @@ def print_verdicts(material: Material, page: Console) -> None:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
             page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
+    fresh = fresh_seeds(material)
+    if fresh:
+        page.print(fresh, style="dim", soft_wrap=True, markup=False)
     for one in allowed_confounds(material):
         page.print(Text(f"allowed to differ: {one}", "yellow"), soft_wrap=True)
     lock = material.found.lock
