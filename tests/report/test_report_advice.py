@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from little_study import little
 from paribus.cli.terminal.arguments import changes
 from paribus.cli.terminal.verdicts import print_verdicts
 from paribus.record import Study, answers_path, evaluations, write_answers
@@ -15,7 +16,6 @@ from paribus.report.page import page
 from paribus.report.prose import latex, markdown
 from paribus.report.verdicts import fresh_seeds, verdicts
 from paribus.spec.sound import load_design
-from little_study import little
 from small_study import SEEDS, at_a_look, made
 
 FRESH = "fresh seeds, judged alone"

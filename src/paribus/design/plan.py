@@ -24,7 +24,7 @@ from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import canonical, environment
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import OPEN, Design, declared, pairs_of
+from paribus.spec.design import OPEN, Design, declared, words_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def n_comparisons(self) -> int:
-        return len(pairs_of(self.design))
+        return words_of(self.design)
 
     @property
     def allowed(self) -> tuple[Line, ...]:
@@ -73,7 +73,9 @@ class Plan:
     @property
     def design_fingerprint(self) -> str:
         """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
-        unsaid = set() if self.design.equal_noise else {"equal_noise"}  # plans of before it was a field are the same
+        # Plans of before a field was one are the same where it is not used.
+        unsaid = set() if self.design.equal_noise else {"equal_noise"}
+        unsaid |= {"contrasts"} if self.design.contrasts is None else set()
         design = self.design.model_dump(mode="json", exclude={"prompts", "question", "reference", *unsaid})
         runs = {arm.name: [arm.run.model_dump(mode="json"), arm.built.fingerprint] for arm in self.arms}
         return _hashed({"design": design, "runs": runs})

@@ -9,6 +9,7 @@ from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind
+from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts, typeset_contrasts
 from paribus.report.early import TITLE, early_words
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
@@ -41,6 +42,10 @@ def _markdown(material: Material) -> Iterator[str]:
     lock = material.found.lock
     if lock is not None and not lock.as_planned:
         yield f"**Not as planned:** {_plain(lock.words)}.\n"
+    for one in contrasts(material):
+        yield f"**{_plain(one.headline)}**"
+        numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
+        yield _plain(" ".join(filter(None, (numbers, one.meaning, one.advice)))) + "\n"
     briefs = overview(material)
     if briefs:
         yield f"{_plain(tally(briefs, material))}\n"
@@ -67,6 +72,9 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from (f"- {_plain(one)}" for one in limits(material))
     yield "\n## The numbers behind the verdict\n"
     yield from _table(heading(material), numbers_behind(material))
+    if material.found.contrasts:
+        yield f"\n## Contrasts\n\n{_plain(SCALE)}\n"
+        yield from _table(HEADING, contrast_lines(material))
     early = early_words(material)
     if early:
         yield f"\n## {TITLE}\n\n{_plain(early)}"
@@ -99,6 +107,9 @@ def latex(material: Material) -> str:
     """A booktabs table: score, gain, interval and verdict of every arm."""
     column = name_of(material.plan["design"]["primary"]["measure"])
     lines = [r"\begin{tabular}{lrrrl}", r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
+    told = [(name, "–", *cells) for name, *cells in typeset_contrasts(material)]
+    lines += [" & ".join(map(_typeset, one)) + r" \\" for one in told]
+    lines += [r"\midrule"] if told else []
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)

@@ -58,13 +58,17 @@ def _said(arm: Arm, material: Material) -> Said:
 
 def advice_on(arm: Arm) -> Advice | None:
     """What an inconclusive comparison would take; None of another."""
-    made = arm.judgement.comparison
-    return made.advice if made is not None and arm.judgement.verdict.word == "inconclusive" else None
+    return advice_on_comparison(arm.judgement.comparison, arm.judgement.verdict.word)
+
+
+def advice_on_comparison(made: Comparison | None, word: str) -> Advice | None:
+    return made.advice if made is not None and word == "inconclusive" else None
 
 
 def fresh_seeds(material: Material) -> str:
-    """How to get fresh seeds, where a comparison that is no control asks for some."""
+    """How to get fresh seeds, where a contrast, or a comparison that is no control, asks for some."""
     asked = [advice_on(arm) for arm in material.found.arms if arm.name != material.control]
+    asked += [advice_on_comparison(one.comparison, one.word or "") for one in material.found.contrasts]
     if not any(one is not None and one.is_fresh for one in asked):
         return ""
     used = sorted(material.plan["design"]["seeds"])

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from paribus.spec.architecture import Positive, Spec
+from paribus.spec.contrasts import Contrasts, contrasts_of, family_size, read_contrasts
 from paribus.spec.match import Match
 from paribus.spec.reading import merged
 from paribus.spec.yardstick import DocumentHalves, YardstickKind
@@ -185,6 +186,8 @@ class Design(Spec):
     arms: Annotated[dict[str, Table], BeforeValidator(_named)] = Field(default_factory=dict)
     factors: Annotated[dict[str, Factor], BeforeValidator(_named)] = Field(default_factory=dict)
     comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None  # None: each arm, the baseline
+    # Weights by arm that add up to 0, by name; "default" names the three of two factors of two levels.
+    contrasts: Annotated[Contrasts | Literal["default"] | None, BeforeValidator(read_contrasts)] = None
     control: str | None = None  # an arm that must come out worse: it shows that the instrument works
     match: Annotated[Match | None, BeforeValidator(_match)] = None
     budget: Budget | None = None
@@ -225,6 +228,16 @@ def pairs_of(design: Design) -> tuple[Pair, ...]:
     if design.comparisons is not None:
         return design.comparisons
     return tuple((name, design.baseline) for name in tables_of(design) if name != design.baseline)
+
+
+def declared_contrasts(design: Design) -> Contrasts:
+    """Every contrast that gets a word beside the comparisons."""
+    return contrasts_of(design.contrasts, levels_of(design), design.baseline)
+
+
+def words_of(design: Design) -> int:
+    """The size of the family: how many words share the 5 %."""
+    return family_size(pairs_of(design), declared_contrasts(design))
 
 
 def levels_of(design: Design) -> dict[str, dict[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from paribus.report.contrasts import contrasts
 from paribus.report.material import Material
 from paribus.report.trust import allowed_confounds
 from paribus.report.verdicts import Said, fresh_seeds, verdicts
@@ -14,10 +15,15 @@ STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue"
 
 def print_verdicts(material: Material, page: Console) -> None:
     """Each arm's word first; of an inconclusive one also what it would take. Then what is to be known beside them."""
-    said = verdicts(material)
-    width = max(len(one.word) for one in said)
+    said, asked = verdicts(material), contrasts(material)
+    width = max(len(one.word) for one in (*said, *asked))
     if material.found.reading:
         page.print(f"{material.found.reading}.", soft_wrap=True, markup=False)
+    for one in asked:
+        line = f"{one.headline}{': ' if one.numbers else ''}{one.numbers}"
+        page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), line), soft_wrap=True)
+        for more in filter(None, (one.meaning, one.advice)):
+            page.print(f"{'':{width}}  {more}", style="dim", soft_wrap=True, markup=False)
     for one in said:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
