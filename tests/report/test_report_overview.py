@@ -125,7 +125,7 @@ def test_labels_of_the_effect_plot_are_broken_and_not_cut(material):
     assert broken("x" * 40) == ["x" * 40]
     assert all(len(line) <= LINE for line in broken("a-b " * 20))
     (plot, *_) = effects(material)
-    assert "[datum.label]" in str(plot.spec)
+    assert "slice(datum.label, " in str(plot.spec)
 
 
 def test_every_arm_of_a_legend_is_named_in_full_in_a_file(material):
