@@ -43,7 +43,9 @@ def command(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where to; by default the study's own folder.")
     ] = None,
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="Without paths, machine and dates.")] = False,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Without paths, files, names, machine, dates.")
+    ] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
     tell(*_written(study, runs, format, out, anonymous), open_it)
