@@ -61,4 +61,4 @@ def test_no_scale_or_expression_of_a_spec_holds_a_name_alone(tmp_path: Path) -> 
 
 def test_the_label_of_a_place_is_taken_from_one_text() -> None:
     assert place_key(1) == "place-1"
-    assert label_at(["a", "b"]) == 'split("a\\u001eb\\u001e", "\\u001e")[toNumber(slice(datum.label, 6))]'
+    assert label_at(["a", "b"]) == 'split("a\\u001eb\\u001e", "\\u001e")[slice(datum.label, 6)]'

@@ -92,7 +92,7 @@ def label_at(labels: Sequence[str]) -> str:
     All labels stand in one text, for a text that is `constructor` and no more is taken for a signal.
     """
     text = json.dumps("".join(f"{label}{SEPARATOR}" for label in labels))
-    return f"split({text}, {json.dumps(SEPARATOR)})[toNumber(slice(datum.label, {len(PLACE)}))]"
+    return f"split({text}, {json.dumps(SEPARATOR)})[slice(datum.label, {len(PLACE)})]"
 
 
 def lines_at(labels: Sequence[Sequence[str]]) -> str:
