@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paribus.analyse import Comparison, Verdict, compare, decide, family, leave_one_out, sign_flip
+from paribus.analyse import Comparison, Verdict, compare, decide, family, leave_one_out, seeds_for, sign_flip
 from paribus.errors import SpecError
 
 GAINS = (0.8, 1.1, 0.9, 1.4, 1.2)
@@ -166,19 +166,38 @@ def test_the_mean_without_one_seed_is_by_hand() -> None:
 
 def test_an_inconclusive_comparison_says_what_the_margin_would_need() -> None:
     gains = [1.5, -1.0, 0.9, -0.4, 0.5]
-    assert compare(gains, margin=1).advice == (
-        "To see a difference of 1 with 80 % power, were the noise as large as 5 seeds allow: about 22 seeds in all"
+    assert str(compare(gains, margin=1).advice) == (
+        "To see a difference of the margin, 1, with 80 % power, were the noise as large as 5 seeds allow: "
+        "22 fresh seeds, judged alone"
     )
-    assert compare(gains, margin=0.01).advice == (
-        "A difference of 0.01 is not within reach: longer runs, another yardstick or a wider margin"
+    assert str(compare(gains, margin=0.0001).advice) == (
+        "A difference of the margin, 0.0001, is not within reach of 60 fresh seeds, judged alone, nor is one of 100 "
+        "margins: it takes longer runs, another yardstick or a wider margin"
     )
     assert compare(gains).words.endswith("longer runs, another yardstick or a margin.")
-    assert compare(gains, margin=1).words.endswith("about 22 seeds in all.")
+    assert compare(gains, margin=1).words.endswith("22 fresh seeds, judged alone.")
+
+
+def test_a_margin_out_of_reach_is_told_with_what_fresh_seeds_would_see() -> None:
+    found = compare([0.5, 0.58, 1.0], margin=0.02381, n_comparisons=3)
+    assert found.verdict.word == "inconclusive"
+    wider = [(times, seeds_for(times * 0.02381, found.sd, 3, 0.05 / 3)) for times in (2, 5, 10, 20)]
+    assert [times for times, n in wider if n is None] == [2, 5, 10]
+    assert found.advice is not None
+    assert f": {wider[-1][1]} fresh seeds, judged alone, for 20 margins (0.4762); " in found.advice.words
+    assert found.advice.brief.startswith(f"{wider[-1][1]} fresh seeds, judged alone, for 20 margins (0.4762); ")
+    assert "seeds in all" not in found.words
+
+
+def test_seeds_of_an_open_number_may_go_on() -> None:
+    gains = [1.5, -1.0, 0.9, -0.4, 0.5]
+    assert str(compare(gains, margin=2, open_ended=True).advice).endswith(": 14 seeds of this open number")
 
 
 def test_advice_knows_the_margin_and_the_noise_but_not_the_effect() -> None:
     gains = np.array([1.5, -1.0, 0.9, -0.4, 0.5])
-    assert compare((gains - 0.2).tolist(), margin=1).advice == compare(gains.tolist(), margin=1).advice
+    for margin in (1, 0.1):
+        assert compare((gains - 0.2).tolist(), margin=margin).advice == compare(gains.tolist(), margin=margin).advice
 
 
 def test_an_open_number_of_seeds_widens_the_interval() -> None:

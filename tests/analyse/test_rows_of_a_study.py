@@ -72,12 +72,19 @@ def test_a_finished_run_that_has_lost_rows_is_refused(kept: Study) -> None:
 
 @pytest.mark.parametrize(
     ("nats", "unigram", "reason"),
-    [(9.0, 5.0, "worse than the unigram model"), (None, None, "its answers are not finite")],
+    [
+        (9.0, 5.0, "worse than the unigram model, after its loss had risen"),
+        (None, None, "its answers are not finite"),
+    ],
 )
-def test_a_run_that_has_learnt_nothing_has_diverged(
+def test_a_run_whose_loss_rose_or_is_not_finite_has_diverged(
     kept: Study, nats: float | None, unigram: float | None, reason: str
 ) -> None:
     cell = kept.cells()[0]
+    path = kept.root / cell.run / "rows.jsonl"
+    measured = [json.loads(line) for line in path.read_text().splitlines()]
+    measured[-1]["valid_nats"] = 1 + max(row["valid_nats"] for row in measured)
+    path.write_text("".join(json.dumps(row) + "\n" for row in measured))
     (path,) = (kept.root / cell.run / "evaluations").iterdir()
     head, *answers = map(json.loads, path.read_text().splitlines())
     head["unigram_nats"] = unigram

@@ -50,8 +50,8 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
 def test_a_shipped_design_makes_two_steps(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         table = run(name, scale="smoke", changes=TINY, name=f"{name}-tiny", runs=home, cache=study_cache, device="cpu")
-    assert {row["outcome"] for row in table} <= {"finished", "diverged"}  # they need not beat the unigram model
-    assert {row["reason"] for row in table} <= {"", "worse than the unigram model"}
+    assert {row["outcome"] for row in table} <= {"finished", "undertrained"}  # they need not beat the unigram model
+    assert {row["reason"] for row in table} <= {"", "not trained long enough: still worse than the unigram model"}
     complete(table, found(name, "smoke")[1], f"{name}-tiny")
 
 

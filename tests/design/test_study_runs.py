@@ -180,20 +180,26 @@ def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache:
     assert {cell.purpose for cell in kept.cells()} == {"sweep"}
 
 
-@pytest.mark.parametrize(("rate", "reason"), [(1e30, "is not finite"), (1e-9, "worse than the unigram model")])
-def test_a_diverged_arm_is_an_outcome_that_no_seed_hides(
-    tmp_path: Path, study_cache: Path, rate: float, reason: str
+@pytest.mark.parametrize(
+    ("rate", "outcome", "reason", "word"),
+    [
+        (1e30, "diverged", "is not finite", "unstable"),
+        (1e-9, "undertrained", "not trained long enough: still worse than the unigram model", "no verdict"),
+    ],
+)
+def test_an_arm_that_did_not_train_is_an_outcome_that_no_seed_hides(
+    tmp_path: Path, study_cache: Path, rate: float, outcome: str, reason: str, word: str
 ) -> None:
-    """A run that has learnt nothing counts as one, though all of its answers are finite."""
+    """A run that diverged is another outcome than one that has learnt too little, whose answers are all finite."""
     table = little({"factor": "training.optimizer.rate", "baseline": "fit", "arms": None})
     table["arms"] = {"fit": {}, "unfit": {"training": {"optimizer": {"rate": rate}}}}
     table["base"]["architecture"]["mask"] = "full"
     with contextlib.redirect_stdout(io.StringIO()):
         found = run(table, name="unfit", runs=tmp_path, cache=study_cache, device="cpu")
-    assert [row["outcome"] for row in found] == ["finished"] * 3 + ["diverged"] * 3
+    assert [row["outcome"] for row in found] == ["finished"] * 3 + [outcome] * 3
     assert reason in found[5]["reason"]
     judgement = findings(existing_study(tmp_path, "unfit")).arm("unfit").judgement
-    assert judgement.verdict.word == "unstable"
+    assert judgement.verdict.word == word
     assert str(judgement.arm_trained) == "0 of 3"
     assert len(judgement.seeds) == 3
 

@@ -78,7 +78,7 @@ def test_the_gain_at_every_common_rate_is_a_table(tmp_path: Path) -> None:
     material = gathered(made(tmp_path, rates=rates))
     assert gains_by_rate(material) == [
         ("0.001", "+0.1000", "0.0000"), ("0.002", "+0.1000", "0.0000"), ("0.004", "+0.1000", "0.0000"),
-        ("0.008", "+0.1000", "0.0000"), ("0.016", "diverged", "0.0000"),
+        ("0.008", "+0.1000", "0.0000"), ("0.016", "did not train", "0.0000"),
     ]  # fmt: skip
     assert rate_table(material) == (("rate", "prefix", "input hidden"), gains_by_rate(material))
     assert "The gain at every common rate" in page(material)

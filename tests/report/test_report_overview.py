@@ -54,8 +54,12 @@ def test_every_comparison_has_a_line_and_the_control_comes_last(material):
 @pytest.mark.parametrize(
     ("margin", "advice"),
     [
-        (0.02, "longer runs, another yardstick or a wider margin"),
-        (0.3, "about 29 seeds in all"),
+        (
+            0.02,
+            "60 fresh seeds, judged alone, for 10 margins (0.2); 18 fresh seeds, judged alone, for 20 margins (0.4); "
+            "for the margin itself longer runs, another yardstick or a wider margin",
+        ),
+        (0.3, "29 fresh seeds, judged alone"),
         (None, "longer runs, another yardstick or a margin"),
     ],
 )
@@ -121,7 +125,7 @@ def test_labels_of_the_effect_plot_are_broken_and_not_cut(material):
     assert broken("x" * 40) == ["x" * 40]
     assert all(len(line) <= LINE for line in broken("a-b " * 20))
     (plot, *_) = effects(material)
-    assert "[datum.label]" in str(plot.spec)
+    assert "slice(datum.label, " in str(plot.spec)
 
 
 def test_every_arm_of_a_legend_is_named_in_full_in_a_file(material):

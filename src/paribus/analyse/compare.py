@@ -6,10 +6,11 @@ from math import exp, isfinite, sqrt
 
 import numpy as np
 
+from paribus.analyse.advice import Advice, advised
 from paribus.analyse.checks import leave_one_out, sign_flip
 from paribus.analyse.interval import MIN_SEEDS, around, moments, p_of
 from paribus.analyse.looks import SHARE
-from paribus.analyse.power import always_valid_t, log_evidence, seeds_for
+from paribus.analyse.power import always_valid_t, log_evidence
 from paribus.analyse.verdict import IDENTICAL, Pair, Verdict, decide
 from paribus.errors import SpecError
 
@@ -44,7 +45,7 @@ class Comparison:
     sign_flip: float | None
     leave_one_out: tuple[float, float]
     remarks: tuple[str, ...] = ()
-    advice: str | None = None
+    advice: Advice | None = None
     unit: str = ""
 
     @property
@@ -115,23 +116,6 @@ def doubts(verdict: Verdict, flip: float | None) -> list[str]:
     """What turning signs has to say against a difference."""
     doubtful = verdict.word in ("better", "worse") and flip is not None and flip > _DOUBT
     return [NORMAL_NOISE] * doubtful
-
-
-def advised(
-    verdict: Verdict, margin: float | None, sd: float, n: int, alpha: float, open_ended: bool = False
-) -> str | None:
-    """What an inconclusive comparison would need, after a colon: a matter of the margin, never of the effect seen."""
-    if verdict.word != "inconclusive":
-        return None
-    if margin is None:
-        return "Without a margin no number of seeds can be advised: longer runs, another yardstick or a margin"
-    n_seeds = seeds_for(margin, sd, n, alpha, open_ended=open_ended)
-    if n_seeds is None:
-        return f"A difference of {margin:.4g} is not within reach: longer runs, another yardstick or a wider margin"
-    return (
-        f"To see a difference of {margin:.4g} with 80 % power, were the noise as large as {n} seeds allow: about "
-        f"{max(n_seeds, n + 1)} seeds in all"
-    )
 
 
 def require_plan(margin: float | None, n_comparisons: int, share: float) -> None:

@@ -80,8 +80,12 @@ def two_factors(
     share: float = SHARE,
     factors: Mapping[str, Sequence[str]] | None = None,
     open_ended: bool = False,
+    n_comparisons: int | None = None,
+    remarks: Sequence[str] = (),
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
+
+    Where more than these share the family, `n_comparisons` is its size.
 
     `factors` names both factors and the two levels of each.
 
@@ -94,8 +98,9 @@ def two_factors(
         each = dict(zip(named, weights, strict=True))
         gains = contrast(named, each, lower_is_better=lower_is_better)
         return compare(
-            gains, margin=margin, n_comparisons=len(contrasts), share=share, unit=scale, open_ended=open_ended
-        )
+            gains, margin=margin, n_comparisons=n_comparisons or len(contrasts), share=share, unit=scale,
+            open_ended=open_ended, remarks=remarks,
+        )  # fmt: skip
 
     interaction = compared(_WEIGHTS["interaction"])
     simple = {name: (compared(a), compared(b)) for name, (a, b) in _SIMPLE.items() if name in contrasts}

@@ -57,12 +57,15 @@ class Judgement:
     comparison: Comparison | None
     verdict: Verdict
     against: str = BASELINE  # what the first of the two is called
+    undertrained: str = ""  # which runs were not trained long enough, where any were
 
     @property
     def words(self) -> str:
         """The verdict as a sentence, failures first where there are any."""
         if self.comparison is None:
             return f"{self.verdict}."
+        if self.undertrained:
+            return f"{self.comparison.words} Runs were {self.undertrained}."
         if self.arm_trained.k == self.baseline_trained.k == len(self.seeds):
             return self.comparison.words
         counts = f"the arm trained in {self.arm_trained}, {self.against} in {self.baseline_trained}"

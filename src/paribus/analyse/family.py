@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from paribus.analyse.failures import BASELINE, Judgement, Scores, judged
 from paribus.analyse.gain import Scale
 from paribus.analyse.looks import SHARE, share_at
+from paribus.analyse.undertrained import Reached, control_worse, counts, with_reached, without_word
 from paribus.errors import SpecError
 
 Pair = tuple[str, str]  # an arm, and the arm it is judged against
@@ -23,23 +24,38 @@ def family(
     unit: str = "",
     remarks: Sequence[str] = (),
     open_ended: bool = False,
+    n_comparisons: int | None = None,
+    undertrained: Reached | None = None,
+    control: str | None = None,
 ) -> dict[Pair, Judgement]:
     """A judgement for each pair; by default of every arm and the baseline, so that m = arms − 1.
 
-    All are read at one look: the share of the number of seeds, failures included. Bonferroni over the family.
+    All are read at one look: the share of the number of seeds, failures included. Bonferroni over the family, which
+    has `n_comparisons` where more than these pairs share it. A pair with a run that was not trained long enough gets
+    no word, but for a declared control that is worse; the family is not shrunk.
     """
     pairs = [(name, baseline) for name in arms if name != baseline] if comparisons is None else list(comparisons)
     _require_pairs(arms, baseline, pairs)
     wanted = sorted(set(seeds) if seeds is not None else set().union(*(scores.keys() for scores in arms.values())))
     share = share_at({len(wanted): SHARE} if looks is None else looks, len(wanted))
-    return {
-        (name, against): judged(
-            arms[against], arms[name], lower_is_better=lower_is_better, margin=margin, n_comparisons=len(pairs),
-            share=share, seeds=wanted, scale=scale, unit=unit, remarks=remarks, open_ended=open_ended,
-            against=BASELINE if against == baseline else against,
-        )
-        for name, against in pairs
-    }  # fmt: skip
+    reached = undertrained or {}
+
+    def judge(name: str, against: str, baseline_scores: Scores, arm_scores: Scores) -> Judgement:
+        return judged(
+            baseline_scores, arm_scores, lower_is_better=lower_is_better, margin=margin,
+            n_comparisons=n_comparisons or len(pairs), share=share, seeds=wanted, scale=scale, unit=unit,
+            remarks=remarks, open_ended=open_ended, against=BASELINE if against == baseline else against,
+        )  # fmt: skip
+
+    found = {}
+    for name, against in pairs:
+        own, said = judge(name, against, arms[against], arms[name]), counts((name, against), reached, wanted)
+        if said:
+            both = [with_reached(arms[one], reached.get(one, {})) for one in (against, name)]
+            worse = control_worse(own, judge(name, against, *both), said) if name == control else None
+            own = worse or without_word(own, said)
+        found[name, against] = own
+    return found
 
 
 def _require_pairs(arms: Mapping[str, Scores], baseline: str, pairs: Sequence[Pair]) -> None:

@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from paribus.analyse.advice import at_next_look
 from paribus.analyse.alike import bits, held_out
-from paribus.analyse.compare import NOT_TUNED
+from paribus.analyse.compare import NOT_TUNED, Comparison
+from paribus.analyse.contrasts import (
+    ContrastFinding,
+    Setting,
+    contrast_findings,
+    plan_factorial,
+    plan_family_size,
+)
 from paribus.analyse.curves import Step, difference, seed_curves
 from paribus.analyse.equal_noise import Pooled
-from paribus.analyse.factorial import Factorial, two_factors
+from paribus.analyse.factorial import Factorial
 from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.family import Pair, family
 from paribus.analyse.interval import MIN_SEEDS
@@ -21,8 +29,9 @@ from paribus.analyse.multiplier import Multiplier, Slope, margin_of, multiplier,
 from paribus.analyse.one_noise import by_one_noise
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
-from paribus.analyse.rows import Row, Table, answers_to, name_of, rows
+from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
 from paribus.analyse.shapes import readable_plan, readable_rates
+from paribus.analyse.undertrained import UNDERTRAINED, Reached
 from paribus.analyse.verdict import Verdict
 from paribus.errors import RecordError, SpecError
 from paribus.record import (
@@ -71,6 +80,7 @@ class Findings:
     slope: Slope | None  # of the baseline's curve, which prices the margin
     rates: dict[str, Any] | None
     factorial: Factorial | None
+    contrasts: tuple[ContrastFinding, ...]  # declared ones; of a 2 × 2 also those that are not
     remarks: tuple[str, ...]
     runs: Mapping[str, Mapping[int, list[Row]]]  # arm → seed → the rows of a run that finished
     answers: Mapping[str, Mapping[int, Evaluation]]  # arm → seed → what it said to the primary yardstick's items
@@ -108,9 +118,8 @@ class Findings:
 
     @property
     def n_comparisons(self) -> int:
-        """The size of the family."""
-        made = (arm.judgement.comparison for arm in self.arms)
-        return next((one.n_comparisons for one in made if one is not None), len(self.arms))
+        """The size of the family: pairs and declared contrasts."""
+        return plan_family_size(self.plan)
 
     def arm(self, name: str) -> Arm:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""
@@ -129,17 +138,31 @@ class Findings:
 
 
 def verdicts(study: Study) -> Table:
-    """One row a comparison: verdict, the gain over what the arm is judged against in bits per byte, its interval."""
-    return Table(tuple(_judged(arm) for arm in findings(study).arms))
+    """One row a comparison, then one a contrast: verdict, gain in bits per byte, its interval."""
+    return verdict_table(findings(study))
+
+
+def verdict_table(found: Findings) -> Table:
+    """The verdicts of a study as rows; a contrast has a name, no arm and, outside the family, no verdict."""
+    return Table((*map(_judged, found.arms), *map(_contrasted, found.contrasts)))
 
 
 def _judged(arm: Arm) -> Row:
-    own, compared = arm.judgement, arm.judgement.comparison
-    row: Row = {"arm": arm.name, "against": arm.against, "verdict": own.verdict.word}
-    row |= {"gain": None, "low": None, "high": None, "seeds": 0}
-    if compared is not None:
-        row |= {"gain": compared.effect, "low": compared.low, "high": compared.high, "seeds": compared.n}
-    return {**row, "compute": None if arm.multiplier is None else arm.multiplier.said, "words": own.words}
+    own = arm.judgement
+    row: Row = {"arm": arm.name, "against": arm.against, "contrast": None, "verdict": own.verdict.word}
+    compute = None if arm.multiplier is None else arm.multiplier.said
+    return {**row, **_numbers(own.comparison), "compute": compute, "words": own.words}
+
+
+def _contrasted(one: ContrastFinding) -> Row:
+    row: Row = {"arm": None, "against": None, "contrast": one.name, "verdict": one.word}
+    return {**row, **_numbers(one.comparison), "compute": None, "words": one.words}
+
+
+def _numbers(made: Comparison | None) -> Row:
+    if made is None:
+        return {"gain": None, "low": None, "high": None, "seeds": 0}
+    return {"gain": made.effect, "low": made.low, "high": made.high, "seeds": made.n}
 
 
 def findings(study: Study) -> Findings:
@@ -155,7 +178,11 @@ def findings(study: Study) -> Findings:
     baseline = plan["order"][0]
     steep = _slope(_curves(runs[baseline]))
     margin, words = _margin(plan["design"]["primary"]["margin"], steep)
-    found, pooled = _family(plan, scores, seeds, margin, remarks)
+    reached = _reached(reported, column)
+    found, pooled = _family(plan, scores, reached, seeds, margin, remarks)
+    setting = _setting(plan, seeds, margin, remarks)
+    factorial = plan_factorial(plan, scores, reached, setting)
+    contrasts = contrast_findings(plan, scores, reached, setting, factorial)
     answers = answers_of(study, reported)
     rates = readable_rates(study, plan["order"])
     arms = tuple(
@@ -164,20 +191,21 @@ def findings(study: Study) -> Findings:
     )
     found = Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
-        _factorial(plan, scores, len(seeds), margin), remarks, runs, answers, tuple(seeds), _look(plan, seeds), pooled,
+        factorial if isinstance(factorial, Factorial) else None, contrasts, remarks,
+        runs, answers, tuple(seeds), _look(plan, seeds), pooled,
     )  # fmt: skip
     return _held_to_files(found, study)
 
 
 def _held_to_files(found: Findings, study: Study) -> Findings:
     """The findings without any verdict, where a file they rest on is not what was written."""
-    ended = [row["run"] for row in found.table if row["outcome"] in ("finished", "diverged")]
+    ended = [row["run"] for row in found.table if row["outcome"] in ENDED]
     compared = agreement(study, found.plan, ended)
     found = replace(found, agreement=compared)
     if not compared.changed:
         return found
     arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
-    return replace(found, arms=arms, margin=None, factorial=None, pooled=None)
+    return replace(found, arms=arms, margin=None, factorial=None, contrasts=(), pooled=None)
 
 
 def _withheld(arm: Arm, why: str) -> Arm:
@@ -206,7 +234,7 @@ def _looked_at(plan: Mapping[str, Any], reported: Sequence[Row]) -> list[int]:
     if _is_open(plan):
         seeds = sorted({row["seed"] for row in reported}) or list(range(1, MIN_SEEDS + 1))
         stops = list(range(MIN_SEEDS, len(seeds) + 1))
-    done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ("finished", "diverged")}
+    done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ENDED}
     for n in reversed(stops):
         if all((arm, seed) in done for arm in plan["order"] for seed in seeds[:n]):
             return seeds[:n]
@@ -236,6 +264,15 @@ def _scores(plan: Mapping[str, Any], reported: Sequence[Row], seeds: Sequence[in
     return {arm: dict(own) for arm, own in scores.items()}
 
 
+def _reached(reported: Sequence[Row], column: str) -> dict[str, dict[int, float]]:
+    """Arm → seed → the score of a run that was not trained long enough."""
+    found: dict[str, dict[int, float]] = {}
+    for row in reported:
+        if row["outcome"] == UNDERTRAINED:
+            found.setdefault(row["arm"], {})[row["seed"]] = row[column]
+    return found
+
+
 def _of_missing(missing: Sequence[str], n_runs: int) -> str:
     """How many runs there are still to be made, and which, if they are few."""
     more = [f"{len(missing) - MAX_NAMED} more"] if len(missing) > MAX_NAMED else []
@@ -247,6 +284,7 @@ def _of_missing(missing: Sequence[str], n_runs: int) -> str:
 def _family(
     plan: Mapping[str, Any],
     scores: Mapping[str, Scores],
+    reached: Reached,
     seeds: Sequence[int],
     margin: float | None,
     remarks: Sequence[str],
@@ -256,13 +294,35 @@ def _family(
     found = family(
         scores, baseline, lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
         comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
-        open_ended=_is_open(plan),
+        open_ended=_is_open(plan), undertrained=reached, control=plan["design"]["control"],
+        n_comparisons=plan_family_size(plan),
     )  # fmt: skip
-    if not _one_noise(plan):
-        return found, None
-    share = _share(plan, len(seeds))
-    return by_one_noise(
-        found, scores, baseline, lower_is_better=True, margin=margin, share=share, remarks=remarks
+    pooled = None
+    if _one_noise(plan):
+        share = _share(plan, len(seeds))
+        found, pooled = by_one_noise(
+            found, scores, baseline, lower_is_better=True, margin=margin, share=share, remarks=remarks
+        )
+    return {pair: _with_next_look(own, plan, len(seeds)) for pair, own in found.items()}, pooled
+
+
+def _with_next_look(own: Judgement, plan: Mapping[str, Any], n_seeds: int) -> Judgement:
+    """The same judgement; its advice is the next declared look where there is one."""
+    later = _next_look(plan, n_seeds)
+    if later is None or own.comparison is None or own.comparison.advice is None:
+        return own
+    return replace(own, comparison=replace(own.comparison, advice=at_next_look(later)))
+
+
+def _next_look(plan: Mapping[str, Any], n_seeds: int) -> int | None:
+    return min((n for n in _declared(plan) or () if n > n_seeds), default=None)
+
+
+def _setting(plan: Mapping[str, Any], seeds: Sequence[int], margin: float | None, remarks: Sequence[str]) -> Setting:
+    """What the contrasts of a study are judged with."""
+    return Setting(
+        margin=margin, share=_share(plan, len(seeds)), unit=UNIT, open_ended=_is_open(plan), remarks=tuple(remarks),
+        n_comparisons=plan_family_size(plan), next_look=_next_look(plan, len(seeds)),
     )  # fmt: skip
 
 
@@ -432,22 +492,3 @@ def _by_rate(rates: Mapping[str, Any] | None, baseline: str, arm: str) -> dict[f
         return {}
     before, after = ([(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm))
     return gains_by_rate(before, after)
-
-
-def _factorial(
-    plan: Mapping[str, Any], scores: Mapping[str, Scores], n_seeds: int, margin: float | None
-) -> Factorial | None:
-    """Main effects and interaction, where the arms are two factors of two levels and all trained."""
-    levels = {arm: tuple(plan["arms"][arm]["levels"].values()) for arm in plan["order"]}
-    if any(len(own) != 2 for own in levels.values()) or len(levels) != 4:
-        return None
-    if any(value is None for own in scores.values() for value in own.values()):
-        return None
-    first, second = (list(dict.fromkeys(own[place] for own in levels.values())) for place in (0, 1))
-    factors = dict(zip(plan["arms"][plan["order"][0]]["levels"], (first, second), strict=True))
-    whole = {arm: {seed: value for seed, value in own.items() if value is not None} for arm, own in scores.items()}
-    cells = {(first.index(own[0]), second.index(own[1])): whole[arm] for arm, own in levels.items()}
-    return two_factors(
-        cells, lower_is_better=True, scale=UNIT, margin=margin, share=_share(plan, n_seeds), factors=factors,
-        open_ended=_is_open(plan),
-    )  # fmt: skip

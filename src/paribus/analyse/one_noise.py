@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import sqrt
 
-from paribus.analyse.compare import Comparison, advised, doubts
+from paribus.analyse.advice import advised
+from paribus.analyse.compare import Comparison, doubts
 from paribus.analyse.equal_noise import MIN_ARMS, Pooled, equal_noise
 from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.family import Pair
 from paribus.analyse.looks import SHARE
+from paribus.analyse.undertrained import without_word
 from paribus.analyse.verdict import Verdict
 
 ONE_NOISE = "by one noise for all arms, as was declared"
@@ -37,7 +39,9 @@ def by_one_noise(
         )
     found = {}
     for pair, own in judgements.items():
-        if pooled is None or pair[0] not in pooled.effects or own.comparison is None:
+        if own.undertrained:
+            found[pair] = without_word(own, own.undertrained)
+        elif pooled is None or pair[0] not in pooled.effects or own.comparison is None:
             found[pair] = _unstable(own)
         else:
             made = _pooled(own.comparison, pair[0], pooled, share, remarks)

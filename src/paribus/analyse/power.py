@@ -54,7 +54,7 @@ def seeds_for(
     *,
     open_ended: bool = False,
 ) -> int | None:
-    """The seeds, in all, that show a difference of `margin`; None beyond `limit`.
+    """How many seeds, judged alone, show a difference of `margin`; None beyond `limit`.
 
     A spread from n₀ seeds is itself uncertain, so it is raised to s·√((n₀ − 1)/χ²₀.₂,ₙ₀₋₁), which the true one exceeds
     once in five. The observed effect does not enter: sized by it, a study chases its own noise.

@@ -10,11 +10,14 @@ from typing import Any
 
 from paribus.analyse.failures import outcome as learnt
 from paribus.analyse.shapes import readable_plan
+from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
-from paribus.record import Evaluation, Placed, Study, evaluations, last_row
+from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
+from paribus.record.folder import ROWS_FILE
 
 Row = dict[str, Any]
 WORSE = "worse than the unigram model"
+ENDED = ("finished", "diverged", UNDERTRAINED)  # outcomes that are results
 COUNTED = (
     "tokens_read", "positions_computed", "tokens_scored", "bytes_scored", "dense_flops", "seconds", "nats",
     "valid_nats",
@@ -77,8 +80,12 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
     asked = measures_of(plan, cell.purpose)
     found = _found(study, plan, cell, asked)
     outcome, reason = _outcome(study, cell, found, name_of(asked[0]))
-    scores = {name: value_of(one) for name, one in found.items()} if outcome in ("finished", "diverged") else {}
-    path = study.root / cell.run / "rows.jsonl"
+    scores: Row = {}
+    if outcome in ENDED:
+        scores = {name: value_of(one) for name, one in found.items()}
+    if outcome == UNDERTRAINED:
+        scores[name_of(asked[0])] = bits_of(found[name_of(asked[0])])
+    path = study.root / cell.run / ROWS_FILE
     last = (last_row(path) if path.exists() else None) or {}
     return {
         "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
@@ -112,20 +119,37 @@ def _found(
 
 
 def _outcome(study: Study, cell: Placed, found: Mapping[str, Evaluation], primary: str) -> tuple[str, str]:
-    """How a run stands and why; one that has learnt nothing has diverged, one that was not measured is still open."""
+    """How a run stands and why; one that was not measured is still open."""
     outcome, reason = study.outcome(cell.run)
     if outcome != "finished":
         return outcome, reason
     if primary not in found:
         return "open", "trained, not measured yet"
     if value_of(found[primary]) is None:
-        return "diverged", unlearnt(found[primary])
+        return unlearnt(found[primary], study, cell.run)
     return outcome, reason
 
 
-def unlearnt(found: Evaluation) -> str:
-    """Why answers without a value have none."""
-    return WORSE if math.isfinite(math.fsum(answer.nats for answer in found.answers)) else "its answers are not finite"
+def unlearnt(found: Evaluation, study: Study, run: str) -> tuple[str, str]:
+    """How a finished run whose answers have no value ended, and why.
+
+    It diverged where its answers are not finite or its loss has risen; else it was not trained long enough.
+    """
+    if not math.isfinite(bits_of(found)):
+        return "diverged", "its answers are not finite"
+    if has_risen(_losses(study, run)):
+        return "diverged", f"{WORSE}, after its loss had risen"
+    return UNDERTRAINED, REASON
+
+
+def _losses(study: Study, run: str) -> list[float]:
+    """The validation losses of a run in order; where there is one at most, those of training."""
+    own = read_rows(study.root / run / ROWS_FILE).rows
+    for name in ("valid_nats", "nats"):
+        losses = [row[name] for row in own if row.get(name) is not None]
+        if len(losses) > 1:
+            return losses
+    return []
 
 
 def name_of(yardstick: Mapping[str, Any]) -> str:
@@ -141,4 +165,10 @@ def value_of(found: Evaluation) -> float | None:
     """
     unigram = math.inf if found.head.unigram_nats is None else found.head.unigram_nats
     nats = learnt(math.fsum(answer.nats for answer in found.answers), unigram=unigram, lower_is_better=True)
-    return None if nats is None else nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
+    return None if nats is None else bits_of(found)
+
+
+def bits_of(found: Evaluation) -> float:
+    """Bits per byte of all answers, whatever they are worth."""
+    nats = math.fsum(answer.nats for answer in found.answers)
+    return nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)

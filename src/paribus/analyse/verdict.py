@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Word = Literal["identical", "better", "worse", "equivalent", "inconclusive", "unstable", "withheld"]
+Word = Literal["identical", "better", "worse", "equivalent", "inconclusive", "unstable", "no verdict", "withheld"]
 Pair = tuple[float, float]
 
 LESS = "by less than the margin"
@@ -18,7 +18,8 @@ class Verdict:
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.word}, {self.detail}" if self.detail else self.word
+        joint = ": " if self.word == "no verdict" else ", "
+        return f"{self.word}{joint}{self.detail}" if self.detail else self.word
 
 
 IDENTICAL = Verdict("identical", "the same runs: nothing was compared")

@@ -1,6 +1,6 @@
 """What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves; from rows alone.
 
-Formats: html (the page), md (its words), csv (rows and curves), tex (a table), svg and png (the plots).
+Formats: html (the page), md (its words), csv (rows, curves and verdicts), tex (a table), svg and png (the plots).
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from paribus.record.disk import replace
 from paribus.report.extras import FORMATS, formats, require
 from paribus.report.material import Material, gathered
 from paribus.report.prose import latex, markdown
-from paribus.report.rows import comma_separated, curve_rows, run_rows
+from paribus.report.rows import comma_separated, curve_rows, run_rows, verdict_rows
 
 HTML = "report.html"
 RESTORE = "restore what was changed, or begin under another name"
@@ -45,7 +45,9 @@ def command(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Where to; by default the study's own folder.")
     ] = None,
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="Without paths, machine and dates.")] = False,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Without paths, files, names, machine, dates.")
+    ] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
     material, files = _written(study, runs, format, out, anonymous)
@@ -80,7 +82,11 @@ def _contents(kind: str, material: Material) -> dict[str, bytes]:
         case "md":
             return {"report.md": markdown(material).encode()}
         case "csv":
-            made = {"rows.csv": run_rows(material), "curves.csv": curve_rows(material)}
+            made = {
+                "rows.csv": run_rows(material),
+                "curves.csv": curve_rows(material),
+                "verdicts.csv": verdict_rows(material),
+            }
             return {name: comma_separated(rows).encode() for name, rows in made.items()}
         case "tex":
             return {"report.tex": latex(material).encode()}

@@ -26,7 +26,7 @@ from paribus.errors import ConfoundError, SpecError
 from paribus.record import environment
 from paribus.record.frozen import design_fingerprint, plan_fingerprint
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import OPEN, Design, compared_pairs, pairs_of
+from paribus.spec.design import OPEN, Design, compared_pairs, words_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
@@ -52,7 +52,7 @@ class Plan:
 
     @property
     def n_comparisons(self) -> int:
-        return len(pairs_of(self.design))
+        return words_of(self.design)
 
     @property
     def allowed(self) -> tuple[Line, ...]:

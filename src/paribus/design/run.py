@@ -198,6 +198,12 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
         grid, n_extensions = longer, n_extensions + 1
 
 
+def _written_design(plan: Plan) -> dict[str, Any]:
+    """The design as plain values; without contrasts it is what it was before they were a field."""
+    unsaid = {"contrasts"} if plan.design.contrasts is None else set()
+    return plan.design.model_dump(mode="json", exclude=unsaid)
+
+
 def described(plan: Plan) -> dict[str, Any]:
     """All that a report needs of a plan, as plain values."""
     design = plan.design
@@ -209,7 +215,7 @@ def described(plan: Plan) -> dict[str, Any]:
         "reference": design.reference,
         "fingerprint": plan.fingerprint,
         "design_fingerprint": plan.design_fingerprint,
-        "design": design.model_dump(mode="json"),
+        "design": _written_design(plan),
         "declared": list(declared(design)),
         "order": [arm.name for arm in plan.arms],
         "arms": {

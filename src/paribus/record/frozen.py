@@ -12,14 +12,15 @@ from paribus.record.address import canonical
 
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value
+_LATER = ("equal_noise", "contrasts")  # fields that older plans lack: unused, they are no part of a design
 _UNSAID = ("prompts", "question", "reference")  # of a design, what decides no number
 _NOTHING = "nothing"
 
 
 def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]]) -> str:
     """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text."""
-    unsaid = _UNSAID if design.get("equal_noise") else (*_UNSAID, "equal_noise")  # older plans have no such field
-    said = {name: value for name, value in design.items() if name not in unsaid}
+    unused = [name for name in _LATER if not design.get(name)]
+    said = {name: value for name, value in design.items() if name not in (*_UNSAID, *unused)}
     return _hashed({"design": said, "runs": {arm: list(own) for arm, own in runs.items()}})
 
 

@@ -17,6 +17,7 @@ WORDS: dict[Total, str] = {
 WRITERS: dict[Total, Callable[[float], str]] = {
     "dense_flops": flops, "tokens_read": count, "tokens_scored": count, "seconds": duration,
 }  # fmt: skip
+NOTHING_TO_COMPARE = "there is no verdict to compare with"
 STEADY: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored")
 
 
@@ -55,6 +56,8 @@ def _joined(lines: list[Otherwise]) -> list[Otherwise]:
 
 def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
     found, runs = material.found, material.found.runs
+    if arm.judgement.verdict.word == "no verdict":
+        return Otherwise(arm.name, WORDS[by], "–", NOTHING_TO_COMPARE)
     if not material.asked_alike(arm.name, arm.against):
         return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
     got = alike(
@@ -86,6 +89,8 @@ def _than(arm: Arm, material: Material) -> str:
 def _base_rate(arm: Arm, material: Material) -> Otherwise:
     rate = material.stage(material.found.baseline)["training"]["optimizer"]["rate"]
     by = f"the base rate, {rate:g}"
+    if arm.judgement.verdict.word == "no verdict":
+        return Otherwise(arm.name, by, "–", NOTHING_TO_COMPARE)
     if material.found.rates is None:
         return _written_rate(arm, material, by)
     gain = next((gain for at, gain in arm.by_rate.items() if abs(at / rate - 1) < 1e-9), None)

@@ -223,7 +223,7 @@ def _at(arm: Arm, rate: float) -> str:
     if rate not in arm.by_rate:
         return NONE
     gain = arm.by_rate[rate]
-    return "diverged" if gain is None else signed(gain, 4)
+    return "did not train" if gain is None else signed(gain, 4)
 
 
 def sweep_words(material: Material) -> str:

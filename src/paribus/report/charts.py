@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from typing import Any
 import altair as alt
 
 N_COLOURS = 8
+KEY = "key"  # the field by which arms are told apart
+PLACE = "place-"  # what a key begins with
+SEPARATOR, LINE_END = "\x1e", "\x1f"  # of labels, and of the lines of one: no name has them
 LETTER, SYMBOL = 7, 36  # pixels of a legend, about: a letter, and what stands beside a name
 CONTAINER = "containerSize()[0]"  # not the plot's own width, which is found after that of its legend
 ROOM = f"({CONTAINER} - 60)"  # beside the axis
@@ -43,7 +47,8 @@ def arm_colours(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt
     """The same colour for an arm in every chart, whichever of them it shows."""
     shown = list(order if drawn is None else drawn)
     shades = [colour(f"arm-{order.index(arm) % N_COLOURS}") for arm in shown]
-    return alt.Color("arm:N", scale=alt.Scale(domain=shown, range=shades), legend=_legend(order, shown))
+    keys = [arm_key(order, arm) for arm in shown]
+    return alt.Color(f"{KEY}:N", scale=alt.Scale(domain=keys, range=shades), legend=_legend(order, shown))
 
 
 def arm_dashes(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.StrokeDash | alt.StrokeDashValue:
@@ -52,7 +57,8 @@ def arm_dashes(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.
     if len(order) <= N_COLOURS:
         return alt.StrokeDashValue(DASHES[0])
     dashes = [DASHES[order.index(arm) // N_COLOURS % len(DASHES)] for arm in shown]
-    return alt.StrokeDash("arm:N", scale=alt.Scale(domain=shown, range=dashes), legend=_legend(order, shown))
+    keys = [arm_key(order, arm) for arm in shown]
+    return alt.StrokeDash(f"{KEY}:N", scale=alt.Scale(domain=keys, range=dashes), legend=_legend(order, shown))
 
 
 def _legend(order: Sequence[str], shown: Sequence[str]) -> alt.Legend:
@@ -60,7 +66,10 @@ def _legend(order: Sequence[str], shown: Sequence[str]) -> alt.Legend:
     wide = [LETTER * len(arm) + SYMBOL for arm in shown]
     columns = alt.ExprRef(f"{ROOM} < {sum(wide)} ? max(1, floor({ROOM} / {max(wide, default=1)})) : 0")
     symbol = "stroke" if len(order) > N_COLOURS else alt.Undefined
-    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=0, symbolType=symbol)
+    labels = label_at(order)
+    return alt.Legend(
+        title=None, orient="top", columns=columns, labelLimit=0, symbolType=symbol, labelExpr=labels
+    )  # fmt: skip
 
 
 def layered(*charts: alt.Chart) -> alt.LayerChart:
@@ -68,8 +77,37 @@ def layered(*charts: alt.Chart) -> alt.LayerChart:
     return alt.LayerChart(layer=list(charts))
 
 
-def data(values: Values) -> alt.Data:
-    return alt.Data(values=list(values))
+def arm_key(order: Sequence[str], arm: str) -> str:
+    """What an arm is called inside a chart. Vega keeps tables by these names, which `constructor` would break."""
+    return place_key(order.index(arm))
+
+
+def place_key(place: int) -> str:
+    return f"{PLACE}{place}"
+
+
+def label_at(labels: Sequence[str]) -> str:
+    """The expression of the label whose place a key names.
+
+    All labels stand in one text, for a text that is `constructor` and no more is taken for a signal.
+    """
+    text = json.dumps("".join(f"{label}{SEPARATOR}" for label in labels))
+    return f"split({text}, {json.dumps(SEPARATOR)})[slice(datum.label, {len(PLACE)})]"
+
+
+def lines_at(labels: Sequence[Sequence[str]]) -> str:
+    """The same of labels of some lines each."""
+    joined = label_at([LINE_END.join(lines) for lines in labels])
+    return f"split({joined}, {json.dumps(LINE_END)})"
+
+
+def data(values: Values, order: Sequence[str] = ()) -> alt.Data:
+    """Values of a chart; those that have an arm of `order` get its key."""
+    return alt.Data(values=[_keyed(row, order) for row in values])
+
+
+def _keyed(row: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    return {**row, KEY: arm_key(order, row["arm"])} if order and "arm" in row else row
 
 
 def spec_of(chart: alt.LayerChart, description: str, height: int) -> dict[str, Any]:

@@ -36,7 +36,11 @@ def learning(material: Material) -> Plot | None:
     besides = _left_out("trained on another question", [arm for arm in material.order if arm not in arms])
     besides += _left_out("without a run that trained", [arm for arm in arms if arm not in drawn])
     x, y = TOKENS, BITS
-    base, shade, dash = alt.Chart(data(points)), arm_colours(material.order, drawn), arm_dashes(material.order, drawn)
+    base, shade, dash = (
+        alt.Chart(data(points, material.order)),
+        arm_colours(material.order, drawn),
+        arm_dashes(material.order, drawn),
+    )
     lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(x=x, y=y, color=shade, strokeDash=dash, detail="run:N")
     told = [alt.Tooltip(name) for name in ("arm:N", "seed:N", "run:N", "read:N", "score:N")]
     dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=told)
@@ -103,7 +107,11 @@ def _difference(key: str, title: str, arms: Sequence[Arm], material: Material) -
     ]  # fmt: skip
     x = TOKENS
     names = list(dict.fromkeys(arm.name for arm in arms))
-    base, shade, dash = alt.Chart(data(steps)), arm_colours(material.order, names), arm_dashes(material.order, names)
+    base, shade, dash = (
+        alt.Chart(data(steps, material.order)),
+        arm_colours(material.order, names),
+        arm_dashes(material.order, names),
+    )
     title_y = f"gain in {UNIT}"
     band = base.mark_area(opacity=0.16).encode(
         x=x, y=alt.Y("low:Q", title=title_y), y2="high:Q", color=shade, detail="pair:N"
@@ -141,15 +149,19 @@ def rates(material: Material) -> Plot | None:
         arm_colours(material.order),
     )
     told = [alt.Tooltip(name) for name in ("arm:N", "at:N", "score:N")]
-    dots = alt.Chart(data(points)).mark_circle(size=50, opacity=0.8).encode(x=x, y=y, color=shade, tooltip=told)
+    dots = (
+        alt.Chart(data(points, material.order))
+        .mark_circle(size=50, opacity=0.8)
+        .encode(x=x, y=y, color=shade, tooltip=told)
+    )
     fits = [one for arm in material.order for one in _parabola(arm, found[arm])]
     lines = (
-        alt.Chart(data(fits))
+        alt.Chart(data(fits, material.order))
         .mark_line(strokeWidth=1.2, opacity=0.7)
         .encode(x=x, y=y, color=shade, strokeDash=arm_dashes(material.order))
     )
     taken = [{"arm": arm, "rate": found[arm]["rate"]} for arm in material.order]
-    rules = alt.Chart(data(taken)).mark_rule(strokeDash=[2, 3]).encode(x=x, color=shade)
+    rules = alt.Chart(data(taken, material.order)).mark_rule(strokeDash=[2, 3]).encode(x=x, color=shade)
     said = "; ".join(f"{arm} {found[arm]['rate']:.3g}" for arm in material.order)
     return Plot(
         "rates", "Rate curves", "Every point is a run of a sweep, whose seeds are not reported; the curve is the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ import altair as alt
 
 from paribus.analyse import Comparison
 from paribus.analyse.findings import UNIT, Arm
-from paribus.report.charts import Plot, arm_colours, colour, data, layered, spec_of
+from paribus.report.charts import Plot, arm_colours, colour, data, layered, lines_at, place_key, spec_of
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, plain, signed
 
@@ -102,13 +101,16 @@ def _caption(arms: Sequence[Arm], material: Material) -> str:
 
 
 def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Material) -> alt.LayerChart:
-    labels = json.dumps({material.found.label(arm): _lines(arm, material) for arm in arms})
-    rows = alt.Y("pair:N", title=None, sort=[material.found.label(arm) for arm in arms],
+    places = [material.found.label(arm) for arm in arms]
+    keys = [place_key(place) for place in range(len(arms))]
+    labels = lines_at([_lines(arm, material) for arm in arms])
+    rows = alt.Y("row:N", title=None, sort=keys,
                  axis=alt.Axis(labelFontSize=13 if len(arms) <= FEW else 12, labelColor=colour("ink"), labelLimit=160,
-                               labelExpr=f"{labels}[datum.label]", grid=False))  # fmt: skip
-    each_mean = [_mean(arm, material) for arm in arms]
-    means = alt.Chart(data(each_mean))
-    bounded = alt.Chart(data([one for one in each_mean if one["low"] is not None]))
+                               labelExpr=labels, grid=False))  # fmt: skip
+    each_mean = [{**_mean(arm, material), "row": key} for arm, key in zip(arms, keys, strict=True)]
+    each_seed = [{**one, "row": keys[places.index(one["pair"])]} for one in seeds]
+    means = alt.Chart(data(each_mean, material.order))
+    bounded = alt.Chart(data([one for one in each_mean if one["low"] is not None], material.order))
     shade = arm_colours(material.order).legend(None)
     told = [alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "verdict:N")]
     each = [alt.Tooltip(name) for name in ("pair:N", "seed:N", "gained:N", "run:N", "baseline run:N")]
@@ -118,7 +120,7 @@ def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Mater
     mean = means.mark_point(shape="diamond", size=130, filled=True, opacity=1).encode(
         x=_x("gain:Q"), y=rows, color=shade, tooltip=told
     )
-    points = alt.Chart(data(seeds)).mark_circle(size=46, opacity=0.65, yOffset=15).encode(
+    points = alt.Chart(data(each_seed, material.order)).mark_circle(size=46, opacity=0.65, yOffset=15).encode(
         x=_x("gain:Q"), y=rows, color=shade, tooltip=each
     )  # fmt: skip
     zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(x=_x("zero:Q"))

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from paribus.analyse import name_of
+from paribus.report.contrasts import undeclared
 from paribus.report.material import Material
 from paribus.report.numbers import count, listed
 
@@ -45,6 +46,9 @@ def _limits(material: Material) -> Iterator[str]:
     if material.found.rates is None:
         at = "all trained at one" if material.one_rate else "each trained at the rate written for it"
         yield f"What each arm can do at its own best learning rate: {at}."
+    silent = undeclared(material)
+    if silent:
+        yield silent
     words = [arm.judgement.verdict.word for arm in material.found.arms]
     if "inconclusive" in words:
         yield "That arms are equal where the verdict is inconclusive: it says that these runs cannot tell."

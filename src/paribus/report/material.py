@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 from typing import Any
 
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, findings
-from paribus.analyse.rows import Row
+from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, differences, environments_of
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
+from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places
 from paribus.spec import Architecture, Resolved, resolve
 
-PERSONAL = (  # of an environment: what tells of a place
-    "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",
-)  # fmt: skip
-PERSONAL_LINES = ("threads", "device")  # of the control table
+SAID = (
+    "plan",
+    "baseline",
+    "arms",
+    "margin_words",
+    "rates",
+    "factorial",
+    "contrasts",
+    "remarks",
+    "pooled",
+)  # of findings
 ABREAST = 4  # columns of arms
-_ABSOLUTE = re.compile(r"(/|~|[A-Za-z]:\\|\\\\)")
-_PATHS = ("path", "paths")  # where a spec names files
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,48 +100,40 @@ def gathered(study: Study, anonymous: bool = False) -> Material:
     each = [one for name in names for one in environments_of(study.root / name)]
     environments = tuple({_json(one): one for one in each}.values())
     apart = dict.fromkeys(name for other in environments for name in differences(environments[0], other))
-    if anonymous:
-        found = replace(found, plan=without_places(found.plan), lock=found.lock and found.lock.without_values)
-        environments = tuple({_json(one): one for one in map(_impersonal, environments)}.values())
-    return Material(found, samples_of(study), items_of(study), environments, tuple(sorted(apart)), anonymous)
+    whole = Material(found, samples_of(study), items_of(study), environments, tuple(sorted(apart)))
+    return _anonymous(whole, study) if anonymous else whole
 
 
-def without_places(value: Any) -> Any:
-    """The same table with every path cut to its last part, and no word of the machine."""
-    match value:
-        case {"path": str(path), "values": dict(values), **rest}:  # a line of the control table
-            cut = without_places({path.rpartition(".")[-1]: list(values.values())})
-            return {"path": path, "values": dict(zip(values, *cut.values(), strict=True)), **without_places(rest)}
-        case dict():
-            kept = _impersonal(value).items()
-            return {key: _last(inner) if key in _PATHS else without_places(inner) for key, inner in kept}
-        case list():
-            return [without_places(inner) for inner in value if not _of_machine(inner)]
-        case str() if _ABSOLUTE.match(value):
-            return _last(value)
-        case _:
-            return value
+def _anonymous(whole: Material, study: Study) -> Material:
+    """The same material without places, files, machine, people and dates: all formats are made of this."""
+    private, found = hidden(whole.plan, study.root), whole.found
+    table = Table(tuple(anonymous_row(row, private) for row in found.table))
+    names = {arm: private.text(arm) for arm in whole.order}
+    found = replace(
+        found,
+        table=table,
+        lock=found.lock and found.lock.without_values,
+        runs={names[arm]: own for arm, own in found.runs.items()},
+        answers={names[arm]: own for arm, own in found.answers.items()},
+        **{name: without_places(getattr(found, name), private) for name in SAID},
+    )
+    environments = [without_places(one, private) for one in whole.environments]
+    return replace(
+        whole,
+        found=found,
+        samples=tuple(_anonymous_sample(one, private) for one in whole.samples),
+        items={
+            name: ItemText(private.words(one.context), private.words(one.target)) for name, one in whole.items.items()
+        },
+        environments=tuple({_json(one): one for one in environments}.values()),
+        anonymous=True,
+    )
 
 
-def _last(value: Any) -> Any:
-    """The last part of a path, or of each of some."""
-    match value:
-        case list():
-            return [_last(inner) for inner in value]
-        case str():
-            return PurePath(value.replace("\\", "/")).name
-        case _:
-            return without_places(value)
-
-
-def _of_machine(value: Any) -> bool:
-    """Is it a line of the control table that tells of the machine?"""
-    return isinstance(value, dict) and "mark" in value and value.get("path") in PERSONAL_LINES
-
-
-def _impersonal(table: Mapping[str, Any]) -> dict[str, Any]:
-    """An environment without what tells of a place; any other table as it is."""
-    return {key: value for key, value in table.items() if key not in PERSONAL or "torch" not in table}
+def _anonymous_sample(sample: Sample, private: Hidden) -> Sample:
+    said = {private.text(arm): private.words(text) for arm, text in sample.said.items()}
+    refused = {private.text(arm): private.text(text, is_free=True) for arm, text in sample.refused.items()}
+    return Sample(private.words(sample.prompt), said, refused)
 
 
 def _json(value: Any) -> str:

@@ -138,6 +138,14 @@ def listed(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else ""
 
 
+def sum_of(weights: Mapping[str, float]) -> str:
+    """Weights by arm as a sum, the largest first: 1 × prefix − 0.5 × causal − 0.5 × full."""
+    order = sorted(weights, key=lambda arm: -weights[arm])
+    signs = {arm: MINUS if weights[arm] < 0 else "+" for arm in order}
+    terms = [f"{signs[arm]} {abs(weights[arm]):g} × {arm}" for arm in order]
+    return " ".join(terms).removeprefix("+ ")
+
+
 def true_minus(text: str) -> str:
     """Words with numbers in them, each with a true minus."""
     return _HYPHEN.sub(MINUS, text)

@@ -13,8 +13,10 @@ from paribus.analyse.verdict import Word
 from paribus.report.behind import NONE, between, multiplied, percent_level
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, decimals, signed, some
+from paribus.report.verdicts import advice_on
 
 COMPUTE = "compute multiplier"
+TALLIED = {"no verdict": "without a verdict"}  # words that read otherwise after a number
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ def headings(briefs: Sequence[Brief], material: Material) -> tuple[str, ...]:
 def tally(briefs: Sequence[Brief], material: Material) -> str:
     """How many comparisons got which word; a positive control is not counted."""
     counts = Counter(one.word for one in briefs if not one.is_control)
-    words = [f"{counts[word] if len(counts) > 1 else 'all'} {word}" for word in get_args(Word) if counts[word]]
+    many = len(counts) > 1
+    words = [f"{counts[word] if many else 'all'} {TALLIED.get(word, word)}" for word in get_args(Word) if counts[word]]
     control = " and a positive control" if counts.total() < len(briefs) else ""
     made = some(counts.total(), "comparison")
     return f"{made}{control} over {some(len(material.found.seeds), 'paired seed')}: {', '.join(words)}."
@@ -66,11 +69,11 @@ def tally(briefs: Sequence[Brief], material: Material) -> str:
 def _brief(arm: Arm, is_control: bool) -> Brief:
     judgement, made = arm.judgement, arm.judgement.comparison
     word = judgement.verdict.word
-    advice = made.advice or "" if made is not None and word == "inconclusive" else ""
+    advice = advice_on(arm)
     return Brief(
         arm.name, arm.against, word, "" if word == "equivalent" else judgement.verdict.detail,
         *((NONE, "") if made is None else _gain(made)), NONE if made is None else multiplied(arm.multiplier),
-        advice.rpartition(": ")[2], is_control,
+        "" if advice is None else advice.brief, is_control,
     )  # fmt: skip
 
 

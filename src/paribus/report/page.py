@@ -20,6 +20,7 @@ from paribus.analyse.findings import UNIT
 from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind, rate_table, sweep_words
 from paribus.report.charts import N_COLOURS, Plot
+from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts
 from paribus.report.curves import differences, learning, rates
 from paribus.report.early import TITLE as EARLY
 from paribus.report.early import early_words
@@ -30,14 +31,14 @@ from paribus.report.material import Material
 from paribus.report.numbers import true_minus
 from paribus.report.overview import headings, overview, tally
 from paribus.report.prices import costs, costs_by_arm
-from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows
+from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows, verdict_rows
 from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, seeds_by_arm, summary
 from paribus.report.telling import telling
 from paribus.report.text_read import text_words
 from paribus.report.times import times
 from paribus.report.toml import designed
 from paribus.report.trust import grounds
-from paribus.report.verdicts import verdicts
+from paribus.report.verdicts import fresh_seeds, verdicts
 
 HERE = Path(__file__).parent
 
@@ -72,6 +73,8 @@ def _told(material: Material) -> dict[str, Any]:
         "briefs": briefs, "brief_headings": headings(briefs, material), "tally": tally(briefs, material),
         "many": material.many, "costs_by_arm": costs_by_arm(material), "seeds_by_arm": seeds_by_arm(material, column),
         "plan": plan, "found": found, "order": material.order, "unit": UNIT, "version": __version__, "side": SIDE,
+        "fresh_seeds": fresh_seeds(material), "contrasts": contrasts(material), "contrast_scale": SCALE,
+        "contrast_heading": HEADING, "contrast_lines": contrast_lines(material),
         "verdicts": verdicts(material), "grounds": grounds(material), "otherwise": otherwise(material),
         "costs": costs(material), "limits": limits(material), "measured": measured(material),
         "gallery": gallery(material),
@@ -85,7 +88,7 @@ def _told(material: Material) -> dict[str, Any]:
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
         "design": designed(plan["design"]),
         "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
-        "curve_rows": download(curve_rows(material)),
+        "curve_rows": download(curve_rows(material)), "verdict_rows": download(verdict_rows(material)),
     }  # fmt: skip
 
 

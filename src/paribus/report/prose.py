@@ -9,6 +9,7 @@ from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind
+from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts, typeset_contrasts
 from paribus.report.early import TITLE, early_words
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
@@ -18,8 +19,13 @@ from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds, grounds
-from paribus.report.verdicts import verdicts
+from paribus.report.verdicts import advice_on, fresh_seeds, verdicts
 
+BRIEF = {
+    "unstable": "unstable",
+    "withheld": "withheld",
+    "no verdict": "no verdict (not trained long enough)",
+}  # in a typeset table
 MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 _LATEX = {
@@ -46,6 +52,10 @@ def _markdown(material: Material) -> Iterator[str]:
     text = text_words(material)
     if text:
         yield f"{_plain(text)}\n"
+    for one in contrasts(material):
+        yield f"**{_plain(one.headline)}**"
+        numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
+        yield _plain(" ".join(filter(None, (numbers, one.meaning, one.advice)))) + "\n"
     briefs = overview(material)
     if briefs:
         yield f"{_plain(tally(briefs, material))}\n"
@@ -57,6 +67,9 @@ def _markdown(material: Material) -> Iterator[str]:
         yield f"**{_plain(one.headline)}**{control}"
         numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
         yield _plain(" ".join(filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice)))) + "\n"
+    fresh = fresh_seeds(material)
+    if fresh:
+        yield f"{_plain(fresh)}\n"
     yield f"Measured: {_plain(measured(material))}, in {UNIT}. Margin: {_plain(material.found.margin_words)}.\n"
     yield "## Can I trust it?\n"
     yield from (f"- {MARKS[one.mark]} **{_plain(one.name)}.** {_plain(one.text)}" for one in grounds(material))
@@ -69,6 +82,9 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from (f"- {_plain(one)}" for one in limits(material))
     yield "\n## The numbers behind the verdict\n"
     yield from _table(heading(material), numbers_behind(material))
+    if material.found.contrasts:
+        yield f"\n## Contrasts\n\n{_plain(SCALE)}\n"
+        yield from _table(HEADING, contrast_lines(material))
     early = early_words(material)
     if early:
         yield f"\n## {TITLE}\n\n{_plain(early)}"
@@ -101,16 +117,30 @@ def latex(material: Material) -> str:
     """A booktabs table: score, gain, interval and verdict of every arm."""
     column = name_of(material.plan["design"]["primary"]["measure"])
     lines = [r"\begin{tabular}{lrrrl}", r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
+    told = [(name, "–", *cells) for name, *cells in typeset_contrasts(material)]
+    lines += [" & ".join(map(_typeset, one)) + r" \\" for one in told]
+    lines += [r"\midrule"] if told else []
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
-    notes = [about, *reading, *filter(None, [text])]
+    notes = [about, *reading, *filter(None, [text]), *_advice(material)]
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
+
+
+def _advice(material: Material) -> Iterator[str]:
+    """What inconclusive comparisons would take, but for the positive control."""
+    for arm in material.found.arms:
+        advice = advice_on(arm)
+        if advice is not None and arm.name != material.control:
+            yield f"{material.found.label(arm)}: {advice.words}"
+    fresh = fresh_seeds(material)
+    if fresh:
+        yield fresh
 
 
 def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
@@ -122,8 +152,7 @@ def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
 
 def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     made = arm.judgement.comparison
-    word = arm.judgement.verdict.word
-    verdict = word if word in ("unstable", "withheld") else str(arm.judgement.verdict)
+    verdict = BRIEF.get(arm.judgement.verdict.word, str(arm.judgement.verdict))
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict

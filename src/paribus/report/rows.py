@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
+from paribus.analyse.findings import verdict_table
 from paribus.report.material import Material
 from paribus.report.times import clockless
 
@@ -25,6 +26,11 @@ def comma_separated(rows: Iterable[dict[str, Any]]) -> str:
 def run_rows(material: Material) -> list[dict[str, Any]]:
     """One row a run, but for the clock."""
     return [clockless(row) for row in material.rows]
+
+
+def verdict_rows(material: Material) -> list[dict[str, Any]]:
+    """One row a comparison, then one a contrast."""
+    return list(verdict_table(material.found))
 
 
 def curve_rows(material: Material) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from paribus.analyse import interval, name_of
 from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, line_texts, plain, signed
 
@@ -109,7 +110,8 @@ def summary(material: Material, column: str) -> list[tuple[str, str]]:
 def _values(material: Material, arm: str, column: str) -> dict[int, float]:
     """Seed → an arm's score at a yardstick, where it has one."""
     own = [row for row in material.found.reported if row["arm"] == arm]
-    return {row["seed"]: row[column] for row in own if row.get(column) is not None}
+    trained = [row for row in own if row["outcome"] != UNDERTRAINED]
+    return {row["seed"]: row[column] for row in trained if row.get(column) is not None}
 
 
 OTHER_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", "seeds")

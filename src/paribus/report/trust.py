@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from paribus.analyse.findings import UNIT, rate_remark
+from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
 from paribus.report.numbers import (
@@ -178,6 +180,9 @@ def _control(material: Material) -> Ground:
         return Ground("Positive control", "mind", "The design has none: no arm that had to come out worse.")
     if found:
         return Ground("Positive control", "yes", f"{name} had to come out worse, and did: the instrument works.")
+    if material.found.arm(name).judgement.undertrained:
+        said = f"{name} had to come out worse, and there is no verdict on it: runs were not trained long enough."
+        return Ground("Positive control", "no", said)
     word = material.found.arm(name).judgement.verdict.word
     if word == "withheld":
         return Ground("Positive control", "no", f"No verdict is given on {name}, which had to come out worse.")
@@ -189,11 +194,16 @@ def _control(material: Material) -> Ground:
 
 def _failures(material: Material) -> Iterator[Ground]:
     reported = material.found.reported
-    bad = [row for row in reported if row["outcome"] != "finished"]
+    bad = [row for row in reported if row["outcome"] not in ("finished", UNDERTRAINED)]
     if bad:
         told = listed([f"{row['arm']}, seed {row['seed']}" for row in bad])
         said = f"{len(bad)} of {len(reported)} runs did not train ({told}); none is dropped."
-        yield Ground("Failed runs", "mind", " ".join(filter(None, (said, too_short(bad)))))
+        yield Ground("Failed runs", "mind", said)
+    short = Counter(row["arm"] for row in reported if row["outcome"] == UNDERTRAINED)
+    if short:
+        told = listed([f"{n} of {arm}" for arm, n in short.items()])
+        said = f"{too_short(reported)} Pairs with these arms get no verdict ({told})."
+        yield Ground("Length of training", "no", said)
 
 
 def _size(material: Material) -> Ground:

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
+from paribus.analyse.advice import Advice
 from paribus.analyse.findings import UNIT, Arm
-from paribus.analyse.rows import WORSE, Row
+from paribus.analyse.rows import Row
+from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, plain, signed, some
+from paribus.report.numbers import decimals, listed, plain, signed, some
+from paribus.spec.design import SWEEP_SEED
+
+SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
+LONGER = "Train longer: more n_steps, or a larger --scale"
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ def verdicts(material: Material) -> list[Said]:
 
 def _said(arm: Arm, material: Material) -> Said:
     judgement, baseline = arm.judgement, arm.against
-    made = judgement.comparison
+    made, advice = judgement.comparison, advice_on(arm)
     return Said(
         arm.name,
         judgement.verdict.word,
@@ -45,8 +51,34 @@ def _said(arm: Arm, material: Material) -> Said:
         "" if made is None else numbers(made),
         "" if made is None else _meaning(made, judgement.verdict.word),
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
-        f"{made.advice}." if made is not None and made.advice and judgement.verdict.word == "inconclusive" else "",
+        "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
+    )
+
+
+def advice_on(arm: Arm) -> Advice | None:
+    """What an inconclusive comparison would take; None of another."""
+    return advice_on_comparison(arm.judgement.comparison, arm.judgement.verdict.word)
+
+
+def advice_on_comparison(made: Comparison | None, word: str) -> Advice | None:
+    return made.advice if made is not None and word == "inconclusive" else None
+
+
+def fresh_seeds(material: Material) -> str:
+    """How to get fresh seeds, where a contrast, or a comparison that is no control, asks for some."""
+    asked = [advice_on(arm) for arm in material.found.arms if arm.name != material.control]
+    asked += [advice_on_comparison(one.comparison, one.word or "") for one in material.found.contrasts]
+    if not any(one is not None and one.is_fresh for one in asked):
+        return ""
+    used = sorted(material.plan["design"]["seeds"])
+    unused = [seed for seed in (*range(used[-1] + 1, SWEEP_SEED), *range(1, used[-1])) if seed not in used]
+    whole = used == list(range(used[0], used[-1] + 1))
+    these = f"{used[0]} to {used[-1]}" if whole else listed([str(seed) for seed in used])
+    return (
+        f"Fresh seeds make a new study: the same design under another name, with seeds other than {these}, such as "
+        f"`paribus run DESIGN --name NAME --set seeds=[{','.join(map(str, unused[:3]))},…]`. Its verdict is read from "
+        f"the new seeds alone; seeds added to this study would be a second look."
     )
 
 
@@ -67,6 +99,8 @@ def headline(arm: Arm, baseline: str) -> str:
             return f"{name} against {baseline} is unstable: {verdict.detail}"
         case "withheld":
             return f"No verdict on {name} against {baseline}: files of the study are not what was written"
+        case "no verdict":
+            return f"No verdict on {name} against {baseline}: {verdict.detail}"
 
 
 def numbers(made: Comparison) -> str:
@@ -110,18 +144,19 @@ def _failures(arm: Arm, baseline: str, material: Material) -> str:
         return ""
     counts = f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
     of = "" if judgement.comparison is None else "; the numbers are of the seeds in which both did"
+    if judgement.undertrained and judgement.comparison is not None:
+        of = "; the numbers include the scores that the others had reached"
     own = [row for row in material.found.reported if row["arm"] in (arm.name, baseline)]
     return " ".join(filter(None, (f"{counts}{of}.", too_short(own))))
 
 
 def too_short(rows: Sequence[Row]) -> str:
-    """What may be wrong with runs whose loss was finite, and worse than the unigram model's; nothing of others."""
-    n_worse = sum(row["outcome"] == "diverged" and row["reason"] == WORSE for row in rows)
-    if not n_worse:
+    """What to do about runs that were not trained long enough; nothing where there are none."""
+    n_short = sum(row["outcome"] == UNDERTRAINED for row in rows)
+    if not n_short:
         return ""
-    they = "it" if n_worse == 1 else "they"
-    ended = f"{some(n_worse, 'run')} ended {WORSE}, with a finite loss"
-    return f"{ended}; {they} may only have been too short: train longer."
+    was = "was" if n_short == 1 else "were"
+    return f"{some(n_short, 'run')} {was} not trained long enough: {SHORT}. {LONGER}."
 
 
 def compute(name: str, against: str, found: Multiplier | None) -> str:

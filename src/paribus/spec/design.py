@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from paribus.spec.architecture import Positive, Spec
+from paribus.spec.contrasts import Contrasts, contrasts_of, default_contrasts, family_size, read_contrasts
 from paribus.spec.match import Match
 from paribus.spec.reading import merged
 from paribus.spec.yardstick import DocumentHalves, YardstickKind
@@ -185,6 +186,8 @@ class Design(Spec):
     arms: Annotated[dict[str, Table], BeforeValidator(_named)] = Field(default_factory=dict)
     factors: Annotated[dict[str, Factor], BeforeValidator(_named)] = Field(default_factory=dict)
     comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None  # None: each arm, the baseline
+    # Weights by arm that add up to 0, by name; "default" names the three of two factors of two levels.
+    contrasts: Annotated[Contrasts | Literal["default"] | None, BeforeValidator(read_contrasts)] = None
     control: str | None = None  # an arm that must come out worse: it shows that the instrument works
     match: Annotated[Match | None, BeforeValidator(_match)] = None
     budget: Budget | None = None
@@ -228,15 +231,27 @@ def pairs_of(design: Design) -> tuple[Pair, ...]:
 
 
 def compared_pairs(design: Design) -> tuple[Pair, ...]:
-    """Every pair of arms whose difference enters something that is reported: judged pairs, and effects of a 2 × 2."""
-    pairs = list(pairs_of(design))
+    """Every pair of arms whose difference enters something reported: judged pairs, contrasts, effects of a 2 × 2."""
     levels = levels_of(design)
-    if len(design.factors) == 2 and len(levels) == 4:  # two levels each, whose interaction is reported
-        for one, other in itertools.combinations(levels, 2):
-            n_apart = sum(levels[one][factor] != levels[other][factor] for factor in design.factors)
-            if n_apart == 1 and (other, one) not in pairs:
-                pairs.append((one, other))
-    return tuple(dict.fromkeys(pairs))
+    pairs = list(pairs_of(design))
+    for weights in {**default_contrasts(levels, design.baseline), **declared_contrasts(design)}.values():
+        gains = [name for name, weight in weights.items() if weight > 0]
+        losses = [name for name, weight in weights.items() if weight < 0]
+        pairs += itertools.product(gains, losses)
+    once: dict[frozenset[str], Pair] = {}
+    for pair in pairs:
+        once.setdefault(frozenset(pair), pair)
+    return tuple(once.values())
+
+
+def declared_contrasts(design: Design) -> Contrasts:
+    """Every contrast that gets a word beside the comparisons."""
+    return contrasts_of(design.contrasts, levels_of(design), design.baseline)
+
+
+def words_of(design: Design) -> int:
+    """The size of the family: how many words share the 5 %."""
+    return family_size(pairs_of(design), declared_contrasts(design))
 
 
 def levels_of(design: Design) -> dict[str, dict[str, str]]:

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.errors import SpecError, name_few
+from paribus.spec.contrasts import EXAMPLE
 from paribus.spec.design import (
     FEW_SEEDS,
     LEAST_SEEDS,
@@ -22,6 +23,7 @@ from paribus.spec.design import (
     Table,
     compute_margin,
     declared,
+    declared_contrasts,
     leaves_of,
     pairs_of,
     paths_of,
@@ -34,6 +36,7 @@ from paribus.spec.yardstick import Yardstick
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
 LEAST_POOLED = 3  # arms whose noise is made one; that of two is one already
 MOST_SHARE = 0.05  # of false alarms, over all looks
+ROUNDING = 1e-9  # of the largest weight: what a sum of decimal weights may be off
 KEYS = (*Design.model_fields, "scales")
 SEEDED = ("training.seed", "training.data_seed")  # set by the design's seeds, whatever a run says
 RATE, STEPS = "training.optimizer.rate", "training.n_steps"
@@ -120,6 +123,7 @@ def _faults(design: Design) -> Iterator[str]:
     else:
         yield from _arm_faults(design)
         yield from _comparison_faults(design)
+        yield from _contrast_faults(design)
         yield from _noise_faults(design)
         yield from _factor_faults(design)
         yield from _overruled(design)
@@ -219,6 +223,47 @@ def _comparison_faults(design: Design) -> Iterator[str]:
         )
 
 
+def _contrast_faults(design: Design) -> Iterator[str]:
+    if design.contrasts is None:
+        return
+    if isinstance(design.contrasts, str):
+        if not declared_contrasts(design):
+            yield (
+                f"contrasts is 'default', the two main effects and the interaction of two factors of two levels, and "
+                f"this design has {_shape(design)}; write the contrasts out, as in {EXAMPLE}"
+            )
+        return
+    arms, seen = tables_of(design), set()
+    for name, weights in design.contrasts.items():
+        yield from _weight_faults(f"contrasts.{name}", weights, arms)
+        key = " ".join(name.casefold().split())
+        if not ARM_NAME.fullmatch(name):
+            yield f"contrasts.{name} cannot be a name; use up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
+        elif name in arms:
+            yield f"contrasts.{name} has the name of an arm; call it something else"
+        elif key in seen:
+            yield f"contrasts.{name} is there twice, but for capitals and spaces; call one of them something else"
+        seen.add(key)
+
+
+def _shape(design: Design) -> str:
+    if design.arms:
+        return f"{len(design.arms)} arms and no factors"
+    return f"{' × '.join(str(len(factor.levels)) for factor in design.factors.values())} levels"
+
+
+def _weight_faults(where: str, weights: Mapping[str, float], arms: Iterable[str]) -> Iterator[str]:
+    for unknown in (one for one in weights if one not in arms):
+        yield f"{where} has {unknown!r}, which is no arm; {_near(unknown, arms)}arms are {', '.join(arms)}"
+    for arm in (one for one, weight in weights.items() if weight == 0):
+        yield f"{where} gives {arm!r} the weight 0; leave it out"
+    total = sum(weights.values())
+    if len(weights) < 2:
+        yield f"{where} has only {len(weights)} of the arms; weigh two or more against each other, as in {EXAMPLE}"
+    elif abs(total) > ROUNDING * max(map(abs, weights.values())):
+        yield f"{where} has weights that add up to {total:g}; let them add up to 0, as in {EXAMPLE}"
+
+
 def _noise_faults(design: Design) -> Iterator[str]:
     """What one noise for all arms cannot carry."""
     if not design.equal_noise:
@@ -233,6 +278,8 @@ def _noise_faults(design: Design) -> Iterator[str]:
         )
     if design.factors:
         yield "equal_noise is true beside factors, whose effects it does not judge; leave it out, or list the arms"
+    if design.contrasts is not None:
+        yield "equal_noise is true beside contrasts, which it does not judge; leave one out"
     if design.seeds == OPEN:
         yield "equal_noise is true beside seeds = 'open', whose bound is of each pair's own noise; leave one out"
 

@@ -15,8 +15,8 @@ from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
-from paribus.report.numbers import duration, flops, line_texts, size
-from paribus.spec.design import OPEN
+from paribus.report.numbers import duration, flops, line_texts, size, sum_of
+from paribus.spec.design import OPEN, declared_contrasts
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
 ORDER = "✗Δ≈⟳→✓"
@@ -81,6 +81,8 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
         page.print(line, soft_wrap=True)
+    for name, weights in declared_contrasts(plan.design).items():
+        page.print(f"contrast   {name}: {sum_of(weights)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
     print_margin_warnings(plan, page)
@@ -102,7 +104,7 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     effect, margin = (ask(n, m, alpha=share, n_arms=n_arms) for ask in (detectable, equivalence_margin))
     last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
     yield (
-        f"can see    with {n} seeds and {m} comparison{'s' if m > 1 else ''}: an effect of {effect:.2f} sd of the "
+        f"can see    with {n} seeds and {_family(plan)}: an effect of {effect:.2f} sd of the "
         f"paired difference, at 80 % power; a true zero is called equivalent from a margin of {margin:.2f} sd{last}"
     )
     if earlier is not None:
@@ -112,12 +114,19 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
         )
 
 
+def _family(plan: Plan) -> str:
+    """What shares the 5 %."""
+    if plan.design.contrasts is not None:
+        return f"{plan.n_comparisons} comparisons and contrasts"
+    return "1 comparison" if plan.n_comparisons == 1 else f"{plan.n_comparisons} comparisons"
+
+
 def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     """At a few numbers of seeds, each taken alone: whoever looks at all of them sees no less."""
     m, sd = plan.n_comparisons, 1.0 if earlier is None else earlier.sd
     at = sorted({*OPEN_AT, len(plan.seeds)})
     effects, margins = ([ask(n, m, open_ended=True) for n in at] for ask in (detectable, equivalence_margin))
-    seeds = f"with {_listed(at, 'd')} seeds, of a number that is open, and {m} comparison{'s' if m > 1 else ''}"
+    seeds = f"with {_listed(at, 'd')} seeds, of a number that is open, and {_family(plan)}"
     yield (
         f"can see    {seeds}: an effect of {_listed(effects, '.2f')} sd of the paired difference, at 80 % power; a "
         f"true zero is called equivalent from a margin of {_listed(margins, '.2f')} sd"

@@ -81,7 +81,7 @@ class Showing:
             return "not measured"
         value = value_of(found)
         if value is None:
-            return f"diverged: {unlearnt(found)}"
+            return ": ".join(unlearnt(found, self.study, cell.name))
         return f"{value:.4f} bits per byte ({name_of(found.head.yardstick)})"
 
     def _remaining(self) -> str:

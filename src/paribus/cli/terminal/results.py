@@ -11,7 +11,9 @@ from rich.table import Table as Page
 
 from paribus.analyse import name_of
 from paribus.analyse.shapes import readable_plan
+from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import Study
+from paribus.report.verdicts import LONGER, SHORT
 
 
 def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
@@ -25,10 +27,13 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
         table.add_column(heading, justify="left" if heading == "arm" else "right")
     for arm in plan["order"]:
         own = {row["seed"]: row for row in reported if row["arm"] == arm}
-        values = [own[seed].get(column) for seed in seeds if seed in own]
+        trained = [own[seed] for seed in seeds if seed in own and own[seed]["outcome"] != UNDERTRAINED]
+        values = [row.get(column) for row in trained]
         rate = f"{next(iter(own.values()))['rate']:.3g}" if own else "–"
         table.add_row(arm, rate, *(_cell(own.get(seed), column) for seed in seeds), _mean(values, len(seeds)))
     page.print(table)
+    if any(row["outcome"] == UNDERTRAINED for row in reported):
+        page.print(f"{UNDERTRAINED}: {SHORT}. {LONGER}.", style="yellow", soft_wrap=True)
     page.print(f"bits per byte of {column}, lower is better; {study.folder}", style="dim", soft_wrap=True)
 
 

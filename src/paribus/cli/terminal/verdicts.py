@@ -5,20 +5,26 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
+from paribus.report.contrasts import contrasts
 from paribus.report.material import Material
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds
-from paribus.report.verdicts import Said, verdicts
+from paribus.report.verdicts import Said, fresh_seeds, verdicts
 
 STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue", "inconclusive": "bold yellow"}
 
 
 def print_verdicts(material: Material, page: Console) -> None:
     """Each arm's word first; of an inconclusive one also what it would take. Then what is to be known beside them."""
-    said = verdicts(material)
-    width = max(len(one.word) for one in said)
+    said, asked = verdicts(material), contrasts(material)
+    width = max(len(one.word) for one in (*said, *asked))
     if material.found.reading:
         page.print(f"{material.found.reading}.", soft_wrap=True, markup=False)
+    for one in asked:
+        line = f"{one.headline}{': ' if one.numbers else ''}{one.numbers}"
+        page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), line), soft_wrap=True)
+        for more in filter(None, (one.meaning, one.advice)):
+            page.print(f"{'':{width}}  {more}", style="dim", soft_wrap=True, markup=False)
     for one in said:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
@@ -26,6 +32,9 @@ def print_verdicts(material: Material, page: Console) -> None:
     text = text_words(material)
     if text:
         page.print(Text(text, "yellow"), soft_wrap=True)
+    fresh = fresh_seeds(material)
+    if fresh:
+        page.print(fresh, style="dim", soft_wrap=True, markup=False)
     for one in allowed_confounds(material):
         page.print(Text(f"allowed to differ: {one}", "yellow"), soft_wrap=True)
     if material.found.agreement.changed:

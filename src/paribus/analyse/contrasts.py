@@ -1,0 +1,216 @@
+"""The contrasts of a study: those its design declares, and the interaction of two factors of two levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from paribus.analyse.advice import at_next_look
+from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.factorial import Factorial, contrast, two_factors
+from paribus.analyse.failures import Scores
+from paribus.analyse.undertrained import Reached
+from paribus.errors import SpecError
+from paribus.spec.contrasts import (
+    DEFAULT,
+    Contrasts,
+    contrasts_of,
+    default_contrasts,
+    family_size,
+    interaction_name,
+    main_effect_name,
+    two_by_two,
+)
+
+OUTSIDE = "it is outside the family, so it gets no verdict"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every contrast of a study is judged with."""
+
+    margin: float | None
+    share: float
+    unit: str
+    open_ended: bool
+    remarks: tuple[str, ...]
+    n_comparisons: int  # the size of the family
+    next_look: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastFinding:
+    """One contrast: its interval, and a word where it is in the family; else `reason` says why it cannot be given.
+
+    `simple` are the simple effects in place of a main effect that turns with the other factor; they get no word.
+    """
+
+    name: str
+    weights: Mapping[str, float]
+    comparison: Comparison | None
+    is_judged: bool
+    reason: str = ""
+    meaning: str = ""  # of a value above zero
+    simple: tuple[tuple[str, Comparison], ...] = ()
+
+    @property
+    def word(self) -> str | None:
+        return self.comparison.verdict.word if self.is_judged and self.comparison is not None else None
+
+    @property
+    def words(self) -> str:
+        """The contrast as a sentence, with a word where it has earned one."""
+        if self.comparison is None:
+            instead = "".join(f" {place[0].upper()}{place[1:]}, {numbers_of(one)}." for place, one in self.simple)
+            return f"{self.name} cannot be given: {self.reason}.{instead}"
+        if self.is_judged:
+            return f"{self.name}: {self.comparison.words}"
+        return f"{self.name}: {numbers_of(self.comparison)}; {OUTSIDE}."
+
+
+def numbers_of(made: Comparison) -> str:
+    """Effect and interval without a word."""
+    unit = f" {made.unit}" if made.unit else ""
+    ends = f"{100 * made.level:.4g} % interval {made.low:.4g} to {made.high:.4g}"
+    return f"gain {made.effect:.4g}{unit}, {ends}, {made.n} seeds"
+
+
+def plan_levels(plan: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+    """The levels of each arm of a plan, in its order."""
+    return {arm: plan["arms"][arm]["levels"] for arm in plan["order"]}
+
+
+def plan_contrasts(plan: Mapping[str, Any]) -> Contrasts:
+    """The contrasts a plan declares; one of before there were any declares none."""
+    return contrasts_of(plan["design"].get("contrasts"), plan_levels(plan), plan["order"][0])
+
+
+def plan_family_size(plan: Mapping[str, Any]) -> int:
+    """How many words of a plan share the 5 %."""
+    pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
+    return family_size(plan["order"][1:] if pairs is None else pairs, plan_contrasts(plan))
+
+
+def contrast_findings(
+    plan: Mapping[str, Any],
+    scores: Mapping[str, Scores],
+    reached: Reached,
+    setting: Setting,
+    factorial: Factorial | str | None,
+) -> tuple[ContrastFinding, ...]:
+    """What `factorial` holds of a 2 × 2, the interaction first, for it is what a factorial asks; then what is written.
+
+    The effects of two factors get a word only where the design says `contrasts = "default"`.
+    """
+    found = () if factorial is None else _of_two_factors(plan, factorial, setting)
+    declared = plan["design"].get("contrasts")
+    if not isinstance(declared, Mapping):
+        return found
+    written = tuple(_one(name, weights, scores, reached, setting) for name, weights in declared.items())
+    return (*written, *found)
+
+
+def _one(
+    name: str, weights: Mapping[str, float], scores: Mapping[str, Scores], reached: Reached, setting: Setting
+) -> ContrastFinding:
+    reason = _reason(weights, scores, reached)
+    if reason:
+        return ContrastFinding(name, weights, None, True, reason)
+    try:
+        gains = contrast({arm: _whole(scores[arm]) for arm in weights}, weights, lower_is_better=True)
+        made = compare(
+            gains, margin=_margin(setting.margin, weights), n_comparisons=setting.n_comparisons, share=setting.share,
+            open_ended=setting.open_ended, unit=setting.unit, remarks=setting.remarks,
+        )  # fmt: skip
+    except SpecError as fault:
+        return ContrastFinding(name, weights, None, True, str(fault))
+    return ContrastFinding(name, weights, _advised(made, setting), True)
+
+
+def _margin(margin: float | None, weights: Mapping[str, float]) -> float | None:
+    """The margin, or less of it under weights so small that any difference would lie inside."""
+    return None if margin is None else margin * min(1.0, sum(one for one in weights.values() if one > 0))
+
+
+def _advised(made: Comparison, setting: Setting) -> Comparison:
+    """The same comparison; its advice is the next declared look where there is one."""
+    if made.advice is None or setting.next_look is None:
+        return made
+    return replace(made, advice=at_next_look(setting.next_look))
+
+
+def plan_factorial(
+    plan: Mapping[str, Any], scores: Mapping[str, Scores], reached: Reached, setting: Setting
+) -> Factorial | str | None:
+    """Main effects and interaction of a 2 × 2, or why they cannot be given; None of another design."""
+    factors = two_by_two(plan_levels(plan), plan["order"][0])
+    if factors is None:
+        return None
+    reason = _reason(plan["order"], scores, reached)
+    if reason:
+        return reason
+    one, other = factors
+    cells = {}
+    for arm, own in plan_levels(plan).items():
+        cells[factors[one].index(own[one]), factors[other].index(own[other])] = _whole(scores[arm])
+    is_judged = _is_default(plan)
+    try:
+        return two_factors(
+            cells, lower_is_better=True, scale=setting.unit, margin=setting.margin, share=setting.share,
+            factors={name: list(levels) for name, levels in factors.items()}, open_ended=setting.open_ended,
+            n_comparisons=setting.n_comparisons if is_judged else None, remarks=setting.remarks if is_judged else (),
+        )  # fmt: skip
+    except SpecError as fault:
+        return str(fault)
+
+
+def _is_default(plan: Mapping[str, Any]) -> bool:
+    return plan["design"].get("contrasts") == DEFAULT
+
+
+def _of_two_factors(plan: Mapping[str, Any], made: Factorial | str, setting: Setting) -> tuple[ContrastFinding, ...]:
+    factors, is_judged = two_by_two(plan_levels(plan), plan["order"][0]), _is_default(plan)
+    assert factors is not None
+    weights = default_contrasts(plan_levels(plan), plan["order"][0])
+    first, second = (main_effect_name(*one) for one in factors.items())
+    named = {"interaction": interaction_name(factors), "first": first, "second": second}
+    if isinstance(made, str):
+        return tuple(ContrastFinding(name, weights[name], None, is_judged, made) for name in named.values())
+    return tuple(_effect(made, key, name, weights[name], setting, is_judged) for key, name in named.items())
+
+
+def _effect(
+    made: Factorial, key: str, name: str, weights: Mapping[str, float], setting: Setting, is_judged: bool
+) -> ContrastFinding:
+    if key in made.contrasts:
+        meaning = _meaning(made.factors) if key == "interaction" else ""
+        return ContrastFinding(name, weights, _advised(made.contrasts[key], setting), is_judged, "", meaning)
+    other, levels = list(made.factors.items())[1 if key == "first" else 0]
+    simple = tuple((f"at {other} {level}", one) for level, one in zip(levels, made.simple[key], strict=True))
+    reason = f"it turns with {other}, so its mean over the levels of {other} describes neither"
+    return ContrastFinding(name, weights, None, is_judged, reason, "", simple)
+
+
+def _meaning(factors: Mapping[str, Sequence[str]]) -> str:
+    """What an interaction above zero says."""
+    (one, levels), (other, others) = factors.items()
+    return f"{one} from {levels[0]} to {levels[1]} gains more at {other} {others[1]} than at {other} {others[0]}"
+
+
+def _whole(scores: Scores) -> dict[int, float]:
+    return {seed: value for seed, value in scores.items() if value is not None}
+
+
+def _reason(arms: Iterable[str], scores: Mapping[str, Scores], reached: Reached) -> str:
+    """Why a contrast cannot be given: which of its arms did not train in every seed; empty where all did."""
+    said = []
+    for arm in arms:
+        missing = [seed for seed, value in scores[arm].items() if value is None]
+        short = [seed for seed in missing if seed in reached.get(arm, {})]
+        failed = len(missing) - len(short)
+        if failed:
+            said.append(f"{arm} did not train in {failed} of {len(scores[arm])} seeds")
+        if short:
+            said.append(f"{arm} was not trained long enough in {len(short)} of {len(scores[arm])} seeds")
+    return "; ".join(said)

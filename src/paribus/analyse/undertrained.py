@@ -1,0 +1,41 @@
+"""Runs that were not trained long enough: finite, falling, still worse than the unigram model. They did not fail."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from paribus.analyse.failures import Judgement, Scores
+from paribus.analyse.verdict import Verdict
+
+UNDERTRAINED = "undertrained"  # the outcome of such a run
+REASON = "not trained long enough: still worse than the unigram model"
+RISE = 1.05  # a last loss above this multiple of the lowest one has risen
+Reached = Mapping[str, Mapping[int, float]]  # arm → seed → the score of a run that was not trained long enough
+
+
+def has_risen(losses: Sequence[float]) -> bool:
+    """Is the last loss above the first, or above 1.05 times the lowest?"""
+    return bool(losses) and (losses[-1] > losses[0] or losses[-1] > RISE * min(losses))
+
+
+def counts(names: Iterable[str], reached: Reached, seeds: Sequence[int]) -> str:
+    """Which of these arms were not trained long enough, and in how many seeds; empty where all were."""
+    short = {name: len(reached.get(name, {}).keys() & set(seeds)) for name in names}
+    said = [f"{name} in {n} of {len(seeds)} seeds" for name, n in short.items() if n]
+    return f"not trained long enough: {', '.join(said)}" if said else ""
+
+
+def with_reached(scores: Scores, reached: Mapping[int, float]) -> dict[int, float | None]:
+    """Scores that also hold what runs had reached that were not trained long enough."""
+    return {**scores, **{seed: score for seed, score in reached.items() if seed in scores}}
+
+
+def without_word(own: Judgement, said: str) -> Judgement:
+    """The judgement of a pair that gets no word and no interval; every seed stays in the table."""
+    return replace(own, comparison=None, mcnemar=None, verdict=Verdict("no verdict", said), undertrained=said)
+
+
+def control_worse(own: Judgement, reached: Judgement, said: str) -> Judgement | None:
+    """A declared control may be `worse` by the scores its runs had reached; None where it is not."""
+    if reached.verdict.word != "worse" or reached.comparison is None:
+        return None
+    return replace(own, comparison=reached.comparison, mcnemar=None, verdict=reached.verdict, undertrained=said)

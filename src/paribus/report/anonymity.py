@@ -1,0 +1,178 @@
+"""What an anonymous report does not say: places, files, machine, people and dates; one function for all formats."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+PERSONAL = (  # of an environment: what tells of a place
+    "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",
+)  # fmt: skip
+PERSONAL_LINES = ("threads", "device")  # of the control table
+FREE = (
+    "reason",
+    "note",
+    "allowed",
+    "allow",
+    "question",
+    "reference",
+    "remark",
+    "refused",
+    "prompts",
+)  # texts of people
+PATHS = ("path", "paths")  # where a spec names files
+SHARED = ("root", "user", "admin", "runner", "ubuntu", "localhost")  # names that tell of nobody
+RUNS, PATH, NAME = "RUNS", "PATH", "NAME"  # what stands in the place of the runs folder, another path, a person
+_ABSOLUTE = re.compile(r"(?:~|[A-Za-z]:)?[\\/].+|~")
+_INSIDE = re.compile(r"(?<![\w.:/\\~-])(?:(?:~|[A-Za-z]:)[\\/]|[\\/][^\s\\/'\"`,;:]+[\\/]|\\\\)[^\s'\"`,;:]*")
+_HOME = re.compile(r"(?:/home/|/Users/|\\Users\\|pytest-of-)([^/\\\s]+)")
+_ERROR = re.compile(r"\w+: ")
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Private texts and what stands in their place."""
+
+    files: Mapping[str, str]  # a file as a spec writes it → its label
+    inside: Mapping[str, str]  # what is replaced inside any text
+    free: Mapping[str, str]  # what is replaced inside texts of people alone
+    arms: tuple[str, ...]
+
+    def text(self, text: str, is_free: bool = False) -> str:
+        """A text without what is private."""
+        text = self.words(text) if is_free else _replaced(text, self.inside)
+        return PATH if _ABSOLUTE.fullmatch(text) else _INSIDE.sub(PATH, text)
+
+    def words(self, text: str) -> str:
+        """A text of data without what is private by name; what only looks like a path stays, for it is no place."""
+        return _replaced(text, {**self.inside, **self.free})
+
+    def file(self, value: Any) -> Any:
+        """The label of a file, or of each of some; anything else without what is private."""
+        if isinstance(value, str):
+            return self.files.get(value) or self.text(value)
+        return [self.file(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def _replaced(text: str, words: Mapping[str, str]) -> str:
+    for private, label in words.items():
+        after = r"(?![\w-])" if private[-1].isalnum() else ""
+        text = re.sub(rf"(?<![\w.-]){re.escape(private)}{after}", label, text)
+    return text
+
+
+def hidden(plan: Mapping[str, Any], root: Path) -> Hidden:
+    """What a study's plan, its folder and this machine hold of places and people."""
+    written = list(dict.fromkeys(_files(plan)))
+    files = {path: f"file-{number}" for number, path in enumerate(written, 1)}
+    names = {_last(path): label for path, label in files.items()}
+    mangled = {re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-._"): label for path, label in files.items()}
+    whole = {path: label for path, label in files.items() if re.search(r"\w[\\/.]|[\\/.]\w", path)}
+    dotted = {name: label for name, label in (names | mangled).items() if "." in name}
+    roots = {str(place): RUNS for place in (root.resolve(), root.absolute()) if len(place.parts) > 1}
+    if not root.is_absolute() and root.parts:
+        roots[f"{root}/"] = f"{RUNS}/"  # one that is called as a word is, such as runs, stays in sentences
+    people = {word: NAME for word in _people((*files, *roots)) if word not in SHARED and len(word) > 1}
+    inside = _longest_first(whole | roots | dotted)
+    return Hidden(files, inside, _longest_first(names | people), tuple(plan["order"]))
+
+
+def _longest_first(words: Mapping[str, str]) -> dict[str, str]:
+    return {word: words[word] for word in sorted(words, key=len, reverse=True) if word}
+
+
+def _people(paths: Sequence[str]) -> Iterator[str]:
+    """Names of this user and this machine, and of whoever's home a path lies in."""
+    yield getpass.getuser()
+    host = socket.gethostname()
+    yield from (host, host.partition(".")[0])
+    for path in (*paths, str(Path.home())):
+        yield from _HOME.findall(path)
+
+
+def _files(value: Any) -> Iterator[str]:
+    """Every file that specs name; the `path` of a factor or of a line of the control table names a field."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "paths" or (key == "path" and "kind" in value):
+                yield from [inner] if isinstance(inner, str) else [one for one in inner if isinstance(one, str)]
+            else:
+                yield from _files(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _files(inner)
+
+
+def _last(path: str) -> str:
+    return PurePath(path.replace("\\", "/")).name
+
+
+def without_places(value: Any, private: Hidden, is_free: bool = False) -> Any:
+    """The same value with no path, file name, machine or person in any text of it."""
+    if isinstance(value, str):
+        return private.text(value, is_free)
+    if isinstance(value, Mapping) and _names_files(value):
+        rest = {key: inner for key, inner in value.items() if key != "values"}
+        return {**without_places(rest, private, is_free), "values": _file_values(value, private)}
+    if isinstance(value, Mapping):
+        return {_key(key, private): _inner(key, inner, private, is_free) for key, inner in _impersonal(value).items()}
+    if isinstance(value, list):
+        return [without_places(inner, private, is_free) for inner in value if not _of_machine(inner)]
+    if isinstance(value, tuple):
+        made = [without_places(inner, private, is_free) for inner in value]
+        return type(value)(*made) if type(value) is not tuple else tuple(made)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _anonymous_dataclass(value, private)
+    return value
+
+
+def _names_files(line: Mapping[str, Any]) -> bool:
+    """Is it a line of the control table whose values are files?"""
+    return "mark" in line and str(line.get("path")).rpartition(".")[2] in PATHS and isinstance(line.get("values"), dict)
+
+
+def _file_values(line: Mapping[str, Any], private: Hidden) -> dict[str, Any]:
+    return {_key(arm, private): private.file(value) for arm, value in line["values"].items()}
+
+
+def _anonymous_dataclass(value: Any, private: Hidden) -> Any:
+    own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+    return replace(value, **{name: _inner(name, inner, private, False) for name, inner in own.items()})
+
+
+def _key(key: Any, private: Hidden) -> Any:
+    return private.text(key) if key in private.arms else key
+
+
+def _inner(key: Any, value: Any, private: Hidden, is_free: bool) -> Any:
+    if key in PATHS and (isinstance(value, list | tuple) or value in private.files):
+        return private.file(value)
+    return without_places(value, private, is_free or key in FREE)
+
+
+def anonymous_row(row: Mapping[str, Any], private: Hidden) -> dict[str, Any]:
+    """A row of a run; of the place where its run lay nothing is left in its reason."""
+    return without_places({**row, "reason": _without_folder(row["reason"], row["run"])}, private)
+
+
+def _without_folder(reason: str, run: str) -> str:
+    before, found, after = reason.partition(run)
+    if not found:
+        return reason
+    error = _ERROR.match(before)
+    return f"{error[0] if error else ''}{run}{after}"
+
+
+def _of_machine(value: Any) -> bool:
+    """Is it a line of the control table that tells of the machine?"""
+    return isinstance(value, Mapping) and "mark" in value and value.get("path") in PERSONAL_LINES
+
+
+def _impersonal(table: Mapping[str, Any]) -> dict[str, Any]:
+    """An environment without what tells of a place; any other table as it is."""
+    return {key: value for key, value in table.items() if key not in PERSONAL or "torch" not in table}

@@ -1,0 +1,82 @@
+"""Contrasts: sums of arms' gains whose weights add up to 0, and the family they share with the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sized
+from itertools import product
+from typing import Any, Literal
+
+Weights = dict[str, float]  # by arm
+Contrasts = dict[str, Weights]  # by name
+DEFAULT: Literal["default"] = "default"  # the two main effects and the interaction of two factors of two levels
+Levels = Mapping[str, Mapping[str, str]]  # arm → factor → level
+HEAVIEST = 1000  # of weights
+EXAMPLE = "{ gap = { prefix = 1, causal = -1 } }"
+
+
+def read_contrasts(given: Any) -> Any:
+    """Tables of weights by name, or `default`; ValueError of anything else."""
+    if given is None or given == DEFAULT:
+        return given
+    if not isinstance(given, Mapping):
+        raise ValueError(f"is {given!r}; write weights by arm that add up to 0, as in {EXAMPLE}, or 'default'")
+    if not given:
+        raise ValueError(f"is an empty table; name at least one, as in {EXAMPLE}, or leave it out")
+    for name, weights in given.items():
+        if not isinstance(weights, Mapping):
+            raise ValueError(f"has {name} = {weights!r}; write weights by arm that add up to 0, as in {EXAMPLE}")
+        for arm, weight in weights.items():
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) <= HEAVIEST:
+                raise ValueError(f"has {name}.{arm} = {weight!r}; write a number up to {HEAVIEST}, as 1 or -0.5")
+    return {str(name): {str(arm): float(one) for arm, one in weights.items()} for name, weights in given.items()}
+
+
+def two_by_two(levels: Levels, baseline: str) -> dict[str, tuple[str, str]] | None:
+    """Each factor with its two levels, the baseline's first; None where it is no 2 × 2 of all four arms."""
+    factors = sorted(levels[baseline])  # as they are in a plan on disk
+    if len(factors) != 2 or len(levels) != 4:
+        return None
+    found = {}
+    for factor in factors:
+        named = list(dict.fromkeys([levels[baseline][factor], *(own[factor] for own in levels.values())]))
+        if len(named) != 2:
+            return None
+        found[factor] = (named[0], named[1])
+    whole = {tuple(own[factor] for factor in factors) for own in levels.values()}
+    return found if whole == set(product(*found.values())) else None
+
+
+def interaction_name(factors: Mapping[str, tuple[str, str]]) -> str:
+    return f"interaction of {' and '.join(factors)}"
+
+
+def main_effect_name(factor: str, levels: tuple[str, str]) -> str:
+    return f"{factor} from {levels[0]} to {levels[1]}"
+
+
+def default_contrasts(levels: Levels, baseline: str) -> Contrasts:
+    """The main effects and the interaction of a 2 × 2; nothing of another design."""
+    factors = two_by_two(levels, baseline)
+    if factors is None:
+        return {}
+    (first, one), (second, other) = factors.items()
+    signs = {
+        arm: (1 if own[first] == one[1] else -1, 1 if own[second] == other[1] else -1) for arm, own in levels.items()
+    }
+    return {
+        main_effect_name(first, one): {arm: a / 2 for arm, (a, _) in signs.items()},
+        main_effect_name(second, other): {arm: b / 2 for arm, (_, b) in signs.items()},
+        interaction_name(factors): {arm: float(a * b) for arm, (a, b) in signs.items()},
+    }
+
+
+def contrasts_of(given: Contrasts | str | None, levels: Levels, baseline: str) -> Contrasts:
+    """The contrasts that a design declares, each with its weights."""
+    if given is None:
+        return {}
+    return default_contrasts(levels, baseline) if isinstance(given, str) else given
+
+
+def family_size(pairs: Sized, contrasts: Sized) -> int:
+    """How many words share the 5 %: judged pairs and declared contrasts together."""
+    return len(pairs) + len(contrasts)

@@ -1,0 +1,166 @@
+"""Not trained long enough is another outcome than diverged, and no word is read from it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.analyse import family, findings, rows
+from paribus.analyse.undertrained import has_risen
+from paribus.record import Study, answers_path, evaluations, write_answers
+from paribus.report.material import gathered
+from paribus.report.overview import overview, tally
+from paribus.report.page import page
+from paribus.report.prose import latex, markdown
+from paribus.report.tables import summary
+from small_study import GAINS, MANY, SEEDS, made
+
+BASE = {1: 2.0, 2: 2.1, 3: 1.9, 4: 2.05}
+
+
+def below_unigrams(study: Study, arm: str, *seeds: int) -> None:
+    """Answers on disk that cost more than the unigram model's."""
+    for cell in study.cells():
+        if (cell.arm, cell.seed) in {(arm, seed) for seed in seeds}:
+            found = next(iter(evaluations(study.root / cell.run)))
+            path = answers_path(study.root / cell.run, found.head.yardstick, found.head.items)
+            write_answers(path, replace(found, head=replace(found.head, unigram_nats=0.0)))
+
+
+def with_losses(study: Study, arm: str, seed: int, losses: list[float | None], name: str = "valid_nats") -> None:
+    """The rows of a run with these losses, from the last row back; earlier rows have none."""
+    cell = next(cell for cell in study.cells() if (cell.arm, cell.seed) == (arm, seed))
+    path = study.root / cell.run / "rows.jsonl"
+    there = [json.loads(line) for line in path.read_text().splitlines()]
+    given = [None] * (len(there) - len(losses)) + losses
+    told = [{**row, name: loss} for row, loss in zip(there, given, strict=True)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+
+
+@pytest.mark.parametrize(
+    ("losses", "risen"),
+    [
+        ([5.4, 4.0, 2.64], False),
+        ([5.4, 2.0, 2.09], False),
+        ([5.4, 2.0, 2.11], True),
+        ([2.0, 1.9, 2.01], True),
+        ([2.0, 2.0], False),
+        ([2.0], False),
+        ([], False),
+    ],
+)
+def test_a_loss_has_risen_above_its_first_or_a_twentieth_above_its_lowest(losses: list[float], risen: bool) -> None:
+    assert has_risen(losses) is risen
+
+
+@pytest.mark.parametrize(
+    ("losses", "outcome", "reason"),
+    [
+        ([5.4, 2.64], "undertrained", "not trained long enough: still worse than the unigram model"),
+        ([5.4, 2.64, 2.9], "diverged", "worse than the unigram model, after its loss had risen"),
+        ([2.64, 5.4], "diverged", "worse than the unigram model, after its loss had risen"),
+    ],
+)
+def test_a_run_worse_than_unigrams_diverged_only_if_its_loss_rose(
+    tmp_path: Path, losses: list[float | None], outcome: str, reason: str
+) -> None:
+    study = made(tmp_path)
+    below_unigrams(study, "prefix", 2)
+    with_losses(study, "prefix", 2, losses)
+    row = next(row for row in rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))
+    assert (row["outcome"], row["reason"]) == (outcome, reason)
+    assert (row["halves.test"] is not None) == (outcome == "undertrained")
+
+
+def test_without_two_validation_points_the_loss_of_training_tells(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    below_unigrams(study, "prefix", 2)
+    with_losses(study, "prefix", 2, [3.0])
+    with_losses(study, "prefix", 2, [2.0, 3.0], "nats")
+    assert next(row for row in rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))["outcome"] == "diverged"
+
+
+def test_a_run_better_than_unigrams_has_finished_whatever_its_curve(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    with_losses(study, "prefix", 2, [1.0, 5.0])
+    assert {row["outcome"] for row in rows(study)} == {"finished"}
+
+
+def test_a_pair_with_such_an_arm_gets_no_word_and_the_family_is_not_shrunk(tmp_path: Path) -> None:
+    study = made(tmp_path, gains=MANY)
+    below_unigrams(study, "prefix", 2)
+    found = findings(study)
+    judgement = found.arm("prefix").judgement
+    assert judgement.verdict.word == "no verdict"
+    assert judgement.comparison is None
+    assert judgement.words == "no verdict: not trained long enough: prefix in 1 of 4 seeds."
+    assert [one.seed for one in judgement.seeds] == list(SEEDS)
+    others = [arm.judgement.comparison for arm in found.arms if arm.name != "prefix"]
+    assert {one.n_comparisons for one in others if one is not None} == {4}
+    assert found.n_comparisons == 4
+
+
+def test_where_the_baseline_is_such_an_arm_no_pair_with_it_gets_a_word(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    below_unigrams(study, "causal", 1)
+    words = {arm.name: arm.judgement.verdict.word for arm in findings(study).arms}
+    assert words == {"prefix": "no verdict", "input hidden": "worse"}
+
+
+def test_a_declared_control_may_be_worse_by_what_its_runs_had_reached(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    below_unigrams(study, "input hidden", *SEEDS)
+    found = findings(study)
+    own = found.arm("input hidden").judgement
+    assert (own.verdict.word, found.control_found) == ("worse", True)
+    assert str(own.arm_trained) == "0 of 4"
+    assert own.words.endswith("Runs were not trained long enough: input hidden in 4 of 4 seeds.")
+    table = latex(gathered(study))
+    assert "input hidden & -- (0 of 4) & " in table
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.3])
+def test_a_control_that_is_not_worse_gets_no_word(tmp_path: Path, gain: float) -> None:
+    study = made(tmp_path, gains={**GAINS, "input hidden": gain})
+    below_unigrams(study, "input hidden", 1)
+    found = findings(study)
+    assert found.arm("input hidden").judgement.verdict.word == "no verdict"
+    said = page(gathered(study))
+    assert "there is no verdict on it: runs were not trained long enough" in said
+
+
+def test_only_the_declared_control_may_be_worse() -> None:
+    arms = {"base": BASE, "arm": dict.fromkeys(BASE, None)}
+    reached = {"arm": {seed: score + 1 + 0.01 * seed for seed, score in BASE.items()}}
+    for control, word in (("arm", "worse"), (None, "no verdict")):
+        found = family(arms, "base", lower_is_better=True, undertrained=reached, control=control)
+        assert found["arm", "base"].verdict.word == word
+
+
+def test_a_run_that_diverged_beside_one_that_was_too_short_leaves_no_word(tmp_path: Path) -> None:
+    study = made(tmp_path, failed=[("causal", 1)])
+    below_unigrams(study, "prefix", 2)
+    assert findings(study).arm("prefix").judgement.verdict.word == "no verdict"
+
+
+def test_every_format_says_so_and_none_says_diverged(tmp_path: Path) -> None:
+    study = made(tmp_path, gains=MANY)
+    for arm in MANY:
+        below_unigrams(study, arm, *SEEDS)
+    material = gathered(study)
+    for text in (page(material), markdown(material), latex(material)):
+        assert "not trained long enough" in text
+        assert "diverged" not in text.partition("<script")[0]
+        assert "unstable" not in text.partition("<main>")[2].partition("<script")[0]
+    assert tally(overview(material), material).endswith(": all without a verdict.")
+    assert {mean for mean, _ in summary(material, "halves.test")} == {"– (0 of 4)"}
+
+
+def test_one_noise_for_all_arms_gives_such_a_pair_no_word_either(tmp_path: Path) -> None:
+    study = made(tmp_path, gains=MANY)
+    plan = study.plan()
+    plan["design"]["equal_noise"] = True
+    study.write_plan(plan)
+    below_unigrams(study, "input hidden", 1)
+    assert findings(study).arm("input hidden").judgement.verdict.word == "no verdict"

@@ -1,0 +1,86 @@
+"""What an inconclusive verdict would take: fresh seeds, judged alone, in every format."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from little_study import little
+from paribus.cli.terminal.arguments import changes
+from paribus.cli.terminal.verdicts import print_verdicts
+from paribus.record import Study, answers_path, evaluations, write_answers
+from paribus.report.material import Material, gathered
+from paribus.report.page import page
+from paribus.report.prose import latex, markdown
+from paribus.report.verdicts import fresh_seeds, verdicts
+from paribus.spec.sound import load_design
+from small_study import SEEDS, at_a_look, made
+
+FRESH = "fresh seeds, judged alone"
+SHIFTS = {1: 1.02, 2: 0.99, 3: 1.03, 4: 0.97}  # of the prefix arm's nats, by seed
+
+
+def doubtful(study: Study, margin: float) -> Study:
+    """The same study with a margin, and with noise that leaves the prefix arm inconclusive."""
+    for cell in study.cells():
+        if cell.arm == "prefix" and (study.root / cell.run / "evaluations").exists():
+            found = next(iter(evaluations(study.root / cell.run)))
+            answers = tuple(replace(one, nats=one.nats * SHIFTS[cell.seed]) for one in found.answers)
+            path = answers_path(study.root / cell.run, found.head.yardstick, found.head.items)
+            write_answers(path, replace(found, answers=answers))
+    plan = study.plan()
+    plan["design"]["primary"]["margin"] = margin
+    study.write_plan(plan)
+    return study
+
+
+def printed(material: Material) -> str:
+    console = Console(file=io.StringIO(), width=10_000)
+    print_verdicts(material, console)
+    return console.file.getvalue()
+
+
+@pytest.fixture
+def material(tmp_path: Path) -> Material:
+    return gathered(doubtful(made(tmp_path), 0.01))
+
+
+def test_every_format_asks_for_fresh_seeds_and_none_for_seeds_in_all(material: Material) -> None:
+    first = verdicts(material)[0]
+    assert first.word == "inconclusive"
+    assert FRESH in first.advice
+    assert " margins (0." in first.advice
+    for text in (page(material).partition("<script")[0], markdown(material), latex(material), printed(material)):
+        assert FRESH in text
+        assert "seeds in all" not in text
+
+
+def test_how_to_get_fresh_seeds_is_said_once_and_can_be_done(material: Material) -> None:
+    said = fresh_seeds(material)
+    assert "with seeds other than 1 to 4, such as `paribus run DESIGN --name NAME --set seeds=[5,6,7,…]`" in said
+    for text in (page(material).partition("<script")[0], markdown(material), latex(material), printed(material)):
+        assert text.count("Fresh seeds make a new study") == 1
+    assert load_design(little(), changes=changes(["seeds=[5,6,7]"])).seeds == (5, 6, 7)
+
+
+def test_new_seeds_are_below_those_of_sweeps(tmp_path: Path) -> None:
+    study = doubtful(made(tmp_path), 0.01)
+    material = gathered(study)
+    material.plan["design"]["seeds"] = [1, 2, 4, 1000]
+    assert "seeds other than 1, 2, 4 and 1000, such as" in fresh_seeds(material)
+    assert "--set seeds=[3,5,6,…]" in fresh_seeds(material)
+
+
+def test_nothing_is_said_of_fresh_seeds_where_no_comparison_asks_for_them(tmp_path: Path) -> None:
+    assert fresh_seeds(gathered(made(tmp_path))) == ""
+
+
+def test_between_looks_the_advice_is_the_next_look(tmp_path: Path) -> None:
+    study = at_a_look(tmp_path)
+    material = gathered(doubtful(study, 0.01))
+    first = verdicts(material)[0]
+    assert first.word == "inconclusive"
+    assert first.advice == (f"The design reads the verdict again at {len(SEEDS)} seeds; `paribus run` goes on to them.")
+    assert fresh_seeds(material) == ""

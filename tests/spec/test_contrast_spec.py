@@ -1,0 +1,103 @@
+"""Contrasts as a design writes them: obeyed, or refused by name."""
+
+import tomllib
+from typing import Any
+
+import pytest
+from test_design_spec import complaint, factorial
+
+from little_study import little
+from paribus.report.toml import designed
+from paribus.spec.contrasts import default_contrasts, two_by_two
+from paribus.spec.design import declared_contrasts, words_of
+from paribus.spec.sound import load_design
+
+GAP = {"gap": {"reverse": 1, "causal": -0.5, "full": -0.5}}
+TWO = {
+    "mask": {"levels": {name: {"architecture": {"mask": name}} for name in ("full", "causal")}},
+    "positions": {"path": "architecture.positions", "levels": ["rotary", "none"]},
+}
+
+
+def test_written_contrasts_join_the_family_of_pairs() -> None:
+    design = load_design(little({"contrasts": GAP}))
+    assert declared_contrasts(design) == {"gap": {"reverse": 1.0, "causal": -0.5, "full": -0.5}}
+    assert (words_of(load_design(little())), words_of(design)) == (2, 3)
+    pairs = {"comparisons": [["causal", "reverse"]]}
+    assert words_of(load_design(little({"contrasts": GAP} | pairs))) == 2
+
+
+def test_default_contrasts_are_those_of_two_factors_of_two_levels() -> None:
+    design = load_design(factorial({"factors": TWO, "baseline": "causal+none", "contrasts": "default"}))
+    found = declared_contrasts(design)
+    assert list(found) == [
+        "mask from causal to full", "positions from none to rotary", "interaction of mask and positions",
+    ]  # fmt: skip
+    assert found["mask from causal to full"] == {
+        "full+rotary": 0.5, "full+none": 0.5, "causal+rotary": -0.5, "causal+none": -0.5,
+    }  # fmt: skip
+    assert found["interaction of mask and positions"] == {
+        "full+rotary": 1, "full+none": -1, "causal+rotary": -1, "causal+none": 1,
+    }  # fmt: skip
+    assert words_of(design) == 6
+
+
+def test_four_arms_that_are_no_two_by_two_have_no_default() -> None:
+    odd = {"a": {"p": "0", "q": "0"}, "b": {"p": "0", "q": "1"}, "c": {"p": "0", "q": "2"}, "d": {"p": "1", "q": "0"}}
+    assert two_by_two(odd, "a") is None
+    assert default_contrasts(odd, "a") == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"gap": {"revers": 1, "causal": -1}}, "contrasts.gap has 'revers', which is no arm; did you mean 'reverse'?"),
+        ({"gap": {"reverse": 1, "causal": -0.9}}, "contrasts.gap has weights that add up to 0.1; let them add up to 0"),
+        ({"gap": {"reverse": 1}}, "contrasts.gap has only 1 of the arms; weigh two or more against each other"),
+        ({"gap": {}}, "contrasts.gap has only 0 of the arms; weigh two or more"),
+        ({"gap": {"reverse": 0, "causal": 0}}, "contrasts.gap gives 'reverse' the weight 0; leave it out"),
+        (
+            {"gap": {"reverse": float("nan"), "causal": -1}},
+            "contrasts has gap.reverse = nan; write a number up to 1000",
+        ),
+        (
+            {"gap": {"reverse": float("inf"), "causal": -1}},
+            "contrasts has gap.reverse = inf; write a number up to 1000",
+        ),
+        ({"gap": {"reverse": 10**400, "causal": -1}}, "; write a number up to 1000, as 1 or -0.5"),
+        ({"gap": {"reverse": "1", "causal": -1}}, "contrasts has gap.reverse = '1'; write a number up to 1000"),
+        ({"gap": {"reverse": True, "causal": -1}}, "contrasts has gap.reverse = True; write a number up to 1000"),
+        ({"gap": 3}, "contrasts has gap = 3; write weights by arm that add up to 0, as in { gap = "),
+        ({}, "contrasts is an empty table; name at least one, as in { gap = "),
+        ([["reverse", "causal"]], "contrasts is [['reverse', 'causal']]; write weights by arm that add up to 0"),
+        ("defualt", "contrasts is 'defualt'; write weights by arm that add up to 0, as in"),
+        ("default", "and this design has 3 arms and no factors; write the contrasts out"),
+        ({"full": {"reverse": 1, "causal": -1}}, "contrasts.full has the name of an arm; call it something else"),
+        ({"a/b": {"reverse": 1, "causal": -1}}, "contrasts.a/b cannot be a name; use up to 80 letters"),
+        (
+            {"gap": {"reverse": 1, "causal": -1}, "Gap": {"reverse": 1, "full": -1}},
+            "contrasts.Gap is there twice, but for capitals and spaces; call one of them something else",
+        ),
+    ],
+)
+def test_a_slip_in_contrasts_is_named_with_what_would_do(given: Any, said: str) -> None:
+    assert said in complaint({**little(), "contrasts": given})
+
+
+def test_default_of_more_levels_and_contrasts_beside_one_noise_are_refused() -> None:
+    wide = {**TWO, "positions": {"path": "architecture.positions", "levels": ["rotary", "none", "alibi"]}}
+    asked = {"factors": wide, "baseline": "causal+none", "contrasts": "default"}
+    assert "this design has 2 × 3 levels; write the contrasts out" in complaint(factorial(asked))
+    beside = complaint(little({"contrasts": GAP, "equal_noise": True}))
+    assert "equal_noise is true beside contrasts, which it does not judge; leave one out" in beside
+
+
+def test_contrasts_may_be_set_by_path() -> None:
+    design = load_design(little(), changes={"contrasts.gap": {"reverse": 1, "causal": -1}})
+    assert design.contrasts == {"gap": {"reverse": 1.0, "causal": -1.0}}
+
+
+def test_contrasts_are_written_into_the_design_of_a_report() -> None:
+    told = designed(load_design(little({"contrasts": GAP})).model_dump(mode="json"))
+    assert tomllib.loads(told)["contrasts"] == GAP
+    assert "contrasts" not in designed(load_design(little()).model_dump(mode="json"))
