@@ -15,6 +15,7 @@ from paribus.spec.training import AdamW, Training
 from paribus.train.learner import Learner
 from paribus.train.work import Work
 
+WARMUP = 4
 Weights = dict[str, Tensor]
 RATE, BETA1, BETA2, EPS, DECAY = 0.03, 0.6, 0.85, 0.02, 0.5  # far from each other and from the defaults
 
@@ -31,10 +32,12 @@ def drawn_student(preset: str, **changes: object) -> Transformer:
 
 def training(clip: float | None, n_steps: int = 3) -> Training:
     optimizer = AdamW(rate=RATE, beta1=BETA1, beta2=BETA2, eps=EPS, decay=DECAY, clip=clip)
-    schedule = {"kind": "cosine", "floor": 1.0}  # level
-    return Training.model_validate(
-        {"n_steps": n_steps, "n_sequences": 8, "length": 20, "optimizer": optimizer, "schedule": schedule}
-    )
+    return Training(n_steps=n_steps, n_sequences=8, length=20, optimizer=optimizer, warmup=WARMUP)
+
+
+def rate(t: int) -> float:
+    """Of the t-th step, counted from 1, all of them within the warm-up."""
+    return RATE * t / WARMUP
 
 
 def nats_sum(logits_BTV: Tensor, problem: Problem) -> Tensor:
@@ -76,8 +79,8 @@ def stepped_by_hand(model: Transformer, losses: list[Callable[[], Tensor]], clip
                 second[name] = BETA2 * second[name] + (1 - BETA2) * slope**2
                 mean, square = first[name] / (1 - BETA1**t), second[name] / (1 - BETA2**t)
                 if decays(name, weight):
-                    weight -= RATE * DECAY * weight
-                weight -= RATE * mean / (square.sqrt() + EPS)
+                    weight -= rate(t) * DECAY * weight
+                weight -= rate(t) * mean / (square.sqrt() + EPS)
 
 
 @pytest.mark.parametrize("share", [None, 0.25, 4.0], ids=["no limit", "a quarter of the norm", "four times the norm"])
@@ -127,6 +130,17 @@ def test_the_balance_loss_is_added_by_the_share_of_the_batch(preset: str, balanc
     nats = nats_sum(out.logits_BTV, problem)
     assert seen.loss.item() == pytest.approx((nats / 152 + added * n_rows / 8).item(), rel=1e-9)
     assert seen.counts[0].item() == pytest.approx(nats.item(), rel=1e-6)  # what is told is nats alone
+
+
+def test_the_z_loss_is_trained_on_and_not_told() -> None:
+    model = drawn_student("gpt2")
+    problem = posed(CausalLM(), model, reading(0))
+    penalised = training(None).model_copy(update={"z_loss": 0.25})
+    seen = Work(model, penalised, WORDS)(problem, torch.tensor(0), torch.tensor(152.0))
+    logits = model(problem.inputs).logits_BTV
+    nats, spread = nats_sum(logits, problem), logits.logsumexp(-1)[:, :-1]  # nothing is asked after the last token
+    assert seen.loss.item() == pytest.approx(((nats + 0.25 * spread.square().sum()) / 152).item(), rel=1e-9)
+    assert seen.counts[0].item() == pytest.approx(nats.item(), rel=1e-6)
 
 
 def test_a_step_on_the_balance_loss_makes_experts_more_alike() -> None:
