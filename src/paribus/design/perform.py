@@ -65,11 +65,12 @@ def _once_free(act: Callable[[], Outcome]) -> Outcome:
 def settled(cell: Cell, study: Study) -> bool:
     """Is there nothing left to do? RecordError of a finished run that was changed, for it is not made again."""
     study.require_whole(cell.name, cell.n_steps)
-    study.require_unchanged(cell.name)
     outcome, _ = study.outcome(cell.name)
-    if outcome == "diverged":
-        return True
-    return outcome == "finished" and all(answer(cell, study, measure) is not None for measure in cell.measures)
+    measured = outcome == "finished" and all(answer(cell, study, measure) is not None for measure in cell.measures)
+    if outcome != "diverged" and not measured:
+        return False
+    study.require_unchanged(cell.name)
+    return True
 
 
 def answer(cell: Cell, study: Study, measure: Yardstick) -> Evaluation | None:
