@@ -20,9 +20,9 @@ def theta_of(given: Config, default: float) -> float:
     default only where that one table names no theta.
     """
     inside = {name: _theta_in(name, given[name] or {}) for name in ("rope_parameters", "rope_scaling")}
-    table = "rope_scaling" if given["rope_scaling"] else "rope_parameters"
     beside = default if given["rope_theta"] is None else given["rope_theta"]
-    theta = beside if inside[table] is None else inside[table]
+    inner = inside["rope_scaling" if given["rope_scaling"] else "rope_parameters"]
+    theta = beside if inner is None else inner
     for name, other in {"rope_theta": given["rope_theta"], **inside}.items():
         if other not in (None, theta):
             raise UnsupportedError(_two_thetas(given, name, other, theta))
