@@ -275,6 +275,14 @@ def test_what_is_neither_is_refused_by_every_verb(ask, here: Path, named: str) -
     assert not (here / "out").exists()
 
 
+def test_a_damaged_spec_is_refused_by_every_verb(ask, here: Path) -> None:
+    (here / "again/spec.json").write_text('{"n_layers": -1}')
+    for words in (("generate", "again", TEXT), ("evaluate", "again"), ("export", "again", "out")):
+        told = ask(*words)
+        assert told.status == 1
+        assert told.err.startswith("error: again/spec.json is no architecture: ")
+
+
 def test_a_skipped_checkpoint_is_warned_of(ask, here: Path) -> None:
     torn = here / "runs/first/checkpoints/step-000000003/weights.safetensors"
     torn.write_bytes(torn.read_bytes()[:-8])

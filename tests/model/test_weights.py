@@ -101,6 +101,9 @@ def test_a_missing_file_is_named(folder: Path):
     with pytest.raises(RecordError, match=r"weights.safetensors does not exist; give a folder that holds it"):
         restore(folder)
     (folder / SPEC_FILE).unlink()
+    with pytest.raises(RecordError, match=r"run is no checkpoint and no run; give one of them, or the name of a run"):
+        restore(folder)
+    (folder / "weights.safetensors").touch()
     with pytest.raises(RecordError, match=r"spec.json cannot be read: No such file or directory; give a folder"):
         restore(folder)
 

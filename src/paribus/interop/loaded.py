@@ -20,11 +20,11 @@ from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
 from paribus.masks import Causal
 from paribus.model import Transformer, origin, restore
 from paribus.model.kernels import Wanted
-from paribus.model.weights import ORIGIN_FILE, read_json
+from paribus.model.weights import ORIGIN_FILE, read_architecture, read_json
 from paribus.record import RUNS, choose_checkpoint, stages_of
-from paribus.spec import Resolved, read, resolve
+from paribus.spec import Resolved, resolve
 from paribus.spec.objectives import CausalLM, Objective
-from paribus.spec.reading import SPEC_FILE, complaints
+from paribus.spec.reading import complaints
 from paribus.spec.run import Stage
 
 # Our name of a special token, its name in config.json and in tokenizer_config.json.
@@ -149,7 +149,7 @@ def load_checkpoint(
         folder=folder,
         run=run,
         stage=None if run is None else _stage_if_readable(run),
-        spec=resolve(read(read_json(folder / SPEC_FILE))),
+        spec=resolve(read_architecture(folder)),
         tokenizer_file=beside if beside.is_file() else given,
         origin=origin(folder) if (folder / ORIGIN_FILE).is_file() else None,
         notes=notes,

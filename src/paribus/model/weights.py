@@ -28,7 +28,7 @@ from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
 from paribus.record import RUNS, choose_checkpoint
 from paribus.record.named import WEIGHTS_FILE as WEIGHTS_FILE
-from paribus.spec import read
+from paribus.spec import Architecture, read
 from paribus.spec.reading import SPEC_FILE, once, require_shallow
 
 ORIGIN_FILE = "origin.json"
@@ -66,14 +66,18 @@ def restore(
     folder, _, notes = choose_checkpoint(named, runs)
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    try:
-        architecture = read(read_json(folder / SPEC_FILE))
-    except SpecError as fault:
-        raise RecordError(f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again") from fault
-    model = empty(architecture, device="meta", dtype=dtype or torch.float32, kernel=kernel)
+    model = empty(read_architecture(folder), device="meta", dtype=dtype or torch.float32, kernel=kernel)
     tensors = read_tensors(folder / WEIGHTS_FILE)
     check(tensors, {name: tuple(place.shape) for name, place in model.state_dict().items()}, folder / WEIGHTS_FILE)
     return filled(model, tensors, device)
+
+
+def read_architecture(folder: Path) -> Architecture:
+    """The architecture of a checkpoint."""
+    try:
+        return read(read_json(folder / SPEC_FILE))
+    except SpecError as fault:
+        raise RecordError(f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again") from fault
 
 
 def origin(folder: str | Path) -> dict[str, Any]:
