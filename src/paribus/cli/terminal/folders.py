@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from paribus.errors import SpecError
+from paribus.files import home_expanded
 from paribus.record import RUNS as RUNS
 
 
@@ -24,7 +25,8 @@ def _cache(given: str | Path) -> Path:
     return folder_named("--cache", given)
 
 
-TEXTS = "Where tokenised text is kept; by default ~/.cache/paribus."
+OWN_CACHE = "~/.cache/paribus"
+TEXTS = f"Where tokenised text is kept; by default {OWN_CACHE}."
 Runs = Annotated[Path, typer.Option(metavar="FOLDER", help="Where runs are kept.", parser=_runs)]
 Cache = Annotated[Path | None, typer.Option(metavar="FOLDER", help=TEXTS, parser=_cache)]
 TokenizerOption = Annotated[
@@ -36,7 +38,7 @@ RUN = "A run, by its name or its folder, or a checkpoint, also an imported one; 
 
 def cache_folder(given: str | Path | None) -> Path:
     """The folder asked for, or the one of this user."""
-    folder = Path.home() / ".cache" / "paribus" if given is None else folder_named("--cache", given)
+    folder = home_expanded("--cache", OWN_CACHE) if given is None else folder_named("--cache", given)
     if folder.is_file():
         raise SpecError(f"--cache is {folder}, which is a file; name a folder")
     return folder
