@@ -57,6 +57,14 @@ def test_an_index_that_lists_less_proves_nothing(tmp_path):
         verify(text)
 
 
+def test_what_a_system_leaves_beside_a_text_is_no_part_of_it(tmp_path):
+    text = of_texts(tmp_path, MANY)
+    known = verify(text)
+    for name in (".DS_Store", ".nfs0000000000c40c1b00000001"):
+        (text.folder / name).write_bytes(b"1")
+    assert verify(text) == known
+
+
 def test_what_did_not_change_is_not_read_again_and_another_time_alone_is_no_change(tmp_path, monkeypatch):
     text = of_texts(tmp_path, MANY)
     known = verify(text)

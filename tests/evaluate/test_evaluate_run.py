@@ -1,8 +1,8 @@
 """A run measured: by its last checkpoint, as it was trained, once."""
 
-import json
 import math
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from paribus.corpus import Built, build
 from paribus.errors import RecordError, SpecError
 from paribus.evaluate import evaluate, items, likelihoods, scored, stage_of, unigram_nats
 from paribus.model import restore
-from paribus.record import evaluations, read_answers
+from paribus.record import evaluations, read_answers, write_answers
 from paribus.spec import Corpus, DocumentHalves, HeldOutPairs, PseudoHalves
 from paribus.spec.objectives import CausalLM, MaskedLM
 from paribus.spec.run import load_run
@@ -73,7 +73,8 @@ def test_what_was_measured_is_read_and_not_measured_again(own: tuple[Path, Built
     folder, built = own
     made = evaluate(folder, HALVES, built, device=CPU)
     (path,) = (folder / "evaluations").iterdir()
-    path.write_text(path.read_text().replace('"nats":', '"nats":1', 1))
+    louder = replace(made.answers[0], nats=made.answers[0].nats + 1)
+    write_answers(path, replace(made, answers=(louder, *made.answers[1:])))
     again = evaluate(folder, HALVES, built, device=CPU)
     assert again != made
     assert again == read_answers(path)
@@ -82,13 +83,23 @@ def test_what_was_measured_is_read_and_not_measured_again(own: tuple[Path, Built
     assert len(list(evaluations(folder))) == 2
 
 
+def test_what_was_measured_and_changed_since_is_not_read(own: tuple[Path, Built]) -> None:
+    folder, built = own
+    evaluate(folder, HALVES, built, device=CPU)
+    (path,) = (folder / "evaluations").iterdir()
+    path.write_text(path.read_text().replace('"nats":', '"nats":1', 1))
+    with pytest.raises(
+        RecordError, match=r"is not what was written \(sha256 differs\); remove it, and the same command"
+    ):
+        evaluate(folder, HALVES, built, device=CPU)
+
+
 def test_a_later_checkpoint_answers_anew_in_the_place_of_the_earlier(own: tuple[Path, Built]) -> None:
     folder, built = own
     path = folder / "evaluations"
     before = evaluate(folder, HALVES, built, device=CPU)
-    table = json.loads(next(path.iterdir()).read_text().splitlines()[0]) | {"weights": "another checkpoint's"}
     (file,) = path.iterdir()
-    file.write_text("\n".join([json.dumps(table), *file.read_text().splitlines()[1:]]) + "\n")
+    write_answers(file, replace(before, head=replace(before.head, weights="another checkpoint's")))
     assert evaluate(folder, HALVES, built, device=CPU) == before
     assert read_answers(file) == before
     assert len(list(path.iterdir())) == 1

@@ -102,7 +102,7 @@ def test_a_row_that_cannot_be_kept_is_refused_and_leaves_no_trace(path: Path, ro
 
 def test_a_line_torn_at_any_byte_is_dropped_and_told_of(path: Path):
     whole = b'{"step": 1, "text": "\\u00e9"}\n'
-    last = b'{"step": 2, "nats": [1.5, null], "text": "a\\nb"}\n'
+    last = b'{"step": 2, "parts": [1.5, null], "text": "a\\nb"}\n'
     for kept in range(len(last) + 1):
         path.write_bytes(whole + last[:kept])
         rows, dropped = read_rows(path)

@@ -200,7 +200,8 @@ def findings(study: Study) -> Findings:
 def _held_to_files(found: Findings, study: Study) -> Findings:
     """The findings without any verdict, where a file they rest on is not what was written."""
     ended = [row["run"] for row in found.table if row["outcome"] in ENDED]
-    compared = agreement(study, found.plan, ended)
+    others = [row["run"] for row in found.table if row["outcome"] not in ENDED]
+    compared = agreement(study, found.plan, ended, others)
     found = replace(found, agreement=compared)
     if not compared.changed:
         return found

@@ -10,6 +10,7 @@ import typer
 from paribus.analyse import Table
 from paribus.analyse import rows as rows_of
 from paribus.analyse import verdicts as verdicts_of
+from paribus.analyse.rows import ENDED
 from paribus.analyse.shapes import readable_plan
 from paribus.cli.terminal.arguments import Json
 from paribus.cli.terminal.console import console, print_json
@@ -25,9 +26,7 @@ def rows(study: str, runs: str | Path = RUNS) -> Table:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
     there = existing_study(Path(runs), study)
     found = rows_of(there)
-    require_agreement_of(
-        there, readable_plan(there), (row["run"] for row in found if row["outcome"] in ("finished", "diverged"))
-    )
+    require_agreement_of(there, readable_plan(there), (row["run"] for row in found if row["outcome"] in ENDED))
     return found
 
 

@@ -70,7 +70,8 @@ def _index(folder: Path) -> Index:
 
 def _require_all_listed(folder: Path, index: Index) -> None:
     """RecordError where a file lies there that its index does not speak of: an index that lists less proves less."""
-    unknown = {path.name for path in folder.iterdir()} - {*index.files, INDEX}
+    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}  # systems leave such files
+    unknown = there - {*index.files, INDEX}
     if unknown:
         raise RecordError(f"{folder / INDEX} does not list {min(unknown)!r}, which lies beside it; {REMEDY}")
 

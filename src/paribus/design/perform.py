@@ -14,7 +14,7 @@ from paribus.corpus import Built
 from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
-from paribus.record import Evaluation, Study, evaluations
+from paribus.record import Evaluation, Study, evaluations, require_agreement_of_run
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import Yardstick
 from paribus.train.loop import OnRow, OnStep, Outcome, train
@@ -70,6 +70,7 @@ def settled(cell: Cell, study: Study) -> bool:
     if outcome != "diverged" and not measured:
         return False
     study.require_unchanged(cell.name)
+    require_agreement_of_run(study, cell.name)
     return True
 
 

@@ -25,10 +25,12 @@ from paribus.record import (
     environment,
     latest,
     read_answers,
+    require_rows_of,
     require_unchanged_answers,
     write_answers,
 )
 from paribus.record.disk import digest
+from paribus.record.folder import ROWS_FILE
 from paribus.spec.yardstick import Yardstick, measures
 
 
@@ -42,6 +44,8 @@ def evaluate(
     found = latest(run_folder / CHECKPOINTS).checkpoint
     if found is None:
         raise RecordError(f"{run_folder} has no whole checkpoint; train it further")
+    if (run_folder / ROWS_FILE).exists():  # a run of which only the checkpoints were kept may be measured too
+        require_rows_of(run_folder, found.step)
     return _kept_in(run_folder, load_checkpoint(found.folder), found.step, yardstick, built, device, n_sequences)
 
 

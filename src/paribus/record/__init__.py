@@ -5,6 +5,7 @@ from paribus.record.address import canonical as canonical
 from paribus.record.agreement import Agreement as Agreement
 from paribus.record.agreement import agreement as agreement
 from paribus.record.agreement import require_agreement_of as require_agreement_of
+from paribus.record.agreement import require_agreement_of_run as require_agreement_of_run
 from paribus.record.answers import Answer as Answer
 from paribus.record.answers import Evaluation as Evaluation
 from paribus.record.answers import Head as Head
@@ -50,6 +51,7 @@ from paribus.record.rows import read_rows as read_rows
 from paribus.record.run import Run as Run
 from paribus.record.run import name_of as name_of
 from paribus.record.run import opened as opened
+from paribus.record.run import require_rows_of as require_rows_of
 from paribus.record.state import State as State
 from paribus.record.state import read_state as read_state
 from paribus.record.study import Placed as Placed

@@ -14,7 +14,7 @@ from typing import Any
 from paribus.errors import RecordError
 from paribus.record.address import address
 from paribus.record.answers import read_head
-from paribus.record.checksums import checksums, disagreements
+from paribus.record.checksums import CHECKSUMS_FILE, checksums, disagreements
 from paribus.record.disk import read_json
 from paribus.record.folder import (
     CHECKPOINTS,
@@ -61,8 +61,11 @@ class Agreement:
         return f"{runs} made before checksums were kept, and not checked." if n else ""
 
 
-def agreement(study: Study, plan: Mapping[str, Any], runs: Iterable[str]) -> Agreement:
-    """How the files of a study, its plan as it was read, and of these runs compare with what was written."""
+def agreement(study: Study, plan: Mapping[str, Any], runs: Iterable[str], open_runs: Iterable[str] = ()) -> Agreement:
+    """How the files of a study, its plan as it was read, and of these runs compare with what was written.
+
+    An open run is no result; one that was made to look open is told all the same, for a verdict may do without it.
+    """
     is_older = not _is_listed(study.folder, PLAN_FILE, plan, PLAN_FORMAT)
     there = [name for name in _SHOWN if (study.folder / name).exists()]
     changed = [*_of_plan(plan, study), *(() if is_older else disagreements(study.folder, (*_FILES, *there)))]
@@ -71,6 +74,8 @@ def agreement(study: Study, plan: Mapping[str, Any], runs: Iterable[str]) -> Agr
         found = _of_run(study.root / name)
         n_older += found is None
         changed += [f"run {name}: {fault}" for fault in found or ()]
+    for name in dict.fromkeys(open_runs):
+        changed += [f"run {name}: {fault}" for fault in _of_open_run(study.root / name)]
     return Agreement(tuple(dict.fromkeys(changed)), is_older, n_older)
 
 
@@ -79,6 +84,16 @@ def require_agreement_of(study: Study, plan: Mapping[str, Any], runs: Iterable[s
     found = agreement(study, plan, runs)
     if found.changed:
         raise RecordError(f"{study.folder}: {found.words}; restore what was changed, or begin under another name")
+
+
+def require_agreement_of_run(study: Study, run: str) -> None:
+    """RecordError where a finished run does not hold what was written, or is another one than its name says."""
+    changed = _of_run(study.root / run)
+    if changed:
+        raise RecordError(
+            f"{study.root / run}: {'; '.join(changed[:MAX_NAMED])}; restore it, or remove that folder and run the "
+            f"study again"
+        )
 
 
 def _is_listed(folder: Path, name: str, table: Any, least: int) -> bool:
@@ -129,6 +144,18 @@ def _of_run(folder: Path) -> tuple[str, ...] | None:
         answers = [f"{EVALUATIONS}/{path.name}" for path in sorted((folder / EVALUATIONS).glob("*.jsonl"))]
         changed = disagreements(folder, (*_RUN_FILES, *answers))
         return changed or tuple(_of_answers(folder))
+    except RecordError as fault:
+        return (str(fault).removeprefix(f"{folder}/"),)
+
+
+def _of_open_run(folder: Path) -> tuple[str, ...]:
+    """What of a run that has no result is not what was written; its rows are still being written."""
+    if not (folder / SPEC_FILE).exists() and not (folder / CHECKSUMS_FILE).exists():
+        return ()  # not begun
+    try:
+        if not _is_listed(folder, SPEC_FILE, read_json(folder / SPEC_FILE), RUN_FORMAT):
+            return ()
+        return disagreements(folder, (SPEC_FILE,), growing=(ROWS_FILE,))
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/"),)
 

@@ -59,15 +59,15 @@ def checksums(folder: Path) -> Checksums | None:
         return _parsed(path.read_bytes(), path)
 
 
-def disagreements(folder: Path, required: Collection[str]) -> tuple[str, ...]:
-    """Every listed or required file that does not hold what was written, in words."""
+def disagreements(folder: Path, required: Collection[str], growing: Collection[str] = ()) -> tuple[str, ...]:
+    """Every listed or required file that does not hold what was written, in words; `growing` ones are not judged."""
     try:
         with _held(folder, fcntl.LOCK_SH):
             listed = checksums(folder)
             if listed is None:
                 return (f"{CHECKSUMS_FILE} is missing",)
             names = dict.fromkeys((*required, *listed.files))
-            found = [listed.disagreement(folder, name) for name in names]
+            found = [listed.disagreement(folder, name) for name in names if name not in growing]
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/").partition(";")[0],)
     return tuple(one for one in found if one is not None)

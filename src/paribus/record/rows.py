@@ -124,9 +124,13 @@ def sync_rows(path: Path) -> None:
             sync(path)
 
 
-def rows_sum(path: Path) -> str:
-    """The sha256 of all rows so far; where there is no file, of none."""
-    return hashlib.sha256(_content(path)).hexdigest()
+def rows_sum(path: Path, last_step: int | None = None) -> str:
+    """The sha256 of all rows so far, or of those up to a step; where there is no file, of none."""
+    content = _content(path)
+    if last_step is None:
+        return hashlib.sha256(content).hexdigest()
+    end = max((stop for row, stop in _parsed(path, content) if row["step"] <= last_step), default=0)
+    return hashlib.sha256(content[:end]).hexdigest()
 
 
 def read_rows(path: Path) -> RowsRead:

@@ -36,6 +36,18 @@ ANEW = f"restore {ROWS_FILE}, or remove that folder and run it again"
 _TEXT = "text"  # of a stage: the fingerprint of what was read
 
 
+def require_rows_of(folder: Path, step: int) -> None:
+    """RecordError where a run's rows up to a step are not those that were there when its checkpoint was saved.
+
+    So it is where a checkpoint was put there that is another run's.
+    """
+    known, path = rows_then(folder / CHECKPOINTS, step), folder / ROWS_FILE
+    if known is not None and known != rows_sum(path) and known != rows_sum(path, step):
+        raise RecordError(
+            f"{path} does not hold the rows up to step {step + 1} as they were when that step was saved; {ANEW}"
+        )
+
+
 def name_of(stages: Sequence[Stage]) -> str:
     """What the folder of a run is called that was given no name."""
     return address(stages)[:_ADDRESS_CHARACTERS]
@@ -62,17 +74,8 @@ class Run:
         """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1 for none."""
         path = self.folder / ROWS_FILE
         dropped = cut(path, after_step)
-        self._require_rows_of(after_step)
+        require_rows_of(self.folder, after_step)
         return Rows(path, tuple(self.changes)), dropped
-
-    def _require_rows_of(self, step: int) -> None:
-        """RecordError where the rows are not those that were there when the checkpoint of this step was saved."""
-        known = rows_then(self.folder / CHECKPOINTS, step)
-        path = self.folder / ROWS_FILE
-        if known is not None and known != rows_sum(path):
-            raise RecordError(
-                f"{path} does not hold the rows up to step {step + 1} as they were when that step was saved; {ANEW}"
-            )
 
     def save(self, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2) -> Checkpoint:
         """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
