@@ -93,6 +93,7 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_whatever_is_read_whole_is_a_regular_file_of_a_size_that_fits(tmp_path, name, kind):
     odd_file(tmp_path, kind, name)
+    (tmp_path / "weights.safetensors").touch()  # or it were no checkpoint
     for read in READERS[name]:
         if (name, kind) == ("rows.jsonl", "huge") and read is READERS[name][0]:
             continue  # its end alone is read: below

@@ -41,7 +41,7 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
     _, design = found(name, "smoke")
     assert {row["outcome"] for row in table} == {"finished"}
     judged = verdicts(existing_study(home, f"{name}-smoke"))
-    assert tuple((row["arm"], row["against"]) for row in judged) == pairs_of(design)
+    assert tuple((row["arm"], row["against"]) for row in judged if row["contrast"] is None) == pairs_of(design)
     assert all(row["gain"] is not None for row in judged)
     complete(table, design, f"{name}-smoke")
 

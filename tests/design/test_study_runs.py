@@ -57,9 +57,10 @@ def told(kept: Study) -> list[dict[str, Any]]:
 
 
 def result_files(home: Path) -> dict[Path, int]:
-    """When each file of a finished run was last written."""
+    """When each file of a finished run was last written; measuring it adds answers and their checksums."""
     done = [folder.parent for folder in home.glob("*/state") if folder.read_text().startswith("finished")]
-    files = [path for folder in done for path in folder.rglob("*") if path.is_file() and path.name != "lock"]
+    growing = ("lock", "checksums.jsonl")
+    files = [path for folder in done for path in folder.rglob("*") if path.is_file() and path.name not in growing]
     return {path: path.stat().st_mtime_ns for path in files if "evaluations" not in path.parts}
 
 

@@ -91,18 +91,18 @@ def test_other_quantities_may_be_named_and_let_nothing_pass(study_cache: Path) -
 
 def test_text_differs_by_the_budget_where_the_question_differs(study_cache: Path) -> None:
     asked: dict[str, Any] = NO_ARMS | {
-        "factor": "objective", "baseline": "causal", "budget": "tokens_scored", "primary.measure": HALVES,
+        "factor": "objective", "baseline": "plain", "budget": "tokens_scored", "primary.measure": HALVES,
         "base.architecture.mask": "causal", "base.objective": "causal",
-        "arms.causal": {}, "arms.spans": {"objective": "spans"},
+        "arms.plain": {}, "arms.spans": {"objective": "spans"},
     }  # fmt: skip
     made = plan_of(study_cache, asked)
-    causal, spans = made.arms
-    assert spans.n_steps > 2 * causal.n_steps
+    plain, spans = made.arms
+    assert spans.n_steps > 2 * plain.n_steps
     text = line(made, "bytes_read in all")
     assert text.mark == line(made, "epochs").mark == "≈"
-    apart = spans.work.bytes_read * spans.n_steps / (causal.work.bytes_read * causal.n_steps) - 1
+    apart = spans.work.bytes_read * spans.n_steps / (plain.work.bytes_read * plain.n_steps) - 1
     steps = f"equal bytes would give it {N_LITTLE} steps"
-    assert text.note == f"spans against causal {apart:+.1%} by the budget chosen, {steps}"
+    assert text.note == f"spans against plain {apart:+.1%} by the budget chosen, {steps}"
 
 
 def test_small_differences_are_matched_and_not_told_one_by_one(study_cache: Path) -> None:
