@@ -49,8 +49,8 @@ UNFAIR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
     "eps of a kind": ("architecture.norm.kind", {"norm": "layer"}, {"norm": "rms"}, "architecture.norm.eps"),
     "a default": ("architecture.mask", {"mask": "causal"}, {"mask": "prefix", "norm": {"eps": 1e-6}},
                   "architecture.norm.eps"),
-    "an encoder": ("architecture.mask", {"mask": "causal"}, {"mask": "prefix", "encoder": {"n_layers": 1}},
-                   "architecture.encoder"),
+    "an encoder": ("architecture.mask", {"mask": "causal"},
+                   {"mask": "causal & window(8)", "encoder": {"n_layers": 1}}, "architecture.encoder"),
 }  # fmt: skip
 
 
@@ -132,6 +132,22 @@ def test_sizes_nobody_wrote_follow_from_the_text_and_its_length() -> None:
     assert said(table) == {}
     table["arms"]["other"]["architecture"] = {"n_vocab": 5000}
     assert said(table).keys() == {"architecture.n_vocab"}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_sizes_that_are_written_are_judged_by_what_they_are(turned: bool) -> None:
+    """Equal, though it is one arm's length and not the other's; apart, though each is its arm's length."""
+    names = ["long", "short"] if turned else ["short", "long"]
+    table = design("training.length", {name: {} for name in names})
+    for name, length in (("short", 20), ("long", 24)):
+        table["arms"][name] |= {"training": {"length": length}, "architecture": {"max_length": 24}}
+    assert said(table) == {}
+    del table["arms"]["long"]["architecture"]
+    assert said(table) == {}
+    table["arms"]["short"]["architecture"] = {"max_length": 20}
+    assert "long's 24 is accepted in short too" in said(table)["architecture.max_length"]
+    table["arms"]["long"]["architecture"] = {"max_length": 24}
+    assert "long's 24 is accepted in short too" in said(table)["architecture.max_length"]
 
 
 def test_fields_of_one_kind_alone_depend_on_the_kind_and_fields_of_both_do_not() -> None:

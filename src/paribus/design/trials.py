@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from paribus.design.arms import Arm
@@ -50,6 +50,7 @@ def under(path: str, paths: Sequence[str]) -> bool:
 
 def pair_findings(first: Arm, second: Arm, declared: Sequence[str], refusal: Refusal) -> dict[str, Finding]:
     """Every field in which two arms differ as written: the factor's, forced by it, or a confound."""
+    first, second = _with_sizes(first, second), _with_sizes(second, first)
     fields, dependents = differing_fields(first.table, second.table)
     free = [path for path, values in fields.items() if not _is_declared(path, values, declared)]
     findings = {path: Finding("Δ") for path in fields if path not in free}
@@ -57,6 +58,13 @@ def pair_findings(first: Arm, second: Arm, declared: Sequence[str], refusal: Ref
         note = f"only one of the two has it: they differ in {owner}"
         findings[path] = Finding("Δ") if under(path, declared) else Finding("→", note)
     return findings | _free_findings(first, second, free, _remembered(refusal))
+
+
+def _with_sizes(arm: Arm, other: Arm) -> Arm:
+    """An arm with the sizes that the other alone writes, as they come out in it: 24 written and 24 filled in agree."""
+    own = arm.table["architecture"]
+    sizes = {name: getattr(arm.run.architecture, name) for name in other.table["architecture"] if name not in own}
+    return replace(arm, table={**arm.table, "architecture": {**own, **sizes}}) if sizes else arm
 
 
 def differing_fields(first: Table, second: Table) -> tuple[dict[str, tuple[Any, Any]], dict[str, str]]:
