@@ -103,7 +103,9 @@ def test_a_whole_number_that_no_common_value_fits_needs_a_reason() -> None:
     }
     table = design("architecture.n_layers", arms)
     path = "architecture.encoder.n_layers"
-    assert "but it is not the factor: no value up to 8 is accepted in both four and two; set" in said(table)[path]
+    assert (
+        "but it is not the factor: no value up to 8 is accepted in both four and two; name it in" in said(table)[path]
+    )
     assert said({**table, "allow": {path: "shared blocks are as many as layers"}}) == {}
 
 
@@ -164,3 +166,20 @@ def test_fields_of_one_kind_alone_depend_on_the_kind_and_fields_of_both_do_not()
 )
 def test_a_path_is_under_another_inside_it_or_where_it_would_be(path: str, inside: bool) -> None:
     assert under(path, ["a.b"]) is inside
+
+
+def test_to_allow_a_field_of_a_table_is_not_to_allow_the_table() -> None:
+    norms = {"none": {"norm": "rms"}, "some": {"norm": {"kind": "layer", "eps": 1e-6}, "encoder": {"n_layers": 2}}}
+    table = design("architecture.norm.kind", norms, allow={"architecture.encoder.n_layers": "as deep as the decoder"})
+    assert "architecture.encoder is None in none, a table in some, but" in said(table)["architecture.encoder"]
+    assert said({**table, "allow": {"architecture.encoder": "it is small"}}) == {}
+
+
+def test_long_values_are_cut_short_in_the_message() -> None:
+    table = design("architecture.mask", {"one": {"mask": "causal"}, "other": {"mask": "prefix"}})
+    for name, weight in (("one", 1.0), ("other", 2.0)):
+        parts = [{"objective": "spans", "weight": weight}, {"objective": "prefix"}]
+        table["arms"][name]["objective"] = {"kind": "mixture", "parts": parts}
+    message = said(table)["objective.parts"]
+    assert "the list of one is accepted in other too" in message
+    assert len(message) < 350

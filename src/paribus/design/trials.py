@@ -20,6 +20,7 @@ from paribus.spec.design import Table, leaves_of
 
 ABSENT = "–"
 MOST_VALUES = 2_000  # whole numbers tried in one field
+NONE_FITS = ("no value", f"none of {MOST_VALUES:,} values")  # how the note begins where arms cannot be equal
 Refusal = Callable[[Table], str | None]  # why a table describes no arm of the design; None if it does
 
 
@@ -172,10 +173,8 @@ def _given(table: Table, donor: Table, paths: Sequence[str]) -> Table:
             common = {name: value for name, value in here.items() if name in there and name != "kind"}
             here.clear()
             here.update(copy.deepcopy(there) | common)
-        elif last in there:
-            here[last] = copy.deepcopy(there[last])
         else:
-            here.pop(last, None)
+            here[last] = copy.deepcopy(there[last])
     return result
 
 
@@ -198,10 +197,10 @@ def _trial_words(path: str, trial: Trial, first: Arm, second: Arm) -> str:
 
 def _held(arm: Arm, path: str) -> str:
     *outer, last = path.split(".")
-    value = _inside(arm.table, outer).get(last, ABSENT)
-    if value == ABSENT:
-        return f"leaving it out, as {arm.name} does,"
-    return f"{arm.name}'s {'table' if isinstance(value, Mapping) else repr(value)}"
+    value = _inside(arm.table, outer)[last]
+    if isinstance(value, Mapping | list):
+        return f"the {'list' if isinstance(value, list) else 'table'} of {arm.name}"
+    return f"{arm.name}'s {value!r}"
 
 
 def _without_common_value(path: str, first: Arm, second: Arm, refusal: Refusal) -> Finding:
@@ -217,7 +216,7 @@ def _without_common_value(path: str, first: Arm, second: Arm, refusal: Refusal) 
         if all(refusal(_with_value(arm.table, path, value)) is None for arm in (first, second)):
             return Finding("✗", f"{value} is accepted in both {first.name} and {second.name}")
     most = 2 * max(whole)
-    tried = "no value" if most < MOST_VALUES else f"none of {MOST_VALUES:,} values"
+    tried = NONE_FITS[most >= MOST_VALUES]
     return Finding("✗", f"{tried} up to {most:,} is accepted in both {first.name} and {second.name}")
 
 
