@@ -23,6 +23,7 @@ MEANING: dict[Mark, str] = {
 WORST_FIRST: tuple[Mark, ...] = ("✗", "Δ", "→", "≈")  # a line has the worst mark of its pairs
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
+RATE = "training.optimizer.rate"
 TABLE = "a table"  # stands for the value of a field that is nothing in another arm
 LONGEST = 60  # of a value in a message
 Findings = Mapping[Pair, Mapping[str, Finding]]  # of each compared pair, by path
@@ -73,8 +74,6 @@ def _line(
     tuned: str | None,
 ) -> Line:
     values = {arm.name: _value(arm, path) for arm in arms}
-    if path == "training.optimizer.rate" and tuned:
-        return Line(path, "⟳", values, tuned)
     notes: dict[Mark, list[str]] = {}
     for (one, other), found in findings.items():
         if path in found:
@@ -86,6 +85,8 @@ def _line(
         else:
             notes.setdefault("→", []).append(FOLLOWS_TEXT)
     mark = min(notes, key=WORST_FIRST.index, default=None)
+    if path == RATE and tuned and mark != "✗":  # rates that are written apart give grids apart
+        return Line(path, "⟳", values, tuned)
     if mark is None:
         is_equal = all(value == values[arms[0].name] for value in values.values())
         return Line(path, "✓", values, "" if is_equal else NOT_COMPARED)
