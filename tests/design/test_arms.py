@@ -98,10 +98,13 @@ def test_a_mixture_may_be_asked_for_what_any_of_its_parts_learns() -> None:
     assert len(arms_of(load_design(little(mixed | again)))) == 2
 
 
-@pytest.mark.parametrize(("n_vocab", "is_chosen"), [(256 + 107, False), (400, True)])
-def test_a_vocabulary_is_chosen_where_it_is_not_the_one_that_follows(n_vocab: int, is_chosen: bool) -> None:
-    arm = arms_of(load_design(little({"base.architecture.n_vocab": n_vocab})))[0]
-    assert ("n_vocab" in arm.table["architecture"]) is is_chosen
+@pytest.mark.parametrize("n_vocab", [256 + 107, 400])
+def test_a_vocabulary_is_chosen_where_it_is_written(n_vocab: int) -> None:
+    """Whatever would have followed from the text."""
+    assert "n_vocab" not in arms_of(load_design(little()))[0].table["architecture"]
+    for place in ("base", "arms.full"):
+        arm = arms_of(load_design(little({f"{place}.architecture.n_vocab": n_vocab})))[0]
+        assert arm.table["architecture"]["n_vocab"] == n_vocab
 
 
 def test_the_leaves_of_a_run_are_the_paths_one_would_set() -> None:

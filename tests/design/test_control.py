@@ -7,6 +7,7 @@ from typing import Any
 from little_study import little
 from paribus.design.arms import arms_of
 from paribus.design.control import Line, confounds, field_lines, judge_pairs
+from paribus.design.paths import idle
 from paribus.spec.design import compared_pairs, tables_of
 from paribus.spec.sound import load_design
 
@@ -114,6 +115,18 @@ def test_what_was_moved_is_matched_and_a_rate_that_is_swept_is_tuned_alike() -> 
     assert found["architecture.feed_forward.d_ff"].mark == "≈"
     assert found["architecture.feed_forward.d_ff"].note == "moved so that parameters agree"
     assert (found["training.optimizer.rate"].mark, found["training.optimizer.rate"].note) == ("⟳", "5 rates")
+
+
+def test_rates_written_apart_stay_a_confound_that_is_allowed_though_they_are_swept() -> None:
+    """Each arm's grid lies around the rate as written; so the allowance lets something pass."""
+    rate = "training.optimizer.rate"
+    apart = {"arms.causal.training": {"optimizer": {"rate": 0.01}}, "allow": {rate: "its own grid"}}
+    design = load_design(little(apart))
+    arms = arms_of(design)
+    found = field_lines(design, arms, judge_pairs(design, arms), tuned="5 rates")
+    line = next(one for one in found if one.path == rate)
+    assert (line.mark, line.allowed) == ("✗", "its own grid")
+    assert idle(design, found) == ()
 
 
 def test_a_line_has_the_worst_mark_of_its_pairs_and_says_which_trial() -> None:

@@ -50,8 +50,8 @@ UNFAIR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
     "eps of a kind": ("architecture.norm.kind", {"norm": "layer"}, {"norm": "rms"}, "architecture.norm.eps"),
     "a default": ("architecture.mask", {"mask": "causal"}, {"mask": "prefix", "norm": {"eps": 1e-6}},
                   "architecture.norm.eps"),
-    "an encoder": ("architecture.mask", {"mask": "causal"}, {"mask": "causal & window(5)", "encoder": {"n_layers": 1}},
-                   "architecture.encoder"),
+    "an encoder": ("architecture.mask", {"mask": "causal"},
+                   {"mask": "causal & window(8)", "encoder": {"n_layers": 1}}, "architecture.encoder"),
 }  # fmt: skip
 
 
@@ -104,7 +104,9 @@ def test_a_whole_number_that_no_common_value_fits_needs_a_reason() -> None:
     }
     table = design("architecture.n_layers", arms)
     path = "architecture.encoder.n_layers"
-    assert "but it is not the factor: no value up to 8 is accepted in both four and two; set" in said(table)[path]
+    assert (
+        "but it is not the factor: no value up to 8 is accepted in both four and two; name it in" in said(table)[path]
+    )
     assert said({**table, "allow": {path: "shared blocks are as many as layers"}}) == {}
 
 
@@ -136,6 +138,22 @@ def test_sizes_nobody_wrote_follow_from_the_text_and_its_length() -> None:
     assert said(table).keys() == {"architecture.n_vocab"}
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_sizes_that_are_written_are_judged_by_what_they_are(turned: bool) -> None:
+    """Equal, though it is one arm's length and not the other's; apart, though each is its arm's length."""
+    names = ["long", "short"] if turned else ["short", "long"]
+    table = design("training.length", {name: {} for name in names})
+    for name, length in (("short", 20), ("long", 24)):
+        table["arms"][name] |= {"training": {"length": length}, "architecture": {"max_length": 24}}
+    assert said(table) == {}
+    del table["arms"]["long"]["architecture"]
+    assert said(table) == {}
+    table["arms"]["short"]["architecture"] = {"max_length": 20}
+    assert "long's 24 is accepted in short too" in said(table)["architecture.max_length"]
+    table["arms"]["long"]["architecture"] = {"max_length": 24}
+    assert "long's 24 is accepted in short too" in said(table)["architecture.max_length"]
+
+
 def test_fields_of_one_kind_alone_depend_on_the_kind_and_fields_of_both_do_not() -> None:
     one = {"a": {"kind": "x", "own": 1, "both": 2}, "b": None, "c": 3}
     other = {"a": {"kind": "y", "else": {"in": 4}, "both": 5}, "b": {"in": 6}, "c": 3}
@@ -150,3 +168,20 @@ def test_fields_of_one_kind_alone_depend_on_the_kind_and_fields_of_both_do_not()
 )
 def test_a_path_is_under_another_inside_it_or_where_it_would_be(path: str, inside: bool) -> None:
     assert under(path, ["a.b"]) is inside
+
+
+def test_to_allow_a_field_of_a_table_is_not_to_allow_the_table() -> None:
+    norms = {"none": {"norm": "rms"}, "some": {"norm": {"kind": "layer", "eps": 1e-6}, "encoder": {"n_layers": 2}}}
+    table = design("architecture.norm.kind", norms, allow={"architecture.encoder.n_layers": "as deep as the decoder"})
+    assert "architecture.encoder is None in none, a table in some, but" in said(table)["architecture.encoder"]
+    assert said({**table, "allow": {"architecture.encoder": "it is small"}}) == {}
+
+
+def test_long_values_are_cut_short_in_the_message() -> None:
+    table = design("architecture.mask", {"one": {"mask": "causal"}, "other": {"mask": "prefix"}})
+    for name, weight in (("one", 1.0), ("other", 2.0)):
+        parts = [{"objective": "spans", "weight": weight}, {"objective": "prefix"}]
+        table["arms"][name]["objective"] = {"kind": "mixture", "parts": parts}
+    message = said(table)["objective.parts"]
+    assert "the list of one is accepted in other too" in message
+    assert len(message) < 350

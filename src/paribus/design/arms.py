@@ -67,7 +67,7 @@ def _arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> 
     table = merged(_named(design.base), _named(table))
     run = load_run(table)
     require_usable(design, run)
-    return Arm(name, levels, chosen_fields(run), run, match)
+    return Arm(name, levels, chosen_fields(run, table["architecture"]), run, match)
 
 
 def width_notes(design: Design) -> list[str]:
@@ -105,14 +105,14 @@ def _named(table: Mapping[str, Any]) -> Table:
     return table
 
 
-def chosen_fields(run: RunSpec) -> Table:
+def chosen_fields(run: RunSpec, written: Mapping[str, Any]) -> Table:
     """Every field of a run that somebody or a default chose; not the sizes that follow from text and training.
 
-    Where a field was written, in a preset, the base, an arm or a change, makes no difference.
+    `written` is the table of its architecture. Whether the base, an arm or a change wrote a field makes no difference.
     """
     table = run_table(run)
-    for name, size in filled_sizes(run.stages[-1]).items():
-        if table["architecture"][name] == size:
+    for name in filled_sizes(run.stages[-1]):
+        if name not in written:
             del table["architecture"][name]
     return table
 

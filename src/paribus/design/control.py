@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Literal
 
 from paribus.design.arms import Arm, arm_refusal
-from paribus.design.trials import ABSENT, Finding, pair_findings, under
+from paribus.design.trials import ABSENT, NONE_FITS, Finding, pair_findings
 from paribus.spec.design import Design, Pair, compared_pairs, declared
 
 Mark = Literal["✓", "Δ", "≈", "⟳", "→", "✗"]
@@ -23,6 +23,9 @@ MEANING: dict[Mark, str] = {
 WORST_FIRST: tuple[Mark, ...] = ("✗", "Δ", "→", "≈")  # a line has the worst mark of its pairs
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
+RATE = "training.optimizer.rate"
+TABLE = "a table"  # stands for the value of a field that is nothing in another arm
+LONGEST = 60  # of a value in a message
 Findings = Mapping[Pair, Mapping[str, Finding]]  # of each compared pair, by path
 
 
@@ -70,9 +73,7 @@ def _line(
     moved: Mapping[str, Mapping[str, str]],
     tuned: str | None,
 ) -> Line:
-    values = {arm.name: arm.leaves.get(path, ABSENT) for arm in arms}
-    if path == "training.optimizer.rate" and tuned:
-        return Line(path, "⟳", values, tuned)
+    values = {arm.name: _value(arm, path) for arm in arms}
     notes: dict[Mark, list[str]] = {}
     for (one, other), found in findings.items():
         if path in found:
@@ -84,12 +85,25 @@ def _line(
         else:
             notes.setdefault("→", []).append(FOLLOWS_TEXT)
     mark = min(notes, key=WORST_FIRST.index, default=None)
+    if path == RATE and tuned and mark != "✗":  # rates that are written apart give grids apart
+        return Line(path, "⟳", values, tuned)
     if mark is None:
         is_equal = all(value == values[arms[0].name] for value in values.values())
         return Line(path, "✓", values, "" if is_equal else NOT_COMPARED)
-    allowed = next((reason for pattern, reason in design.allow.items() if under(path, [pattern])), None)
+    allowed = next((reason for place, reason in design.allow.items() if is_inside(path, place)), None)
     note = next((note for note in notes[mark] if note), "") or _moved_note(path, values, moved)
     return Line(path, mark, values, note, allowed if mark == "✗" else None)
+
+
+def is_inside(path: str, place: str) -> bool:
+    """Is a path the place itself, or in it? To allow a field of a table is not to allow that there is the table."""
+    return path == place or path.startswith(f"{place}.")
+
+
+def _value(arm: Arm, path: str) -> Any:
+    if path not in arm.leaves and any(leaf.startswith(f"{path}.") for leaf in arm.leaves):
+        return TABLE
+    return arm.leaves.get(path, ABSENT)
 
 
 def _moved_note(path: str, values: Mapping[str, Any], moved: Mapping[str, Mapping[str, str]]) -> str:
@@ -112,12 +126,21 @@ def by_arm(notes: Mapping[str, str | None]) -> str:
 def confounds(lines: Iterable[Line]) -> tuple[str, ...]:
     """Every confound that is not allowed, in three beats."""
     return tuple(
-        f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note}; "
-        f"set it equal, name it in factor, or list it under allow with a reason"
+        f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note}; {_remedy(line.note)}"
         for line in lines
         if line.mark == "✗" and line.allowed is None
     )
 
 
+def _remedy(note: str) -> str:
+    either = "name it in factor, or list it under allow with a reason"
+    return either if note.startswith(NONE_FITS) else f"set it equal, {either}"
+
+
 def _values_by_arm(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{value!r} in {name}" for name, value in values.items())
+    return ", ".join(f"{_shown(value)} in {name}" for name, value in values.items())
+
+
+def _shown(value: Any) -> str:
+    text = str(value) if value in (ABSENT, TABLE) else repr(value)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

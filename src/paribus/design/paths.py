@@ -6,9 +6,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from paribus.design.arms import Arm
-from paribus.design.control import Line
+from paribus.design.control import Line, is_inside
 from paribus.design.quantities import MACHINE, QUANTITIES, full_name
-from paribus.design.trials import under
 from paribus.errors import SpecError
 from paribus.spec.design import Design
 
@@ -37,7 +36,7 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
 def idle(design: Design, lines: Sequence[Line]) -> tuple[str, ...]:
     """The allowances under which nothing is a confound: they let nothing pass."""
     confounds = [line.path for line in lines if line.mark == "✗"]
-    return tuple(path for path in design.allow if not any(under(one, [full_name(path)]) for one in confounds))
+    return tuple(path for path in design.allow if not any(is_inside(one, full_name(path)) for one in confounds))
 
 
 def _fields(arms: Sequence[Arm]) -> dict[str, None]:

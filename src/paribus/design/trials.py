@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from paribus.design.arms import Arm
@@ -20,6 +20,7 @@ from paribus.spec.design import Table, leaves_of
 
 ABSENT = "–"
 MOST_VALUES = 2_000  # whole numbers tried in one field
+NONE_FITS = ("no value", "none of")  # how the note begins where arms cannot be equal
 Refusal = Callable[[Table], str | None]  # why a table describes no arm of the design; None if it does
 
 
@@ -50,6 +51,7 @@ def under(path: str, paths: Sequence[str]) -> bool:
 
 def pair_findings(first: Arm, second: Arm, declared: Sequence[str], refusal: Refusal) -> dict[str, Finding]:
     """Every field in which two arms differ as written: the factor's, forced by it, or a confound."""
+    first, second = _with_sizes(first, second), _with_sizes(second, first)
     fields, dependents = differing_fields(first.table, second.table)
     free = [path for path, values in fields.items() if not _is_declared(path, values, declared)]
     findings = {path: Finding("Δ") for path in fields if path not in free}
@@ -57,6 +59,13 @@ def pair_findings(first: Arm, second: Arm, declared: Sequence[str], refusal: Ref
         note = f"only one of the two has it: they differ in {owner}"
         findings[path] = Finding("Δ") if under(path, declared) else Finding("→", note)
     return findings | _free_findings(first, second, free, _remembered(refusal))
+
+
+def _with_sizes(arm: Arm, other: Arm) -> Arm:
+    """An arm with the sizes that the other alone writes, as they come out in it: 24 written and 24 filled in agree."""
+    own = arm.table["architecture"]
+    sizes = {name: getattr(arm.run.architecture, name) for name in other.table["architecture"] if name not in own}
+    return replace(arm, table={**arm.table, "architecture": {**own, **sizes}}) if sizes else arm
 
 
 def differing_fields(first: Table, second: Table) -> tuple[dict[str, tuple[Any, Any]], dict[str, str]]:
@@ -164,10 +173,8 @@ def _given(table: Table, donor: Table, paths: Sequence[str]) -> Table:
             common = {name: value for name, value in here.items() if name in there and name != "kind"}
             here.clear()
             here.update(copy.deepcopy(there) | common)
-        elif last in there:
-            here[last] = copy.deepcopy(there[last])
         else:
-            here.pop(last, None)
+            here[last] = copy.deepcopy(there[last])
     return result
 
 
@@ -190,10 +197,10 @@ def _trial_words(path: str, trial: Trial, first: Arm, second: Arm) -> str:
 
 def _held(arm: Arm, path: str) -> str:
     *outer, last = path.split(".")
-    value = _inside(arm.table, outer).get(last, ABSENT)
-    if value == ABSENT:
-        return f"leaving it out, as {arm.name} does,"
-    return f"{arm.name}'s {'table' if isinstance(value, Mapping) else repr(value)}"
+    value = _inside(arm.table, outer)[last]
+    if isinstance(value, Mapping | list):
+        return f"the {'list' if isinstance(value, list) else 'table'} of {arm.name}"
+    return f"{arm.name}'s {value!r}"
 
 
 def _without_common_value(path: str, first: Arm, second: Arm, refusal: Refusal) -> Finding:
