@@ -65,10 +65,10 @@ def _difference(arm: str, against: str, own: TextRead, other: TextRead) -> TextD
     return TextDifference(
         arm=arm,
         against=against,
-        n_bytes=_apart(own.n_bytes, other.n_bytes),
+        n_bytes=_relative_difference(own.n_bytes, other.n_bytes),
         epochs=_epochs_apart(own.epochs, other.epochs),
         n_steps=own.n_steps,
-        equal_steps=max(1, round(own.n_steps / (1 + _apart(own.n_bytes, other.n_bytes)))),
+        equal_steps=max(1, round(own.n_steps / (1 + _relative_difference(own.n_bytes, other.n_bytes)))),
         same_question=own.question == other.question,
     )
 
@@ -77,9 +77,9 @@ def _epochs_apart(own: Sequence[float], other: Sequence[float]) -> float:
     """The largest difference of any source; of corpora with other sources, of the one that is read most often."""
     if len(own) != len(other):
         own, other = (max(own),), (max(other),)
-    return max((_apart(a, b) for a, b in zip(own, other, strict=True)), key=abs)
+    return max((_relative_difference(a, b) for a, b in zip(own, other, strict=True)), key=abs)
 
 
-def _apart(own: float, other: float) -> float:
+def _relative_difference(own: float, other: float) -> float:
     """own / other - 1; nothing where either is zero, as bytes of a tokenizer that knows no byte of the text."""
     return own / other - 1 if own and other else 0.0

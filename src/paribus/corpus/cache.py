@@ -122,11 +122,11 @@ def fingerprint(corpus: Corpus, text: str) -> str:
 
 def cheap_key(corpus: Corpus) -> str:
     """What is known before anything is read."""
-    tokenizer = _seen(corpus.tokenizer) if isinstance(corpus.tokenizer, TokenizerFile) else None
+    tokenizer = _file_stamp(corpus.tokenizer) if isinstance(corpus.tokenizer, TokenizerFile) else None
     return hashed([FORMAT, described(corpus, {"weight"}), [identity(source) for source in corpus.sources], tokenizer])
 
 
-def _seen(tokenizer: TokenizerFile) -> list[int] | None:
+def _file_stamp(tokenizer: TokenizerFile) -> list[int] | None:
     path = home_expanded("corpus.tokenizer.path", tokenizer.path)
     return [path.stat().st_size, path.stat().st_mtime_ns] if path.exists() else None
 

@@ -44,12 +44,12 @@ def _note(path: str, found: Sequence[TextDifference]) -> str:
     """The difference of each judged pair that is large, with the steps that would make bytes equal; or the largest."""
     large = [one for one in found if one.is_large]
     if large:
-        return "; ".join(f"{_pair(one)} {_apart(path, one):+.1%} {CHOSEN}, {_steps(one)}" for one in large)
-    most = max((abs(_apart(path, one)) for one in found), default=0.0)
+        return "; ".join(f"{_pair(one)} {_difference(path, one):+.1%} {CHOSEN}, {_steps(one)}" for one in large)
+    most = max((abs(_difference(path, one)) for one in found), default=0.0)
     return f"differs by {most:.2%} at most, {CHOSEN}"
 
 
-def _apart(path: str, one: TextDifference) -> float:
+def _difference(path: str, one: TextDifference) -> float:
     return one.n_bytes if path == BYTES else one.epochs
 
 

@@ -157,13 +157,13 @@ def _tables_around(path: str) -> list[str]:
 def _trial_refusal(trial: Trial, first: Arm, second: Arm, refusal: Refusal) -> str | None:
     """Why one of the two arms cannot take the values; None if both can."""
     for own, donor, paths in ((first, second, trial.first), (second, first, trial.second)):
-        reason = refusal(_given(own.table, donor.table, paths)) if paths else None
+        reason = refusal(_with_values_of(own.table, donor.table, paths)) if paths else None
         if reason is not None:
             return reason
     return None
 
 
-def _given(table: Table, donor: Table, paths: Sequence[str]) -> Table:
+def _with_values_of(table: Table, donor: Table, paths: Sequence[str]) -> Table:
     """A table with a donor's values at some paths; a kind before the fields that it has."""
     result = copy.deepcopy(table)
     for path in sorted(paths, key=lambda path: not path.endswith(".kind")):
@@ -190,12 +190,12 @@ def _trial_words(path: str, trial: Trial, first: Arm, second: Arm) -> str:
     beside = ", ".join(other for other in trial.paths if other != path)
     if trial.first and trial.second:
         other = next(other for other in trial.paths if other != path)
-        return f"{_held(giver, path)} is accepted in {taker.name} too, where {taker.name} gives its {other} in return"
+        return f"{_value_words(giver, path)} is accepted in {taker.name} too, where {taker.name} gives its {other} in return"
     together = f", together with its {beside}" if beside else ""
-    return f"{_held(giver, path)} is accepted in {taker.name} too{together}"
+    return f"{_value_words(giver, path)} is accepted in {taker.name} too{together}"
 
 
-def _held(arm: Arm, path: str) -> str:
+def _value_words(arm: Arm, path: str) -> str:
     *outer, last = path.split(".")
     value = _inside(arm.table, outer)[last]
     if isinstance(value, Mapping | list):

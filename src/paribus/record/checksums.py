@@ -62,7 +62,7 @@ def checksums(folder: Path) -> Checksums | None:
 def disagreements(folder: Path, required: Collection[str], growing: Collection[str] = ()) -> tuple[str, ...]:
     """Every listed or required file that does not hold what was written, in words; `growing` ones are not judged."""
     try:
-        with _held(folder, fcntl.LOCK_SH):
+        with _locked_list(folder, fcntl.LOCK_SH):
             listed = checksums(folder)
             if listed is None:
                 return (f"{CHECKSUMS_FILE} is missing",)
@@ -92,7 +92,7 @@ def require_agreement(folder: Path, name: str, remedy: str) -> None:
 def write_listed(folder: Path, name: str, content: bytes) -> None:
     """Make `content` all that a file of the folder holds, and list it."""
     sha256 = hashlib.sha256(content).hexdigest()
-    with _held(folder, fcntl.LOCK_EX) as file:
+    with _locked_list(folder, fcntl.LOCK_EX) as file:
         _append(file, {"file": name, "sha256": sha256, "before": _digest(folder / name)}, folder)
         replace(folder / name, content)
         _append(file, {"file": name, "sha256": sha256}, folder)
@@ -100,7 +100,7 @@ def write_listed(folder: Path, name: str, content: bytes) -> None:
 
 def list_file(folder: Path, name: str) -> None:
     """List a file as it is now, absent or not: one that was written bit by bit and is finished."""
-    with _held(folder, fcntl.LOCK_EX) as file:
+    with _locked_list(folder, fcntl.LOCK_EX) as file:
         _append(file, {"file": name, "sha256": _digest(folder / name)}, folder)
 
 
@@ -109,14 +109,14 @@ def remove_listed(folder: Path, name: str) -> None:
     before = _digest(folder / name)
     if before is None:
         return
-    with _held(folder, fcntl.LOCK_EX) as file:
+    with _locked_list(folder, fcntl.LOCK_EX) as file:
         _append(file, {"file": name, "sha256": None, "before": before}, folder)
         (folder / name).unlink(missing_ok=True)
         _append(file, {"file": name, "sha256": None}, folder)
 
 
 @contextmanager
-def _held(folder: Path, kind: int) -> Iterator[int]:
+def _locked_list(folder: Path, kind: int) -> Iterator[int]:
     """The list of a folder, open and locked: who reads it meets no half of a change."""
     path = folder / CHECKSUMS_FILE
     if kind == fcntl.LOCK_SH and not path.exists():

@@ -27,7 +27,7 @@ def choose_checkpoint(named: str | Path, runs: str | Path = RUNS, best: bool = F
     path, runs = Path(named), Path(runs)
     for place in _places(path, runs):
         if (place / WEIGHTS_FILE).is_file():
-            return _given(place, best)
+            return _as_checkpoint(place, best)
     folder = run_folder(path, runs)
     found = (best_of if best else latest)(folder / CHECKPOINTS)
     if found.checkpoint is None:
@@ -55,7 +55,7 @@ def _places(path: Path, runs: Path) -> tuple[Path, ...]:
     return (path, runs / path) if len(path.parts) == 1 and path.name != ".." else (path,)
 
 
-def _given(place: Path, best: bool) -> Chosen:
+def _as_checkpoint(place: Path, best: bool) -> Chosen:
     if best:
         raise SpecError(f"--best chooses among the checkpoints of a run, but {place} is one; leave it out")
     run = place.absolute().parent.parent

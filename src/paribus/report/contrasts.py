@@ -42,14 +42,14 @@ def contrasts(material: Material) -> list[SaidContrast]:
     """What stands on the first screen: every declared contrast, and the interaction of a 2 × 2 in any case."""
     found = material.found.contrasts
     shown = [one for one in found if one.is_judged or _is_interaction(one)]
-    return [_said(one) for one in shown]
+    return [_said_contrast(one) for one in shown]
 
 
 def _is_interaction(one: ContrastFinding) -> bool:
     return one.name.startswith("interaction of ")
 
 
-def _said(one: ContrastFinding) -> SaidContrast:
+def _said_contrast(one: ContrastFinding) -> SaidContrast:
     made = one.comparison
     advice = _advice(one)
     return SaidContrast(
