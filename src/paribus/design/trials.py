@@ -187,12 +187,13 @@ def _inside(table: Table, path: Sequence[str]) -> Table:
 def _trial_words(path: str, trial: Trial, first: Arm, second: Arm) -> str:
     """What could have been written, such as "a's 384 is accepted in b too, together with that of d_ff"."""
     giver, taker = (first, second) if path in trial.second else (second, first)
+    value = _value_words(giver, path)
     beside = ", ".join(other for other in trial.paths if other != path)
     if trial.first and trial.second:
         other = next(other for other in trial.paths if other != path)
-        return f"{_value_words(giver, path)} is accepted in {taker.name} too, where {taker.name} gives its {other} in return"
+        return f"{value} is accepted in {taker.name} too, where {taker.name} gives its {other} in return"
     together = f", together with its {beside}" if beside else ""
-    return f"{_value_words(giver, path)} is accepted in {taker.name} too{together}"
+    return f"{value} is accepted in {taker.name} too{together}"
 
 
 def _value_words(arm: Arm, path: str) -> str:
