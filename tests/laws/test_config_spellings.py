@@ -39,6 +39,7 @@ from paribus.errors import ParibusError
 from paribus.interop import FAMILIES, import_
 from paribus.interop.config import COMMON, sorted_keys
 from paribus.interop.reading import CONFIG_FILE, architecture_of
+from paribus.interop.rope import ROPE
 from paribus.interop.shards import TENSORS_FILE
 from paribus.model import Transformer
 
@@ -89,11 +90,10 @@ THETAS = (ABSENT, None, 31.0, 50)
 
 
 def spelled_otherwise(config: Config) -> Iterator[Config]:
-    """The config with one key left out, null or of another value; what no logit depends on is left out alone."""
+    """The config with one key left out, null or of another value; what no logit depends on is left out together."""
     tables = FAMILIES[config["model_type"]].tables
     kept = (COMMON.kept | tables.kept) & config.keys()
-    for key in kept:
-        yield config | {key: ABSENT}
+    yield config | dict.fromkeys(kept, ABSENT)
     asked = dict.fromkeys((*config, *tables.obeyed, *tables.refused, *COMMON.refused, *OTHERS))
     for key in asked.keys() - kept - NOT_ASKED:
         for value in other_values(config.get(key)):
@@ -117,34 +117,50 @@ def rotary_spellings(config: Config) -> Iterator[Config]:
 
 
 class Bench:
-    """One folder, in which a config is written and both sides are asked."""
+    """One folder, in which a config is written and both sides are asked; what both read alike is asked once."""
 
     def __init__(self, kin: Kin, folder: Path):
         self.kin, self.folder, self.given = kin, folder, inputs(kin, left=False)
         self.base = reference(kin)
         self.base.config.save_pretrained(folder)
         self.config: Config = json.loads((folder / "config.json").read_text())
+        self.differences: dict[tuple[str, str], float | None] = {}
 
     def difference(self, config: Config) -> float | None:
         """Between the logits of both sides; None where one of them refuses."""
         present = {key: value for key, value in config.items() if value is not ABSENT}
-        if not is_readable(present):
+        mine = our_reading(present)
+        read = None if mine is None else self.their_reading(present)
+        if mine is None or read is None:
             return None
-        model, logits = self.their_model(present)
+        both = (mine, json.dumps(read.to_dict(), sort_keys=True, default=str))
+        if both not in self.differences:
+            self.differences[both] = self.measured_difference(present, read)
+        return self.differences[both]
+
+    def measured_difference(self, config: Config, read: Any) -> float | None:
+        model, logits = self.their_model(read)
         if logits is None:
             return None
         save_file({name: tensor.clone() for name, tensor in model.state_dict().items()}, self.folder / TENSORS_FILE)
-        (self.folder / CONFIG_FILE).write_text(json.dumps(present))
+        (self.folder / CONFIG_FILE).write_text(json.dumps(config))
         mine = self.our_model()
         if mine is None or mine.spec.max_length < self.given.tokens.shape[1]:
             return None
         return apart(logits, ours(mine, self.given), self.given)
 
-    def their_model(self, config: Config) -> tuple[Any, Tensor | None]:
-        """What transformers builds from the config, its weights redrawn, and its logits; None where it cannot."""
+    def their_reading(self, config: Config) -> Any:
+        """What transformers reads in the config; None where it refuses."""
         try:
-            read = getattr(transformers, self.kin.config).from_dict(copy.deepcopy(config), **self.kin.eager)
-            model = getattr(transformers, self.kin.auto).from_config(read).eval()
+            return getattr(transformers, self.kin.config).from_dict(copy.deepcopy(config), **self.kin.eager)
+        except Exception:  # of many kinds, none of them ours to judge
+            return None
+
+    def their_model(self, read: Any) -> tuple[Any, Tensor | None]:
+        """What transformers builds, its weights redrawn, and its logits; None where it cannot."""
+        try:
+            with transformers.initialization.no_init_weights():  # all of them are drawn anew
+                model = getattr(transformers, self.kin.auto).from_config(read).eval()
             self.fill(model)
             return model, theirs(model, self.given)
         except Exception:  # of many kinds, none of them ours to judge
@@ -165,15 +181,16 @@ class Bench:
             return None
 
 
-def is_readable(config: Config) -> bool:
-    """Does import accept the config, whatever the weights?"""
+def our_reading(config: Config) -> str | None:
+    """What import reads in the config, whatever the weights; None where it refuses."""
     family = FAMILIES[config["model_type"]]
     try:
         given, _ = sorted_keys(config, family.tables, Path(CONFIG_FILE))
-        architecture_of(family, given, True, Path(CONFIG_FILE))
+        architecture = architecture_of(family, given, True, Path(CONFIG_FILE))
     except ParibusError:
-        return False
-    return True
+        return None
+    others = {key: value for key, value in given.items() if key not in ROPE}  # of which the architecture has the theta
+    return f"{architecture!r} {others!r}"
 
 
 def silent(bench: Bench, configs: Iterator[Config]) -> tuple[int, list[str]]:
