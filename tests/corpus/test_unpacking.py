@@ -140,6 +140,16 @@ def test_headers_without_end_or_sense_are_no_traceback(tmp_path):
         files(path)
 
 
+@pytest.mark.parametrize("left", [1536, 1300])
+def test_a_tar_with_a_broken_header_is_not_taken_to_end_there(tmp_path, left):
+    """Overwritten, or cut within: the library reads on as if no file followed."""
+    path = tar(tmp_path / "a.tar", "w", {"a.txt": b"first", "b.txt": b"second"})
+    whole = path.read_bytes()
+    path.write_bytes(whole[:1024] + b"x" * 512 + whole[1536:] if left == 1536 else whole[:left])
+    with pytest.raises(RecordError, match=r"a\.tar cannot be read: it has no header at byte 1,024 .* damaged: get it"):
+        files(path)
+
+
 def sparse(path: Path, form: str) -> Path:
     """A tar whose one file has a hole of 100 GB."""
     size = 10**11

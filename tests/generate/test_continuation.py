@@ -87,6 +87,7 @@ NO_DRAWS = [
     ({"temperature": float("nan")}, "temperature is nan; use 0 or more, and below infinity"),
     ({"temperature": float("inf")}, "temperature is inf; use 0 or more, and below infinity"),
     ({"temperature": "1"}, "temperature is '1'; use 0 or more, and below infinity"),
+    ({"temperature": 10**400}, "temperature is 1000+; use 0 or more, and below infinity"),
     ({"temperature": True}, "temperature is True; use 0 or more, and below infinity"),
     ({"n_tokens": 0}, "n_tokens is 0; use a whole number from 1 up"),
     ({"n_tokens": -3}, "n_tokens is -3; use a whole number from 1 up"),

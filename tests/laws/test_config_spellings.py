@@ -90,11 +90,10 @@ THETAS = (ABSENT, None, 31.0, 50)
 
 
 def spelled_otherwise(config: Config) -> Iterator[Config]:
-    """The config with one key left out, null or of another value; what no logit depends on is left out alone."""
+    """The config with one key left out, null or of another value; what no logit depends on is left out together."""
     tables = FAMILIES[config["model_type"]].tables
     kept = (COMMON.kept | tables.kept) & config.keys()
-    for key in kept:
-        yield config | {key: ABSENT}
+    yield config | dict.fromkeys(kept, ABSENT)
     asked = dict.fromkeys((*config, *tables.obeyed, *tables.refused, *COMMON.refused, *OTHERS))
     for key in asked.keys() - kept - NOT_ASKED:
         for value in other_values(config.get(key)):

@@ -16,6 +16,7 @@ BUFFER = 2**17
 _FACTS = (  # what the library reads whole into memory
     tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
 )  # fmt: skip
+_BROKEN = (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError)  # which the library takes for the end
 
 
 def size_on_disk(seen: os.stat_result) -> int:
@@ -84,6 +85,10 @@ class TarEntry(tarfile.TarInfo):
             return super().fromtarfile(tarfile)
         except (ValueError, LookupError, ArithmeticError, RecursionError) as fault:  # which the library lets through
             raise DamagedHeaderError(f"it has a header that makes no sense ({fault})") from fault
+        except _BROKEN as fault:
+            if tarfile.offset == 0:  # which the library tells
+                raise
+            raise DamagedHeaderError(f"it has no header at byte {tarfile.offset:,} ({fault})") from fault
 
     def _proc_gnusparse_10(self, next: tarfile.TarInfo, pax_headers: Any, tarfile: tarfile.TarFile) -> None:  # noqa: A002
         """Only that it has holes: the library would read a list of them that may have no end."""

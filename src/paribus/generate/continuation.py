@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from numbers import Integral, Real
 
 import numpy as np
@@ -14,6 +14,8 @@ from paribus.errors import SpecError, UnsupportedError
 from paribus.masks import Layout, some_leak
 from paribus.model import Transformer
 from paribus.runtime import numbers
+
+LARGEST = sys.float_info.max
 
 
 def speaks(model: Transformer, length: int | None = None, prefix: int = 0) -> bool:
@@ -43,6 +45,7 @@ def continued(
     unless the model was trained without.
     """
     require_sampling(n_tokens, temperature, seed)
+    temperature = float(temperature)
     _check(context_BT, lengths_B)
     _require_speaking(model, context_BT, n_tokens, lengths_B)
     told = context_BT[:, :0]
@@ -64,8 +67,8 @@ def require_sampling(n_tokens: int, temperature: float, seed: int) -> None:
     problems = []
     if not _whole(n_tokens) or n_tokens < 1:
         problems.append(f"n_tokens is {n_tokens!r}; use a whole number from 1 up")
-    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 <= temperature < math.inf:
-        problems.append(f"temperature is {temperature!r}; use 0 or more, and below infinity")
+    if isinstance(temperature, bool) or not isinstance(temperature, Real) or not 0 <= temperature <= LARGEST:
+        problems.append(f"temperature is {temperature!r:.40}; use 0 or more, and below infinity")
     if not _whole(seed) or seed < 0:
         problems.append(f"seed is {seed!r}; use a whole number from 0 up")
     if problems:
