@@ -368,3 +368,9 @@ def test_an_empty_table_over_one_that_is_not_is_refused(path: str, value: Any, n
 def test_an_empty_table_where_nothing_is_does_what_it_says() -> None:
     assert load_design(little({"arms.other": {}}), changes={"arms.other": {}}).arms["other"] == {}
     assert load_design(little({"tune": False}), changes={"tune": {}}).tune is not None
+
+
+@pytest.mark.parametrize("own", [{"arms": {}}, {"base": {}}, {"base": {"training": {}}}])
+def test_an_empty_table_in_a_scale_is_refused_where_it_would_change_nothing(own: dict[str, Any]) -> None:
+    with pytest.raises(SpecError, match=r"^scales\.smoke\.(arms|base|base\.training) is set to \{\}, an empty table"):
+        load_design(little({"scales": {"smoke": own}}), "smoke")

@@ -227,18 +227,18 @@ def assign(table: Table, path: str, value: Any) -> None:
                 f"{'.'.join(outer[:depth])} is {here!r}, which has nothing inside to set as {path}; set it itself"
             )
     changed = merged(table, change)
-    _require_obeyed(changed, change)
+    require_obeyed(changed, change)
     table.update(changed)
 
 
-def _require_obeyed(changed: Mapping[str, Any], change: Mapping[str, Any], under: str = "") -> None:
+def require_obeyed(changed: Mapping[str, Any], change: Mapping[str, Any], under: str = "") -> None:
     """SpecError where an empty table was laid over one that has something in it, which stays as it was."""
     for name, value in change.items():
         path, here = f"{under}{name}", changed[name]
         if not isinstance(value, Mapping) or not isinstance(here, Mapping):
             continue
         if value:
-            _require_obeyed(here, value, f"{path}.")
+            require_obeyed(here, value, f"{path}.")
         elif here:
             held = ", ".join(str(key) for key in list(here)[:SHOWN])
             raise SpecError(

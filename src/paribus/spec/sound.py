@@ -30,7 +30,7 @@ from paribus.spec.design import (
     tables_of,
 )
 from paribus.spec.named import based
-from paribus.spec.reading import assign, complaints, file_table, merged, require_shallow, with_kinds
+from paribus.spec.reading import assign, complaints, file_table, merged, require_obeyed, require_shallow, with_kinds
 from paribus.spec.yardstick import Yardstick
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
@@ -109,7 +109,10 @@ def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
     own = dict(scales[scale])
     if isinstance(own.get("base"), str):  # one that is named stands in the other's place
         table.pop("base", None)
-    return merged(table, based(own, folder))
+    own = based(own, folder)
+    changed = merged(table, own)
+    require_obeyed(changed, own, f"scales.{scale}.")
+    return changed
 
 
 def _faults(design: Design) -> Iterator[str]:
