@@ -16,7 +16,8 @@ BUFFER = 2**17
 _FACTS = (  # what the library reads whole into memory
     tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
 )  # fmt: skip
-_BROKEN = (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError)  # which the library takes for the end
+# Which the library takes for the end of a tar.
+_BROKEN = (tarfile.InvalidHeaderError, tarfile.TruncatedHeaderError)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def size_on_disk(seen: os.stat_result) -> int:
