@@ -167,7 +167,7 @@ def test_the_mean_without_one_seed_is_by_hand() -> None:
 def test_an_inconclusive_comparison_says_what_the_margin_would_need() -> None:
     gains = [1.5, -1.0, 0.9, -0.4, 0.5]
     assert str(compare(gains, margin=1).advice) == (
-        "To see a difference of the margin, 1, with 80 % power, were the noise as large as 5 seeds allow: "
+        "To see a difference of the margin, 1, with 80 % power, if the noise is as large as 5 seeds allow: "
         "22 fresh seeds, judged alone"
     )
     assert str(compare(gains, margin=0.0001).advice) == (

@@ -36,7 +36,7 @@ def test_a_two_by_two_that_declares_none_has_its_interaction_first_and_no_word(t
     assert (made_of.effect, made_of.low, made_of.high) == (by_hand.effect, by_hand.low, by_hand.high)
     assert found.factorial is not None
     assert found.factorial.contrasts["interaction"].effect == made_of.effect
-    assert found.contrasts[0].words.endswith("4 seeds; it is outside the family, so it gets no verdict.")
+    assert found.contrasts[0].words.endswith("4 seeds; the design does not declare it, so it gets no verdict.")
 
 
 def test_default_contrasts_share_one_family_with_the_pairs(tmp_path: Path) -> None:
@@ -89,6 +89,12 @@ def test_a_cell_that_was_not_trained_long_enough_is_told_as_such(tmp_path: Path)
     study = crossed(tmp_path)
     below_unigrams(study, "prefix", 1, 2)
     assert findings(study).contrasts[0].reason == "prefix was not trained long enough in 2 of 4 seeds"
+    below_unigrams(study, "causal", 1, 2)
+    below_unigrams(study, "causal+far", 3)
+    assert findings(study).contrasts[0].reason == (
+        "causal and prefix were each not trained long enough in 2 of 4 seeds; "
+        "causal+far was not trained long enough in 1 of 4 seeds"
+    )
 
 
 def test_a_written_contrast_without_the_failed_arm_is_given(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_loss_has_risen_above_its_first_or_a_twentieth_above_its_lowest(losses
 @pytest.mark.parametrize(
     ("losses", "outcome", "reason"),
     [
-        ([5.4, 2.64], "undertrained", "not trained long enough: still worse than the unigram model"),
+        ([5.4, 2.64], "undertrained", "not trained long enough, still worse than the unigram model"),
         ([5.4, 2.64, 2.9], "diverged", "worse than the unigram model, after its loss had risen"),
         ([2.64, 5.4], "diverged", "worse than the unigram model, after its loss had risen"),
     ],
@@ -94,7 +94,7 @@ def test_a_pair_with_such_an_arm_gets_no_word_and_the_family_is_not_shrunk(tmp_p
     judgement = found.arm("prefix").judgement
     assert judgement.verdict.word == "no verdict"
     assert judgement.comparison is None
-    assert judgement.words == "no verdict: not trained long enough: prefix in 1 of 4 seeds."
+    assert judgement.words == "no verdict: not trained long enough (prefix in 1 of 4 seeds)."
     assert [one.seed for one in judgement.seeds] == list(SEEDS)
     others = [arm.judgement.comparison for arm in found.arms if arm.name != "prefix"]
     assert {one.n_comparisons for one in others if one is not None} == {4}
@@ -115,7 +115,7 @@ def test_a_declared_control_may_be_worse_by_what_its_runs_had_reached(tmp_path: 
     own = found.arm("input hidden").judgement
     assert (own.verdict.word, found.control_found) == ("worse", True)
     assert str(own.arm_trained) == "0 of 4"
-    assert own.words.endswith("Runs were not trained long enough: input hidden in 4 of 4 seeds.")
+    assert own.words.endswith("Runs were not trained long enough (input hidden in 4 of 4 seeds).")
     table = latex(gathered(study))
     assert "input hidden & -- (0 of 4) & " in table
 

@@ -91,12 +91,12 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
         "3)",
     ]
     assert "undertrained: the loss was finite and had not risen, but the score is still worse" in told.out
-    assert "runs   1/6  full, seed 1: undertrained: not trained long enough: still worse" in told.out
+    assert "runs   1/6  full, seed 1: undertrained: not trained long enough, still worse" in told.out
     unlearnt = {"base.objective": "last_token", "primary.measure": {"kind": "halves", "n_items": 3, "max_bytes": 16}}
     told = ask(*words(SHORT | {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}} | unlearnt,
                       study_cache, "--name", "unlearnt"))  # fmt: skip
     assert told.status == 0, told.err
-    assert "runs   1/3  twin, seed 1: undertrained: not trained long enough: still worse" in told.out
+    assert "runs   1/3  twin, seed 1: undertrained: not trained long enough, still worse" in told.out
 
 
 @pytest.mark.parametrize(

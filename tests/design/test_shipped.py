@@ -51,7 +51,7 @@ def test_a_shipped_design_makes_two_steps(name: str, home: Path, study_cache: Pa
     with contextlib.redirect_stdout(io.StringIO()):
         table = run(name, scale="smoke", changes=TINY, name=f"{name}-tiny", runs=home, cache=study_cache, device="cpu")
     assert {row["outcome"] for row in table} <= {"finished", "undertrained"}  # they need not beat the unigram model
-    assert {row["reason"] for row in table} <= {"", "not trained long enough: still worse than the unigram model"}
+    assert {row["reason"] for row in table} <= {"", "not trained long enough, still worse than the unigram model"}
     complete(table, found(name, "smoke")[1], f"{name}-tiny")
 
 

@@ -69,6 +69,8 @@ def test_different_values_are_told_apart_and_equal_ones_stay_short():
 def test_of_many_values_that_only_look_alike_it_is_said():
     sizes = {"a": 13_811_000, "b": 13_812_000, "c": 13_813_000, "d": 24_500_000}
     assert each(sizes, count) == "about 13.8M for 3 of them and 24.5M for d"
+    pairs = {"a": 1.0, "b": 1.0, "c": 2.0, "d": 2.0}
+    assert each(pairs, count) == "1 for a and b; 2 for c and d"
 
 
 def test_costs_are_equal_only_where_the_numbers_are():

@@ -199,13 +199,13 @@ def test_runs_that_were_not_trained_long_enough_are_told_apart_from_failed_ones(
     assert found["Failed runs"].text == "1 of 12 runs did not train (prefix, seed 1); none is dropped."
     said = (
         "1 run was not trained long enough: the loss was finite and had not risen, but the score is still worse than "
-        "that of the unigram model. Train longer: more n_steps, or a larger --scale."
+        "that of the unigram model. Train longer: more n_steps, or a larger --scale where the design has one."
     )
     assert found["Length of training"].text == f"{said} Pairs with these arms get no verdict (1 of prefix)."
     assert found["Length of training"].mark == "no"
     first = verdicts(material)[0]
     assert first.failures == f"prefix trained in 2 of 4, causal in 4 of 4. {said}"
-    assert first.headline == "No verdict on prefix against causal: not trained long enough: prefix in 1 of 4 seeds"
+    assert first.headline == "No verdict on prefix against causal: not trained long enough (prefix in 1 of 4 seeds)"
 
 
 def test_the_control_must_have_come_out_worse(tmp_path):

@@ -39,7 +39,7 @@ def advised(
         return None
     if margin is None:
         return WITHOUT_MARGIN
-    noise = f"with 80 % power, were the noise as large as {n} seeds allow"
+    noise = f"with 80 % power, if the noise is as large as {n} seeds allow"
     needed = _needed(margin, sd, n, alpha, open_ended)
     if needed is not None:
         seeds = _seeds(needed, n, open_ended)

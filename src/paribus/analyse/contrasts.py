@@ -23,7 +23,7 @@ from paribus.spec.contrasts import (
     two_by_two,
 )
 
-OUTSIDE = "it is outside the family, so it gets no verdict"
+OUTSIDE = "the design does not declare it, so it gets no verdict"
 
 
 @dataclass(frozen=True)
@@ -204,13 +204,25 @@ def _whole(scores: Scores) -> dict[int, float]:
 
 def _reason(arms: Iterable[str], scores: Mapping[str, Scores], reached: Reached) -> str:
     """Why a contrast cannot be given: which of its arms did not train in every seed; empty where all did."""
-    said = []
+    failed: dict[str, list[str]] = {}  # in how many seeds → the arms
+    short: dict[str, list[str]] = {}
     for arm in arms:
         missing = [seed for seed, value in scores[arm].items() if value is None]
-        short = [seed for seed in missing if seed in reached.get(arm, {})]
-        failed = len(missing) - len(short)
-        if failed:
-            said.append(f"{arm} did not train in {failed} of {len(scores[arm])} seeds")
-        if short:
-            said.append(f"{arm} was not trained long enough in {len(short)} of {len(scores[arm])} seeds")
+        n_short = sum(seed in reached.get(arm, {}) for seed in missing)
+        n_failed = len(missing) - n_short
+        if n_failed:
+            failed.setdefault(f"{n_failed} of {len(scores[arm])} seeds", []).append(arm)
+        if n_short:
+            short.setdefault(f"{n_short} of {len(scores[arm])} seeds", []).append(arm)
+    said = [f"{_and(own)} did not train in {seeds}" for seeds, own in failed.items()]
+    said += [f"{_and(own)} {_was(own)} not trained long enough in {seeds}" for seeds, own in short.items()]
     return "; ".join(said)
+
+
+def _and(arms: Sequence[str]) -> str:
+    """a; a and b; a, b and c."""
+    return " and ".join(filter(None, (", ".join(arms[:-1]), arms[-1])))
+
+
+def _was(arms: Sequence[str]) -> str:
+    return "was" if len(arms) == 1 else "were each"

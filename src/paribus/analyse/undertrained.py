@@ -7,7 +7,7 @@ from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.verdict import Verdict
 
 UNDERTRAINED = "undertrained"  # the outcome of such a run
-REASON = "not trained long enough: still worse than the unigram model"
+REASON = "not trained long enough, still worse than the unigram model"
 RISE = 1.05  # a last loss above this multiple of the lowest one has risen
 Reached = Mapping[str, Mapping[int, float]]  # arm → seed → the score of a run that was not trained long enough
 
@@ -21,7 +21,7 @@ def counts(names: Iterable[str], reached: Reached, seeds: Sequence[int]) -> str:
     """Which of these arms were not trained long enough, and in how many seeds; empty where all were."""
     short = {name: len(reached.get(name, {}).keys() & set(seeds)) for name in names}
     said = [f"{name} in {n} of {len(seeds)} seeds" for name, n in short.items() if n]
-    return f"not trained long enough: {', '.join(said)}" if said else ""
+    return f"not trained long enough ({', '.join(said)})" if said else ""
 
 
 def with_reached(scores: Scores, reached: Mapping[int, float]) -> dict[int, float | None]:

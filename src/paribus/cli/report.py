@@ -103,7 +103,9 @@ def tell(material: Material, files: tuple[Path, ...], open_it: bool = False) -> 
     print_verdicts(material, page)
     for path in files:
         page.print(str(path), soft_wrap=True)
-    if open_it and files[0].name == HTML:
+    if not files:
+        note("no file is written: these runs leave nothing to draw; --format html,md,csv,tex has their numbers")
+    if open_it and files and files[0].name == HTML:
         typer.launch(files[0].absolute().as_uri())
     elif open_it:
         note(f"there is no page to open: --format html makes {HTML}")

@@ -89,7 +89,7 @@ def _instead(one: ContrastFinding) -> str:
 def _outside(one: ContrastFinding) -> str:
     if one.is_judged or one.comparison is None:
         return ""
-    return f'{OUTSIDE[0].upper()}{OUTSIDE[1:]}: contrasts = "{DEFAULT}" in the design declares it.'
+    return f'{OUTSIDE[0].upper()}{OUTSIDE[1:]}; contrasts = "{DEFAULT}" would, before the first run.'
 
 
 def _advice(one: ContrastFinding) -> Advice | None:

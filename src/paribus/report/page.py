@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 
 import jinja2
 import vl_convert
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from paribus import __version__
 from paribus.analyse import name_of
@@ -52,6 +53,7 @@ def page(material: Material) -> str:
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
+    surroundings.filters["with_code"] = with_code
     return surroundings.get_template("page.html.jinja").render(
         policy=policy(styles, scripts), styles=Markup(styles), scripts=[Markup(script) for script in scripts],
         specs=Markup(inert({key: plot.spec for key, plot in plots.items()})), plots=plots, **_told(material),
@@ -90,6 +92,11 @@ def _told(material: Material) -> dict[str, Any]:
         "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
         "curve_rows": download(curve_rows(material)), "verdict_rows": download(verdict_rows(material)),
     }  # fmt: skip
+
+
+def with_code(text: str) -> Markup:
+    """A sentence of ours, its commands set as code."""
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 def inert(value: Any) -> str:

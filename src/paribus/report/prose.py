@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
-from paribus.report.behind import heading, numbers_behind
+from paribus.report.behind import between, heading, numbers_behind
 from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts, typeset_contrasts
 from paribus.report.early import TITLE, early_words
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
-from paribus.report.numbers import MINUS, decimals, plain, signed
+from paribus.report.numbers import MINUS, decimals, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
@@ -27,6 +27,7 @@ BRIEF = {
     "no verdict": "no verdict (not trained long enough)",
 }  # in a typeset table
 MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
+_CODE = re.compile(r"`([^`]*)`")  # a command within a sentence
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -69,7 +70,7 @@ def _markdown(material: Material) -> Iterator[str]:
         yield _plain(" ".join(filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice)))) + "\n"
     fresh = fresh_seeds(material)
     if fresh:
-        yield f"{_plain(fresh)}\n"
+        yield f"{_with_code(fresh)}\n"
     yield f"Measured: {_plain(measured(material))}, in {UNIT}. Margin: {_plain(material.found.margin_words)}.\n"
     yield "## Can I trust it?\n"
     yield from (f"- {MARKS[one.mark]} **{_plain(one.name)}.** {_plain(one.text)}" for one in grounds(material))
@@ -113,6 +114,12 @@ def _plain(text: str) -> str:
     return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
+def _with_code(text: str) -> str:
+    """A sentence of ours whose commands can be copied as they are."""
+    parts = _CODE.split(text)  # words and commands in turn
+    return "".join(f"`{part}`" if place % 2 else _MARKDOWN.sub(r"\\\1", part) for place, part in enumerate(parts))
+
+
 def latex(material: Material) -> str:
     """A booktabs table: score, gain, interval and verdict of every arm."""
     column = name_of(material.plan["design"]["primary"]["measure"])
@@ -133,7 +140,8 @@ def latex(material: Material) -> str:
 
 
 def _advice(material: Material) -> Iterator[str]:
-    """What inconclusive comparisons would take, but for the positive control."""
+    """What inconclusive contrasts and comparisons would take, but for the positive control."""
+    yield from (f"{one.name}: {one.advice.removesuffix('.')}" for one in contrasts(material) if one.advice)
     for arm in material.found.arms:
         advice = advice_on(arm)
         if advice is not None and arm.name != material.control:
@@ -157,8 +165,7 @@ def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     if made is None:
         return "–", "–", verdict
     digits = decimals((made.high - made.low) / 2)
-    interval = f"{plain(made.low, digits)} to {plain(made.high, digits)}"
-    return signed(made.effect, digits), interval, verdict
+    return signed(made.effect, digits), between(made.low, made.high, digits), verdict
 
 
 def _typeset(text: str) -> str:

@@ -29,8 +29,8 @@ def run_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def verdict_rows(material: Material) -> list[dict[str, Any]]:
-    """One row a comparison, then one a contrast."""
-    return list(verdict_table(material.found))
+    """One row a contrast, then one a comparison."""
+    return sorted(verdict_table(material.found), key=lambda row: row["contrast"] is None)
 
 
 def curve_rows(material: Material) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from paribus.report.numbers import decimals, listed, plain, signed, some
 from paribus.spec.design import SWEEP_SEED
 
 SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
-LONGER = "Train longer: more n_steps, or a larger --scale"
+LONGER = "Train longer: more n_steps, or a larger --scale where the design has one"
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,13 @@ def fresh_seeds(material: Material) -> str:
     unused = [seed for seed in (*range(used[-1] + 1, SWEEP_SEED), *range(1, used[-1])) if seed not in used]
     whole = used == list(range(used[0], used[-1] + 1))
     these = f"{used[0]} to {used[-1]}" if whole else listed([str(seed) for seed in used])
+    scale = material.plan["scale"]
+    options = f" --scale {scale}" if scale else ""
+    command = f"paribus run DESIGN{options} --name NAME --set 'seeds=[{','.join(map(str, unused[:3]))},…]'"
     return (
-        f"Fresh seeds make a new study: the same design under another name, with seeds other than {these}, such as "
-        f"`paribus run DESIGN --name NAME --set seeds=[{','.join(map(str, unused[:3]))},…]`. Its verdict is read from "
-        f"the new seeds alone; seeds added to this study would be a second look."
+        f"Fresh seeds make a new study: the same design under another name, with seeds other than {these}, as many as "
+        f"advised: `{command}`, and whatever else was --set for this study. Its verdict is read from the new seeds "
+        f"alone; seeds added to this study would be a second look."
     )
 
 

@@ -9,7 +9,7 @@ from paribus.report.contrasts import contrasts
 from paribus.report.material import Material
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds
-from paribus.report.verdicts import Said, fresh_seeds, verdicts
+from paribus.report.verdicts import Said, fresh_seeds, too_short, verdicts
 
 STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue", "inconclusive": "bold yellow"}
 
@@ -32,6 +32,9 @@ def print_verdicts(material: Material, page: Console) -> None:
     text = text_words(material)
     if text:
         page.print(Text(text, "yellow"), soft_wrap=True)
+    short = too_short(material.found.reported)
+    if short:
+        page.print(Text(short, "yellow"), soft_wrap=True)
     fresh = fresh_seeds(material)
     if fresh:
         page.print(fresh, style="dim", soft_wrap=True, markup=False)
