@@ -10,7 +10,7 @@ import pytest
 import paribus as pb
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.report import extras
-from small_study import at_a_look, made
+from small_study import GAINS, SEEDS, at_a_look, made
 
 ROOT = Path(__file__).parents[2]
 BLOCKED = """
@@ -42,6 +42,15 @@ def test_the_page_lies_beside_the_study_and_the_verdicts_are_printed(ask, tmp_pa
     assert told.out.splitlines()[1].startswith("worse   input hidden does worse than causal")
     assert told.out.splitlines()[-1] == "runs/studies/small/report.html"
     assert (study.folder / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_plots_that_cannot_be_drawn_are_told_of(ask, tmp_path):
+    made(tmp_path / "runs", failed=tuple((arm, seed) for arm in GAINS for seed in SEEDS))
+    told = ask("report", "small", "--format", "svg,md", "--open")
+    assert told.status == 0
+    assert told.out.splitlines()[-1] == "runs/studies/small/report.md"
+    assert "note: no svg file is written: no run of this study trained, so there is nothing to draw" in told.err
+    assert ask("report", "small", "--format", "svg", "--open").status == 0
 
 
 def test_every_format_is_written_where_it_is_asked_for(ask, tmp_path):

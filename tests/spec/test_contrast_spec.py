@@ -73,7 +73,8 @@ def test_four_arms_that_are_no_two_by_two_have_no_default() -> None:
         ("defualt", "contrasts is 'defualt'; write weights by arm that add up to 0, as in"),
         ("default", "and this design has 3 arms and no factors; write the contrasts out"),
         ({"full": {"reverse": 1, "causal": -1}}, "contrasts.full has the name of an arm; call it something else"),
-        ({"a/b": {"reverse": 1, "causal": -1}}, "contrasts.a/b cannot be a name; use up to 80 letters"),
+        ({"a/b": {"reverse": 1, "causal": -1}}, "contrasts has 'a/b', which cannot be a name; use up to 80 letters"),
+        ({"": {"reverse": 1, "causal": -1}}, "contrasts has '', which cannot be a name; use up to 80 letters"),
         (
             {"gap": {"reverse": 1, "causal": -1}, "Gap": {"reverse": 1, "full": -1}},
             "contrasts.Gap is there twice, but for capitals and spaces; call one of them something else",

@@ -52,6 +52,9 @@ def command(
 ) -> None:
     material, files = _written(study, runs, format, out, anonymous)
     tell(material, files, open_it)
+    for kind in formats(format):
+        if not any(path.suffix == f".{kind}" for path in files):
+            note(f"no {kind} file is written: no run of this study trained, so there is nothing to draw")
     changed = material.found.agreement.words
     if changed:
         raise RecordError(f"the study {study} is not what was written: {changed}; {RESTORE}")
@@ -103,8 +106,6 @@ def tell(material: Material, files: tuple[Path, ...], open_it: bool = False) -> 
     print_verdicts(material, page)
     for path in files:
         page.print(str(path), soft_wrap=True)
-    if not files:
-        note("no file is written: these runs leave nothing to draw; --format html,md,csv,tex has their numbers")
     if open_it and files and files[0].name == HTML:
         typer.launch(files[0].absolute().as_uri())
     elif open_it:

@@ -241,7 +241,8 @@ def _contrast_faults(design: Design) -> Iterator[str]:
         yield from _weight_faults(f"contrasts.{name}", weights, arms)
         key = " ".join(name.casefold().split())
         if not ARM_NAME.fullmatch(name):
-            yield f"contrasts.{name} cannot be a name; use up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
+            allowed = "up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
+            yield f"contrasts has {name!r}, which cannot be a name; use {allowed}"
         elif name in arms:
             yield f"contrasts.{name} has the name of an arm; call it something else"
         elif key in seen:
