@@ -1,6 +1,7 @@
 """Checksums: a file that is not what was written is known, and a process killed on the way raises no alarm."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,19 @@ def test_a_folder_in_a_file_s_place_is_told(tmp_path: Path) -> None:
     (tmp_path / "a").unlink()
     (tmp_path / "a").mkdir()
     assert disagreements(tmp_path, ("a",)) == ("a cannot be read: Is a directory",)
+
+
+@pytest.mark.parametrize("name", [CHECKSUMS_FILE, "a"])
+@pytest.mark.parametrize("kind", ["a pipe", "a device"])
+def test_a_pipe_or_a_device_in_the_place_of_a_file_is_told_and_not_waited_for(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    write_listed(tmp_path, "a", b"one")
+    (tmp_path / name).unlink()
+    os.mkfifo(tmp_path / name) if kind == "a pipe" else (tmp_path / name).symlink_to("/dev/zero")
+    said = f"{name} cannot be read: it is {kind}, not a regular file"
+    assert disagreements(tmp_path, ()) == (said,)
+    with pytest.raises(RecordError, match=f"{said}; restore it, or remove that folder and start again"):
+        write_listed(tmp_path, "a", b"two")
+    with pytest.raises(RecordError, match=said):
+        require_agreement(tmp_path, "a", "restore it")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
+from paribus.files import MAX_RECORD, open_regular, read_whole
 from paribus.record.address import canonical
 from paribus.record.disk import digest, replace, told
 
@@ -56,7 +57,7 @@ def checksums(folder: Path) -> Checksums | None:
     if not path.exists():
         return None
     with told(path, "read", _RESTORE):
-        return _parsed(path.read_bytes(), path)
+        return _parsed(read_whole(path, MAX_RECORD), path)
 
 
 def disagreements(folder: Path, required: Collection[str], growing: Collection[str] = ()) -> tuple[str, ...]:
@@ -122,6 +123,9 @@ def _locked_list(folder: Path, kind: int) -> Iterator[int]:
     if kind == fcntl.LOCK_SH and not path.exists():
         yield -1
         return
+    if path.exists():
+        with told(path, "read", _RESTORE):
+            os.close(open_regular(path))  # a pipe would be waited for
     flags = os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     with told(path, "opened", "give a folder you may write to"):
         descriptor = os.open(path, flags, 0o644)
@@ -137,7 +141,7 @@ def _append(descriptor: int, entry: dict[str, Any], folder: Path) -> None:
     """One more line; half a line that a killed process left makes way."""
     path = folder / CHECKSUMS_FILE
     with told(path, "written", "free some space or choose another folder"):
-        content = path.read_bytes()
+        content = read_whole(path, MAX_RECORD)
         whole = content.rfind(b"\n") + 1
         line = canonical({**entry, "sum": _sum(_parsed(content, path).last_sum, entry)}) + "\n"
         os.ftruncate(descriptor, whole)
@@ -185,6 +189,7 @@ def _digest(path: Path) -> str | None:
     """The sha256 of a file; None where there is none. One that has not changed since is not read again."""
     try:
         stat = path.stat()
+        os.close(open_regular(path))  # a pipe would be waited for, and a device has no end
         if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < _SETTLED_NS:
             return digest(path)
         return _digest_of(str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
