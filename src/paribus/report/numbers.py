@@ -163,8 +163,8 @@ def each(values: Mapping[str, float], written: Callable[[float], str]) -> str:
         return f"{written(values[order[0]])} for {order[0]} to {written(values[order[-1]])} for {order[-1]}"
     about = {text: "" if are_equal(values[name] for name in names) else "about " for text, names in alike.items()}
     told = [f"{about[text]}{text} for {_who(names, len(values))}" for text, names in alike.items()]
-    grouped = any(1 < len(names) < FEW for names in alike.values())  # their names are joined by "and"
-    return "; ".join(told) if grouped else listed(told)
+    n_pairs = sum(len(names) == 2 for names in alike.values())  # each has an "and" of its own
+    return "; ".join(told) if n_pairs > 1 else listed(told)
 
 
 def _who(names: list[str], of: int) -> str:

@@ -262,7 +262,7 @@ def _other_text(material: Material) -> Ground:
     told = [(material.found.label(arm), expected(arm)) for arm in material.found.arms]
     found = {name: one for name, one in told if one is not None}
     if not found:
-        return Ground("Other documents", "mind", "The verdict is about these items, and says nothing about others.")
+        return Ground("Other documents", "mind", "The verdict is about these items, and says nothing of others.")
     gains = ": " + listed([f"{name} {_interval(one)}" for name, one in found.items()])
     if len(found) > FEW:
         order = sorted(found, key=lambda name: found[name].effect)
