@@ -11,6 +11,7 @@ import pytest
 import paribus as pb
 from little_study import little
 from paribus.record import existing_study
+from paribus.record.checksums import write_listed
 
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
 LEARNT = {"arms.reverse": None}
@@ -143,7 +144,8 @@ def test_a_study_begun_under_another_environment_says_so(
     shutil.copytree(finished_home, "runs")
     kept = existing_study(Path("runs"), "little")
     for path in Path("runs").glob("*/environment.json"):
-        path.write_text(path.read_text().replace('"n_threads": ', '"n_threads": 10'))
+        elsewhere = path.read_text().replace('"n_threads": ', '"n_threads": 10')
+        write_listed(path.parent, path.name, elsewhere.encode())
     shutil.rmtree(kept.root / kept.cells()[0].run)
     told = ask(*words(None, study_cache))
     assert told.status == 1

@@ -24,6 +24,7 @@ from paribus.cli.run import run
 from paribus.design import Means, carry_out, frozen, proposed
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, existing_study, study
+from paribus.record.checksums import write_listed
 
 RUNNER = Path(__file__).parent / "study_runner.py"
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2}
@@ -240,7 +241,8 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
     cells = sorted(kept.cells(), key=lambda cell: cell.seed)
     for cell in cells:
         path = kept.root / cell.run / "environment.json"
-        path.write_text(path.read_text().replace('"n_threads": ', '"n_threads": 10'))
+        elsewhere = path.read_text().replace('"n_threads": ', '"n_threads": 10')
+        write_listed(path.parent, path.name, elsewhere.encode())
     carried(kept.root, study_cache)  # all is there, so nothing is mixed
     shutil.rmtree(kept.root / cells[-1].run)
     said = r"runs of it were made under another environment: n_threads was 10\d, is \d; go on under the former"
