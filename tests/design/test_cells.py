@@ -13,7 +13,7 @@ def test_reported_cells_come_seed_by_seed_so_that_what_is_there_is_paired(study_
     cells = reported_cells(plan_of(study_cache), RATES)
     assert [(cell.arm, cell.seed) for cell in cells[:4]] == [("full", 1), ("reverse", 1), ("causal", 1), ("full", 2)]
     training = cells[5].run.stages[-1].training
-    assert (training.seed, training.data_seed, training.optimizer.rate) == (2, 2, 0.02)
+    assert (training.seed, training.data_seed, training.optimizer.rate) == (2, 10_002, 0.02)
     assert str(cells[5]) == "causal, seed 2"
     assert len({cell.name for cell in cells}) == 9
 

@@ -9,10 +9,12 @@ from functools import cached_property
 from paribus.corpus import Built
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
+from paribus.design.seeds import order_seed, start_seed
 from paribus.record import Placed, name_of
 from paribus.record.study import Purpose
 from paribus.spec.design import SWEEP_SEED, Design
 from paribus.spec.run import RunSpec
+from paribus.spec.training import scaled_training
 from paribus.spec.yardstick import Yardstick
 from paribus.train.loop import chain
 
@@ -82,9 +84,11 @@ def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 def _cell(
     arm: Planned, seed: int, rate: float, purpose: Purpose, n_steps: int, measures: tuple[Yardstick, ...], plan: str
 ) -> Cell:
+    """A run of the whole recipe, scaled to `n_steps`, whose start and data order have a seed each."""
     stage = arm.run.stages[-1]
-    optimizer = stage.training.optimizer.model_copy(update={"rate": rate})
-    asked = {"seed": seed, "data_seed": seed, "n_steps": n_steps, "optimizer": optimizer}
-    stage = stage.model_copy(update={"training": stage.training.model_copy(update=asked)})
+    training = scaled_training(stage.training, n_steps)
+    optimizer = training.optimizer.model_copy(update={"rate": rate})
+    seeds = {"seed": start_seed(seed), "data_seed": order_seed(seed)}
+    stage = stage.model_copy(update={"training": training.model_copy(update={**seeds, "optimizer": optimizer})})
     run = arm.run.model_copy(update={"stages": (stage,)})
     return Cell(arm.name, seed, rate, purpose, run, arm.built, measures, arm.work.training_flops * n_steps, plan)

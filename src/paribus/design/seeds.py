@@ -8,6 +8,17 @@ from paribus.spec.design import OPEN, SWEEP_SEED, Design
 from paribus.spec.sound import LEAST_SEEDS
 
 FIRST = 5  # of an open design, where nobody says how many
+ORDER = 10_000  # added to a seed for the order of the text, so that start and order have a seed each
+
+
+def start_seed(seed: int) -> int:
+    """The seed of starting weights, questions and dropout under a reported or sweep seed: the number itself."""
+    return seed
+
+
+def order_seed(seed: int) -> int:
+    """The seed of the data order under a reported or sweep seed."""
+    return ORDER + seed
 
 
 def seeds_of(design: Design, n_seeds: int | None = None) -> tuple[int, ...]:

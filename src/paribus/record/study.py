@@ -44,7 +44,9 @@ PLAN_FORMAT = 2  # of a study's folder: from here on its files are listed with t
 _BEGIN_ANEW = "restore it, or begin under another name"
 _REMOVE = "remove it, and `paribus run` writes it"
 REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
-Purpose = Literal["sweep", "reported"]
+# `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a rate beside the
+# tuned one, `variance` a start, an order or a rerun made to take the noise apart.
+Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
 Outcome = Literal["finished", "diverged", "failed", "open"]
 
 

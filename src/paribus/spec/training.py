@@ -76,3 +76,16 @@ class Training(Spec):
     valid_batches: Count = 4
     checkpoint_every: Count = 100
     keep_last: Count = 2
+
+
+def scaled_training(training: Training, n_steps: int) -> Training:
+    """The whole recipe over another number of steps: warm-up and validation points in proportion to its length.
+
+    The schedule follows by itself, for it is counted in shares of the steps or from the end of the warm-up.
+    """
+    share = n_steps / training.n_steps
+    proportional = {
+        "warmup": round(training.warmup * share),
+        "valid_every": max(1, round(training.valid_every * share)),
+    }
+    return training.model_copy(update={"n_steps": n_steps, **proportional})
