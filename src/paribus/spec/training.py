@@ -84,8 +84,5 @@ def scaled_training(training: Training, n_steps: int) -> Training:
     The schedule follows by itself, for it is counted in shares of the steps or from the end of the warm-up.
     """
     share = n_steps / training.n_steps
-    proportional = {
-        "warmup": round(training.warmup * share),
-        "valid_every": max(1, round(training.valid_every * share)),
-    }
-    return training.model_copy(update={"n_steps": n_steps, **proportional})
+    warmup, valid_every = round(training.warmup * share), max(1, round(training.valid_every * share))
+    return training.model_copy(update={"n_steps": n_steps, "warmup": warmup, "valid_every": valid_every})
