@@ -135,7 +135,7 @@ def latex(material: Material) -> str:
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} % unless they say otherwise"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
-    notes = [about, *reading, *filter(None, [text]), *_advice(material)]
+    notes = [about, f"margin: {material.found.margin_words}", *reading, *filter(None, [text]), *_advice(material)]
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
