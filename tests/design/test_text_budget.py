@@ -36,6 +36,8 @@ def test_an_encoder_decoder_gets_the_steps_of_a_decoder_on_pairs(tmp_path: Path)
     assert (decoder.work.positions_computed, other.work.positions_computed) == (6 * LENGTH, 12 * LENGTH)
     for path in ("tokens_read in all", "bytes_read in all", "epochs"):
         assert line(made, path).mark == "✓"
+    prices = [arm.work.training_flops / arm.work.tokens_read for arm in (decoder, other)]
+    assert list(line(made, "training_flops").values.values()) == prices  # of a token, not of a position
     computed = line(made, "positions_computed in all")
     assert (computed.mark, list(computed.values.values())) == ("→", [N_STEPS * 6 * LENGTH, N_STEPS * 12 * LENGTH])
 
