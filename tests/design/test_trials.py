@@ -135,7 +135,7 @@ def test_whole_numbers_up_to_twice_the_largest_held_are_tried(
         name: {"mask": f"by_layer(causal{', prefix' * (n - 1)})", "n_layers": own}
         for name, own, n in zip(("one", "other"), n_layers, n_rules, strict=True)
     }
-    assert said_of in said(design("architecture.mask", arms))["architecture.n_layers"]
+    assert f"not the factor: {said_of};" in said(design("architecture.mask", arms))["architecture.n_layers"]
 
 
 def test_divisors_of_what_is_held_are_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +147,7 @@ def test_divisors_of_what_is_held_are_tried_first(monkeypatch: pytest.MonkeyPatc
     }
     table = design("architecture.d_model", arms)
     table["base"]["architecture"]["mask"] = HEADS
-    assert "4 is accepted in both other and one" in said(table)["architecture.attention.n_heads"]
+    assert "not the factor: 4 is accepted in both other and one" in said(table)["architecture.attention.n_heads"]
 
 
 def test_not_all_whole_numbers_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_the_search_ends_at_the_most_values_though_a_later_one_would_fit(monkeyp
     monkeypatch.setattr(trials, "MOST_VALUES", 7)
     assert "none of 7 values up to 18 is accepted in both other and one" in said(table)["architecture.n_layers"]
     monkeypatch.setattr(trials, "MOST_VALUES", 8)
-    assert "6 is accepted in both other and one" in said(table)["architecture.n_layers"]
+    assert "not the factor: 6 is accepted in both other and one" in said(table)["architecture.n_layers"]
 
 
 def test_two_fields_that_can_only_move_together_are_tried_beside_a_third_that_cannot_move() -> None:
