@@ -68,8 +68,9 @@ def test_text_that_could_have_been_equal_is_a_confound_under_a_budget_of_tokens(
         r"and so could the text be \(encoder-decoder against decoder .* equal bytes would give it 16 steps\); "
         r"use budget = 'bytes_read', or list bytes_read under allow with a reason"
     )
-    with pytest.raises(ConfoundError, match=said):
+    with pytest.raises(ConfoundError, match=said) as refused:
         plan_of(study_cache, DECODERS | {"budget": "tokens_read"})
+    assert len(refused.value.problems) == 1  # a quantity is no field, and is told once
     equal = plan_of(study_cache, DECODERS | {"budget": "bytes_read"})
     assert [arm.n_steps for arm in equal.arms] == [16, 16]
     assert line(equal, "bytes_read in all").mark == "✓"
