@@ -33,6 +33,19 @@ def test_the_table_has_what_follows_and_the_machine(study_cache: Path) -> None:
     assert set(found["starting weights in common"].values.values()) == {1.0}
 
 
+def test_sizes_kernels_and_shares_that_differ_follow_and_are_no_confounds(study_cache: Path) -> None:
+    """A bias of positions takes another kernel and some parameters, and a causal mask shows half of the pairs."""
+    arms = {"arms.reverse": None, "arms.causal": None, "arms.full": None, "baseline": "plain", "match": "nothing"}
+    arms |= {
+        "arms.plain": {"architecture": {"mask": "causal", "positions": "none"}},
+        "arms.biased": {"architecture": {"mask": "full", "positions": "relative_bias"}},
+    }
+    found = lines(study_cache, arms | {"factor": ["architecture.mask", "architecture.positions"]})
+    for path in ("parameters", "visible_share", "kernel"):
+        assert len(set(found[path].values.values())) == 2, path
+        assert found[path].mark == "→", path
+
+
 def test_nothing_is_planned_beside_a_confound(study_cache: Path) -> None:
     with pytest.raises(ConfoundError, match=r"training.z_loss is 0.0 in full, 0.0 in reverse, 0.1 in causal, but"):
         plan_of(study_cache, {"arms.causal.training": {"z_loss": 0.1}})

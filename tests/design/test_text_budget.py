@@ -36,6 +36,7 @@ def test_an_encoder_decoder_gets_the_steps_of_a_decoder_on_pairs(tmp_path: Path)
     assert (decoder.work.positions_computed, other.work.positions_computed) == (6 * LENGTH, 12 * LENGTH)
     for path in ("tokens_read in all", "bytes_read in all", "epochs"):
         assert line(made, path).mark == "✓"
+    assert line(made, "parameters").mark == "→"  # they differ, and are no field
     prices = [arm.work.training_flops / arm.work.tokens_read for arm in (decoder, other)]
     assert list(line(made, "training_flops").values.values()) == prices  # of a token, not of a position
     computed = line(made, "positions_computed in all")
