@@ -160,6 +160,25 @@ def test_a_path_that_is_no_field_is_met_with_the_nearest(changes: dict[str, Any]
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"allow": {f"training.warmup{n}": "so be it" for n in range(2_000)}},
+         "and 1,990 more allowances of nothing that could differ; correct these first"),
+        ({"factor": ["architecture.mask", *(f"training.warmup{n}" for n in range(2_000))]},
+         "and 1,990 more factors that are no field; correct these first"),
+    ],
+)  # fmt: skip
+def test_of_many_paths_that_are_no_field_the_first_ten_are_told(
+    changes: dict[str, Any], said: str, study_cache: Path
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        plan_of(study_cache, changes)
+    *first, last = caught.value.problems
+    assert [problem.count("did you mean 'training.warmup'?") for problem in first] == [1] * 10
+    assert last == said
+
+
 def test_the_path_of_a_factorials_factor_must_be_a_field(study_cache: Path) -> None:
     factors = {"mask": {"path": "architecture.mask", "levels": ["full", "causal"]},
                "gate": {"path": "architecture.feed_forward.gate", "levels": [True, False]}}  # fmt: skip
