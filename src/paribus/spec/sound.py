@@ -16,7 +16,9 @@ from paribus.errors import SpecError, name_few
 from paribus.spec.contrasts import EXAMPLE
 from paribus.spec.design import (
     FEW_SEEDS,
+    LEAST_LENGTHS,
     LEAST_SEEDS,
+    LENGTHS,
     OPEN,
     RUN_TABLES,
     SCALES,
@@ -175,6 +177,21 @@ def _measure_faults(design: Design) -> Iterator[str]:
         yield f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, the primary's included"
     if isinstance(design.primary.margin, str) and compute_margin(design.primary.margin) is None:
         yield f"primary.margin is {design.primary.margin!r}; use a number, or such as '5 % compute', up to 300 %"
+    yield from _length_faults(design)
+    if design.primary.test == "not worse" and design.primary.margin is None:
+        yield "primary.test is 'not worse', and there is no margin to lose; give primary.margin, such as 0.02"
+
+
+def _length_faults(design: Design) -> Iterator[str]:
+    """A margin in compute is priced from annealed lengths: three or more."""
+    margin, lengths = design.primary.margin, design.lengths or ()
+    if not isinstance(margin, str) or compute_margin(margin) is None or len(lengths) >= LEAST_LENGTHS:
+        return
+    given = f"is {list(lengths)}" if lengths else "is missing"
+    yield (
+        f"primary.margin is {margin!r}, which is priced from runs of {LEAST_LENGTHS} lengths or more, and lengths "
+        f"{given}; write {LENGTHS}, or a margin in bits per byte"
+    )
 
 
 def _called(measure: Yardstick) -> str:
