@@ -12,6 +12,7 @@ import torch
 
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
+from paribus.design.variance import crossing
 from paribus.errors import RecordError
 from paribus.record import Entry, environments_of, name_of, runs
 from paribus.train.loop import chain
@@ -46,13 +47,17 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     if design.tune is not None:
         n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
     n_reported = len(plan.seeds)
-    total = per_seed * (n_reported + n_swept * share)
+    crossed, baseline = crossing(plan), plan.arms[0]
+    n_noise = 0 if crossed is None else crossed.n_new_runs  # of the baseline alone
+    total = per_seed * (n_reported + n_swept * share) + n_noise * baseline.work.training_flops * baseline.n_steps
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
         arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share)) for arm in arms
     )
+    n_bytes += baseline.price.parameters * BYTES * n_noise * _n_kept(baseline, 1.0)
     n_arms = len(arms)
-    return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed)
+    n_runs = (n_reported + n_swept) * n_arms + n_noise
+    return Cost(n_runs, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed)
 
 
 def alike(plan: Plan) -> list[tuple[Planned, ...]]:

@@ -13,6 +13,7 @@ from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
 from paribus.design.plan import Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
+from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
 from paribus.record.study import PLAN_FORMAT
@@ -114,19 +115,26 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
     cells = reported_cells(plan, rates)
     _note_older(cells, study)
     study.add_cells(cell.placed for cell in cells)
-    done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), 0.0))
+    extra = variance_cells(plan, rates)
+    own = own_part(extra, crew.means.shard)
+    done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), sum(c.flops for c in own)))
+    if extra:
+        study.add_cells(cell.placed for cell in extra)
+        noise = execute(extra, study, crew, watch("noise", own, 0.0))
+        done = Done({**done.failed, **noise.failed}, (*done.elsewhere, *noise.elsewhere))
     return Carried(done.failed, len(done.elsewhere), rates)
 
 
 def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
     if plan.design.tune is None:
-        return list(reported_cells(plan, _base_rates(plan)))
+        rates = _base_rates(plan)
+        return [*reported_cells(plan, rates), *variance_cells(plan, rates)]
     known = _known_rates(plan, study)
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
     if known is None:
         return [*swept, None]
-    return [*swept, *reported_cells(plan, known)]
+    return [*swept, *reported_cells(plan, known), *variance_cells(plan, known)]
 
 
 def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
@@ -199,8 +207,8 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
 
 
 def _written_design(plan: Plan) -> dict[str, Any]:
-    """The design as plain values; without contrasts it is what it was before they were a field."""
-    unsaid = {"contrasts"} if plan.design.contrasts is None else set()
+    """The design as plain values; without contrasts or variance it is what it was before they were fields."""
+    unsaid = {name for name in ("contrasts", "variance") if getattr(plan.design, name) is None}
     return plan.design.model_dump(mode="json", exclude=unsaid)
 
 

@@ -206,7 +206,8 @@ def _placed(cell: Any, path: Path) -> Placed:
     """One cell as it is listed, every value of its kind."""
     match cell:
         case {
-            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": "sweep" | "reported", "run": str(),
+            "arm": str(), "seed": int(), "rate": int() | float(), "run": str(),
+            "purpose": "sweep" | "reported" | "length" | "bracket" | "variance",
             "n_steps": int(n_steps), **rest,
         } if n_steps > 0 and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}:  # fmt: skip
             return Placed(**cell)

@@ -78,10 +78,11 @@ def train(
 
 
 def chain(spec: RunSpec, built: Built) -> list[dict[str, Any]]:
-    """What a run is addressed by: its stages, with the text that was read."""
+    """What a run is addressed by: its stages, with the text that was read; made again, also by which time it is."""
     architecture = spec.architecture.model_dump(mode="json")
+    again = {"rerun": spec.rerun} if spec.rerun else {}
     return [
-        {"architecture": architecture, "text": built.fingerprint, **stage.model_dump(mode="json")}
+        {"architecture": architecture, "text": built.fingerprint, **stage.model_dump(mode="json"), **again}
         for stage in spec.stages
     ]
 
