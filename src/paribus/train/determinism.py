@@ -53,7 +53,7 @@ def require_determinism(device: torch.device) -> None:
         )
     with deterministic_algorithms(True):
         some = torch.ones(2, 2, device=device)
-        some @ some
+        _ = some @ some
 
 
 def _mode() -> tuple[bool, bool, bool]:
