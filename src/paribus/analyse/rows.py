@@ -13,7 +13,7 @@ from paribus.analyse.shapes import readable_plan
 from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
-from paribus.record.folder import ROWS_FILE
+from paribus.record.folder import ROWS_FILE, SPEC_FILE, stages_of
 
 Row = dict[str, Any]
 WORSE = "worse than the unigram model"
@@ -91,7 +91,18 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
         "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
         "seed": cell.seed, "rate": cell.rate, "run": cell.run, "n_steps": cell.n_steps,
         "outcome": outcome, "reason": reason, **scores, **{name: last.get(name) for name in COUNTED},
+        **(_draws(study, cell) if cell.purpose == "variance" else {}),
     }  # fmt: skip
+
+
+def _draws(study: Study, cell: Placed) -> Row:
+    """Which start and order of the text a run has, and how often it was made before; nothing of one not begun."""
+    folder = study.root / cell.run
+    if not (folder / SPEC_FILE).exists():
+        return {}
+    stage = stages_of(folder)[-1]
+    training = stage["training"]
+    return {"start": training["seed"], "order": training["data_seed"], "rerun": stage.get("rerun", 0)}
 
 
 def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
@@ -99,7 +110,7 @@ def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
     design = plan["design"]
     if purpose == "sweep":
         return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
-    if purpose == "length":
+    if purpose in ("length", "variance"):
         return [design["primary"]["measure"]]
     return [design["primary"]["measure"], *design["others"]]
 

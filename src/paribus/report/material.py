@@ -28,6 +28,7 @@ SAID = (
     "contrasts",
     "remarks",
     "pooled",
+    "noise",
 )  # of findings
 ABREAST = 4  # columns of arms
 

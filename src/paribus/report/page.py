@@ -29,6 +29,9 @@ from paribus.report.effect import effects
 from paribus.report.icons import SIDE, gallery
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
+from paribus.report.noise import HEADING as NOISE_HEADING
+from paribus.report.noise import METHOD, noise_lines
+from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
 from paribus.report.overview import headings, overview, tally
 from paribus.report.prices import costs, costs_by_arm
@@ -86,6 +89,7 @@ def _told(material: Material) -> dict[str, Any]:
         "early": found.look is not None and len(found.seeds) < found.look.planned,
         "early_title": EARLY, "early_words": early_words(material), "other_heading": OTHER_HEADING,
         "others": others(material), "telling": telling(material), "samples": material.samples,
+        "noise": noise_lines(material), "noise_heading": NOISE_HEADING, "noise_title": NOISE, "noise_method": METHOD,
         "environments": material.environments, "times": times(material), "control": material.control,
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
         "design": designed(plan["design"]),

@@ -14,6 +14,7 @@ from paribus.analyse.findings import UNIT, rate_remark
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
+from paribus.report.noise import TITLE, noise_words
 from paribus.report.numbers import (
     DIGITS,
     FEW,
@@ -46,7 +47,8 @@ class Ground:
 def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
-        _confounds(material), _tuning(material), _seeds(material), *_noise(material), _pairing(material),
+        _confounds(material), _tuning(material), _seeds(material), *_noise(material), *_sources(material),
+        _pairing(material),
         _control(material), *_failures(material), _size(material), _reading(material), *_budget(material),
         *_cut(material),
         _other_text(material), _machine(material), _as_planned(material),
@@ -144,6 +146,13 @@ def _noise(material: Material) -> Iterator[Ground]:
         f"degrees of freedom. Each arm's own, without what its seeds share with the others: {own}; the largest is "
         f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow.",
     )  # fmt: skip
+
+
+def _sources(material: Material) -> Iterator[Ground]:
+    """What a seed fixes, where it was measured."""
+    noise = material.found.noise
+    if noise is not None:
+        yield Ground(TITLE, "mind" if noise.why or noise.repeats is False else "yes", noise_words(material))
 
 
 def _pairing(material: Material) -> Ground:
