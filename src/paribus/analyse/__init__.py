@@ -2,8 +2,11 @@
 
 from paribus.analyse.alike import TOTALS as TOTALS
 from paribus.analyse.alike import Alike as Alike
+from paribus.analyse.alike import MidSchedule as MidSchedule
 from paribus.analyse.alike import Total as Total
 from paribus.analyse.alike import alike as alike
+from paribus.analyse.alike import alike_annealed as alike_annealed
+from paribus.analyse.alike import annealed_lengths as annealed_lengths
 from paribus.analyse.alike import bits as bits
 from paribus.analyse.alike import held_out as held_out
 from paribus.analyse.checks import leave_one_out as leave_one_out

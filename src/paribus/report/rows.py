@@ -34,10 +34,12 @@ def verdict_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def curve_rows(material: Material) -> list[dict[str, Any]]:
-    """What every reported run wrote along the way, but for the clock."""
+    """What every reported run wrote along the way, but for the clock; only its last row is annealed."""
     names = {(row["arm"], row["seed"]): row["run"] for row in material.found.reported}
     return [
-        {"arm": arm, "seed": seed, "run": names[arm, seed], **_flat(clockless(row))}
+        {
+            "arm": arm, "seed": seed, "run": names[arm, seed], "annealed": row is rows[-1], **_flat(clockless(row)),
+        }
         for arm in material.order for seed, rows in sorted(material.found.runs[arm].items()) for row in rows
     ]  # fmt: skip
 
