@@ -14,6 +14,7 @@ from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
 from paribus.record.folder import ROWS_FILE
+from paribus.record.rows import NONFINITE
 
 Row = dict[str, Any]
 WORSE = "worse than the unigram model"
@@ -147,6 +148,7 @@ def _losses(study: Study, run: str) -> list[float]:
     own = read_rows(study.root / run / ROWS_FILE).rows
     for name in ("valid_nats", "nats"):
         losses = [row[name] for row in own if row.get(name) is not None]
+        losses += [math.nan for row in own if name in row.get(NONFINITE, {})]
         if len(losses) > 1:
             return losses
     return []
