@@ -62,11 +62,14 @@ from paribus.analyse.multiplier import points_short as points_short
 from paribus.analyse.multiplier import slope as slope
 from paribus.analyse.pairing import Pairing as Pairing
 from paribus.analyse.pairing import pairing as pairing
+from paribus.analyse.power import PowerLine as PowerLine
 from paribus.analyse.power import always_valid_t as always_valid_t
 from paribus.analyse.power import detectable as detectable
 from paribus.analyse.power import equivalence_margin as equivalence_margin
 from paribus.analyse.power import power as power
+from paribus.analyse.power import power_table as power_table
 from paribus.analyse.power import seeds_for as seeds_for
+from paribus.analyse.power import upper_sd as upper_sd
 from paribus.analyse.rates import Optimum as Optimum
 from paribus.analyse.rates import check_sweep as check_sweep
 from paribus.analyse.rates import gains_by_rate as gains_by_rate
