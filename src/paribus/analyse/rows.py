@@ -91,8 +91,16 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
     return {
         "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
         "seed": cell.seed, "rate": cell.rate, "run": cell.run, "n_steps": cell.n_steps,
-        "outcome": outcome, "reason": reason, **scores, **{name: last.get(name) for name in COUNTED},
+        "outcome": outcome, "reason": reason, **scores, "unigram": _unigram(found.get(name_of(asked[0]))),
+        **{name: last.get(name) for name in COUNTED},
     }  # fmt: skip
+
+
+def _unigram(found: Evaluation | None) -> float | None:
+    """What the yardstick that counts costs the unigram model, in bits a byte; None where no record says it."""
+    if found is None or found.head.unigram_nats is None:
+        return None
+    return found.head.unigram_nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
 
 
 def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:

@@ -232,10 +232,10 @@ def _at(arm: Arm, rate: float) -> str:
 
 def sweep_words(material: Material) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent = {"sweep": 0.0, "reported": 0.0}
+    spent: dict[str, float] = {}
     for row in material.rows:
-        spent[row["purpose"]] += row["dense_flops"] or 0.0
-    if not spent["sweep"]:
+        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
+    if not spent.get("sweep"):
         return ""
     share = percent(spent["sweep"] / sum(spent.values()))
     return f"Finding the rates took {flops(spent['sweep'])}, {share} of what the study's training took."
