@@ -13,7 +13,9 @@ from typing import Any, Literal
 import numpy as np
 
 from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.failures import SeedMargin, margins_at
 from paribus.analyse.interval import MIN_SEEDS, interval
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.record import Row
 
@@ -84,15 +86,16 @@ def alike_annealed(
     by: Total,
     column: str,
     *,
-    margin: float | None = None,
+    margin: SeedMargin | None = None,
     n_comparisons: int = 1,
     share: float = 0.05,
     unit: str = "",
     open_ended: bool = False,
+    test: Test = "two-sided",
 ) -> Alike | None:
     """Scores of both at the largest total at which both have annealed runs, by seed; None where there is no such total.
 
-    `column` holds the score. Lower is better.
+    `column` holds the score. Lower is better. The margin is that of the verdict, at full length.
     """
     pair = _largest_in_common(baseline, arm, by)
     if pair is None:
@@ -101,11 +104,13 @@ def alike_annealed(
         return None
     before, after = baseline[pair[0]], arm[pair[1]]
     at = min(min(before[seed][by], after[seed][by]) for seed in before)
-    gains = [before[seed][column] - after[seed][column] for seed in sorted(before)]
+    seeds = sorted(before)
+    gains = [before[seed][column] - after[seed][column] for seed in seeds]
     try:
         found = compare(
-            gains, margin=margin, n_comparisons=n_comparisons, share=share, unit=unit, open_ended=open_ended
-        )
+            gains, margin=margins_at(margin, seeds), n_comparisons=n_comparisons, share=share, unit=unit,
+            open_ended=open_ended, test=test,
+        )  # fmt: skip
     except SpecError as fault:
         return Alike(by, False, at, reason=str(fault))
     return Alike(by, False, at, found)

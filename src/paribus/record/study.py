@@ -207,11 +207,12 @@ def _placed(cell: Any, path: Path) -> Placed:
     """One cell as it is listed, every value of its kind."""
     match cell:
         case {
-            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": purpose, "run": str(),
+            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": str(purpose), "run": str(),
             "n_steps": int(n_steps), **rest,
-        } if n_steps > 0 and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}:  # fmt: skip
-            if purpose in PURPOSES:
-                return Placed(**cell)
+        } if (
+            n_steps > 0 and purpose in PURPOSES and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}
+        ):  # fmt: skip
+            return Placed(**cell)
     raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE}")
 
 

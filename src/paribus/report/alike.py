@@ -19,10 +19,12 @@ from paribus.analyse import (
     compare,
     name_of,
 )
+from paribus.analyse.failures import margins_at
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
-from paribus.report.behind import between
+from paribus.report.intervals import between
 from paribus.report.material import Material
 from paribus.report.numbers import count, decimals, duration, flops, signed
 
@@ -98,8 +100,9 @@ def _annealed(arm: Arm, material: Material, by: Total) -> Alike | None:
     seeds = sorted(found.runs[arm.against].keys() & found.runs[arm.name].keys())
     before, after = (annealed_lengths(found.table, name, seeds) for name in (arm.against, arm.name))
     return alike_annealed(
-        before, after, by, name_of(material.plan["design"]["primary"]["measure"]), margin=found.margin,
-        n_comparisons=found.n_comparisons, share=found.share, unit=UNIT, open_ended=found.open_ended,
+        before, after, by, name_of(material.plan["design"]["primary"]["measure"]),
+        margin=found.margins.against[arm.against], n_comparisons=found.n_comparisons, share=found.share, unit=UNIT,
+        open_ended=found.open_ended, test=_test(material),
     )  # fmt: skip
 
 
@@ -117,6 +120,10 @@ def _in_mid_schedule(arm: Arm, material: Material, got: Alike, read: MidSchedule
     at = WRITERS[got.by](got.at or 0.0)
     said = f"{NOT_ANNEALED}: gain{_than(arm, material)} {_numbers(read)} at {at}, on validation text; no verdict"
     return Otherwise(arm.name, WORDS[got.by], NOT_ANNEALED, said)
+
+
+def _test(material: Material) -> Test:
+    return material.plan["design"]["primary"].get("test", "two-sided")  # a plan of before it could be declared has none
 
 
 def _is_same(arm: Arm, made: Comparison) -> str:
@@ -153,8 +160,9 @@ def _at_base_rate(arm: Arm, material: Material, rate: float, by: str) -> Otherwi
     found = material.found
     try:
         made = compare(
-            [before[seed] - after[seed] for seed in seeds], margin=found.margin, n_comparisons=found.n_comparisons,
-            share=found.share, unit=UNIT, open_ended=found.open_ended,
+            [before[seed] - after[seed] for seed in seeds], n_comparisons=found.n_comparisons, share=found.share,
+            margin=margins_at(found.margins.against[arm.against], seeds), unit=UNIT, open_ended=found.open_ended,
+            test=_test(material),
         )  # fmt: skip
     except SpecError as fault:
         return Otherwise(arm.name, by, "–", str(fault))
