@@ -46,10 +46,22 @@ def _add_run(study: Study, cell: Placed, gain: float, speed: float) -> None:
     write_json(folder / "spec.json", {"stages": [{}]})
     write_json(folder / "environment.json", [ENVIRONMENT])
     with Rows(folder / "rows.jsonl") as rows:
-        for step in range(EVERY - 1, cell.n_steps, EVERY):
+        for step in sorted({*range(EVERY - 1, cell.n_steps, EVERY), cell.n_steps - 1}):
             rows.write(_row(step, gain, speed, cell.seed))
     write_state(folder / "state", "finished")
     yardstick = study.plan()["design"]["primary"]["measure"]
     head = Head(yardstick, "likelihood", {}, cell.n_steps - 1, "0" * 64, 64, "1" * 64, N_ITEMS, 0, "7" * 64, None, {})
     answers = tuple(_answer(number, gain, cell) for number in range(N_ITEMS))
     write_answers(answers_path(folder, yardstick, head.items), Evaluation(head, answers))
+
+
+def with_curved_lengths(study: Study, arms: Sequence[str], margin: str = "10 % compute") -> Study:
+    """The same study with runs at 0.25 and 0.5 of the length on a convex curve, and a margin in compute."""
+    plan = study.plan()
+    plan["design"]["lengths"] = [0.25, 0.5, 1.0]
+    plan["design"]["primary"]["margin"] = margin
+    study.write_plan(plan)
+    for place, arm in enumerate(arms, 1):
+        add_runs(study, arm, "length", n_steps=8, gain=GAINS[arm] - 0.4 * place)
+        add_runs(study, arm, "length", n_steps=15, gain=GAINS[arm] - 0.15 * place)
+    return study

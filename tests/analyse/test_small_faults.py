@@ -11,6 +11,7 @@ from crossed_study import crossed
 from paribus.analyse import Verdict, always_valid_t, compare, early_order, findings, judged
 from paribus.analyse.verdict import MORE
 from paribus.record import Study, answers_path, evaluations, write_answers
+from shorter_runs import with_curved_lengths
 from small_study import GAINS, MANY, SEEDS, at_a_look, made
 
 BY_HAND = (0.8, 1.1, 0.9, 1.4, 1.2)  # outer interval 0.7836 to 1.3764, inner 0.8524 to 1.3076
@@ -127,3 +128,22 @@ def test_the_family_keeps_its_size_where_an_arm_failed_in_every_seed(tmp_path: P
 def test_the_first_look_is_read_while_the_last_is_open(tmp_path: Path) -> None:
     found = findings(at_a_look(tmp_path))
     assert (found.seeds, found.share) == (SEEDS[:3], 0.01)
+
+
+def test_a_margin_in_compute_comes_from_the_arm_a_pair_is_judged_against(tmp_path: Path) -> None:
+    """Half length costs causal 0.15 bits per byte and prefix 0.30: its margin is twice as wide."""
+    study = with_curved_lengths(made(tmp_path), ["causal", "prefix"])
+    plan = study.plan()
+    plan["design"]["comparisons"] = [["prefix", "causal"], ["input hidden", "prefix"]]
+    study.write_plan(plan)
+    found = findings(study)
+    margins = {}
+    for arm in found.arms:
+        own = arm.judgement.comparison
+        assert own is not None
+        assert own.margin is not None
+        margins[arm.against] = own.margin
+    assert margins["prefix"] == pytest.approx(2 * margins["causal"], rel=0.02)
+    half, quarter = 0.15 / np.log(2), 0.25 / np.log(15 / 8)
+    bend = (quarter - half) / np.log(30 / 8)
+    assert margins["causal"] == pytest.approx(np.log(1.1) * (half - bend * np.log(2)), rel=0.05)

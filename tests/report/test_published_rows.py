@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import interpolate, optimize, stats
 
 from paribus.cli.report import write_report
+from shorter_runs import with_curved_lengths
 from small_study import N_ITEMS, SEEDS, made
 
 SCORE = "halves.test"
@@ -18,7 +19,7 @@ SCORE = "halves.test"
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what `paribus report --format csv` writes, and nothing else."""
     root = tmp_path_factory.mktemp("published")
-    made(root / "runs")
+    with_curved_lengths(made(root / "runs"), ["causal"])
     write_report("small", runs=root / "runs", formats="csv", out=root / "files")
     return root / "files"
 
@@ -74,6 +75,66 @@ def test_the_interval_on_new_documents_comes_from_the_documents(files: Path, arm
     printed = verdict(files, arm)
     ends = stats.t.interval(float(printed["level"]), df, z.mean(), np.sqrt((seeds + items) / (n * m)))
     assert [float(printed["new_low"]), float(printed["new_high"])] == pytest.approx(ends, abs=1e-12)
+
+
+def lengths(files: Path, arm: str) -> tuple[np.ndarray, np.ndarray]:
+    """ln tokens and scores of the annealed runs of an arm, seeds down and lengths across."""
+    own = [row for row in read(files / "rows.csv") if row["arm"] == arm and row["purpose"] in ("reported", "length")]
+    own.sort(key=lambda row: (int(row["seed"]), int(row["n_steps"])))
+    tokens = np.array([float(row["tokens_read"]) for row in own]).reshape(len(SEEDS), -1)
+    return np.log(tokens / tokens[:, -1:]), np.array([float(row[SCORE]) for row in own]).reshape(len(SEEDS), -1)
+
+
+def slopes(files: Path, arm: str) -> np.ndarray:
+    """The fall of the loss for each e-fold of tokens at full length, off the parabola through three lengths."""
+    x, y = lengths(files, arm)
+    assert x.shape == (len(SEEDS), 3)
+    return np.array([-np.polyder(np.poly1d(np.polyfit(x[s], y[s], 2)))(0.0) for s in range(len(SEEDS))])
+
+
+def test_the_margin_and_what_decides_on_it_come_from_the_lengths(files: Path) -> None:
+    assert design(files)["primary"]["margin"] == "10 % compute"
+    margins = np.log(1.1) * slopes(files, "causal")
+    gains, printed = scores(files, "causal") - scores(files, "prefix"), verdict(files, "prefix")
+    assert np.ptp(margins) > 0
+    assert float(printed["margin"]) == pytest.approx(margins.mean(), abs=1e-10)
+    alpha = 1 - float(printed["level"])
+    ends = [stats.t.interval(1 - 2 * alpha, 3, d.mean(), stats.sem(d)) for d in (gains + margins, gains - margins)]
+    assert float(printed["plus_margin_low"]) == pytest.approx(ends[0][0], abs=1e-10)
+    assert float(printed["minus_margin_high"]) == pytest.approx(ends[1][1], abs=1e-10)
+
+
+def read_off(files: Path, gains: np.ndarray, place: float) -> np.ndarray:
+    """By seed, how far the baseline's curve at a place in ln tokens lies above the arm's score."""
+    x, y = lengths(files, "causal")
+    score = y[:, -1] - gains
+    if place > 0:
+        return y[:, -1] - place * slopes(files, "causal") - score
+    at, mean = x.mean(axis=0), y.mean(axis=0)
+    falls = (mean[0] - mean[1]) / (mean[1] - mean[2])
+    power = optimize.brentq(
+        lambda b: (np.exp(-b * at[0]) - np.exp(-b * at[1])) / (np.exp(-b * at[1]) - np.exp(-b * at[2])) - falls, 1e-3, 4
+    )
+    curves = interpolate.PchipInterpolator(-np.exp(-power * at), y.T)
+    return curves(-np.exp(-power * place)) - score
+
+
+@pytest.mark.parametrize("arm", ["prefix", "input hidden"])
+def test_the_multiplier_and_its_interval_come_from_the_lengths(files: Path, arm: str) -> None:
+    gains, printed = scores(files, "causal") - scores(files, arm), verdict(files, arm)
+    t = stats.t.ppf(1 - (1 - float(printed["level"])) / 2, len(gains) - 1)
+    ends = {"multiplier": 0.0, "multiplier_low": -t, "multiplier_high": t}
+    for name, times in ends.items():
+
+        def above(place: float, times: float = times) -> float:
+            apart = read_off(files, gains, place)
+            return float(apart.mean() + times * stats.sem(apart))
+
+        low, high = np.log(0.27), np.log(2)
+        if float(printed[name]) == 0.0:
+            assert above(low) < 0  # below the shortest length
+        else:
+            assert float(printed[name]) == pytest.approx(np.exp(optimize.brentq(above, low, high)), rel=2e-3)
 
 
 def test_documents_add_up_to_the_scores_of_the_rows(files: Path) -> None:

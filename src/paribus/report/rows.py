@@ -44,9 +44,15 @@ def verdict_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def _rests_on(made: Comparison | None) -> dict[str, Any]:
-    """Of an interval: its level, the size of the family, the inner ends that decide on equivalence, and the margin."""
+    """Of an interval: its level, the size of the family, and what decides on the margin.
+
+    That is the inner interval; where each seed has its own margin, the lower end of gain + margin and the upper end of
+    gain − margin.
+    """
     names = ("level", "n_comparisons", "sd", "inner_low", "inner_high", "margin")
-    return {name: None if made is None else getattr(made, name) for name in names}
+    plus, minus = (None, None) if made is None or made.beside is None else made.beside
+    kept = {name: None if made is None else getattr(made, name) for name in names}
+    return {**kept, "plus_margin_low": plus, "minus_margin_high": minus}
 
 
 def _beside(arm: Arm) -> dict[str, Any]:
