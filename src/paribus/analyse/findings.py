@@ -31,6 +31,7 @@ from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
 from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
 from paribus.analyse.shapes import readable_plan, readable_rates
+from paribus.analyse.tuning import contrast_with_doubt, judged_with_doubt, movable_pair
 from paribus.analyse.undertrained import UNDERTRAINED, Reached
 from paribus.analyse.verdict import Verdict
 from paribus.errors import RecordError, SpecError
@@ -63,7 +64,8 @@ class Arm:
     other_text: OtherText | None
     pairing: Pairing | None
     curve: tuple[Step, ...]  # the gain along training
-    by_rate: Mapping[float, float | None]  # the gain at every rate both were swept at
+    by_rate: Mapping[float, float | None]  # the gain at every rate of the common grid
+    movable: float | None = None  # what tuning could move of the gain; None where it is not known
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,12 +181,14 @@ def findings(study: Study) -> Findings:
     steep = _slope(_curves(runs[baseline]))
     margin, words = _margin(plan["design"]["primary"]["margin"], steep)
     reached = _reached(reported, column)
+    rates = readable_rates(study, plan["order"])
     found, pooled = _family(plan, scores, reached, seeds, margin, remarks)
+    found = {pair: judged_with_doubt(own, movable_pair(*pair, rates)) for pair, own in found.items()}
     setting = _setting(plan, seeds, margin, remarks)
     factorial = plan_factorial(plan, scores, reached, setting)
     contrasts = contrast_findings(plan, scores, reached, setting, factorial)
+    contrasts = tuple(contrast_with_doubt(one, rates) for one in contrasts)
     answers = answers_of(study, reported)
-    rates = readable_rates(study, plan["order"])
     arms = tuple(
         _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan))
         for (name, against), judgement in found.items()
@@ -214,7 +218,7 @@ def _withheld(arm: Arm, why: str) -> Arm:
     seeds = tuple(replace(one, gain=None) for one in judgement.seeds)
     silent = replace(judgement, seeds=seeds, mcnemar=None, comparison=None, verdict=Verdict("withheld", why))
     return replace(
-        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}
+        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}, movable=None
     )  # fmt: skip
 
 
@@ -442,6 +446,7 @@ def _arm(
         _pairing(scores[against], scores[name], both),
         _gained(runs, against, name, both),
         _by_rate(rates, against, name),
+        movable_pair(name, against, rates),
     )
 
 
@@ -492,4 +497,4 @@ def _by_rate(rates: Mapping[str, Any] | None, baseline: str, arm: str) -> dict[f
     if rates is None:
         return {}
     before, after = ([(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm))
-    return gains_by_rate(before, after)
+    return gains_by_rate(before, after, grid=rates[baseline].get("grid"))  # of an older study, every common rate

@@ -168,6 +168,13 @@ def value_of(found: Evaluation) -> float | None:
     return None if nats is None else bits_of(found)
 
 
+def unigram_bits(found: Evaluation) -> float | None:
+    """Bits per byte of the unigram model on the same targets; None in older records, which do not say it."""
+    if found.head.unigram_nats is None:
+        return None
+    return found.head.unigram_nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
+
+
 def bits_of(found: Evaluation) -> float:
     """Bits per byte of all answers, whatever they are worth."""
     nats = math.fsum(answer.nats for answer in found.answers)

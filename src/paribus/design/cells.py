@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,17 +59,28 @@ def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
     return tuple(centre * 2.0 ** (place - n_below) for place in range(design.tune.n_rates))
 
 
-def sweep_cells(plan: Plan, rates: Sequence[float]) -> tuple[Cell, ...]:
-    """Every arm at every rate under seeds that are never reported."""
+def sweep_cells(
+    plan: Plan, rates: Sequence[float], more: Mapping[str, Sequence[float]] | None = None
+) -> tuple[Cell, ...]:
+    """Every arm at every rate, and at more of its own, under seeds that are never reported."""
     tune = plan.design.tune
     assert tune is not None
     measure, own = plan.design.primary.measure.model_copy(update={"split": tune.split}), plan.design_fingerprint
     return tuple(
         _cell(arm, SWEEP_SEED + number, rate, "sweep", max(2, round(arm.n_steps * tune.share)), (measure,), own)
         for number in range(tune.n_seeds)
-        for rate in rates
-        for arm in plan.arms
+        for rate, arm in _rates_by_arm(plan, rates, more or {})
     )
+
+
+def _rates_by_arm(
+    plan: Plan, rates: Sequence[float], more: Mapping[str, Sequence[float]]
+) -> Iterator[tuple[float, Planned]]:
+    """Each rate of the grid with each arm, then each arm with the rates that it alone is tried at."""
+    yield from itertools.product(rates, plan.arms)
+    for arm in plan.arms:
+        own = more.get(arm.name, ())
+        yield from ((rate, arm) for rate in own)
 
 
 def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:

@@ -18,6 +18,7 @@ from paribus.train.loop import chain
 
 SHARE = 0.35  # of a plain product's speed that training usually reaches
 BYTES = 12  # of a parameter in a checkpoint: its value and two moments
+OWN_RATES = 3  # of an arm beside the grid: two beside its vertex, and one where a neighbour is of no use
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,16 @@ class Cost:
 
 
 def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
-    """Without extensions of the grid; runs made already are counted too, arms that differ in name only once."""
+    """An upper bound but for extensions of the grid: of an arm's own rates, as many are counted as are mostly needed.
+
+    Runs made already are counted too, arms that differ in name only once.
+    """
     design = plan.design
     arms = [group[0] for group in alike(plan)]
     per_seed = sum(arm.work.training_flops * arm.n_steps for arm in arms)
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
-        n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
+        n_swept, share = (design.tune.n_rates + OWN_RATES) * design.tune.n_seeds, design.tune.share
     n_reported = len(plan.seeds)
     total = per_seed * (n_reported + n_swept * share)
     speed, basis = _speed(plan, root, device)

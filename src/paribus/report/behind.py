@@ -57,6 +57,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("of the noise of unpaired runs, left", lambda arm: _left(arm.pairing)),
         ("learning rate", lambda arm: _rate(arm.name, material)),
         ("learning rate, what it is judged against", lambda arm: _rate(arm.against, material)),
+        ("what tuning could move", _movable),
         ("contexts cut", lambda arm: _cut(arm.name, material)),
         ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
@@ -177,11 +178,20 @@ def _left(found: Pairing | None) -> str:
 
 
 def _rate(name: str, material: Material) -> str:
-    """The rate an arm trained at, where not all had one."""
+    """The rate an arm trained at, where not all had one, with the interval of its vertex where there is one."""
     rates = material.found.rates
     if rates is None:
         return NONE if material.one_rate else f"{material.rate(name):.3g}"
-    return f"{rates[name]['rate']:.3g}"
+    ends = rates[name]["optimum"].get("interval")
+    interval = "" if ends is None else f"; 95 % interval {ends[0]:.3g} to {ends[1]:.3g}"
+    return f"{rates[name]['rate']:.3g}{interval}"
+
+
+def _movable(arm: Arm) -> str:
+    """The loss if the best rate of either arm were at an end of its interval."""
+    if arm.movable is None:
+        return NONE
+    return "not known" if isinf(arm.movable) else f"{arm.movable:.2g}"
 
 
 def _cut(name: str, material: Material) -> str:
@@ -228,9 +238,9 @@ def _at(arm: Arm, rate: float) -> str:
 
 def sweep_words(material: Material) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent = {"sweep": 0.0, "reported": 0.0}
+    spent: dict[str, float] = {"sweep": 0.0}
     for row in material.rows:
-        spent[row["purpose"]] += row["dense_flops"] or 0.0
+        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
     if not spent["sweep"]:
         return ""
     share = percent(spent["sweep"] / sum(spent.values()))

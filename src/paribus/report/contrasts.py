@@ -69,7 +69,8 @@ def _headline(one: ContrastFinding) -> str:
     if one.word is None:
         return f"{name}, shown without a verdict"
     detail = f", {made.verdict.detail}" if one.word in ("better", "worse") and made.verdict.detail else ""
-    return f"{name} {ZERO[one.word]}{detail}"
+    doubt = f"; {made.verdict.doubt}" if made.verdict.doubt else ""
+    return f"{name} {ZERO[one.word]}{detail}{doubt}"
 
 
 def _above_zero(one: ContrastFinding) -> str:

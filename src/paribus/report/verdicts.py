@@ -49,7 +49,7 @@ def _said(arm: Arm, material: Material) -> Said:
         headline(arm, baseline),
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
-        "" if made is None else _meaning(made, judgement.verdict.word),
+        "" if made is None else " ".join(filter(None, (_meaning(made, judgement.verdict.word), tuning_words(arm)))),
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
         "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
@@ -86,7 +86,23 @@ def fresh_seeds(material: Material) -> str:
 
 
 def headline(arm: Arm, baseline: str) -> str:
-    """The verdict in a short sentence."""
+    """The verdict in a short sentence, with what could overturn it."""
+    doubt = arm.judgement.verdict.doubt
+    return f"{_sentence(arm, baseline)}; {doubt}" if doubt else _sentence(arm, baseline)
+
+
+def tuning_words(arm: Arm) -> str:
+    """Why tuning could overturn a verdict; nothing where it could not."""
+    if not arm.judgement.verdict.doubt or arm.movable is None:
+        return ""
+    if isinf(arm.movable):
+        return "What tuning could move is not known: a rate was taken without a parabola."
+    return (
+        f"An error in the arms' rates could move the gain by {arm.movable:.2g} {UNIT}, and more seeds do not heal it."
+    )
+
+
+def _sentence(arm: Arm, baseline: str) -> str:
     name, verdict = arm.name, arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
