@@ -280,6 +280,10 @@ def test_the_cost_counts_sweeps_and_runs(study_cache: Path, tmp_path: Path, fini
     assert cost.flops == pytest.approx(per_run * 3 * (3 + 8))
     assert cost.basis == "guessed from one matrix product"
     assert cost.seconds > 0
+    bracketed = cost_of(plan_of(study_cache, {"tune": {"share": 0.5, "bracket": True}}), tmp_path, CPU)
+    assert (bracketed.n_runs, bracketed.n_sweeps) == (3 * 9 + 48, 48)
+    assert bracketed.flops == pytest.approx(per_run * 3 * (9 + 8))
+    assert bracketed.seed_flops == pytest.approx(3 * cost.seed_flops)
     earlier = cost_of(plan, finished_home, CPU)
     assert earlier.basis == "at the pace of 9 earlier runs"
 

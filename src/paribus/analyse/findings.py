@@ -9,6 +9,7 @@ from typing import Any
 
 from paribus.analyse.advice import at_next_look
 from paribus.analyse.alike import bits, held_out
+from paribus.analyse.bracket import bracket_rows, hold_contrast, hold_judgement
 from paribus.analyse.compare import NOT_TUNED, Comparison
 from paribus.analyse.contrasts import (
     ContrastFinding,
@@ -66,6 +67,7 @@ class Arm:
     curve: tuple[Step, ...]  # the gain along training
     by_rate: Mapping[float, float | None]  # the gain at every rate of the common grid
     movable: float | None = None  # what tuning could move of the gain; None where it is not known
+    brackets: Mapping[str, Judgement] = field(default_factory=dict)  # the same pair half an octave below and above
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,9 +190,19 @@ def findings(study: Study) -> Findings:
     factorial = plan_factorial(plan, scores, reached, setting)
     contrasts = contrast_findings(plan, scores, reached, setting, factorial)
     contrasts = tuple(contrast_with_doubt(one, rates) for one in contrasts)
+    sides = _sides(plan, table, seeds, margin, remarks)
+    found = {
+        pair: hold_judgement(own, {side: at[0][pair] for side, at in sides.items()}) for pair, own in found.items()
+    }
+    contrasts = tuple(
+        hold_contrast(one, {side: at[1][place] for side, at in sides.items()}) for place, one in enumerate(contrasts)
+    )
     answers = answers_of(study, reported)
     arms = tuple(
-        _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan))
+        replace(
+            _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan)),
+            brackets={side: at[0][name, against] for side, at in sides.items()},
+        )
         for (name, against), judgement in found.items()
     )
     found = Findings(
@@ -218,8 +230,24 @@ def _withheld(arm: Arm, why: str) -> Arm:
     seeds = tuple(replace(one, gain=None) for one in judgement.seeds)
     silent = replace(judgement, seeds=seeds, mcnemar=None, comparison=None, verdict=Verdict("withheld", why))
     return replace(
-        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}, movable=None
+        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}, movable=None,
+        brackets={},
     )  # fmt: skip
+
+
+def _sides(
+    plan: Mapping[str, Any], table: Sequence[Row], seeds: Sequence[int], margin: float | None, remarks: Sequence[str]
+) -> dict[str, tuple[dict[Pair, Judgement], tuple[ContrastFinding, ...]]]:
+    """Every pair and contrast half an octave below and above the tuned rates, where the design asks for that."""
+    column = name_of(plan["design"]["primary"]["measure"])
+    found = {}
+    for side, own in bracket_rows(plan, table, seeds).items():
+        scores, reached = _scores(plan, own, seeds, column), _reached(own, column)
+        pairs, _ = _family(plan, scores, reached, seeds, margin, remarks)
+        setting = _setting(plan, seeds, margin, remarks)
+        factorial = plan_factorial(plan, scores, reached, setting)
+        found[side] = pairs, contrast_findings(plan, scores, reached, setting, factorial)
+    return found
 
 
 def _is_open(plan: Mapping[str, Any]) -> bool:

@@ -99,6 +99,8 @@ def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
     design = plan["design"]
     if purpose == "sweep":
         return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
+    if purpose == "bracket":
+        return [design["primary"]["measure"]]
     return [design["primary"]["measure"], *design["others"]]
 
 

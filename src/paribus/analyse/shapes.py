@@ -40,6 +40,7 @@ class TuneShape(Shape):
     split: str
     n_seeds: int
     n_rates: int
+    bracket: bool = False
 
 
 class DesignShape(Shape):

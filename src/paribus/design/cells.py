@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from paribus.analyse.bracket import SIDES, bracket_rate
 from paribus.corpus import Built
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
@@ -48,7 +49,8 @@ class Cell:
         return Placed(self.arm, self.seed, self.rate, self.purpose, self.name, self.n_steps, self.plan)
 
     def __str__(self) -> str:
-        return f"{self.arm}, seed {self.seed}" + (f", rate {self.rate:g}" if self.purpose == "sweep" else "")
+        rate = f", rate {self.rate:g}" if self.purpose in ("sweep", "bracket") else ""
+        return f"{self.arm}, seed {self.seed}{rate}"
 
 
 def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
@@ -88,6 +90,22 @@ def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     measures, own = (plan.design.primary.measure, *plan.design.others), plan.design_fingerprint
     return tuple(
         _cell(arm, seed, rates[arm.name], "reported", arm.n_steps, measures, own)
+        for seed in plan.seeds
+        for arm in plan.arms
+    )
+
+
+def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
+    """Every arm under every reported seed at half an octave to either side of its rate; none unless they are asked for.
+
+    They are measured with the primary yardstick alone.
+    """
+    if plan.design.tune is None or not plan.design.tune.bracket:
+        return ()
+    measures, own = (plan.design.primary.measure,), plan.design_fingerprint
+    return tuple(
+        _cell(arm, seed, bracket_rate(rates[arm.name], side), "bracket", arm.n_steps, measures, own)
+        for side in SIDES
         for seed in plan.seeds
         for arm in plan.arms
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from paribus.analyse.bracket import SIDES
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
 from paribus.errors import RecordError
@@ -49,14 +50,17 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
         n_swept, share = (design.tune.n_rates + OWN_RATES) * design.tune.n_seeds, design.tune.share
-    n_reported = len(plan.seeds)
+    n_rates = 1 if design.tune is None or not design.tune.bracket else 1 + len(SIDES)  # that a reported seed has
+    n_reported = len(plan.seeds) * n_rates
     total = per_seed * (n_reported + n_swept * share)
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
         arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share)) for arm in arms
     )
     n_arms = len(arms)
-    return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed)
+    return Cost(
+        (n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed * n_rates
+    )  # fmt: skip
 
 
 def alike(plan: Plan) -> list[tuple[Planned, ...]]:

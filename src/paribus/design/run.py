@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paribus.analyse.shapes import readable_rates
-from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
+from paribus.design.cells import Cell, bracket_cells, grid_of, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
@@ -122,6 +122,7 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         study.forget_rates()
     cells = reported_cells(plan, rates)
     _note_older(cells, study)
+    cells = (*cells, *bracket_cells(plan, rates))
     study.add_cells(cell.placed for cell in cells)
     done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), 0.0))
     return Carried(done.failed, len(done.elsewhere), rates)
@@ -135,7 +136,7 @@ def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
     if known is None:
         return [*swept, None]
-    return [*swept, *reported_cells(plan, known)]
+    return [*swept, *reported_cells(plan, known), *bracket_cells(plan, known)]
 
 
 def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
@@ -194,7 +195,9 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
     grid, more = grid_of(plan.design, plan.arms), dict[str, tuple[float, ...]]()
     require_fair(plan.design, grid)
     n_extensions = 0
-    later = sum(cell.flops for cell in own_part(reported_cells(plan, _base_rates(plan)), crew.means.shard))
+    base = _base_rates(plan)
+    after = (*reported_cells(plan, base), *bracket_cells(plan, base))
+    later = sum(cell.flops for cell in own_part(after, crew.means.shard))
     while True:
         cells = sweep_cells(plan, grid, more)
         study.add_cells(cell.placed for cell in cells)

@@ -58,6 +58,8 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("learning rate", lambda arm: _rate(arm.name, material)),
         ("learning rate, what it is judged against", lambda arm: _rate(arm.against, material)),
         ("what tuning could move", _movable),
+        ("half an octave below the tuned rates", lambda arm: _bracket(arm, "below")),
+        ("half an octave above the tuned rates", lambda arm: _bracket(arm, "above")),
         ("contexts cut", lambda arm: _cut(arm.name, material)),
         ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
@@ -192,6 +194,17 @@ def _movable(arm: Arm) -> str:
     if arm.movable is None:
         return NONE
     return "not known" if isinf(arm.movable) else f"{arm.movable:.2g}"
+
+
+def _bracket(arm: Arm, side: str) -> str:
+    """The verdict, the gain and its interval at rates beside the tuned ones, where the design asks for them."""
+    if side not in arm.brackets:
+        return NONE
+    own = arm.brackets[side]
+    made = own.comparison
+    if made is None:
+        return own.verdict.word
+    return f"{own.verdict.word}; {signed(made.effect, _digits(made))}, {between(made.low, made.high, _digits(made))}"
 
 
 def _cut(name: str, material: Material) -> str:

@@ -84,8 +84,8 @@ class Material:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of sweeps, and of the runs the verdict is read from."""
-        return [row for row in self.found.table if row["purpose"] == "sweep"] + self.found.reported
+        """The rows of the runs the verdict is read from, after those of sweeps and of what else stands beside them."""
+        return [row for row in self.found.table if row["purpose"] != "reported"] + self.found.reported
 
     def asked_alike(self, arm: str, against: str | None = None) -> bool:
         """Is an arm trained on the baseline's, or another's, question and text? Only then are curves comparable."""

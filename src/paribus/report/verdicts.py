@@ -49,7 +49,9 @@ def _said(arm: Arm, material: Material) -> Said:
         headline(arm, baseline),
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
-        "" if made is None else " ".join(filter(None, (_meaning(made, judgement.verdict.word), tuning_words(arm)))),
+        ""
+        if made is None
+        else " ".join(filter(None, (bracket_words(arm) or _meaning(made, judgement.verdict.word), tuning_words(arm)))),
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
         "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
@@ -102,6 +104,14 @@ def tuning_words(arm: Arm) -> str:
     )
 
 
+def bracket_words(arm: Arm) -> str:
+    """That a verdict is lost beside the tuned rates; nothing where it holds, or where nobody asked."""
+    verdict = arm.judgement.verdict
+    if not arm.brackets or verdict.word != "inconclusive" or not verdict.detail:
+        return ""
+    return "The numbers are of the tuned rates; half an octave beside them the verdict is another, so it is none."
+
+
 def _sentence(arm: Arm, baseline: str) -> str:
     name, verdict = arm.name, arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
@@ -111,7 +121,7 @@ def _sentence(arm: Arm, baseline: str) -> str:
         case "equivalent":
             return f"{name} and {baseline} do equally well, within the margin"
         case "inconclusive":
-            return f"These runs cannot tell {name} from {baseline}"
+            return f"These runs cannot tell {name} from {baseline}{detail}"
         case "identical":
             return f"{name} and {baseline} are the same runs: nothing was compared"
         case "unstable":
