@@ -72,9 +72,11 @@ def written(path: str, values: Sequence[Any]) -> list[str]:
 
 def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) -> None:
     """Runs, time and disk, and what so many seeds can see; in bits where an earlier study tells the noise."""
-    sweep = f", up to {cost.n_sweeps} of them to find rates" if cost.n_sweeps else ""
+    sweep, bound = (f", {cost.n_sweeps} of them to find rates", "at most ") if cost.n_sweeps else ("", "")
     time = duration(cost.seconds)
-    page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
+    page.print(
+        f"runs       {bound}{cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True
+    )
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
         told = f"{len(alike(plan))} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
