@@ -61,7 +61,7 @@ class Sweep:
         """log₂ of the vertex of a parabola through all rates that did not diverge."""
         there = [(log2(rate), score) for rate, score in self.points if score is not None]
         a, b, _ = np.polyfit(*zip(*there, strict=True), 2)
-        return float(-b / (2 * a)), inf
+        return float(-b / (2 * a)), 0.0
 
 
 def tuned_arms(noise: float, n_arms: int, draws: int, rule: str) -> tuple[Array, Array]:
