@@ -102,12 +102,26 @@ SLIPS = [
     ({"others": []}, "others is an empty list; give at least one"),
     ({"primary.margin": "5 % more"}, "primary.margin is '5 % more'; use a number, or such as '5 % compute', up to 300"),
     ({"primary.margin": "301 % compute"}, "primary.margin is '301 % compute'; use a number"),
+    ({"primary.margin": "5 % compute"},
+     "primary.margin is '5 % compute', which is priced from runs of 3 lengths or more, and lengths is missing; write "
+     "lengths = [0.25, 0.5, 1], or a margin in bits per byte"),
+    ({"primary.margin": "5 % compute", "lengths": [0.5, 1]}, "runs of 3 lengths or more, and lengths is [0.5, 1.0]; w"),
+    ({"primary.test": "not worse", "primary.margin": None},
+     "primary.test is 'not worse', and there is no margin to lose; give primary.margin, such as 0.02"),
+    ({"primary.test": "better", "primary.margin": 0.1}, "primary.test is 'better'; use 'two-sided' or 'not worse'"),
+    ({"lengths": [0.5, 0.25, 1]}, "lengths is [0.5, 0.25, 1]; write ascending shares of the full length that end w"),
+    ({"lengths": [0.25, 0.5]}, "lengths is [0.25, 0.5]; write ascending shares of the full length that end with 1: l"),
+    ({"lengths": [0, 0.5, 1]}, "lengths is [0, 0.5, 1]; write ascending shares"),
+    ({"lengths": [1]}, "lengths is [1]; write ascending shares of the full length that end with 1: lengths = [0.25,"),
+    ({"lengths": []}, "lengths is []; write ascending shares"),
+    ({"lengths": 0.5}, "lengths is 0.5; write ascending shares"),
+    ({"lengths": ["half", 1]}, "lengths is ['half', 1]; write ascending shares"),
     ({"primary.margn": 1}, "primary.margn is not a key here; did you mean 'margin'?"),
     ({"primary.measure.n_item": 1}, "primary.measure.n_item is not a key here; did you mean 'n_items'?"),
     ({"allow": {"training.warmup": " "}}, "allow.training.warmup has no reason; say why it may differ all the same"),
     ({"primary": "halves"},
-     "primary is 'halves' (str); write a table with keys measure, margin, such as { measure = 'halves' }"),
-    ({"primary": 3}, "primary is 3 (int); write a table with keys measure, margin"),
+     "primary is 'halves' (str); write a table with keys measure, margin, test, such as { measure = 'halves' }"),
+    ({"primary": 3}, "primary is 3 (int); write a table with keys measure, margin, test"),
     ({"base": 3}, "base is 3 (int); use a table"),
     ({"question": 3}, "question is 3 (int); use text"),
     ({"match": {"by": "size"}}, "match.by is 'size'; use 'nothing', 'parameters'"),
@@ -374,3 +388,23 @@ def test_an_empty_table_where_nothing_is_does_what_it_says() -> None:
 def test_an_empty_table_in_a_scale_is_refused_where_it_would_change_nothing(own: dict[str, Any]) -> None:
     with pytest.raises(SpecError, match=r"^scales\.smoke\.(arms|base|base\.training) is set to \{\}, an empty table"):
         load_design(little({"scales": {"smoke": own}}), "smoke")
+
+
+MANY_NAMES = {
+    "comparisons": [[f"causa{number}", "full"] for number in range(2_000)],
+    "contrasts": {f"gap {number}": {f"causa{number}": 1, "full": -1} for number in range(2_000)},
+}
+
+
+@pytest.mark.parametrize("field", MANY_NAMES)
+def test_of_many_names_that_no_arm_has_the_first_ten_are_told(field: str) -> None:
+    said = complaint(little({field: MANY_NAMES[field]})).split("\n")
+    assert sum("did you mean 'causal'?" in line for line in said) == 10
+    assert said[-1] == "and 1,990 more names that no arm has; correct these first"
+
+
+def test_a_factorial_of_a_billion_arms_is_refused_before_they_are_made() -> None:
+    factors = {f"f{n}": {"path": f"training.f{n}", "levels": [1, 2]} for n in range(30)}
+    table = {key: value for key, value in little().items() if key not in ("factor", "arms")}
+    with pytest.raises(SpecError, match=r"^factors have 1,073,741,824 combinations of levels; use at most 1,000, or"):
+        load_design({**table, "factors": factors})

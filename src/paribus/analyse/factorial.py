@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.failures import SeedMargin, margins_at
 from paribus.analyse.looks import SHARE
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 
 Cell = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
@@ -76,12 +78,13 @@ def two_factors(
     lower_is_better: bool,
     scale: str,
     contrasts: Sequence[Contrast] = CONTRASTS,
-    margin: float | None = None,
+    margin: SeedMargin | None = None,
     share: float = SHARE,
     factors: Mapping[str, Sequence[str]] | None = None,
     open_ended: bool = False,
     n_comparisons: int | None = None,
     remarks: Sequence[str] = (),
+    test: Test = "two-sided",
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
 
@@ -93,13 +96,14 @@ def two_factors(
     """
     _require_cells(cells, contrasts)
     named = {_name(cell): cells[cell] for cell in _CELLS}
+    seeds = _seeds(named)
 
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
         gains = contrast(named, each, lower_is_better=lower_is_better)
         return compare(
-            gains, margin=margin, n_comparisons=n_comparisons or len(contrasts), share=share, unit=scale,
-            open_ended=open_ended, remarks=remarks,
+            gains, margin=margins_at(margin, seeds), n_comparisons=n_comparisons or len(contrasts), share=share,
+            unit=scale, open_ended=open_ended, remarks=remarks, test=test,
         )  # fmt: skip
 
     interaction = compared(_WEIGHTS["interaction"])

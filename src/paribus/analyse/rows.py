@@ -14,6 +14,7 @@ from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
 from paribus.record.folder import ROWS_FILE, SPEC_FILE, stages_of
+from paribus.record.rows import NONFINITE
 
 Row = dict[str, Any]
 WORSE = "worse than the unigram model"
@@ -70,7 +71,7 @@ def rows(study: Study) -> Table:
     plan = readable_plan(study)
     order = {name: place for place, name in enumerate(plan["order"])}
     cells = [cell for cell in study.planned_cells() if cell.arm in order]
-    cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate))
+    cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate, cell.n_steps))
     for cell in cells:
         study.require_whole(cell.run, cell.n_steps)
     return Table(tuple(_row(study, plan, cell) for cell in cells))
@@ -90,9 +91,17 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
     return {
         "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
         "seed": cell.seed, "rate": cell.rate, "run": cell.run, "n_steps": cell.n_steps,
-        "outcome": outcome, "reason": reason, **scores, **{name: last.get(name) for name in COUNTED},
+        "outcome": outcome, "reason": reason, **scores, "unigram": _unigram(found.get(name_of(asked[0]))),
+        **{name: last.get(name) for name in COUNTED},
         **(_draws(study, cell) if cell.purpose == "variance" else {}),
     }  # fmt: skip
+
+
+def _unigram(found: Evaluation | None) -> float | None:
+    """What the yardstick that counts costs the unigram model, in bits a byte; None where no record says it."""
+    if found is None or found.head.unigram_nats is None:
+        return None
+    return found.head.unigram_nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
 
 
 def _draws(study: Study, cell: Placed) -> Row:
@@ -110,7 +119,7 @@ def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
     design = plan["design"]
     if purpose == "sweep":
         return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
-    if purpose == "variance":
+    if purpose in ("length", "variance"):
         return [design["primary"]["measure"]]
     return [design["primary"]["measure"], *design["others"]]
 
@@ -160,6 +169,7 @@ def _losses(study: Study, run: str) -> list[float]:
     own = read_rows(study.root / run / ROWS_FILE).rows
     for name in ("valid_nats", "nats"):
         losses = [row[name] for row in own if row.get(name) is not None]
+        losses += [math.nan for row in own if name in row.get(NONFINITE, {})]
         if len(losses) > 1:
             return losses
     return []

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paribus.analyse.shapes import readable_rates
-from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
+from paribus.design.cells import Cell, grid_of, length_cells, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
@@ -68,7 +68,7 @@ def _fields_changed(plan: Plan, study: Study) -> tuple[str, ...]:
 
 
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
-    """Sweeps first, then the reported runs, each made at most once."""
+    """Sweeps first, then the reported runs, then those of other lengths, each made at most once."""
     _require_one_environment(_foreseen(plan, study), plan, study, means)
     with Crew(means) as crew:
         for arm in plan.arms:
@@ -112,29 +112,44 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         rates = swept
     else:
         study.forget_rates()
-    cells = reported_cells(plan, rates)
-    _note_older(cells, study)
-    study.add_cells(cell.placed for cell in cells)
-    extra = variance_cells(plan, rates)
-    own = own_part(extra, crew.means.shard)
-    done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), sum(c.flops for c in own)))
-    if extra:
-        study.add_cells(cell.placed for cell in extra)
-        noise = execute(extra, study, crew, watch("noise", own, 0.0))
-        done = Done({**done.failed, **noise.failed}, (*done.elsewhere, *noise.elsewhere))
-    return Carried(done.failed, len(done.elsewhere), rates)
+    rounds = _rounds(plan, rates)
+    _note_older(rounds["runs"], study)
+    study.add_cells(cell.placed for own in rounds.values() for cell in own)
+    failed: dict[str, str] = {}
+    n_waiting = 0
+    later = [own_part(own, crew.means.shard) for own in rounds.values()]
+    for name, own in rounds.items():
+        mine, *later = later
+        rest = sum(cell.flops for others in later for cell in others)
+        done = execute(own, study, crew, watch(name, mine, rest))
+        failed |= done.failed
+        n_waiting += len(done.elsewhere)
+    return Carried(failed, n_waiting, rates)
 
 
 def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
     if plan.design.tune is None:
-        rates = _base_rates(plan)
-        return [*reported_cells(plan, rates), *variance_cells(plan, rates)]
+        return [*_all_cells(plan, _base_rates(plan))]
     known = _known_rates(plan, study)
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
     if known is None:
         return [*swept, None]
-    return [*swept, *reported_cells(plan, known), *variance_cells(plan, known)]
+    return [*swept, *_all_cells(plan, known)]
+
+
+def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
+    """What is run at the tuned rates, round by round: the reported runs first."""
+    found = {
+        "runs": reported_cells(plan, rates),
+        "lengths": length_cells(plan, rates),
+        "noise": variance_cells(plan, rates),
+    }
+    return {name: cells for name, cells in found.items() if cells}
+
+
+def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
+    return [cell for own in _rounds(plan, rates).values() for cell in own]
 
 
 def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
@@ -189,7 +204,7 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
     grid = grid_of(plan.design, plan.arms)
     require_fair(plan.design, grid)
     n_extensions = 0
-    later = sum(cell.flops for cell in own_part(reported_cells(plan, _base_rates(plan)), crew.means.shard))
+    later = sum(cell.flops for cell in own_part(_all_cells(plan, _base_rates(plan)), crew.means.shard))
     while True:
         cells = sweep_cells(plan, grid)
         study.add_cells(cell.placed for cell in cells)
@@ -207,8 +222,8 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
 
 
 def _written_design(plan: Plan) -> dict[str, Any]:
-    """The design as plain values; without contrasts or variance it is what it was before they were fields."""
-    unsaid = {name for name in ("contrasts", "variance") if getattr(plan.design, name) is None}
+    """The design as plain values; without what is newer than the first plans it is what it was."""
+    unsaid = {name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None}
     return plan.design.model_dump(mode="json", exclude=unsaid)
 
 
@@ -243,5 +258,4 @@ def described(plan: Plan) -> dict[str, Any]:
         ],
         "environment": plan.environment,
         "rule": plan.rule,
-        "margin_warnings": list(plan.margin_warnings),
     }  # fmt: skip

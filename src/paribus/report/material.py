@@ -21,7 +21,8 @@ SAID = (
     "plan",
     "baseline",
     "arms",
-    "margin_words",
+    "margins",
+    "lengths",
     "rates",
     "factorial",
     "contrasts",
@@ -85,8 +86,11 @@ class Material:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of sweeps, and of the runs the verdict is read from."""
-        return [row for row in self.found.table if row["purpose"] == "sweep"] + self.found.reported
+        """The rows of sweeps, of the runs the verdict is read from, and of the other runs under their seeds."""
+        table, seeds = self.found.table, self.found.seeds
+        sweeps = [row for row in table if row["purpose"] == "sweep"]
+        beside = [row for row in table if row["purpose"] not in ("sweep", "reported") and row["seed"] in seeds]
+        return sweeps + self.found.reported + beside
 
     def asked_alike(self, arm: str, against: str | None = None) -> bool:
         """Is an arm trained on the baseline's, or another's, question and text? Only then are curves comparable."""

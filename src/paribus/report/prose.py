@@ -8,15 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
-from paribus.report.behind import between, heading, numbers_behind
+from paribus.report.behind import heading, numbers_behind
 from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts, typeset_contrasts
 from paribus.report.early import TITLE, early_words
+from paribus.report.intervals import decided_cell, digits_of
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
 from paribus.report.noise import HEADING as NOISE_HEADING
 from paribus.report.noise import METHOD, noise_lines, noise_words
 from paribus.report.noise import TITLE as NOISE
-from paribus.report.numbers import MINUS, decimals, signed
+from paribus.report.numbers import MINUS, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
@@ -25,6 +26,7 @@ from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import advice_on, fresh_seeds, verdicts
 
 BRIEF = {
+    "equivalent": "equivalent",
     "unstable": "unstable",
     "withheld": "withheld",
     "no verdict": "no verdict (not trained long enough)",
@@ -137,7 +139,7 @@ def latex(material: Material) -> str:
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
-    about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
+    about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} % unless they say otherwise"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
     notes = [about, *reading, *filter(None, [text]), *_advice(material)]
@@ -172,8 +174,7 @@ def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict
-    digits = decimals((made.high - made.low) / 2)
-    return signed(made.effect, digits), between(made.low, made.high, digits), verdict
+    return signed(made.effect, digits_of(made)), decided_cell(made), verdict
 
 
 def _typeset(text: str) -> str:

@@ -119,7 +119,11 @@ def _seeds(material: Material) -> Ground:
         return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
     effects = {name: seen(one, material) for name, one in made.items() if one is not None}
-    can = f"; in {UNIT}, {each(effects, lambda effect: f'{effect:.2g}')}" if effects else ""
+    can = (
+        f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, lambda effect: f'{effect:.2g}')}"
+        if effects
+        else ""
+    )
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
     look = f" {found.reading}." if found.reading else ""

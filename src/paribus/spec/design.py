@@ -31,6 +31,8 @@ FEW_SEEDS = (
     f"one spread takes about 10"
 )
 OPEN: Literal["open"] = "open"  # how many seeds there are is no part of the design
+LENGTHS = "lengths = [0.25, 0.5, 1]"  # as it is written
+LEAST_LENGTHS = 3  # from which a margin in compute is priced
 MOST_COMPUTE = 3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
 
 
@@ -85,6 +87,19 @@ def _looks(given: Any) -> Any:
         return {int(n): share for n, share in given.items()}
     except ValueError as fault:
         raise ValueError(f"are at {list(given)}; write numbers of seeds, as in {{ 5 = 0.01, 10 = 0.04 }}") from fault
+
+
+def _lengths(given: Any) -> Any:
+    """Ascending shares of the full length; the last is the full length itself, the reported run."""
+    if given is None:
+        return given
+    shares = given if isinstance(given, list | tuple) else ()
+    numbers = [share for share in shares if isinstance(share, int | float) and not isinstance(share, bool)]
+    ascending = all(one < other for one, other in itertools.pairwise(numbers))
+    fits = len(numbers) == len(shares) > 1 and ascending and numbers[0] > 0 and numbers[-1] == 1
+    if not fits:
+        raise ValueError(f"is {given!r}; write ascending shares of the full length that end with 1: {LENGTHS}")
+    return tuple(float(share) for share in numbers)
 
 
 def _pairs(given: Any) -> Any:
@@ -174,6 +189,7 @@ class Primary(Spec):
     measure: YardstickKind = DocumentHalves()
     # In its unit, or "5 % compute"; without it nothing is called equivalent.
     margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
+    test: Literal["two-sided", "not worse"] = "two-sided"  # "not worse": only that no margin is lost
 
 
 class Design(Spec):
@@ -196,6 +212,8 @@ class Design(Spec):
     variance: Annotated[Variance | None, BeforeValidator(read_variance)] = None  # where the noise comes from
     seeds: Seeds = (1, 2, 3, 4, 5)
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
+    # Shares of the full length at which arms that others are judged against are trained, too: the whole recipe scaled.
+    lengths: Annotated[tuple[float, ...] | None, BeforeValidator(_lengths)] = None
     equal_noise: bool = False  # one spread for all arms, for more degrees of freedom: an assumption
     primary: Primary = Primary()
     others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
@@ -230,6 +248,20 @@ def pairs_of(design: Design) -> tuple[Pair, ...]:
     if design.comparisons is not None:
         return design.comparisons
     return tuple((name, design.baseline) for name in tables_of(design) if name != design.baseline)
+
+
+def length_arms(design: Design) -> tuple[str, ...]:
+    """The arms that are trained at each of the design's lengths: those that a gain is priced by.
+
+    Every arm that a judged pair is against; and the baseline where a contrast is judged, or the control is a length.
+    """
+    if design.lengths is None:
+        return ()
+    wanted = {against for _, against in pairs_of(design)}
+    by_length = design.control is not None and not isinstance(design.control, str)
+    if declared_contrasts(design) or by_length:
+        wanted.add(design.baseline)
+    return tuple(name for name in tables_of(design) if name in wanted)
 
 
 def compared_pairs(design: Design) -> tuple[Pair, ...]:
