@@ -25,6 +25,7 @@ from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import environment
 from paribus.record.frozen import design_fingerprint, plan_fingerprint
+from paribus.runtime import cudnn_version
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import OPEN, Design, compared_pairs, words_of
 from paribus.spec.match import Match, lengths
@@ -139,7 +140,7 @@ def planned(
 
 def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
     """What the runs are made under: on a CPU, runs side by side have one thread each."""
-    alone = environment(torch.get_num_threads(), device_kind(device))
+    alone = environment(torch.get_num_threads(), device_kind(device), cudnn_version(device))
     return {**alone, **ONE_THREAD} if n_jobs > 1 and device.type == "cpu" else alone
 
 
@@ -257,6 +258,6 @@ def protocol(design: Design) -> str | None:
         return None
     part = "" if design.tune.share == 1 else f", over {design.tune.share:.0%} of the steps"
     return (
-        f"{design.tune.n_rates} rates a factor 2 apart, {design.tune.n_seeds} seeds, "
-        f"vertex of a parabola on {design.tune.split} text{part}"
+        f"{design.tune.n_rates} rates a factor 2 apart, then two half an octave beside the vertex, "
+        f"{design.tune.n_seeds} seeds, vertex of a parabola within an octave, on {design.tune.split} text{part}"
     )

@@ -18,6 +18,7 @@ from paribus.model.dropout import Draws, dropout
 from paribus.model.experts import Load
 from paribus.model.feed_forward import activated
 from paribus.model.kernels import View, Wanted
+from paribus.model.lookup import look_up
 from paribus.model.norm import Norm
 from paribus.model.positions import Positions
 from paribus.spec import Architecture, Latent, Resolved, Stack, resolve
@@ -170,6 +171,18 @@ class Transformer(nn.Module):
         out = self.stack(self._embedded(batch), batch.layout, self.stack.layers, source, draws)
         return Hidden(out.states_BTD, {**loads, **out.loads})
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where dropout is drawn: each embedding, and each branch of each layer."""
+        stacks = {"stack": self.spec.stack, "encoder": self.spec.encoder}
+        found: list[str] = []
+        for name, stack in stacks.items():
+            layers = () if stack is None else stack.layers
+            found += [f"{name}.embedding"] if layers else []
+            for number in range(len(layers)):
+                found += [f"{name}.layers.{number}.{branch}" for branch in ("attention", "cross", "feed_forward")]
+        return tuple(found)
+
     def words(self, states_BTD: Tensor) -> Tensor:
         """The score of every word."""
         return self.head(states_BTD, self.embedding.weight)
@@ -181,12 +194,12 @@ class Transformer(nn.Module):
 
     def _embedded(self, batch: Batch) -> Tensor:
         scale = float(self.spec.embedding.scale)
-        embedded = self.embedding(batch.tokens_BT)
+        embedded = look_up(batch.tokens_BT, self.embedding.weight)
         embedded = embedded if scale == 1.0 else embedded * scale
         if self.segments is None:
             return embedded
         segments = torch.zeros_like(batch.tokens_BT) if batch.segments_BT is None else batch.segments_BT
-        return embedded + self.segments(segments)
+        return embedded + look_up(segments, self.segments.weight)
 
     def _check(self, batch: Batch) -> None:
         if (batch.source is None) != (self.encoder is None):

@@ -47,7 +47,8 @@ def learning(material: Material) -> Plot | None:
     ends = "; ".join(f"{arm} ends at {_ends(arm, points)}" for arm in drawn)
     return Plot(
         "learning", "Learning curves",
-        f"A thin line a seed, on validation text under the training's own question. Lower is better.{besides}",
+        f"A thin line a seed, on validation text under the training's own question. Lower is better; {NOT_ANNEALED}."
+        f"{besides}",
         spec_of(layered(lines, dots), f"Learning curves: {ends}.", HEIGHT), ("arm", "seed", "tokens", UNIT),
         tuple((one["arm"], str(one["seed"]), str(one["tokens"]), one["score"]) for one in points),
     )  # fmt: skip
@@ -85,7 +86,7 @@ def differences(material: Material) -> list[Plot]:
             _difference("difference", "The gain along training", others, material),
             replace(
                 _difference("difference-control", "The same for the positive control", control, material),
-                caption="To be read as the plot above.",
+                caption=f"To be read as the plot above; {NOT_ANNEALED}.",
             ),
         ]
     return [_difference("difference", "The gain along training", arms, material)] if arms else []
@@ -141,7 +142,7 @@ def rates(material: Material) -> Plot | None:
         {"arm": arm, "rate": rate, "bits": score, "score": plain(score, 4), "at": f"{rate:.3g}"}
         for arm in material.order for rate, score in found[arm]["points"] if score is not None
     ]  # fmt: skip
-    grid = sorted({one["rate"] for one in points})
+    grid = sorted({rate for own in found.values() for rate in _grid(own)})
     x = alt.X("rate:Q", scale=alt.Scale(type="log", base=2, nice=False), title="learning rate",
               axis=alt.Axis(format=".3~g", values=grid, grid=False, labelOverlap=True))  # fmt: skip
     y, shade = (
@@ -165,15 +166,20 @@ def rates(material: Material) -> Plot | None:
     said = "; ".join(f"{arm} {found[arm]['rate']:.3g}" for arm in material.order)
     return Plot(
         "rates", "Rate curves", "Every point is a run of a sweep, whose seeds are not reported; the curve is the "
-        "parabola in log₂ rate, the dashed line its vertex: the rate that was taken.",
+        "parabola in log₂ rate over the rates it was fitted to, the dashed line the rate that was taken.",
         spec_of(layered(lines, rules, dots), f"Rate curves; taken were {said}.", HEIGHT), ("arm", "rate", UNIT),
         tuple((one["arm"], one["at"], one["score"]) for one in points),
     )  # fmt: skip
 
 
+def _grid(swept: dict[str, Any]) -> list[float]:
+    """The rates that every arm was swept at; an older study does not say which, and had no others."""
+    return swept.get("grid") or [rate for rate, score in swept["points"] if score is not None]
+
+
 def _parabola(arm: str, swept: dict[str, Any]) -> list[dict[str, Any]]:
     fit = swept["optimum"]["coefficients"]
-    rated = [rate for rate, score in swept["points"] if score is not None]
+    rated = swept["optimum"].get("fitted") or [rate for rate, score in swept["points"] if score is not None]
     if fit is None or not rated:
         return []
     places = np.linspace(math.log2(min(rated)), math.log2(max(rated)), 33)

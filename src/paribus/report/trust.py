@@ -14,6 +14,7 @@ from paribus.analyse.findings import UNIT, rate_remark
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
+from paribus.report.noise import TITLE, noise_words
 from paribus.report.numbers import (
     DIGITS,
     FEW,
@@ -46,7 +47,8 @@ class Ground:
 def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
-        _confounds(material), _tuning(material), _seeds(material), *_noise(material), _pairing(material),
+        _confounds(material), _tuning(material), _seeds(material), *_noise(material), *_sources(material),
+        _pairing(material),
         _control(material), *_failures(material), _size(material), _reading(material), *_budget(material),
         *_cut(material),
         _other_text(material), _machine(material), _as_planned(material),
@@ -85,13 +87,19 @@ def _tuning(material: Material) -> Ground:
     if outside:
         return Ground("Learning rates", "no", f"The optimum of {listed(outside)} lies outside the grid; used {found}.")
     odd = [f"{arm}: {rates[arm]['optimum']['remark']}" for arm in material.order if rates[arm]["optimum"]["remark"]]
-    remarks = "; ".join(filter(None, (rate_remark(material.plan), *odd)))
+    remarks = "; ".join(filter(None, (rate_remark(material.plan), *odd, _overturnable(material))))
     said = f"Tuned alike, each optimum inside the grid: {found}."
     return Ground(
         "Learning rates",
         "mind" if remarks else "yes",
         f"{said} {remarks[:1].upper()}{remarks[1:]}." if remarks else said,
     )
+
+
+def _overturnable(material: Material) -> str:
+    """Which verdicts an error in the arms' rates could overturn; nothing where it could none."""
+    doubtful = [material.found.label(arm) for arm in material.found.arms if arm.judgement.verdict.doubt]
+    return f"tuning could overturn the verdict on {listed(doubtful)}" if doubtful else ""
 
 
 def _untuned(material: Material) -> Ground:
@@ -117,7 +125,11 @@ def _seeds(material: Material) -> Ground:
         return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
     effects = {name: seen(one, material) for name, one in made.items() if one is not None}
-    can = f"; in {UNIT}, {each(effects, lambda effect: f'{effect:.2g}')}" if effects else ""
+    can = (
+        f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, lambda effect: f'{effect:.2g}')}"
+        if effects
+        else ""
+    )
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
     look = f" {found.reading}." if found.reading else ""
@@ -144,6 +156,13 @@ def _noise(material: Material) -> Iterator[Ground]:
         f"degrees of freedom. Each arm's own, without what its seeds share with the others: {own}; the largest is "
         f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow.",
     )  # fmt: skip
+
+
+def _sources(material: Material) -> Iterator[Ground]:
+    """What a seed fixes, where it was measured."""
+    noise = material.found.noise
+    if noise is not None:
+        yield Ground(TITLE, "mind" if noise.why or noise.repeats is False else "yes", noise_words(material))
 
 
 def _pairing(material: Material) -> Ground:
