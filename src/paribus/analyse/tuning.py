@@ -13,7 +13,7 @@ from typing import Any
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.failures import Judgement
-from paribus.analyse.verdict import LESS, MORE
+from paribus.analyse.verdict import LESS, MORE, beside_number
 
 OVERTURN = "tuning could overturn it"
 
@@ -41,15 +41,23 @@ def movable_pair(arm: str, against: str, rates: Mapping[str, Any] | None) -> flo
 
 def distance(made: Comparison) -> float:
     """How far the deciding ends of an interval are from 0 or the margin: what would have to move for another word."""
-    margin, word = made.margin or 0.0, made.verdict.word
+    word = made.verdict.word
     if word == "inconclusive":
         return min(-made.low, made.high)
-    if word == "equivalent":
-        return margin - max(made.inner_high, -made.inner_low)
-    if word not in ("better", "worse"):
+    if word not in ("better", "worse", "equivalent", "not worse"):
         return inf
-    least, most = (made.low, made.inner_high) if word == "better" else (-made.high, -made.inner_low)
-    return {LESS: min(least, margin - most), MORE: least - margin}.get(made.verdict.detail, least)
+    beside = made.beside
+    if beside is None and made.margin is not None:
+        beside = beside_number((made.low, made.high), (made.inner_low, made.inner_high), made.margin)
+    loss_room, gain_room = (inf, inf) if beside is None else (beside.inner_plus[0], -beside.inner_less[1])
+    if word in ("equivalent", "not worse"):
+        return loss_room if word == "not worse" else min(loss_room, gain_room)
+    least = made.low if word == "better" else -made.high
+    if made.verdict.detail == LESS:
+        return min(least, gain_room if word == "better" else loss_room)
+    if made.verdict.detail == MORE and beside is not None:
+        return beside.outer_less[0] if word == "better" else -beside.outer_plus[1]
+    return least
 
 
 def could_overturn(made: Comparison, excess: float | None) -> bool:
