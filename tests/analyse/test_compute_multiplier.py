@@ -4,6 +4,7 @@ from math import exp, inf, log
 
 import numpy as np
 import pytest
+from margin_rates import multiplier_coverage
 
 from paribus.analyse import Comparison, LengthCurves, compare, compute_margins, end_slopes, multiplier
 from paribus.analyse.multiplier import straight_power
@@ -125,35 +126,13 @@ def test_without_a_curve_or_an_interval_there_is_a_reason_or_no_ends() -> None:
     assert opened.factor is not None
 
 
-def _coverage(n: int, power: float, factor: float, noise: float, n_draws: int = 400) -> float:
-    """How often the interval holds the planted factor: a law that falls by 0.15 an e-fold at full length."""
-    rng = np.random.default_rng(29)
-    made = compare([0.1, 0.2, 0.3])  # of which the level alone is used
-    shared = rng.normal(0, 2 * noise, (n_draws, n, 1))
-    losses = 1 + 0.15 / power * np.array(SHARES) ** -power + shared + noise * rng.normal(size=(n_draws, n, 3))
-    scores = 1 + 0.15 / power * factor**-power + shared[..., 0] + noise * rng.normal(size=(n_draws, n))
-    held = 0
-    for draw in range(n_draws):
-        own = LengthCurves(
-            {
-                seed: {round(FULL * at): y for at, y in zip(SHARES, losses[draw, seed], strict=True)}
-                for seed in range(n)
-            },
-            SHARES,
-        )
-        gains = dict(enumerate((losses[draw, :, -1] - scores[draw]).tolist()))
-        found = multiplier(made, gains, own)
-        held += found.low is not None and found.high is not None and found.low <= factor <= found.high
-    return 100 * held / n_draws
-
-
 @pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize(("power", "factor"), [(0.2, 0.3), (0.5, 0.8)])
 def test_an_interval_below_one_covers_the_planted_factor(n: int, power: float, factor: float) -> None:
-    assert 90 <= _coverage(n, power, factor, noise=0.0015) <= 98
+    assert 90 <= multiplier_coverage(n, power, factor) <= 98
 
 
 @pytest.mark.parametrize("n", [5, 10])
 @pytest.mark.parametrize(("power", "factor"), [(0.5, 1.1), (0.2, 1.25)])
 def test_an_interval_above_one_covers_the_planted_factor(n: int, power: float, factor: float) -> None:
-    assert _coverage(n, power, factor, noise=0.0015) >= 90
+    assert multiplier_coverage(n, power, factor) >= 90
