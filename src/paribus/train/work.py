@@ -99,7 +99,7 @@ def _fast(hidden: Callable[[Batch, Draws | None], Hidden]) -> Callable[[Batch, D
         fixed = torch.are_deterministic_algorithms_enabled()
         with (
             torch._dynamo.config.patch(recompile_limit=_MOST_FORMS, automatic_dynamic_shapes=not fixed),
-            torch.compiler.config.patch(dynamic_sources=_SPLIT if fixed else ""),
+            torch.compiler.config.patch(dynamic_sources=_SPLIT if fixed else ""),  # pyright: ignore[reportAttributeAccessIssue]
         ):
             return compiled(batch, draws)
 
