@@ -167,7 +167,7 @@ def _judged(arm: Arm) -> Row:
     own = arm.judgement
     row: Row = {"arm": arm.name, "against": arm.against, "contrast": None, "verdict": own.verdict.word}
     compute = None if arm.multiplier is None else arm.multiplier.said
-    return {**row, **_numbers(own.comparison), "compute": compute, "words": own.words}
+    return {**row, **_numbers(own.comparison), "compute": compute, "tuning": arm.movable, "words": own.words}
 
 
 def _contrasted(one: ContrastFinding) -> Row:
