@@ -13,7 +13,7 @@ from typing import Any
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.failures import Judgement
-from paribus.analyse.verdict import LESS, MORE
+from paribus.analyse.verdict import ALSO_BETTER, LESS, MORE, YET_WORSE
 
 OVERTURN = "tuning could overturn it"
 
@@ -41,15 +41,35 @@ def movable_pair(arm: str, against: str, rates: Mapping[str, Any] | None) -> flo
 
 def distance(made: Comparison) -> float:
     """How far the deciding ends of an interval are from 0 or the margin: what would have to move for another word."""
-    margin, word = made.margin or 0.0, made.verdict.word
-    if word == "inconclusive":
-        return min(-made.low, made.high)
-    if word == "equivalent":
-        return margin - max(made.inner_high, -made.inner_low)
-    if word not in ("better", "worse"):
-        return inf
-    least, most = (made.low, made.inner_high) if word == "better" else (-made.high, -made.inner_low)
-    return {LESS: min(least, margin - most), MORE: least - margin}.get(made.verdict.detail, least)
+    plus, less = _beside_margin(made)
+    match made.verdict.word:
+        case "inconclusive":
+            return min(-made.low, made.high)
+        case "equivalent":
+            return min(plus, less)
+        case "not worse":
+            return min(plus, {ALSO_BETTER: made.low, YET_WORSE: -made.high}.get(made.verdict.detail, inf))
+        case "better":
+            return _of_difference(made, made.low, less)
+        case "worse":
+            return _of_difference(made, -made.high, plus)
+        case _:
+            return inf
+
+
+def _of_difference(made: Comparison, least: float, within: float) -> float:
+    """Of a difference of at least `least`, which the margin exceeds by at least `within`."""
+    more = least - (made.margin or 0.0)
+    return {LESS: min(least, within), MORE: more}.get(made.verdict.detail, least)
+
+
+def _beside_margin(made: Comparison) -> tuple[float, float]:
+    """How far gain + margin lies above 0 for sure, and gain − margin below it; inf without a margin."""
+    if made.margin is None:
+        return inf, inf
+    if made.beside is not None:
+        return made.beside[0], -made.beside[1]
+    return made.inner_low + made.margin, made.margin - made.inner_high
 
 
 def could_overturn(made: Comparison, excess: float | None) -> bool:

@@ -16,6 +16,7 @@ from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
+from paribus.design.cost import rates_per_seed
 from paribus.report.numbers import duration, flops, line_texts, size, sum_of
 from paribus.spec.design import OPEN, declared_contrasts
 
@@ -80,7 +81,7 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     page.print(f"runs       {n_runs}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
-        n_runs = len(alike(plan)) + cost.n_lengths // len(plan.seeds)
+        n_runs = len(alike(plan)) * rates_per_seed(plan) + cost.n_lengths // len(plan.seeds)
         told = f"{n_runs} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
