@@ -96,9 +96,10 @@ def _fast(hidden: Callable[[Batch, Draws | None], Hidden]) -> Callable[[Batch, D
 
     def call(batch: Batch, draws: Draws | None) -> Hidden:
         fixed = torch.are_deterministic_algorithms_enabled()
+        split = _SPLIT if fixed else ""
         with (
-            torch._dynamo.config.patch(**_MOST_FORMS, automatic_dynamic_shapes=not fixed),
-            torch.compiler.config.patch(dynamic_sources=_SPLIT if fixed else ""),
+            torch._dynamo.config.patch({**_MOST_FORMS, "automatic_dynamic_shapes": not fixed}),
+            torch.compiler.config.patch(dynamic_sources=split),  # pyright: ignore[reportAttributeAccessIssue]
         ):
             return compiled(batch, draws)
 
