@@ -116,3 +116,23 @@ def test_a_contrast_without_a_word_carries_none() -> None:
     assert doubted.comparison.verdict.doubt == OVERTURN
     shown = replace(one, is_judged=False)
     assert contrast_with_doubt(shown, _rates(a=0.1, b=0.8)) is shown
+
+
+def test_under_margins_by_seed_the_ends_of_gain_less_and_plus_margin_count() -> None:
+    near, margins = [one - 1.0 for one in GAINS], [0.6, 0.8, 0.7, 0.7, 0.9]
+    made = compare(near, margin=margins)
+    assert made.verdict.word == "equivalent"
+    assert made.beside is not None
+    assert distance(made) == pytest.approx(min(made.beside.inner_plus[0], -made.beside.inner_less[1]))
+    more = compare(list(GAINS), margin=[0.2, 0.3, 0.1, 0.2, 0.2])
+    assert more.verdict.detail == "by more than the margin"
+    assert more.beside is not None
+    assert distance(more) == pytest.approx(more.beside.outer_less[0])
+
+
+def test_tuning_could_overturn_a_test_of_not_worse() -> None:
+    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=0.5, test="not worse")
+    assert made.verdict.word == "not worse"
+    assert distance(made) == pytest.approx(made.inner_low + 0.5)
+    assert could_overturn(made, 0.6)
+    assert not could_overturn(made, 0.3)

@@ -13,7 +13,7 @@ from typing import Any
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.failures import Judgement
-from paribus.analyse.verdict import ALSO_BETTER, LESS, MORE, YET_WORSE
+from paribus.analyse.verdict import ALSO_BETTER, LESS, MORE, YET_WORSE, BesideMargin, beside_number
 
 OVERTURN = "tuning could overturn it"
 
@@ -41,7 +41,8 @@ def movable_pair(arm: str, against: str, rates: Mapping[str, Any] | None) -> flo
 
 def distance(made: Comparison) -> float:
     """How far the deciding ends of an interval are from 0 or the margin: what would have to move for another word."""
-    plus, less = _beside_margin(made)
+    beside = _beside_margin(made)
+    plus, less = beside.inner_plus[0], -beside.inner_less[1]
     match made.verdict.word:
         case "inconclusive":
             return min(-made.low, made.high)
@@ -50,26 +51,22 @@ def distance(made: Comparison) -> float:
         case "not worse":
             return min(plus, {ALSO_BETTER: made.low, YET_WORSE: -made.high}.get(made.verdict.detail, inf))
         case "better":
-            return _of_difference(made, made.low, less)
+            return _of_difference(made, made.low, less, beside.outer_less[0])
         case "worse":
-            return _of_difference(made, -made.high, plus)
+            return _of_difference(made, -made.high, plus, -beside.outer_plus[1])
         case _:
             return inf
 
 
-def _of_difference(made: Comparison, least: float, within: float) -> float:
-    """Of a difference of at least `least`, which the margin exceeds by at least `within`."""
-    more = least - (made.margin or 0.0)
-    return {LESS: min(least, within), MORE: more}.get(made.verdict.detail, least)
+def _of_difference(made: Comparison, least: float, within: float, beyond: float) -> float:
+    """Of a difference of at least `least`, which is `within` the margin or `beyond` it for sure."""
+    return {LESS: min(least, within), MORE: beyond}.get(made.verdict.detail, least)
 
 
-def _beside_margin(made: Comparison) -> tuple[float, float]:
-    """How far gain + margin lies above 0 for sure, and gain − margin below it; inf without a margin."""
-    if made.margin is None:
-        return inf, inf
-    if made.beside is not None:
-        return made.beside[0], -made.beside[1]
-    return made.inner_low + made.margin, made.margin - made.inner_high
+def _beside_margin(made: Comparison) -> BesideMargin:
+    """The gain less and plus the margin, as it was decided on; an infinite margin where there is none."""
+    margin = inf if made.margin is None else made.margin
+    return made.beside or beside_number((made.low, made.high), (made.inner_low, made.inner_high), margin)
 
 
 def could_overturn(made: Comparison, excess: float | None) -> bool:

@@ -91,6 +91,8 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
         page.print(f"contrast   {name}: {sum_of(weights)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
+    if plan.design.primary.test == "not worse":
+        page.print("test       not worse: one-sided, whether a loss of the margin is ruled out", soft_wrap=True)
 
 
 def _print_power(plan: Plan, earlier: Spread | None, page: Console) -> None:
