@@ -67,11 +67,11 @@ def test_more_seeds_are_the_same_plan_with_the_same_runs_and_more(study_cache: P
 def test_the_rule_that_is_locked_says_how_the_verdict_is_read(study_cache: Path) -> None:
     rules = [plan_of(study_cache, changes).rule for changes in ({}, OPEN, {"equal_noise": True})]
     assert rules == [
-        "paired t, Bonferroni over the family, two one-sided tests for equivalence, last checkpoint",
-        "paired t past a bound for any number of seeds, Bonferroni over the family, the same interval for equivalence, "
-        "last checkpoint",
-        "paired t with one noise for all arms, unstable where a run of either failed, Bonferroni over the family, two "
-        "one-sided tests for equivalence, last checkpoint",
+        "paired t, Bonferroni over one family a report, two one-sided tests for equivalence, last checkpoint",
+        "paired t past a bound for any number of seeds, Bonferroni over one family a report, the same interval for "
+        "equivalence, last checkpoint",
+        "paired t with one noise for all arms, unstable where a run of either failed, Bonferroni over one family a "
+        "report, two one-sided tests for equivalence, last checkpoint",
     ]
 
 

@@ -9,7 +9,7 @@ from test_design_spec import complaint, factorial
 from little_study import little
 from paribus.report.toml import designed
 from paribus.spec.contrasts import default_contrasts, two_by_two
-from paribus.spec.design import declared_contrasts, words_of
+from paribus.spec.design import compared_pairs, declared_contrasts, pairs_of, words_of
 from paribus.spec.sound import load_design
 
 GAP = {"gap": {"reverse": 1, "causal": -0.5, "full": -0.5}}
@@ -19,10 +19,11 @@ TWO = {
 }
 
 
-def test_written_contrasts_join_the_family_of_pairs() -> None:
+def test_written_contrasts_are_the_family_with_the_pairs_that_are_written() -> None:
     design = load_design(little({"contrasts": GAP}))
     assert declared_contrasts(design) == {"gap": {"reverse": 1.0, "causal": -0.5, "full": -0.5}}
-    assert (words_of(load_design(little())), words_of(design)) == (2, 3)
+    assert (words_of(load_design(little())), words_of(design)) == (2, 1)
+    assert pairs_of(design) == ()
     pairs = {"comparisons": [["causal", "reverse"]]}
     assert words_of(load_design(little({"contrasts": GAP} | pairs))) == 2
 
@@ -39,7 +40,12 @@ def test_default_contrasts_are_those_of_two_factors_of_two_levels() -> None:
     assert found["interaction of mask and positions"] == {
         "full+rotary": 1, "full+none": -1, "causal+rotary": -1, "causal+none": 1,
     }  # fmt: skip
-    assert words_of(design) == 6
+    assert words_of(design) == 3
+    nothing = load_design(factorial({"factors": TWO, "baseline": "causal+none"}))
+    assert (declared_contrasts(nothing), pairs_of(nothing)) == (found, ())
+    pair = [["full+none", "causal+none"]]
+    written = load_design(factorial({"factors": TWO, "baseline": "causal+none", "comparisons": pair}))
+    assert (words_of(written), declared_contrasts(written)) == (1, {})
 
 
 def test_four_arms_that_are_no_two_by_two_have_no_default() -> None:
@@ -102,3 +108,26 @@ def test_contrasts_are_written_into_the_design_of_a_report() -> None:
     told = designed(load_design(little({"contrasts": GAP})).model_dump(mode="json"))
     assert tomllib.loads(told)["contrasts"] == GAP
     assert "contrasts" not in designed(load_design(little()).model_dump(mode="json"))
+
+
+def test_a_control_is_compared_and_not_judged_unless_its_pair_is_written() -> None:
+    design = load_design(little({"control": "causal"}))
+    assert pairs_of(design) == (("reverse", "full"),)
+    assert set(compared_pairs(design)) == {("reverse", "full"), ("causal", "full")}
+    assert words_of(design) == 1
+    written = load_design(little({"control": "causal", "comparisons": [["causal", "full"], ["reverse", "full"]]}))
+    assert words_of(written) == 2
+    left_out = load_design(little({"control": "causal", "comparisons": [["reverse", "full"]]}))
+    assert words_of(left_out) == 1
+
+
+def test_a_control_that_is_the_only_other_arm_leaves_nothing_to_judge() -> None:
+    said = complaint(little({"control": "causal", "arms.reverse": None}))
+    assert "control is 'causal', the only arm beside the baseline, and a control is not among what is judged" in said
+    assert "comparisons = [['causal', 'full']]" in said
+
+
+@pytest.mark.parametrize("given", [3, {"length": 0}, {"length": 1}, {"length": "half"}, {"share": 0.5}, {}, ["causal"]])
+def test_a_control_is_an_arm_or_a_share_of_the_training(given: Any) -> None:
+    said = complaint({**little(), "control": given})
+    assert f"control is {given!r}; name an arm, or write a share of the training, as {{ length = 0.5 }}" in said

@@ -86,8 +86,6 @@ SLIPS = [
     ({"comparisons": [["causal", "causal"]]}, "comparisons has 'causal' against itself; name the arm it is judged"),
     ({"comparisons": [["causal", "full"], ["full", "causal"]]},
      "comparisons has 'full' and 'causal' twice; one of them is judged against the other, once"),
-    ({"control": "causal", "comparisons": [["reverse", "causal"]]},
-     "comparisons has no pair that judges the control 'causal'; add one, such as ['causal', 'full']"),
     ({"report": "best"}, "report is 'best'; use 'last'"),
     ({"tune": {"split": "test"}}, "tune.split is 'test', on which the primary yardstick reports; rates must be chosen"),
     ({"tune": {"n_rates": 4}}, "tune.n_rates is 4 (int); use greater than or equal to 5"),

@@ -14,9 +14,13 @@ from paribus.analyse.contrasts import (
     ContrastFinding,
     Setting,
     contrast_findings,
+    is_second,
+    plan_control,
     plan_factorial,
+    plan_family,
     plan_family_size,
 )
+from paribus.analyse.control import ControlFinding, control_finding
 from paribus.analyse.curves import Step, difference, seed_curves
 from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial
@@ -88,6 +92,7 @@ class Findings:
     look: Look | None  # where the design declares any
     pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
     agreement: Agreement = field(default_factory=Agreement)  # of the files with what was written
+    control: ControlFinding | None = None  # of the second edition on; before it the control was judged as any arm
 
     @property
     def open_ended(self) -> bool:
@@ -105,6 +110,11 @@ class Findings:
         if self.open_ended:
             return f"The number of seeds is open: the verdict is read at {len(self.seeds)}, and may be at any number"
         return "" if self.look is None else self.look.words
+
+    @property
+    def is_second(self) -> bool:
+        """Are its words given by the second edition: one family, and the control outside it?"""
+        return is_second(self.plan)
 
     @property
     def reported(self) -> list[Row]:
@@ -133,8 +143,10 @@ class Findings:
     @property
     def control_found(self) -> bool | None:
         """Did the positive control come out worse? None where there is none."""
-        name = self.plan["design"]["control"]
-        return None if name is None else self.arm(name).judgement.verdict.word == "worse"
+        if self.control is not None:
+            return self.control.works
+        name = plan_control(self.plan)
+        return None if name is None or self.is_second else self.arm(name).judgement.verdict.word == "worse"
 
 
 def verdicts(study: Study) -> Table:
@@ -144,7 +156,8 @@ def verdicts(study: Study) -> Table:
 
 def verdict_table(found: Findings) -> Table:
     """The verdicts of a study as rows; a contrast has a name, no arm and, outside the family, no verdict."""
-    return Table((*map(_judged, found.arms), *map(_contrasted, found.contrasts)))
+    control = [] if found.control is None else [_controlled(found.control, found.baseline)]
+    return Table((*map(_judged, found.arms), *map(_contrasted, found.contrasts), *control))
 
 
 def _judged(arm: Arm) -> Row:
@@ -157,6 +170,12 @@ def _judged(arm: Arm) -> Row:
 def _contrasted(one: ContrastFinding) -> Row:
     row: Row = {"arm": None, "against": None, "contrast": one.name, "verdict": one.word}
     return {**row, **_numbers(one.comparison), "compute": None, "words": one.words}
+
+
+def _controlled(control: ControlFinding, baseline: str) -> Row:
+    row: Row = {"arm": control.name, "against": baseline, "contrast": None, "verdict": control.word}
+    ends: Row = {"gain": -control.effect, "low": None, "high": -control.low if math.isfinite(control.low) else None}
+    return {**row, **ends, "seeds": len(control.losses), "compute": None, "words": control.words}
 
 
 def _numbers(made: Comparison | None) -> Row:
@@ -192,7 +211,7 @@ def findings(study: Study) -> Findings:
     found = Findings(
         plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
         factorial if isinstance(factorial, Factorial) else None, contrasts, remarks,
-        runs, answers, tuple(seeds), _look(plan, seeds), pooled,
+        runs, answers, tuple(seeds), _look(plan, seeds), pooled, control=_control(plan, table, seeds, column),
     )  # fmt: skip
     return _held_to_files(found, study)
 
@@ -206,7 +225,7 @@ def _held_to_files(found: Findings, study: Study) -> Findings:
     if not compared.changed:
         return found
     arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
-    return replace(found, arms=arms, margin=None, factorial=None, contrasts=(), pooled=None)
+    return replace(found, arms=arms, margin=None, factorial=None, contrasts=(), pooled=None, control=None)
 
 
 def _withheld(arm: Arm, why: str) -> Arm:
@@ -291,10 +310,12 @@ def _family(
     remarks: Sequence[str],
 ) -> tuple[dict[Pair, Judgement], Pooled | None]:
     declared, baseline = _declared(plan), plan["order"][0]
-    pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
+    pairs, _ = plan_family(plan)
+    if not pairs:
+        return {}, None
     found = family(
         scores, baseline, lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
-        comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
+        comparisons=pairs, remarks=remarks,
         open_ended=_is_open(plan), undertrained=reached, control=plan["design"]["control"],
         n_comparisons=plan_family_size(plan),
     )  # fmt: skip
@@ -325,6 +346,13 @@ def _setting(plan: Mapping[str, Any], seeds: Sequence[int], margin: float | None
         margin=margin, share=_share(plan, len(seeds)), unit=UNIT, open_ended=_is_open(plan), remarks=tuple(remarks),
         n_comparisons=plan_family_size(plan), next_look=_next_look(plan, len(seeds)),
     )  # fmt: skip
+
+
+def _control(plan: Mapping[str, Any], table: Sequence[Row], seeds: Sequence[int], column: str) -> ControlFinding | None:
+    """The positive control, outside the family; None where there is none, or it was judged as any arm."""
+    if not is_second(plan):
+        return None
+    return control_finding(plan, table, seeds, column, _share(plan, len(seeds)), _is_open(plan))
 
 
 def _share(plan: Mapping[str, Any], n_seeds: int) -> float:

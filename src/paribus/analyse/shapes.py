@@ -42,13 +42,17 @@ class TuneShape(Shape):
     n_rates: int
 
 
+class ControlShape(Shape):
+    length: Number = Field(gt=0, lt=1)
+
+
 class DesignShape(Shape):
     seeds: list[int] | Literal["open"]
     looks: dict[str, Number] | None
     primary: PrimaryShape
     others: list[MeasureShape]
     tune: TuneShape | None
-    control: str | None
+    control: str | ControlShape | None
     comparisons: list[list[str]] | None = None
     equal_noise: bool = False
 
@@ -137,6 +141,7 @@ class PlanShape(Shape):
     design_fingerprint: str | None = None
     design: DesignShape
     declared: list[str]
+    edition: int = 1
     order: list[str] = Field(min_length=1)
     arms: dict[str, ArmShape]
     control: list[LineShape]
@@ -146,7 +151,8 @@ class PlanShape(Shape):
     @model_validator(mode="after")
     def _names_its_arms(self) -> Self:
         pairs = [name for pair in self.design.comparisons or () for name in pair]
-        named = [*self.order, *pairs, *([] if self.design.control is None else [self.design.control])]
+        control = [self.design.control] if isinstance(self.design.control, str) else []
+        named = [*self.order, *pairs, *control]
         unknown = [name for name in named if name not in self.arms]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is named, and no arm")

@@ -32,7 +32,7 @@ from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
 from paribus.train.loop import device_kind
 
-RULE = "{test}, Bonferroni over the family, {equal} for equivalence, last checkpoint"
+RULE = "{test}, Bonferroni over one family a report, {equal} for equivalence, last checkpoint"
 TWO_TESTS = "two one-sided tests"
 SIZES = ("parameters", "training_flops")
 ONE_THREAD = {"n_threads": 1, "omp_num_threads": "1"}

@@ -15,7 +15,7 @@ from paribus.design.plan import Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
-from paribus.record.study import PLAN_FORMAT
+from paribus.record.study import EDITION, PLAN_FORMAT
 from paribus.spec.design import declared
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
@@ -209,6 +209,7 @@ def described(plan: Plan) -> dict[str, Any]:
     design = plan.design
     return {
         "format": PLAN_FORMAT,
+        "edition": EDITION,
         "name": plan.name,
         "scale": plan.scale,
         "question": design.question,

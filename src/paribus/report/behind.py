@@ -36,7 +36,7 @@ def numbers_behind(material: Material) -> list[tuple[str, ...]]:
     lines = [
         (name, *(value(arm) for arm in arms)) for name, value in (*_lines(material), *_noise(material.found.pooled))
     ]
-    return [line for line in lines if set(line[1:]) != {NONE}]
+    return [line for line in lines if set(line[1:]) - {NONE}]
 
 
 def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:

@@ -15,6 +15,7 @@ from paribus.report.limits import limits, measured
 from paribus.report.material import Material
 from paribus.report.numbers import MINUS, decimals, signed
 from paribus.report.overview import headings, overview, tally
+from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
 from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.text_read import text_words
@@ -68,6 +69,9 @@ def _markdown(material: Material) -> Iterator[str]:
         yield f"**{_plain(one.headline)}**{control}"
         numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
         yield _plain(" ".join(filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice)))) + "\n"
+    control = control_sentence(material)
+    if control:
+        yield f"{_plain(control)}\n"
     fresh = fresh_seeds(material)
     if fresh:
         yield f"{_with_code(fresh)}\n"
@@ -81,8 +85,10 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from _costs(material)
     yield "\n## This does not show\n"
     yield from (f"- {_plain(one)}" for one in limits(material))
-    yield "\n## The numbers behind the verdict\n"
-    yield from _table(heading(material), numbers_behind(material))
+    behind = numbers_behind(material)
+    if behind:
+        yield "\n## The numbers behind the verdict\n"
+        yield from _table(heading(material), behind)
     if material.found.contrasts:
         yield f"\n## Contrasts\n\n{_plain(SCALE)}\n"
         yield from _table(HEADING, contrast_lines(material))
@@ -129,11 +135,11 @@ def latex(material: Material) -> str:
     lines += [r"\midrule"] if told else []
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
-    level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
+    level = 1 - material.found.share / material.found.n_comparisons
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
-    notes = [about, *reading, *filter(None, [text]), *_advice(material)]
+    notes = [about, *reading, *filter(None, [text, control_sentence(material)]), *_advice(material)]
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"

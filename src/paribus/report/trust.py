@@ -26,6 +26,7 @@ from paribus.report.numbers import (
     signed,
     some,
 )
+from paribus.report.positive_control import control_means, control_sentence, is_weak, margin_words
 from paribus.report.text_read import text_words
 from paribus.report.verdicts import too_short
 
@@ -47,8 +48,8 @@ def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
         _confounds(material), _tuning(material), _seeds(material), *_noise(material), _pairing(material),
-        _control(material), *_failures(material), _size(material), _reading(material), *_budget(material),
-        *_cut(material),
+        _control(material), *_margin(material), *_failures(material), _size(material), _reading(material),
+        *_budget(material), *_cut(material),
         _other_text(material), _machine(material), _as_planned(material),
     ]  # fmt: skip
 
@@ -175,6 +176,8 @@ def _share_of_start(material: Material) -> str:
 
 
 def _control(material: Material) -> Ground:
+    if material.found.is_second:
+        return _control_outside(material)
     name, found = material.control, material.found.control_found
     if name is None:
         return Ground("Positive control", "mind", "The design has none: no arm that had to come out worse.")
@@ -190,6 +193,29 @@ def _control(material: Material) -> Ground:
         "Positive control", "no",
         f"{name} had to come out worse, but is {word}: at this size and length, the experiment sees nothing.",
     )  # fmt: skip
+
+
+def _control_outside(material: Material) -> Ground:
+    """The control of a plan that does not judge it as any arm."""
+    found, declared = material.found.control, material.plan["design"]["control"]
+    if declared is None:
+        return Ground("Positive control", "mind", "The design has none: nothing that had to come out worse.")
+    if found is None:
+        return Ground("Positive control", "no", "Whether it works is not said, for files are not what was written.")
+    said = f"{control_sentence(material)} {control_means(found)}"
+    return Ground("Positive control", "yes" if found.works else "no", said)
+
+
+def _margin(material: Material) -> Iterator[Ground]:
+    """How large the margin is beside what the control costs."""
+    said = margin_words(material)
+    if not said:
+        return
+    if is_weak(material):
+        little = "so `equivalent` says little: an arm that made no use of the input would nearly get it"
+        yield Ground("Margin and control", "mind", f"{said}, {little}.")
+    else:
+        yield Ground("Margin and control", "yes", f"{said}.")
 
 
 def _failures(material: Material) -> Iterator[Ground]:

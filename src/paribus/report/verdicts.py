@@ -13,6 +13,7 @@ from paribus.analyse.rows import Row
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, listed, plain, signed, some
+from paribus.report.positive_control import equivalent_within
 from paribus.spec.design import SWEEP_SEED
 
 SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
@@ -46,7 +47,7 @@ def _said(arm: Arm, material: Material) -> Said:
     return Said(
         arm.name,
         judgement.verdict.word,
-        headline(arm, baseline),
+        headline(arm, baseline, equivalent_within(material)),
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
         "" if made is None else _meaning(made, judgement.verdict.word),
@@ -85,15 +86,15 @@ def fresh_seeds(material: Material) -> str:
     )
 
 
-def headline(arm: Arm, baseline: str) -> str:
-    """The verdict in a short sentence."""
+def headline(arm: Arm, baseline: str, within: str = "") -> str:
+    """The verdict in a short sentence; `within` says what the margin is, where that must be known."""
     name, verdict = arm.name, arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
         case "better" | "worse":
             return f"{name} does {verdict.word} than {baseline}{detail}"
         case "equivalent":
-            return f"{name} and {baseline} do equally well, within the margin"
+            return f"{name} and {baseline} do equally well, {within or 'within the margin'}"
         case "inconclusive":
             return f"These runs cannot tell {name} from {baseline}"
         case "identical":

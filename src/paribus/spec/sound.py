@@ -22,12 +22,14 @@ from paribus.spec.design import (
     Design,
     Table,
     compute_margin,
+    control_arm,
     declared,
     declared_contrasts,
     leaves_of,
     pairs_of,
     paths_of,
     tables_of,
+    words_of,
 )
 from paribus.spec.named import based
 from paribus.spec.reading import assign, complaints, file_table, merged, require_obeyed, require_shallow, with_kinds
@@ -127,6 +129,7 @@ def _faults(design: Design) -> Iterator[str]:
         yield from _arm_faults(design)
         yield from _comparison_faults(design)
         yield from _contrast_faults(design)
+        yield from _family_faults(design)
         yield from _noise_faults(design)
         yield from _factor_faults(design)
         yield from _overruled(design)
@@ -179,7 +182,7 @@ def _arm_faults(design: Design) -> Iterator[str]:
             yield f"arms.{name} cannot be an arm's name; use up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
     if len(arms) < 2:
         yield f"arms has {len(arms)}; a comparison needs two"
-    for field, name in (("baseline", design.baseline), ("control", design.control)):
+    for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
             yield f"{field} is {name!r}, which is no arm; {_near(name, arms)}arms are {', '.join(arms)}"
     if design.control == design.baseline:
@@ -219,10 +222,14 @@ def _comparison_faults(design: Design) -> Iterator[str]:
         elif {name, against} in seen:
             yield f"comparisons has {name!r} and {against!r} twice; one of them is judged against the other, once"
         seen.add(frozenset((name, against)))
-    if design.control is not None and all(name != design.control for name, _ in design.comparisons):
+
+
+def _family_faults(design: Design) -> Iterator[str]:
+    """A design in which nothing would get a word."""
+    if design.comparisons is None and design.contrasts is None and not words_of(design):
         yield (
-            f"comparisons has no pair that judges the control {design.control!r}; add one, such as "
-            f"[{design.control!r}, {design.baseline!r}]"
+            f"control is {design.control!r}, the only arm beside the baseline, and a control is not among what is "
+            f"judged; add an arm, or name the pair: comparisons = [[{design.control!r}, {design.baseline!r}]]"
         )
 
 

@@ -15,8 +15,8 @@ from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
-from paribus.report.numbers import duration, flops, line_texts, size, sum_of
-from paribus.spec.design import OPEN, declared_contrasts
+from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
+from paribus.spec.design import OPEN, declared_contrasts, pairs_of
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
 ORDER = "✗Δ≈⟳→✓"
@@ -116,9 +116,8 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
 
 def _family(plan: Plan) -> str:
     """What shares the 5 %."""
-    if plan.design.contrasts is not None:
-        return f"{plan.n_comparisons} comparisons and contrasts"
-    return "1 comparison" if plan.n_comparisons == 1 else f"{plan.n_comparisons} comparisons"
+    counts = {"comparison": len(pairs_of(plan.design)), "contrast": len(declared_contrasts(plan.design))}
+    return " and ".join(some(n, name) for name, n in counts.items() if n)
 
 
 def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:

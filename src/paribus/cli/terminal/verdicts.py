@@ -7,6 +7,7 @@ from rich.text import Text
 
 from paribus.report.contrasts import contrasts
 from paribus.report.material import Material
+from paribus.report.positive_control import control_sentence
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds
 from paribus.report.verdicts import Said, fresh_seeds, too_short, verdicts
@@ -29,6 +30,9 @@ def print_verdicts(material: Material, page: Console) -> None:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
             page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
+    control = control_sentence(material)
+    if control:
+        page.print(control, soft_wrap=True, markup=False)
     text = text_words(material)
     if text:
         page.print(Text(text, "yellow"), soft_wrap=True)
