@@ -91,12 +91,10 @@ def test_a_slip_in_contrasts_is_named_with_what_would_do(given: Any, said: str) 
     assert said in complaint({**little(), "contrasts": given})
 
 
-def test_default_of_more_levels_and_contrasts_beside_one_noise_are_refused() -> None:
+def test_default_of_more_levels_is_refused() -> None:
     wide = {**TWO, "positions": {"path": "architecture.positions", "levels": ["rotary", "none", "alibi"]}}
     asked = {"factors": wide, "baseline": "causal+none", "contrasts": "default"}
     assert "this design has 2 × 3 levels; write the contrasts out" in complaint(factorial(asked))
-    beside = complaint(little({"contrasts": GAP, "equal_noise": True}))
-    assert "equal_noise is true beside contrasts, which it does not judge; leave one out" in beside
 
 
 def test_contrasts_may_be_set_by_path() -> None:

@@ -94,9 +94,6 @@ class Plan:
         """How the verdict is read."""
         if self.design.seeds == OPEN:
             return RULE.format(test="paired t past a bound for any number of seeds", equal="the same interval")
-        if self.design.equal_noise:
-            test = "paired t with one noise for all arms, unstable where a run of either failed"
-            return RULE.format(test=test, equal=TWO_TESTS)
         return RULE.format(test="paired t", equal=TWO_TESTS)
 
 

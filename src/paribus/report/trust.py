@@ -143,7 +143,8 @@ def _noise(material: Material) -> Iterator[Ground]:
         "One noise", "mind",
         f"Declared before the runs: all arms share one spread, {pooled.residual_sd:.2g} {UNIT} with {pooled.df} "
         f"degrees of freedom. Each arm's own, without what its seeds share with the others: {own}; the largest is "
-        f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow.",
+        f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow; designs may no "
+        f"longer declare it.",
     )  # fmt: skip
 
 

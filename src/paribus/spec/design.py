@@ -216,7 +216,7 @@ class Design(Spec):
     tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
     seeds: Seeds = (1, 2, 3, 4, 5)
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
-    equal_noise: bool = False  # one spread for all arms, for more degrees of freedom: an assumption
+    equal_noise: bool = False  # refused where it is true; older studies were judged so
     primary: Primary = Primary()
     others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
     report: Literal["last"] = "last"  # which checkpoint is measured

@@ -100,8 +100,7 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
         return
     n, m, looks = len(plan.seeds), plan.n_comparisons, plan.design.looks or {}
     share = looks[max(looks)] if looks else SHARE
-    n_arms = len(plan.arms) if plan.design.equal_noise else 2
-    effect, margin = (ask(n, m, alpha=share, n_arms=n_arms) for ask in (detectable, equivalence_margin))
+    effect, margin = (ask(n, m, alpha=share) for ask in (detectable, equivalence_margin))
     last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
     yield (
         f"can see    with {n} seeds and {_family(plan)}: an effect of {effect:.2f} sd of the "
