@@ -11,6 +11,7 @@ from paribus.analyse.checks import leave_one_out, sign_flip
 from paribus.analyse.interval import MIN_SEEDS, around, moments, p_of
 from paribus.analyse.looks import SHARE
 from paribus.analyse.power import always_valid_t, log_evidence
+from paribus.analyse.sign_test import SignTest, sign_test, symmetry_remarks
 from paribus.analyse.verdict import IDENTICAL, Pair, Verdict, decide
 from paribus.errors import SpecError
 
@@ -47,6 +48,7 @@ class Comparison:
     remarks: tuple[str, ...] = ()
     advice: Advice | None = None
     unit: str = ""
+    sign_test: SignTest | None = None  # of an open number of seeds, from 8 on
 
     @property
     def words(self) -> str:
@@ -86,11 +88,14 @@ def compare(
     outer, inner, p = (_open if open_ended else _fixed)(n, effect, sd, alpha)
     verdict = decide(outer, inner, margin) if sd else IDENTICAL
     flip = sign_flip(gains)
-    said = (*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip))
+    signs = sign_test(gains, alpha) if open_ended else None
+    rests_on = symmetry_remarks(verdict, signs) if open_ended else []
+    said = (*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip), *rests_on)
     adjusted = min(1.0, n_comparisons * p * (SHARE / share))
     return Comparison(
         n, effect, sd, *outer, *inner, p, adjusted, 1 - alpha, n_comparisons, margin,
         verdict, flip, leave_one_out(gains), said, advised(verdict, margin, sd, n, alpha, open_ended), unit,
+        signs,
     )  # fmt: skip
 
 

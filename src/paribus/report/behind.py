@@ -48,6 +48,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("p", _compared(lambda made: _p(made.p))),
         ("adjusted p", _compared(lambda made: _p(made.p_adjusted))),
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
+        ("sign test, on the median", _compared(lambda made: NONE if made.sign_test is None else made.sign_test.words)),
         ("gain with each seed left out", _compared(_left_out)),
         ("an effect seen four times in five", _compared(lambda made: _seen(made, material))),
         ("trained", lambda arm: _trained(arm.judgement.arm_trained)),

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from paribus.analyse.findings import UNIT, rate_remark
+from paribus.analyse.sign_test import SIGN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
@@ -31,6 +32,10 @@ from paribus.report.text_read import text_words
 from paribus.report.verdicts import too_short
 
 RATE = "training.optimizer.rate"
+SYMMETRIC = (
+    "Verdicts on an open number of seeds hold for symmetric noise, where about 3 % of studies ever say something "
+    "false; with one skewed arm it is 8 to 24 %."
+)
 BATCH = ("text", "corpus", "objective", "training.length", "training.n_sequences", "training.data_seed")
 Mark = Literal["yes", "mind", "no"]
 
@@ -47,7 +52,8 @@ class Ground:
 def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
-        _confounds(material), _tuning(material), _seeds(material), *_noise(material), _pairing(material),
+        _confounds(material), _tuning(material), _seeds(material), *_noise(material), *_symmetry(material),
+        _pairing(material),
         _control(material), *_margin(material), *_failures(material), _size(material), _reading(material),
         *_budget(material), *_cut(material),
         _other_text(material), _machine(material), _as_planned(material),
@@ -146,6 +152,22 @@ def _noise(material: Material) -> Iterator[Ground]:
         f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow; designs may no "
         f"longer declare it.",
     )  # fmt: skip
+
+
+def _symmetry(material: Material) -> Iterator[Ground]:
+    """What an open number of seeds rests on, and what a test says that does not."""
+    found = material.found
+    if not found.open_ended or found.agreement.changed:
+        return
+    made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
+    made |= {one.name: one.comparison for one in found.contrasts if one.is_judged}
+    signs = {name: one.sign_test for name, one in made.items() if one is not None and one.sign_test is not None}
+    said = f" A sign test on the median stands beside from {SIGN_SEEDS} seeds on."
+    if signs:
+        said = " A sign test on the median stands beside: " + "; ".join(
+            f"{name}, {one.words}" for name, one in signs.items()
+        )
+    yield Ground("Shape of the noise", "mind", f"{SYMMETRIC}{said.removesuffix('.')}.")
 
 
 def _pairing(material: Material) -> Ground:

@@ -10,6 +10,7 @@ from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.advice import Advice
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.rows import Row
+from paribus.analyse.sign_test import SILENT, TOO_FEW
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, listed, plain, signed, some
@@ -50,7 +51,7 @@ def _said(arm: Arm, material: Material) -> Said:
         headline(arm, baseline, equivalent_within(material)),
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
-        "" if made is None else _meaning(made, judgement.verdict.word),
+        "" if made is None else f"{_meaning(made, judgement.verdict.word)}{_rests_on(made)}",
         "" if made is None else compute(arm.name, baseline, arm.multiplier),
         "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
@@ -140,6 +141,11 @@ def _meaning(made: Comparison, word: str) -> str:
             return "Whichever failed more often can neither win nor be called equal, whatever the numbers say."
         case _:
             return ""
+
+
+def _rests_on(made: Comparison) -> str:
+    """That a word of an open number of seeds rests on symmetric noise, where it does."""
+    return "".join(f" It {remark}." for remark in made.remarks if remark in (SILENT, TOO_FEW))
 
 
 def _failures(arm: Arm, baseline: str, material: Material) -> str:
