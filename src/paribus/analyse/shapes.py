@@ -67,6 +67,29 @@ class DesignShape(Shape):
         return self
 
 
+class EarlierGainShape(Shape):
+    of: str
+    gain: Number | None
+    low: Number | None
+    high: Number | None
+    level: Number | None
+
+
+class EarlierShape(Shape):
+    study: str
+    number: int
+    seeds: list[int] = Field(min_length=1)
+    gains: list[EarlierGainShape]
+
+
+class SeriesShape(Shape):
+    """Which study of a series a plan is."""
+
+    first: str
+    number: int = Field(ge=2)
+    earlier: list[EarlierShape] = Field(min_length=1)
+
+
 class OptimizerShape(Shape):
     rate: Number
 
@@ -142,6 +165,7 @@ class PlanShape(Shape):
     design: DesignShape
     declared: list[str]
     edition: int = 1
+    series: SeriesShape | None = None
     order: list[str] = Field(min_length=1)
     arms: dict[str, ArmShape]
     control: list[LineShape]

@@ -19,6 +19,7 @@ from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
 from paribus.design.seeds import seeds_of
+from paribus.design.series import Series
 from paribus.design.size import size
 from paribus.design.text_lines import text_confounds
 from paribus.design.work import Work, work
@@ -49,6 +50,7 @@ class Plan:
     lines: tuple[Line, ...]
     environment: dict[str, Any]
     seeds: tuple[int, ...]  # to be reported; of an open design, as many as it is to be carried to now
+    series: Series | None = None  # where it is a later study of a series
 
     @property
     def n_comparisons(self) -> int:

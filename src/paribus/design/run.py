@@ -109,6 +109,7 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         if swept is None:
             return Carried(done.failed, len(done.elsewhere), None)
         rates = swept
+        _require_rates_of_series(plan, rates)
     else:
         study.forget_rates()
     cells = reported_cells(plan, rates)
@@ -116,6 +117,18 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
     study.add_cells(cell.placed for cell in cells)
     done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), 0.0))
     return Carried(done.failed, len(done.elsewhere), rates)
+
+
+def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
+    """RecordError where a later study of a series would train at other rates than the first, whose sweep it shares."""
+    first = None if plan.series is None else plan.series.rates
+    apart = [arm for arm, rate in rates.items() if first is not None and first.get(arm) != rate]
+    if apart and first is not None and plan.series is not None:
+        arm = apart[0]
+        raise RecordError(
+            f"{plan.name}: the sweep of {plan.series.first} found the rate {first.get(arm)} for {arm}, and now it "
+            f"comes out as {rates[arm]}; use the version that the series was begun with, or begin a new study by --name"
+        )
 
 
 def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
@@ -207,7 +220,9 @@ def _written_design(plan: Plan) -> dict[str, Any]:
 def described(plan: Plan) -> dict[str, Any]:
     """All that a report needs of a plan, as plain values."""
     design = plan.design
+    series = {} if plan.series is None else {"series": plan.series.table}
     return {
+        **series,
         "format": PLAN_FORMAT,
         "edition": EDITION,
         "name": plan.name,

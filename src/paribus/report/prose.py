@@ -17,6 +17,7 @@ from paribus.report.numbers import MINUS, decimals, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
+from paribus.report.series import series_words
 from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds, grounds
@@ -46,6 +47,7 @@ def _markdown(material: Material) -> Iterator[str]:
     yield f"# {_plain(material.plan['question'])}\n"
     if material.found.reading:
         yield f"{_plain(material.found.reading)}.\n"
+    yield from (f"{_plain(one)}\n" for one in series_words(material))
     lock = material.found.lock
     if lock is not None and not lock.as_planned:
         yield f"**Not as planned:** {_plain(lock.words)}.\n"
@@ -139,7 +141,13 @@ def latex(material: Material) -> str:
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
-    notes = [about, *reading, *filter(None, [text, control_sentence(material)]), *_advice(material)]
+    notes = [
+        about,
+        *series_words(material),
+        *reading,
+        *filter(None, [text, control_sentence(material)]),
+        *_advice(material),
+    ]
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"

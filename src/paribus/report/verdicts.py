@@ -13,9 +13,9 @@ from paribus.analyse.rows import Row
 from paribus.analyse.sign_test import SILENT, TOO_FEW
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, listed, plain, signed, some
+from paribus.report.numbers import decimals, plain, signed, some
 from paribus.report.positive_control import equivalent_within
-from paribus.spec.design import SWEEP_SEED
+from paribus.report.series import seed_range
 
 SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
 LONGER = "Train longer: more n_steps, or a larger --scale where the design has one"
@@ -73,17 +73,16 @@ def fresh_seeds(material: Material) -> str:
     asked += [advice_on_comparison(one.comparison, one.word or "") for one in material.found.contrasts]
     if not any(one is not None and one.is_fresh for one in asked):
         return ""
-    used = sorted(material.plan["design"]["seeds"])
-    unused = [seed for seed in (*range(used[-1] + 1, SWEEP_SEED), *range(1, used[-1])) if seed not in used]
-    whole = used == list(range(used[0], used[-1] + 1))
-    these = f"{used[0]} to {used[-1]}" if whole else listed([str(seed) for seed in used])
+    series = material.plan.get("series")
     scale = material.plan["scale"]
     options = f" --scale {scale}" if scale else ""
-    command = f"paribus run DESIGN{options} --name NAME --set 'seeds=[{','.join(map(str, unused[:3]))},…]'"
+    # The same command again would go on with this study, which has a number of its own.
+    options += "" if series is None else f" --name {series['first']}-{series['number'] + 1}"
+    used = seed_range(material.plan["design"]["seeds"])
     return (
-        f"Fresh seeds make a new study: the same design under another name, with seeds other than {these}, as many as "
-        f"advised: `{command}`, and whatever else was --set for this study. Its verdict is read from the new seeds "
-        f"alone; seeds added to this study would be a second look."
+        f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as advised: "
+        f"`paribus run DESIGN{options} --seeds N`, and whatever else was --set or named for this study. Its verdict is "
+        f"read from the new seeds alone; seeds added to this study would be a second look."
     )
 
 

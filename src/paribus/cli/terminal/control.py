@@ -16,6 +16,7 @@ from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
 from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
+from paribus.report.series import series_place
 from paribus.spec.design import OPEN, declared_contrasts, pairs_of
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
@@ -86,6 +87,13 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
     print_margin_warnings(plan, page)
+
+
+def print_series(plan: Plan, page: Console) -> None:
+    """Which study of a series is carried out, where it is a later one."""
+    if plan.series is not None:
+        said = f"{series_place(plan.series.table, plan.seeds)}; earlier seeds are shown and not judged"
+        page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
 
 
 def print_margin_warnings(plan: Plan, page: Console) -> None:
