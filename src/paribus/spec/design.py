@@ -193,7 +193,7 @@ class Primary(Spec):
     """The one yardstick a verdict is read from."""
 
     measure: YardstickKind = DocumentHalves()
-    # In its unit, or "5 % compute"; without it nothing is called equivalent.
+    # In its unit, "5 % compute" or "25 % of control"; without it nothing is called equivalent.
     margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
 
 
@@ -229,6 +229,13 @@ def compute_margin(margin: str) -> float | None:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*compute\s*", margin)
     share = float(found[1]) / 100 if found else 0.0
     return share if 0 < share <= MOST_COMPUTE else None
+
+
+def control_margin(margin: str) -> float | None:
+    """The share that `x % of control` names; None if the text is something else, or more than all of it."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*of\s+control\s*", margin)
+    share = float(found[1]) / 100 if found else 0.0
+    return share if 0 < share <= 1 else None
 
 
 def tables_of(design: Design) -> dict[str, Table]:

@@ -23,6 +23,7 @@ from paribus.spec.design import (
     Table,
     compute_margin,
     control_arm,
+    control_margin,
     declared,
     declared_contrasts,
     leaves_of,
@@ -165,8 +166,23 @@ def _measure_faults(design: Design) -> Iterator[str]:
     names = [_called(measure) for measure in (design.primary.measure, *design.others)]
     if len(set(names)) < len(names):
         yield f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, the primary's included"
-    if isinstance(design.primary.margin, str) and compute_margin(design.primary.margin) is None:
-        yield f"primary.margin is {design.primary.margin!r}; use a number, or such as '5 % compute', up to 300 %"
+    yield from _margin_faults(design)
+
+
+def _margin_faults(design: Design) -> Iterator[str]:
+    margin = design.primary.margin
+    if not isinstance(margin, str):
+        return
+    if compute_margin(margin) is None and control_margin(margin) is None:
+        yield (
+            f"primary.margin is {margin!r}; use a number, or such as '5 % compute', up to 300 %, or '25 % of control', "
+            f"up to 100 %"
+        )
+    elif control_margin(margin) is not None and design.control is None:
+        yield (
+            f"primary.margin is {margin!r}, and the design has no control; name an arm that must come out worse, such "
+            f"as control = 'input hidden', or write control = {{ length = 0.5 }}"
+        )
 
 
 def _called(measure: Yardstick) -> str:
