@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -181,3 +181,43 @@ def rewritten(study: Study, **changes: Any) -> None:
     """The plan on disk with some of its tables changed."""
     plan = json.loads(json.dumps(study.plan()))
     study.write_plan({**plan, **changes})
+
+
+def with_lengths(
+    study: Study,
+    slopes: Mapping[str, float],
+    noise: Mapping[int, float] | None = None,
+    gains: Mapping[str, float] = GAINS,
+) -> Study:
+    """The same study with runs at 0.25 and 0.5 of the length, worse by an arm's slope for each e-fold of tokens.
+
+    `noise` is added to the slope of a seed.
+    """
+    plan = study.plan()
+    plan["design"]["lengths"] = [0.25, 0.5, 1.0]
+    study.write_plan(plan)
+    for place, (arm, slope) in enumerate(slopes.items()):
+        for seed in SEEDS:
+            for n_steps in (8, 15):
+                run = f"{place + 8:x}{n_steps:x}{seed:014x}"
+                cell = Placed(arm, seed, 0.004, "length", run, n_steps, plan.get("design_fingerprint", ""))
+                study.add_cells([cell])
+                own = slope + (noise or {}).get(seed, 0.0)
+                _length_run(study.root / run, cell, gains[arm], own * math.log(N_STEPS / n_steps), plan)
+    return study
+
+
+def _length_run(folder: Path, cell: Placed, gain: float, worse: float, plan: Mapping[str, Any]) -> None:
+    folder.mkdir()
+    write_json(folder / "spec.json", {"stages": [{}]})
+    write_json(folder / "environment.json", [ENVIRONMENT])
+    with Rows(folder / "rows.jsonl") as rows:
+        rows.write(_row(cell.n_steps - 1, gain, 1.0, cell.seed))
+    write_state(folder / "state", "finished")
+    yardstick = plan["design"]["primary"]["measure"]
+    head = Head(
+        yardstick, "likelihood", {}, cell.n_steps - 1, "0" * 64, 64, "1" * 64, N_ITEMS, 0, "7" * 64, None, {}
+    )  # fmt: skip
+    answers = [_answer(number, gain, cell) for number in range(N_ITEMS)]
+    longer = tuple(replace(one, nats=one.nats + worse * math.log(2) * N_BYTES) for one in answers)
+    write_answers(answers_path(folder, yardstick, head.items), Evaluation(head, longer))

@@ -1,63 +1,159 @@
+"""Slopes, margins and multipliers from annealed lengths; T23: how often a multiplier's interval covers."""
+
 from math import exp, inf, log
 
+import numpy as np
 import pytest
 
-from paribus.analyse import compare, margin_of, multiplier, slope
-from paribus.errors import SpecError
+from paribus.analyse import Comparison, LengthCurves, compare, compute_margins, end_slopes, multiplier
+from paribus.analyse.multiplier import straight_power
+
+SHARES = (0.25, 0.5, 1.0)
+FULL = 1_000_000
+SPREAD = (0.003, -0.001, 0.0, -0.004, 0.002)
 
 
-def _curve(fall: float, offset: float = 0.0) -> dict[int, float]:
-    """A loss that falls by `fall` for each e-fold of tokens, after a start that does not."""
-    return {tokens: 5 + offset - fall * log(tokens) if tokens >= 600 else 9.0 for tokens in range(0, 1000, 100)}
+def curves(slope: float, bend: float = 0.0, seeds: int = 5) -> LengthCurves:
+    """Curves of losses that fall by `slope` for each e-fold at full length and bend upward before it."""
+
+    def loss(share: float, seed: int) -> float:
+        x = log(share)
+        return 2 + 0.1 * seed - slope * x + bend * x * x
+
+    return LengthCurves(
+        {seed: {round(FULL * share): loss(share, seed) for share in SHARES} for seed in range(seeds)}, SHARES
+    )
 
 
-CURVES = {1: _curve(0.2), 2: _curve(0.3, 0.4), 3: _curve(0.25, -0.2)}
+def gains_of(mean: float) -> dict[int, float]:
+    return {seed: mean + noise for seed, noise in enumerate(SPREAD)}
 
 
-def test_the_slope_is_that_of_the_last_third_in_log_tokens() -> None:
-    found = slope(CURVES, lower_is_better=True)
-    assert found.each == pytest.approx((0.2, 0.3, 0.25))
-    assert (found.mean, found.sd, found.tokens) == (pytest.approx(0.25), pytest.approx(0.05), 900)
-    rising = {1: {tokens: -loss for tokens, loss in _curve(0.2).items()}}
-    assert slope(rising, lower_is_better=False).mean == pytest.approx(0.2)
+def read(mean: float, own: LengthCurves) -> tuple[Comparison, float | None, float | None, float | None]:
+    gains = gains_of(mean)
+    made = compare(list(gains.values()))
+    found = multiplier(made, gains, own)
+    return made, found.factor, found.low, found.high
 
 
-def test_a_margin_is_what_more_tokens_buy() -> None:
-    found = slope(CURVES, lower_is_better=True)
-    assert margin_of(10, found) == pytest.approx(0.25 * log(1.1))
+def test_the_slope_at_full_length_is_the_quadratics_where_the_loss_is_convex() -> None:
+    x = np.log(SHARES)
+    straight, convex, concave = -0.2 * x, -0.2 * x + 0.05 * x**2, -0.2 * x - 0.05 * x**2
+    last = 0.2 + 0.05 * log(2)  # of the concave one: the last interval, for the quadratic would say 0.2
+    assert end_slopes(x, [straight, convex], lower_is_better=True) == pytest.approx([0.2, 0.2])
+    assert end_slopes(x, concave, lower_is_better=True) == pytest.approx(0.2 - 0.05 * log(2))
+    assert end_slopes(x, -concave, lower_is_better=False) == pytest.approx(0.2 - 0.05 * log(2))
+    assert last > 0.2
+    rising = 0.1 * x
+    assert end_slopes(x, rising, lower_is_better=True) == pytest.approx(-0.1)
 
 
-def test_an_effect_is_a_multiple_of_the_baselines_tokens() -> None:
-    found = multiplier(compare([0.1, 0.11, 0.09, 0.1]), slope(CURVES, lower_is_better=True))
-    assert found.factor == pytest.approx(exp(0.1 / 0.25))
-    assert (found.low, found.high) == pytest.approx((exp(0.087 / 0.25), exp(0.113 / 0.25)), rel=1e-3)
-    worse = multiplier(compare([-0.1, -0.11, -0.09, -0.1]), slope(CURVES, lower_is_better=True))
-    assert worse.factor == pytest.approx(exp(-0.4))
+def test_of_more_than_three_lengths_the_last_three_count() -> None:
+    x = np.log([0.1, 0.25, 0.5, 1.0])
+    assert end_slopes(x, [9.0, *(-0.3 * x[1:])], lower_is_better=True) == pytest.approx(0.3)
 
 
-def test_beyond_a_factor_of_four_no_number_is_said() -> None:
-    found = multiplier(compare([0.5, 0.51, 0.49]), slope(CURVES, lower_is_better=True))
-    assert (found.factor, found.low, found.high, found.said) == (inf, inf, inf, None)
-    worse = multiplier(compare([-0.5, -0.51, -0.49]), slope(CURVES, lower_is_better=True))
-    assert (worse.factor, worse.low, worse.high, worse.said) == (0.0, 0.0, 0.0, None)
-    noisy = multiplier(compare([0.1, 0.9, 0.5]), slope(CURVES, lower_is_better=True))
-    assert (noisy.factor, noisy.low, noisy.high) == (inf, 0.0, inf)
-    wide = multiplier(compare([0.2, 0.5, 0.1]), slope(CURVES, lower_is_better=True))
-    assert wide.said == wide.factor == pytest.approx(exp(0.8 / 3 / 0.25))
-    assert (wide.low, wide.high) == (pytest.approx(exp(-0.25045 / 0.25), rel=1e-3), inf)
+def test_each_seed_has_its_own_margin() -> None:
+    found = compute_margins(0.1, curves(0.2))
+    assert found == pytest.approx(dict.fromkeys(range(5), 0.2 * log(1.1)))
+    steep = {round(FULL * share): 2 - 0.4 * log(share) for share in SHARES}
+    mixed = LengthCurves({**curves(0.2).by_seed, 4: steep}, SHARES)
+    assert compute_margins(0.1, mixed)[4] == pytest.approx(0.4 * log(1.1))
 
 
-def test_a_curve_that_no_longer_improves_has_no_multiplier_and_no_margin() -> None:
-    flat = slope({**CURVES, 4: _curve(-0.1)}, lower_is_better=True)
-    found = multiplier(compare([0.1, 0.2, 0.3]), flat)
-    assert (found.factor, found.reason) == (None, "no longer improves in every seed (slope −0.1)")
-    assert margin_of(10, flat) is None
+def test_a_negative_margin_of_a_seed_stays_and_a_mean_slope_that_may_be_zero_gives_none() -> None:
+    rising = {round(FULL * share): 2 + 0.01 * log(share) for share in SHARES}
+    mostly = LengthCurves({**curves(0.2, seeds=9).by_seed, 9: rising}, SHARES)
+    assert compute_margins(0.1, mostly)[9] == pytest.approx(-0.01 * log(1.1))
+    either = {seed: curves(slope).by_seed[seed] for seed, slope in enumerate((0.2, 0.2, -0.2, -0.1))}
+    unsure = LengthCurves(either, SHARES)
+    assert compute_margins(0.1, unsure) == "does not clearly improve with more tokens (mean slope 0.025)"
+    assert compute_margins(0.1, LengthCurves({}, SHARES, "was not trained")) == "was not trained"
 
 
-def test_curves_and_margins_must_be_possible() -> None:
-    with pytest.raises(SpecError, match="learning curve: no seeds given; give the baseline's curve"):
-        slope({}, lower_is_better=True)
-    with pytest.raises(SpecError, match="learning curve: seed 7 has 1 points in its last third; measure 3 there"):
-        slope({7: {100: 3.0, 900: 2.0}}, lower_is_better=True)
-    with pytest.raises(SpecError, match="margin: 400 % more compute; use above 0, up to 300 %"):
-        margin_of(400, slope(CURVES, lower_is_better=True))
+def test_below_one_a_multiplier_is_read_off_the_curve() -> None:
+    own = curves(0.2, bend=0.03)
+    for share in (0.3, 0.5, 0.7, 0.95):
+        worse = -(-0.2 * log(share) + 0.03 * log(share) ** 2)
+        _, factor, low, high = read(worse, own)
+        assert factor == pytest.approx(share, rel=5e-3)
+        assert low is not None
+        assert high is not None
+        assert low < factor < high
+
+
+def test_above_one_it_is_extrapolated_by_the_slope_up_to_two() -> None:
+    made, factor, low, high = read(0.1, curves(0.2, bend=0.03))
+    assert factor == pytest.approx(exp(0.5))
+    assert (low, high) == pytest.approx((exp(made.low / 0.2), exp(made.high / 0.2)), rel=1e-4)
+    assert read(0.2, curves(0.2))[1:] == (inf, inf, inf)
+    assert read(-0.4, curves(0.2))[1:] == (0.0, 0.0, 0.0)
+    _, factor, low, high = read(0.2 * log(2) - 0.001, curves(0.2))
+    assert factor == pytest.approx(2, rel=0.01)
+    assert (low < factor, high) == (True, inf)
+
+
+def test_the_noise_of_the_curve_widens_the_interval() -> None:
+    noisy = LengthCurves(
+        {
+            seed: {at: y + 0.02 * (seed % 3 - 1) * log(at / FULL) for at, y in own.items()}
+            for seed, own in curves(0.2).by_seed.items()
+        },
+        SHARES,
+    )
+    _, _, low, high = read(-0.1, curves(0.2))
+    _, _, wide_low, wide_high = read(-0.1, noisy)
+    assert wide_high - wide_low > 1.2 * (high - low)
+
+
+def test_a_curve_of_a_power_law_is_straight_over_its_power() -> None:
+    x = np.log(SHARES)
+    assert straight_power(x, 1 + 0.3 * np.exp(-0.4 * x)) == pytest.approx(0.4, rel=1e-6)
+    assert straight_power(x, -0.2 * x) == 0
+    assert straight_power(x, -0.2 * x - 0.05 * x**2) == 0
+    assert straight_power(x, 0.2 * x) == 0
+
+
+def test_without_a_curve_or_an_interval_there_is_a_reason_or_no_ends() -> None:
+    gains = gains_of(0.1)
+    made = compare(list(gains.values()))
+    assert multiplier(made, gains, LengthCurves({}, (), "was not trained")).reason == "was not trained"
+    assert multiplier(made, gains, curves(-0.2)).reason == "does not clearly improve with more tokens"
+    few = {seed: gains[seed] for seed in range(3)}
+    opened = multiplier(compare(list(few.values()), open_ended=True), few, curves(0.2))
+    assert (opened.low, opened.high) == (None, None)
+    assert opened.factor is not None
+
+
+def _coverage(n: int, power: float, factor: float, noise: float, n_draws: int = 400) -> float:
+    """How often the interval holds the planted factor: a law that falls by 0.15 an e-fold at full length."""
+    rng = np.random.default_rng(29)
+    made = compare([0.1, 0.2, 0.3])  # of which the level alone is used
+    shared = rng.normal(0, 2 * noise, (n_draws, n, 1))
+    losses = 1 + 0.15 / power * np.array(SHARES) ** -power + shared + noise * rng.normal(size=(n_draws, n, 3))
+    scores = 1 + 0.15 / power * factor**-power + shared[..., 0] + noise * rng.normal(size=(n_draws, n))
+    held = 0
+    for draw in range(n_draws):
+        own = LengthCurves(
+            {
+                seed: {round(FULL * at): y for at, y in zip(SHARES, losses[draw, seed], strict=True)}
+                for seed in range(n)
+            },
+            SHARES,
+        )
+        gains = dict(enumerate((losses[draw, :, -1] - scores[draw]).tolist()))
+        found = multiplier(made, gains, own)
+        held += found.low is not None and found.high is not None and found.low <= factor <= found.high
+    return 100 * held / n_draws
+
+
+@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize(("power", "factor"), [(0.2, 0.3), (0.5, 0.8)])
+def test_an_interval_below_one_covers_the_planted_factor(n: int, power: float, factor: float) -> None:
+    assert 90 <= _coverage(n, power, factor, noise=0.0015) <= 98
+
+
+@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize(("power", "factor"), [(0.5, 1.1), (0.2, 1.25)])
+def test_an_interval_above_one_covers_the_planted_factor(n: int, power: float, factor: float) -> None:
+    assert _coverage(n, power, factor, noise=0.0015) >= 90

@@ -2,18 +2,19 @@
 
 import shutil
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from little_study import little, replanned
-from paribus.analyse import bits, findings, held_out, margin_of, multiplier, rows, slope, verdicts
+from paribus.analyse import findings, multiplier, rows, verdicts
 from paribus.errors import SpecError
 from paribus.record import Study, environments_of, existing_study
 from paribus.record.checksums import write_listed
 from paribus.record.disk import as_json
-from small_study import made
+from small_study import made, with_lengths
 
 
 @pytest.fixture
@@ -71,28 +72,71 @@ def test_declared_pairs_are_judged_each_against_its_own(kept: Study) -> None:
     ends = [arm.curve[-1].effect for arm in (first, second, third)]
     assert ends[0] == pytest.approx(ends[1] + ends[2])
     assert second.curve == default.arm("causal").curve
-    assert found.slope == default.slope
     table = verdicts(kept)
     assert [row["against"] for row in table] == ["reverse", "full", "reverse"]
 
 
-def test_a_pairs_effect_is_priced_on_the_curve_of_what_it_is_judged_against(tmp_path: Path) -> None:
-    study = made(tmp_path)  # whose arms' curves fall the faster the more an arm gains
+def test_a_pairs_margin_and_effect_are_priced_by_the_lengths_of_what_it_is_judged_against(tmp_path: Path) -> None:
+    study = with_lengths(made(tmp_path), {"causal": 0.2, "prefix": 0.3})
     primary = {**study.plan()["design"]["primary"], "margin": "10 % compute"}
     redesigned(study, comparisons=[["causal", "prefix"], ["input hidden", "causal"]], primary=primary)
     found = findings(study)
-    for arm in found.arms:
-        own = slope({seed: _curve(rows) for seed, rows in found.runs[arm.against].items()}, lower_is_better=True)
-        assert arm.judgement.comparison is not None
-        assert arm.multiplier == multiplier(arm.judgement.comparison, own)
-    assert found.slope is not None
-    assert found.margin == margin_of(10, found.slope)
-    assert found.arms[0].judgement.comparison is not None
-    assert found.arms[0].multiplier != multiplier(found.arms[0].judgement.comparison, found.slope)
+    for arm, slope in zip(found.arms, (0.3, 0.2), strict=True):
+        made_of, own = arm.judgement.comparison, found.lengths[arm.against]
+        assert made_of is not None
+        assert made_of.margins == pytest.approx([slope * log(1.1)] * 4)
+        gains = {one.seed: one.gain for one in arm.judgement.seeds}
+        assert arm.multiplier == multiplier(made_of, gains, own)
+    assert found.margin == pytest.approx(0.2 * log(1.1))
+    assert found.margin_words == (
+        "10 % compute: 0.01906 bits per byte on average (0.0191 to 0.0191 over seeds) by the lengths of causal; "
+        "0.02859 bits per byte on average (0.0286 to 0.0286 over seeds) by the lengths of prefix"
+    )
 
 
-def _curve(rows: list[dict]) -> dict[int, float]:
-    return {row["tokens_read"]: bits(row) for row in held_out(rows)}
+def test_a_margin_in_compute_needs_lengths_that_improve(tmp_path: Path) -> None:
+    study = with_lengths(made(tmp_path), {"causal": -0.1})
+    primary = {**study.plan()["design"]["primary"], "margin": "10 % compute"}
+    redesigned(study, primary=primary)
+    found = findings(study)
+    assert found.margin_words == (
+        "10 % compute: none against causal, which does not clearly improve with more tokens (mean slope −0.1), so "
+        "nothing is called equivalent there"
+    )
+    assert {arm.judgement.comparison.margin for arm in found.arms if arm.judgement.comparison} == {None}
+    assert {arm.multiplier.reason for arm in found.arms if arm.multiplier} == {
+        "does not clearly improve with more tokens"
+    }  # fmt: skip
+
+
+def test_a_study_without_lengths_has_no_margin_in_compute(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    redesigned(study, primary={**study.plan()["design"]["primary"], "margin": "10 % compute"})
+    found = findings(study)
+    assert (found.margin, found.margins.against["causal"]) == (None, None)
+    assert found.margin_words == (
+        "10 % compute, which this study cannot price: it has no runs of other lengths, so nothing is called equivalent"
+    )
+
+
+def test_a_length_that_diverged_leaves_no_margin_and_one_that_is_open_no_verdict(tmp_path: Path) -> None:
+    study = with_lengths(made(tmp_path), {"causal": 0.2})
+    redesigned(study, primary={**study.plan()["design"]["primary"], "margin": "10 % compute"})
+    lost = next(cell for cell in study.cells() if cell.purpose == "length")
+    (study.root / lost.run / "state").write_text("failed: DivergedError: the loss is nan\n")
+    assert "none against causal, which has no score after 8 steps in seed 1" in findings(study).margin_words
+    (study.root / lost.run / "state").write_text("running\n")
+    with pytest.raises(SpecError, match="1 of 8 runs of other lengths is open: causal, seed 1, 8 steps; `paribus run`"):
+        findings(study)
+
+
+def test_a_contrast_takes_the_baselines_margins_by_seed(tmp_path: Path) -> None:
+    study = with_lengths(made(tmp_path), {"causal": 0.2})
+    half = {"half": {"prefix": 0.5, "causal": -0.5}}
+    redesigned(study, primary={**study.plan()["design"]["primary"], "margin": "10 % compute"}, contrasts=half)
+    (one,) = findings(study).contrasts
+    assert one.comparison is not None
+    assert one.comparison.margins == pytest.approx([0.5 * 0.2 * log(1.1)] * 4)
 
 
 def test_a_plan_of_before_there_were_pairs_is_read_as_ever(kept: Study) -> None:
@@ -154,13 +198,7 @@ def test_looks_come_back_from_json_and_a_verdict_is_read_at_the_last_that_is_com
         findings(kept)
 
 
-def test_a_margin_in_compute_is_priced_on_the_baselines_curve_or_said_not_to_be(kept: Study) -> None:
-    redesigned(kept, primary={**kept.plan()["design"]["primary"], "margin": "10 % compute"})
-    found = findings(kept)
-    if found.margin is None:
-        assert "which the baseline's curve does not price" in found.margin_words
-    else:
-        assert found.margin_words.startswith("10 % compute: ")
+def test_a_margin_that_was_not_declared_is_said_to_be_none(kept: Study) -> None:
     redesigned(kept, primary={**kept.plan()["design"]["primary"], "margin": None})
     assert findings(kept).margin_words == "none was declared, so nothing is called equivalent"
 

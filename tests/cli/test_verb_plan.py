@@ -25,16 +25,13 @@ def words(changes: dict[str, Any] | None, cache: Path, *more: str) -> list[str]:
     return ["plan", "little.json", "--cache", str(cache), "--device", "cpu", *more]
 
 
-def test_a_margin_that_will_have_no_price_is_told_by_plan_and_by_run(ask, here: Path, study_cache: Path) -> None:
-    rare = {"primary.margin": "10 % compute", "base.training.valid_every": 8}
-    said = "mind       the margin of 10 % compute cannot be priced, so nothing will be called equivalent: the learning"
-    told = ask(*words(rare, study_cache))
+def test_runs_of_other_lengths_are_counted_and_missing_ones_asked_for(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words({"primary.margin": "10 % compute"}, study_cache))
+    assert told.status == 2
+    assert "priced from runs of 3 lengths or more, and lengths is missing; write lengths = [0.25, 0.5, 1]" in told.err
+    told = ask(*words({"primary.margin": "10 % compute", "lengths": [0.25, 0.5, 1]}, study_cache))
     assert told.status == 0, told.err
-    assert said in told.out
-    assert "will have 1 validation point in its last third, and 3 are needed" in told.out
-    assert "use training.valid_every = 3, which is 8 for 16 steps now" in told.out
-    ran = ask("run", *words(rare | {"base.training.n_steps": 2}, study_cache)[1:])
-    assert said in ran.out
+    assert "runs       15, 6 of them of other lengths; " in told.out
 
 
 def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(ask, here: Path, study_cache: Path) -> None:

@@ -13,10 +13,11 @@ from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prose import markdown
 from paribus.report.tables import others
-from small_study import GAINS, MANY, made, swept, with_rates
+from small_study import GAINS, MANY, made, swept, with_lengths, with_rates
 
 EVERY = (
-    "verdict", "gain, bits per byte", "spread of paired gains", "interval", "p", "adjusted p",
+    "verdict", "gain, bits per byte", "spread of paired gains", "interval",
+    "what decides on the margin", "p", "adjusted p",
     "gain with each seed left out", "an effect seen four times in five", "trained",
     "trained, what it is judged against", "gain on new documents", "to expect there, the wider of the two intervals",
     "its variance between seeds", "its variance between documents", "compute multiplier",
@@ -24,7 +25,7 @@ EVERY = (
 
 
 def test_all_that_was_computed_is_shown_with_its_level(tmp_path: Path) -> None:
-    material = gathered(made(tmp_path))
+    material = gathered(with_lengths(made(tmp_path), {"causal": 0.2}))
     lines = {line[0]: line[1:] for line in numbers_behind(material)}
     assert tuple(lines) == EVERY
     assert heading(material) == ("", "prefix", "input hidden")
@@ -32,7 +33,8 @@ def test_all_that_was_computed_is_shown_with_its_level(tmp_path: Path) -> None:
     assert lines["interval"][0].endswith(", at 97.5 %")
     assert lines["gain on new documents"][0].endswith(", at 97.5 %")
     assert lines["trained"][0] == "4 of 4; 95 % interval 39.8 % to 100 %"
-    assert lines["compute multiplier"][1] == "below 0.25"
+    assert lines["compute multiplier"][1] == "below 0.27"  # 8 of 30 steps
+    assert lines["what decides on the margin"][0].endswith(", at 95 %, inside ±0.02000")
     made_of = material.found.arm("prefix").judgement.comparison
     assert made_of is not None
     assert lines["adjusted p"][0] == f"{made_of.p_adjusted:.3g}"

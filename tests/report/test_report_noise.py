@@ -8,11 +8,11 @@ from grown_study import WIDE, grown
 from paribus.analyse import detectable
 from paribus.report.alike import otherwise
 from paribus.report.behind import numbers_behind
+from paribus.report.intervals import numbers
 from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
 from paribus.report.trust import Ground, grounds
-from paribus.report.verdicts import numbers
 from small_study import GAINS
 
 OPEN = "The number of seeds is open: the verdict is read at {}, and may be at any number."

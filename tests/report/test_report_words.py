@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 
 from paribus.analyse import Multiplier
+from paribus.report.intervals import compute_words, multiplied
 from paribus.report.limits import limits, source_words
 from paribus.report.material import gathered
 from paribus.report.numbers import decimals, each, listed, plain, scaled, signed, some, true_minus
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
 from paribus.report.telling import telling
-from paribus.report.verdicts import compute, verdicts
-from small_study import GAINS, SEEDS, made, rewritten, with_rates
+from paribus.report.verdicts import verdicts
+from small_study import GAINS, SEEDS, made, rewritten, with_lengths, with_rates
 
 WORSE, BETTER = {**GAINS, "prefix": -0.3}, {**GAINS, "prefix": 0.3}
 
@@ -47,7 +48,7 @@ def test_the_positive_control_comes_last_and_is_named_as_such(tmp_path):
 
 def paired(root: Path, **options):
     """The small study, in which the control is judged against the baseline and prefix against the control."""
-    study = made(root, **options)
+    study = with_lengths(made(root, **options), {"causal": 0.2})
     pairs = [["prefix", "input hidden"], ["input hidden", "causal"], ["prefix", "causal"]]
     rewritten(study, design={**study.plan()["design"], "comparisons": pairs})
     return gathered(study)
@@ -67,8 +68,8 @@ def test_a_pair_is_told_with_what_it_is_judged_against(tmp_path):
     assert "gain of prefix against input hidden" in text
     assert "Right of zero is better than the arm that each is judged against." in text
     assert "input hidden → prefix" in text
-    assert first.compute.startswith("In compute: not said, for input hidden's learning curve no longer improves in ")
-    assert "read off causal's own learning curve" in second.compute
+    assert first.compute == "In compute: not said, for input hidden was not trained at other lengths."
+    assert "read off causal's annealed lengths" in second.compute
 
 
 def test_an_arm_without_a_pair_is_in_the_table_without_a_verdict(tmp_path):
@@ -138,25 +139,41 @@ def test_an_unstable_arm_is_not_told_that_it_gains(tmp_path):
 
 
 def test_compute_is_told_as_a_multiple_or_not_at_all():
-    assert compute("b", "a", None) == "In compute: not said, for a's learning curve has too few points near its end."
-    flat = compute("b", "a", Multiplier(None, None, None, "is flat"))
-    assert flat == "In compute: not said, for a's learning curve is flat."
-    told = compute("b", "a", Multiplier(1.234, 0.0, inf))
-    assert told.startswith("In compute: a would need about 1.23 times its tokens to score like b")
-    assert "less than a quarter to more than four; read off a's own learning curve" in told
+    assert compute_words("b", "a", None) == "In compute: not said."
+    flat = compute_words("b", "a", Multiplier(None, None, None, "does not clearly improve with more tokens"))
+    assert flat == "In compute: not said, for a does not clearly improve with more tokens."
+    told = compute_words("b", "a", Multiplier(0.48, 0.47, 0.5))
+    assert told == (
+        "In compute: a would need about 0.48 times its tokens to score like b (interval 0.47 to 0.50; read off a's "
+        "annealed lengths)."
+    )
 
 
-def test_beyond_a_factor_of_four_compute_is_told_in_words():
-    far = compute("b", "a", Multiplier(0.0, 0.0, 0.0))
-    trusted = "further than its own learning curve can be trusted."
-    assert far == f"In compute: a would need less than a quarter of its tokens to score like b, {trusted}"
-    far = compute("b", "a", Multiplier(inf, inf, inf))
-    assert far == f"In compute: a would need more than four times its tokens to score like b, {trusted}"
-    half = compute("b", "a", Multiplier(inf, 2.5, inf))
-    assert "would need more than four times its tokens to score like b (interval 2.50 to more than four; " in half
-    same = compute("b", "a", Multiplier(1.0, 1.0, 1.0))
-    assert "about 1.00 times" in same
-    assert "trusted" not in same
+def test_what_lies_beyond_the_full_length_is_marked_as_extrapolated():
+    told = compute_words("b", "a", Multiplier(1.234, 0.9, 1.5))
+    assert told.endswith(
+        "(interval 0.90 to 1.50; read off a's annealed lengths, above 1 extrapolated by the slope at full length)."
+    )
+    assert multiplied(Multiplier(1.234, 0.9, 1.5)) == "1.23 (extrapolated); 0.90 to 1.50"
+    assert "extrapolated" not in compute_words("b", "a", Multiplier(0.8, 0.7, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("found", "words", "cell"),
+    [
+        (Multiplier(0.0, 0.0, 0.0), "less than 0.25 times its tokens to score like b, further than", "below 0.25"),
+        (Multiplier(inf, inf, inf), "more than 2 times its tokens to score like b, further than its", "above 2"),
+        (Multiplier(inf, 0.8, inf), "more than 2 times its tokens to score like b (at least 0.80; ", "at least 0.80"),
+        (Multiplier(0.3, 0.0, 0.5), "about 0.30 times its tokens to score like b (at most 0.50; ", "at most 0.50"),
+        (Multiplier(1.1, 0.0, inf), "(no interval between 0.25 and 2; ", "no interval between 0.25 and 2"),
+        (Multiplier(1.1, None, None), "(no interval yet; ", "no interval yet"),
+    ],
+)
+def test_no_end_of_a_multiplier_is_told_as_infinite(found, words, cell):
+    told = compute_words("b", "a", found)
+    assert words in told
+    assert cell in multiplied(found)
+    assert "inf" not in told + multiplied(found)
 
 
 def test_what_is_not_shown_names_size_text_and_yardstick(tmp_path):

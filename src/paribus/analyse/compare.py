@@ -1,6 +1,6 @@
 """One comparison: gains by seed become an effect, an interval and a word."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, sqrt
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from paribus.analyse.advice import Advice, advised
 from paribus.analyse.checks import leave_one_out, sign_flip
+from paribus.analyse.deciding import Deciding, deciding_interval, deciding_words
 from paribus.analyse.interval import MIN_SEEDS, around, moments, p_of
 from paribus.analyse.looks import SHARE
 from paribus.analyse.power import always_valid_t, log_evidence
 from paribus.analyse.sign_test import SignTest, sign_test, symmetry_remarks
-from paribus.analyse.verdict import IDENTICAL, Pair, Verdict, decide
+from paribus.analyse.verdict import IDENTICAL, BesideMargin, Pair, Test, Verdict, decide
 from paribus.errors import SpecError
 
 ANY_NUMBER = "the number of seeds was left open, and the interval holds at any"
@@ -20,14 +21,17 @@ NOT_TUNED = "not tuned"
 NORMAL_NOISE = "rests on normal noise: turning signs alone does not show it"
 _SAME = 1e-12  # a spread below this part of the mean is rounding, not noise
 _DOUBT = 0.1
+Margin = float | Sequence[float]  # one number, or one a seed in the order of the gains
 
 
 @dataclass(frozen=True)
 class Comparison:
     """What n paired seeds say of one arm against another; a positive effect is better.
 
-    `low` and `high` have level 1 − α*, α* = share / comparisons; the inner ones 1 − 2α*. `sign_flip`, `leave_one_out`
-    and `remarks` describe and decide nothing. `advice` is there where the verdict is inconclusive.
+    `low` and `high` have level 1 − α*, α* = share / comparisons; the inner ones `inner_level`, 1 − 2α*. Where each seed
+    has a margin of its own, `margin` is their mean and `beside` holds what decides: the lower end of gain + margin and
+    the upper end of gain − margin, at the inner level. `sign_flip`, `leave_one_out` and `remarks` describe and decide
+    nothing. `advice` is there where the verdict is inconclusive.
     """
 
     n: int
@@ -48,55 +52,118 @@ class Comparison:
     remarks: tuple[str, ...] = ()
     advice: Advice | None = None
     unit: str = ""
+    inner_level: float = 0.9
+    beside: Pair | None = None
+    margins: tuple[float, ...] = ()  # of the seeds, where each has its own
     sign_test: SignTest | None = None  # of an open number of seeds, from 8 on
+
+    @property
+    def open_ended(self) -> bool:
+        """Was the number of seeds left open? Then the inner interval is the outer one."""
+        return self.inner_level == self.level
+
+    @property
+    def deciding(self) -> Deciding | None:
+        """The interval that decided on the margin; None where the outer one decides alone."""
+        inner = self.inner_low, self.inner_high
+        return deciding_interval(self.verdict, self.margin, self.inner_level, inner, self.beside)
 
     @property
     def words(self) -> str:
         """The verdict as a sentence that says on what it rests."""
         unit = f" {self.unit}" if self.unit else ""
-        margin = "no margin" if self.margin is None else f"margin {self.margin:.4g}{unit}"
+        margin = "no margin" if self.margin is None else f"margin {self.margin:.4g}{unit}{self._average}"
         family = "1 comparison" if self.n_comparisons == 1 else f"1 of {self.n_comparisons} comparisons"
         # A remark on rates that were not tuned says it with how they were written.
         rates = "" if any(remark.endswith(NOT_TUNED) for remark in self.remarks) else ", at these rates"
         said = (
-            f"{self.verdict}: gain {self.effect:.4g}{unit}, {100 * self.level:.4g} % interval {self.low:.4g} to "
-            f"{self.high:.4g}, {self.n} seeds, {family}, {margin}; on these items{rates}"
+            f"{self.verdict}: gain {self.effect:.4g}{unit}, {self._decided}{interval_words(self)}, {self.n} seeds, "
+            f"{family}, {margin}; on these items{rates}"
         )
         return "; ".join([said, *self.remarks]) + (f". {self.advice}." if self.advice else ".")
+
+    @property
+    def _average(self) -> str:
+        return " on average" if self.margins else ""
+
+    @property
+    def _decided(self) -> str:
+        """The interval that decided on the margin, before the outer one."""
+        found = self.deciding
+        return "" if found is None else f"{deciding_words(found, _short, 4)}; "
+
+
+def interval_words(made: Comparison) -> str:
+    """The outer interval with its level; of too few seeds of an open number, that there is none."""
+    level = f"{100 * made.level:.4g} %"
+    if not isfinite(made.high):
+        return f"no interval at {level} yet"
+    return f"{level} interval {made.low:.4g} to {made.high:.4g}"
+
+
+def _short(value: float, digits: int) -> str:
+    return f"{value:.{digits}g}"
 
 
 def compare(
     gains: Sequence[float],
     *,
-    margin: float | None = None,
+    margin: Margin | None = None,
     n_comparisons: int = 1,
     share: float = SHARE,
     open_ended: bool = False,
     unit: str = "",
     remarks: Sequence[str] = (),
+    test: Test = "two-sided",
 ) -> Comparison:
     """The verdict on gains by seed, at α* = share / n_comparisons.
 
     mean ± t·s/√n with t of n − 1 df, or `always_valid_t` where the number of seeds is left open. There the inner
-    interval is the outer one, which is cautious. `remarks` of the caller are carried along.
+    interval is the outer one, which is cautious. Margins by seed m are set against gains d by two paired t tests, on
+    d − m and on d + m. `remarks` of the caller are carried along.
     """
     require_plan(margin, n_comparisons, share)
     _require_gains(gains)
+    margins = _require_margins(margin, gains)
     alpha, found = share / n_comparisons, moments(gains)
     n, effect, sd = found.n, float(found.mean), float(found.sd)
     _require_noise(n, effect, sd)
-    outer, inner, p = (_open if open_ended else _fixed)(n, effect, sd, alpha)
-    verdict = decide(outer, inner, margin) if sd else IDENTICAL
+    intervals = _open if open_ended else _fixed
+    outer, inner, p = intervals(n, effect, sd, alpha)
+    mean = _mean_margin(margin)
+    beside = _beside(gains, margins, alpha, intervals) if margins else None
+    verdict = decide(outer, inner, mean, beside, test) if sd else IDENTICAL
     flip = sign_flip(gains)
     signs = sign_test(gains, alpha) if open_ended else None
     rests_on = symmetry_remarks(verdict, signs) if open_ended else []
-    said = (*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip), *rests_on)
-    adjusted = min(1.0, n_comparisons * p * (SHARE / share))
     return Comparison(
-        n, effect, sd, *outer, *inner, p, adjusted, 1 - alpha, n_comparisons, margin,
-        verdict, flip, leave_one_out(gains), said, advised(verdict, margin, sd, n, alpha, open_ended), unit,
-        signs,
+        n=n, effect=effect, sd=sd, low=outer[0], high=outer[1], inner_low=inner[0], inner_high=inner[1], p=p,
+        p_adjusted=min(1.0, n_comparisons * p * (SHARE / share)), level=1 - alpha, n_comparisons=n_comparisons,
+        margin=mean, verdict=verdict, sign_flip=flip, leave_one_out=leave_one_out(gains),
+        remarks=(*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip), *rests_on),
+        advice=advised(verdict, mean, sd, n, alpha, open_ended), unit=unit,
+        inner_level=1 - alpha if open_ended else 1 - 2 * alpha,
+        beside=None if beside is None else (beside.inner_plus[0], beside.inner_less[1]), margins=margins,
+        sign_test=signs,
     )  # fmt: skip
+
+
+Intervals = Callable[[int, float, float, float], tuple[Pair, Pair, float]]
+
+
+def _mean_margin(margin: Margin | None) -> float | None:
+    if margin is None or isinstance(margin, int | float):
+        return margin
+    return float(moments(margin).mean)
+
+
+def _beside(gains: Sequence[float], margins: Sequence[float], alpha: float, intervals: Intervals) -> BesideMargin:
+    """What two paired t tests are read from where each seed has its margin."""
+    each_gain, each_margin = np.asarray(gains, dtype=np.float64), np.asarray(margins, dtype=np.float64)
+    less, plus = moments(each_gain - each_margin), moments(each_gain + each_margin)
+    outer_less, inner_less, _ = intervals(less.n, float(less.mean), float(less.sd), alpha)
+    outer_plus, inner_plus, _ = intervals(plus.n, float(plus.mean), float(plus.sd), alpha)
+    return BesideMargin(outer_less, outer_plus, inner_less, inner_plus)
 
 
 def _fixed(n: int, effect: float, sd: float, alpha: float) -> tuple[Pair, Pair, float]:
@@ -123,10 +190,10 @@ def doubts(verdict: Verdict, flip: float | None) -> list[str]:
     return [NORMAL_NOISE] * doubtful
 
 
-def require_plan(margin: float | None, n_comparisons: int, share: float) -> None:
+def require_plan(margin: Margin | None, n_comparisons: int, share: float) -> None:
     """Refuse a margin, a family or a share that no verdict can be read with."""
     problems = []
-    if margin is not None and not (isfinite(margin) and margin > 0):
+    if isinstance(margin, int | float) and not (isfinite(margin) and margin > 0):
         problems.append(f"margin is {margin:g}; use a difference above 0, or none for no 'equivalent'")
     if n_comparisons < 1:
         problems.append(f"n_comparisons is {n_comparisons}; use the size of the family, 1 or more")
@@ -134,6 +201,21 @@ def require_plan(margin: float | None, n_comparisons: int, share: float) -> None
         problems.append(f"share is {share:g}; use above 0, up to {SHARE:g}")
     if problems:
         raise SpecError(problems)
+
+
+def _require_margins(margin: Margin | None, gains: Sequence[float]) -> tuple[float, ...]:
+    """Margins by seed, none where there is one number or no margin; refuse those that do not fit the gains."""
+    if margin is None or isinstance(margin, int | float):
+        return ()
+    if len(margin) != len(gains):
+        raise SpecError(f"margin has {len(margin)} numbers for {len(gains)} gains; give one for each seed")
+    bad = [one for one in margin if not isfinite(one)]
+    if bad:
+        raise SpecError(f"margin has {bad[0]:g} for a seed; give a number for each seed, or no margin")
+    if sum(margin) <= 0:
+        mean = sum(margin) / len(margin)
+        raise SpecError(f"margin is {mean:g} on average over seeds; use one above 0, or none for no 'equivalent'")
+    return tuple(map(float, margin))
 
 
 def _require_gains(gains: Sequence[float]) -> None:

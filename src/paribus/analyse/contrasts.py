@@ -9,8 +9,9 @@ from typing import Any
 from paribus.analyse.advice import at_next_look
 from paribus.analyse.compare import Comparison, compare
 from paribus.analyse.factorial import Factorial, contrast, numbers_of, two_factors
-from paribus.analyse.failures import Scores
+from paribus.analyse.failures import Scores, SeedMargin, margins_at
 from paribus.analyse.undertrained import Reached
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.spec.contrasts import (
     Contrasts,
@@ -32,13 +33,14 @@ OUTSIDE = "the design does not declare it, so it gets no verdict"
 class Setting:
     """What every contrast of a study is judged with."""
 
-    margin: float | None
+    margin: SeedMargin | None
     share: float
     unit: str
     open_ended: bool
     remarks: tuple[str, ...]
     n_comparisons: int  # the size of the family
     next_look: int | None = None
+    test: Test = "two-sided"
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,17 +137,26 @@ def _one(
     try:
         gains = contrast({arm: _whole(scores[arm]) for arm in weights}, weights, lower_is_better=True)
         made = compare(
-            gains, margin=_margin(setting.margin, weights), n_comparisons=setting.n_comparisons, share=setting.share,
-            open_ended=setting.open_ended, unit=setting.unit, remarks=setting.remarks,
+            gains, margin=margins_at(_margin(setting.margin, weights), _seeds(scores, weights)),
+            n_comparisons=setting.n_comparisons, share=setting.share, open_ended=setting.open_ended,
+            unit=setting.unit, remarks=setting.remarks, test=setting.test,
         )  # fmt: skip
     except SpecError as fault:
         return ContrastFinding(name, weights, None, True, str(fault))
     return ContrastFinding(name, weights, _advised(made, setting), True)
 
 
-def _margin(margin: float | None, weights: Mapping[str, float]) -> float | None:
+def _margin(margin: SeedMargin | None, weights: Mapping[str, float]) -> SeedMargin | None:
     """The margin, or less of it under weights so small that any difference would lie inside."""
-    return None if margin is None else margin * min(1.0, sum(one for one in weights.values() if one > 0))
+    part = min(1.0, sum(one for one in weights.values() if one > 0))
+    if isinstance(margin, Mapping):
+        return {seed: own * part for seed, own in margin.items()}
+    return None if margin is None else margin * part
+
+
+def _seeds(scores: Mapping[str, Scores], weights: Mapping[str, float]) -> list[int]:
+    """The seeds of a contrast's gains, in their order."""
+    return sorted(next(iter(scores[arm] for arm in weights)))
 
 
 def _advised(made: Comparison, setting: Setting) -> Comparison:
@@ -175,6 +186,7 @@ def plan_factorial(
             cells, lower_is_better=True, scale=setting.unit, margin=setting.margin, share=setting.share,
             factors={name: list(levels) for name, levels in factors.items()}, open_ended=setting.open_ended,
             n_comparisons=setting.n_comparisons if is_judged else None, remarks=setting.remarks if is_judged else (),
+            test=setting.test,
         )  # fmt: skip
     except SpecError as fault:
         return str(fault)

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from statistics import fmean
 from typing import Any, Literal
 
 from paribus.analyse.interval import MIN_SEEDS, critical, moments, p_of
 from paribus.analyse.looks import SHARE
+from paribus.analyse.margins import NO_EQUIVALENT, Margins
 from paribus.analyse.power import always_valid_t
 from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.spec.design import control_margin
+from paribus.spec.training import steps_of_share
 
 Row = Mapping[str, Any]
 Kind = Literal["input", "arm", "length"]
@@ -111,6 +115,23 @@ def control_margins(control: ControlFinding, share: float) -> dict[int, float] |
     return {seed: share * loss for seed, loss in control.losses.items()} if control.works else None
 
 
+def margins_by_control(plan: Mapping[str, Any], control: ControlFinding | None, unit: str) -> Margins | None:
+    """The margin by seed where a design gives it as a share of the control; None of any other margin."""
+    given = plan["design"]["primary"]["margin"]
+    share = control_margin(given) if isinstance(given, str) else None
+    if share is None:
+        return None
+    found = None if control is None else control_margins(control, share)
+    if control is None or found is None:
+        return Margins(dict.fromkeys(plan["order"]), f"{given}, and the control did not work, {NO_EQUIVALENT}")
+    if len(found) < control.n_seeds:
+        lost = f"the control has a score in {len(found)} of {control.n_seeds} seeds"
+        return Margins(dict.fromkeys(plan["order"]), f"{given}, and {lost}, {NO_EQUIVALENT}")
+    each = found.values()
+    spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
+    return Margins(dict.fromkeys(plan["order"], found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})")
+
+
 def margin_share(control: ControlFinding | None, margin: float | None) -> float | None:
     """What part of the control's effect a margin is; None where either is not to be had, or there is no effect."""
     if control is None or margin is None or control.effect <= 0:
@@ -123,9 +144,10 @@ def _control_rows(plan: Mapping[str, Any], table: Iterable[Row]) -> list[Row]:
     control, baseline = plan["design"]["control"], plan["order"][0]
     if not isinstance(control, Mapping):
         return [row for row in table if row["purpose"] == "reported" and row["arm"] == control]
-    n_steps = control["length"] * plan["arms"][baseline]["run"]["stages"][-1]["training"]["n_steps"]
+    full = plan["arms"][baseline]["run"]["stages"][-1]["training"]["n_steps"]
+    n_steps = steps_of_share(full, control["length"])
     own = [row for row in table if row["purpose"] == "length" and row["arm"] == baseline]
-    return [row for row in own if abs(row["n_steps"] - n_steps) <= 1]
+    return [row for row in own if row["n_steps"] == n_steps]
 
 
 def _scores(rows: Iterable[Row], column: str) -> dict[int, float]:

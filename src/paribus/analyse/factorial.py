@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.compare import Comparison, compare, interval_words
+from paribus.analyse.failures import SeedMargin, margins_at
 from paribus.analyse.looks import SHARE
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 
 Cell = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
@@ -24,8 +26,7 @@ _SIMPLE: Mapping[Contrast, tuple[Sequence[float], Sequence[float]]] = {
 def numbers_of(made: Comparison) -> str:
     """Effect and interval without a word."""
     unit = f" {made.unit}" if made.unit else ""
-    ends = f"{100 * made.level:.4g} % interval {made.low:.4g} to {made.high:.4g}"
-    return f"gain {made.effect:.4g}{unit}, {ends}, {made.n} seeds"
+    return f"gain {made.effect:.4g}{unit}, {interval_words(made)}, {made.n} seeds"
 
 
 @dataclass(frozen=True)
@@ -85,12 +86,13 @@ def two_factors(
     lower_is_better: bool,
     scale: str,
     contrasts: Sequence[Contrast] = CONTRASTS,
-    margin: float | None = None,
+    margin: SeedMargin | None = None,
     share: float = SHARE,
     factors: Mapping[str, Sequence[str]] | None = None,
     open_ended: bool = False,
     n_comparisons: int | None = None,
     remarks: Sequence[str] = (),
+    test: Test = "two-sided",
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
 
@@ -102,13 +104,14 @@ def two_factors(
     """
     _require_cells(cells, contrasts)
     named = {_name(cell): cells[cell] for cell in _CELLS}
+    seeds = _seeds(named)
 
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
         gains = contrast(named, each, lower_is_better=lower_is_better)
         return compare(
-            gains, margin=margin, n_comparisons=n_comparisons or len(contrasts), share=share, unit=scale,
-            open_ended=open_ended, remarks=remarks,
+            gains, margin=margins_at(margin, seeds), n_comparisons=n_comparisons or len(contrasts), share=share,
+            unit=scale, open_ended=open_ended, remarks=remarks, test=test,
         )  # fmt: skip
 
     interaction = compared(_WEIGHTS["interaction"])

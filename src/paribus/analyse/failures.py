@@ -11,10 +11,11 @@ from paribus.analyse.compare import Comparison, compare, require_plan
 from paribus.analyse.gain import Scale, gain
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import SHARE
-from paribus.analyse.verdict import Verdict, Word
+from paribus.analyse.verdict import Test, Verdict, Word
 from paribus.errors import SpecError
 
 Scores = Mapping[int, float | None]  # by seed; None is a run that failed
+SeedMargin = float | Mapping[int, float]  # one number, or one by seed
 BASELINE = "the baseline"
 _LIMIT = 5
 
@@ -97,7 +98,7 @@ def judged(
     arm: Scores,
     *,
     lower_is_better: bool,
-    margin: float | None = None,
+    margin: SeedMargin | None = None,
     n_comparisons: int = 1,
     share: float = SHARE,
     seeds: Iterable[int] | None = None,
@@ -106,21 +107,33 @@ def judged(
     unit: str = "",
     remarks: Sequence[str] = (),
     against: str = BASELINE,
+    test: Test = "two-sided",
 ) -> Judgement:
     """The verdict on an arm, seeds paired by key. `seeds` are those declared; without it, those of either arm."""
-    require_plan(margin, n_comparisons, share)
+    require_plan(None if isinstance(margin, Mapping) else margin, n_comparisons, share)
     rows = _paired(baseline, arm, seeds, lower_is_better, scale)
+    both = [row.seed for row in rows if row.gain is not None]
     gains = [row.gain for row in rows if row.gain is not None]
     comparison = None
     if len(gains) >= MIN_SEEDS:
         comparison = compare(
-            gains, margin=margin, n_comparisons=n_comparisons, share=share, open_ended=open_ended, unit=unit,
-            remarks=remarks,
+            gains, margin=margins_at(margin, both), n_comparisons=n_comparisons, share=share, open_ended=open_ended,
+            unit=unit, remarks=remarks, test=test,
         )  # fmt: skip
     before = trained(sum(row.baseline is not None for row in rows), len(rows))
     after = trained(sum(row.arm is not None for row in rows), len(rows))
     p = mcnemar(before.k - len(gains), after.k - len(gains))
     return Judgement(rows, before, after, p, comparison, _verdict(before, after, comparison, against), against)
+
+
+def margins_at(margin: SeedMargin | None, seeds: Sequence[int]) -> float | list[float] | None:
+    """The margin as `compare` takes it: a number, or those of these seeds in order."""
+    if not isinstance(margin, Mapping):
+        return margin
+    missing = [seed for seed in seeds if seed not in margin]
+    if missing:
+        raise SpecError(f"margin has none for seeds {_some(missing)}; give one for each seed, or no margin")
+    return [margin[seed] for seed in seeds]
 
 
 def _paired(

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from paribus.analyse.failures import BASELINE, Judgement, Scores, judged
+from paribus.analyse.failures import BASELINE, Judgement, Scores, SeedMargin, judged
 from paribus.analyse.gain import Scale
 from paribus.analyse.looks import SHARE, share_at
 from paribus.analyse.undertrained import Reached, control_worse, counts, with_reached, without_word
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 
 Pair = tuple[str, str]  # an arm, and the arm it is judged against
@@ -16,7 +17,7 @@ def family(
     baseline: str,
     *,
     lower_is_better: bool,
-    margin: float | None = None,
+    margin: SeedMargin | None = None,
     looks: Mapping[int, float] | None = None,
     comparisons: Iterable[Pair] | None = None,
     seeds: Iterable[int] | None = None,
@@ -27,12 +28,15 @@ def family(
     n_comparisons: int | None = None,
     undertrained: Reached | None = None,
     control: str | None = None,
+    margins: Mapping[str, SeedMargin | None] | None = None,
+    test: Test = "two-sided",
 ) -> dict[Pair, Judgement]:
     """A judgement for each pair; by default of every arm and the baseline, so that m = arms − 1.
 
     All are read at one look: the share of the number of seeds, failures included. Bonferroni over the family, which
     has `n_comparisons` where more than these pairs share it. A pair with a run that was not trained long enough gets
-    no word, but for a declared control that is worse; the family is not shrunk.
+    no word, but for a declared control that is worse; the family is not shrunk. `margins` holds those of pairs by the
+    arm they are judged against, where these differ.
     """
     pairs = [(name, baseline) for name in arms if name != baseline] if comparisons is None else list(comparisons)
     _require_pairs(arms, baseline, pairs)
@@ -42,7 +46,8 @@ def family(
 
     def judge(name: str, against: str, baseline_scores: Scores, arm_scores: Scores) -> Judgement:
         return judged(
-            baseline_scores, arm_scores, lower_is_better=lower_is_better, margin=margin,
+            baseline_scores, arm_scores, lower_is_better=lower_is_better,
+            margin=margin if margins is None else margins[against], test=test,
             n_comparisons=n_comparisons or len(pairs), share=share, seeds=wanted, scale=scale, unit=unit,
             remarks=remarks, open_ended=open_ended, against=BASELINE if against == baseline else against,
         )  # fmt: skip

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paribus.analyse.advice import at_next_look
-from paribus.analyse.alike import bits, held_out
 from paribus.analyse.compare import NOT_TUNED, Comparison
 from paribus.analyse.contrasts import (
     ContrastFinding,
@@ -20,24 +19,26 @@ from paribus.analyse.contrasts import (
     plan_family,
     plan_family_size,
 )
-from paribus.analyse.control import ControlFinding, control_finding
+from paribus.analyse.control import ControlFinding, control_finding, margins_by_control
 from paribus.analyse.curves import Step, difference, seed_curves
 from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial
-from paribus.analyse.failures import Judgement, Scores
+from paribus.analyse.failures import Judgement, Scores, SeedMargin
 from paribus.analyse.family import Pair, family
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.items import NO_STATEMENT, OtherText, on_new_documents, per_byte
+from paribus.analyse.lengths import LengthCurves, length_curves
 from paribus.analyse.looks import SHARE, Look, look_at, share_at
-from paribus.analyse.multiplier import Multiplier, Slope, margin_of, multiplier, slope
+from paribus.analyse.margins import Margins, study_margins
+from paribus.analyse.multiplier import Multiplier, multiplier
 from paribus.analyse.one_noise import by_one_noise
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
 from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
 from paribus.analyse.shapes import readable_plan, readable_rates
 from paribus.analyse.undertrained import UNDERTRAINED, Reached
-from paribus.analyse.verdict import Verdict
-from paribus.errors import RecordError, SpecError
+from paribus.analyse.verdict import Test, Verdict
+from paribus.errors import SpecError
 from paribus.record import (
     Agreement,
     Evaluation,
@@ -49,7 +50,7 @@ from paribus.record import (
     evaluations,
     read_rows,
 )
-from paribus.spec.design import OPEN, compute_margin
+from paribus.spec.design import OPEN
 
 UNIT = "bits per byte"
 MAX_NAMED = 3  # of runs that are not done
@@ -72,16 +73,15 @@ class Arm:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All of it; `margin` is in bits per byte, None where none was declared or none could be had."""
+    """All of it; `margins` are in bits per byte, by the arm that a pair is judged against."""
 
     plan: dict[str, Any]
     lock: Lock | None
     table: Table
     baseline: str
     arms: tuple[Arm, ...]
-    margin: float | None
-    margin_words: str
-    slope: Slope | None  # of the baseline's curve, which prices the margin
+    margins: Margins
+    lengths: Mapping[str, LengthCurves]  # of each arm: what its annealed lengths scored, or why there are none
     rates: dict[str, Any] | None
     factorial: Factorial | None
     contrasts: tuple[ContrastFinding, ...]  # declared ones; of a 2 × 2 also those that are not
@@ -93,6 +93,15 @@ class Findings:
     pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
     agreement: Agreement = field(default_factory=Agreement)  # of the files with what was written
     control: ControlFinding | None = None  # of the second edition on; before it the control was judged as any arm
+
+    @property
+    def margin(self) -> float | None:
+        """The margin against the baseline, on average over seeds; None where there is none."""
+        return self.margins.mean(self.baseline)
+
+    @property
+    def margin_words(self) -> str:
+        return self.margins.words
 
     @property
     def open_ended(self) -> bool:
@@ -190,28 +199,31 @@ def findings(study: Study) -> Findings:
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = _looked_at(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
-    remarks = (*_remarks(plan, seeds), *_environments(study, reported), *_padding_counted(plan, reported))
+    others = [row for row in table if row["purpose"] == "length" and row["seed"] in seeds]
+    made_under = _environments(study, [*reported, *others])
+    remarks = (*_remarks(plan, seeds), *made_under, *_padding_counted(plan, reported))
     column = name_of(plan["design"]["primary"]["measure"])
     scores = _scores(plan, reported, seeds, column)
     runs = {arm: _runs(study, reported, arm) for arm in plan["order"]}
     baseline = plan["order"][0]
-    steep = _slope(_curves(runs[baseline]))
-    margin, words = _margin(plan["design"]["primary"]["margin"], steep)
+    lengths = length_curves(plan, table, seeds)
+    control = _control(plan, table, seeds, column)
+    margins = margins_by_control(plan, control, UNIT) or study_margins(plan, lengths, _judged_against(plan), UNIT)
     reached = _reached(reported, column)
-    found, pooled = _family(plan, scores, reached, seeds, margin, remarks)
-    setting = _setting(plan, seeds, margin, remarks)
+    found, pooled = _family(plan, scores, reached, seeds, margins, remarks)
+    setting = _setting(plan, seeds, margins.against[baseline], remarks)
     factorial = plan_factorial(plan, scores, reached, setting)
     contrasts = contrast_findings(plan, scores, reached, setting, factorial)
     answers = answers_of(study, reported)
     rates = readable_rates(study, plan["order"])
     arms = tuple(
-        _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan))
+        _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan), lengths[against])
         for (name, against), judgement in found.items()
     )
     found = Findings(
-        plan, study.lock(), table, baseline, arms, margin, words, steep, rates,
+        plan, study.lock(), table, baseline, arms, margins, lengths, rates,
         factorial if isinstance(factorial, Factorial) else None, contrasts, remarks,
-        runs, answers, tuple(seeds), _look(plan, seeds), pooled, control=_control(plan, table, seeds, column),
+        runs, answers, tuple(seeds), _look(plan, seeds), pooled, control=control,
     )  # fmt: skip
     return _held_to_files(found, study)
 
@@ -225,7 +237,8 @@ def _held_to_files(found: Findings, study: Study) -> Findings:
     if not compared.changed:
         return found
     arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
-    return replace(found, arms=arms, margin=None, factorial=None, contrasts=(), pooled=None, control=None)
+    margins = replace(found.margins, against=dict.fromkeys(found.margins.against))
+    return replace(found, arms=arms, margins=margins, factorial=None, contrasts=(), pooled=None, control=None)
 
 
 def _withheld(arm: Arm, why: str) -> Arm:
@@ -243,6 +256,10 @@ def _is_open(plan: Mapping[str, Any]) -> bool:
 
 def _one_noise(plan: Mapping[str, Any]) -> bool:
     return plan["design"].get("equal_noise", False)  # a plan of before it could be declared has none
+
+
+def _test(plan: Mapping[str, Any]) -> Test:
+    return plan["design"]["primary"].get("test", "two-sided")  # a plan of before it could be declared has none
 
 
 def _looked_at(plan: Mapping[str, Any], reported: Sequence[Row]) -> list[int]:
@@ -306,7 +323,7 @@ def _family(
     scores: Mapping[str, Scores],
     reached: Reached,
     seeds: Sequence[int],
-    margin: float | None,
+    margins: Margins,
     remarks: Sequence[str],
 ) -> tuple[dict[Pair, Judgement], Pooled | None]:
     declared, baseline = _declared(plan), plan["order"][0]
@@ -314,16 +331,16 @@ def _family(
     if not pairs:
         return {}, None
     found = family(
-        scores, baseline, lower_is_better=True, margin=margin, looks=declared, seeds=seeds, unit=UNIT,
+        scores, baseline, lower_is_better=True, margins=margins.against, looks=declared, seeds=seeds, unit=UNIT,
         comparisons=pairs, remarks=remarks,
         open_ended=_is_open(plan), undertrained=reached, control=plan["design"]["control"],
-        n_comparisons=plan_family_size(plan),
+        n_comparisons=plan_family_size(plan), test=_test(plan),
     )  # fmt: skip
     pooled = None
     if _one_noise(plan):
         share = _share(plan, len(seeds))
         found, pooled = by_one_noise(
-            found, scores, baseline, lower_is_better=True, margin=margin, share=share, remarks=remarks
+            found, scores, baseline, lower_is_better=True, margin=margins.mean(baseline), share=share, remarks=remarks
         )
     return {pair: _with_next_look(own, plan, len(seeds)) for pair, own in found.items()}, pooled
 
@@ -340,11 +357,13 @@ def _next_look(plan: Mapping[str, Any], n_seeds: int) -> int | None:
     return min((n for n in _declared(plan) or () if n > n_seeds), default=None)
 
 
-def _setting(plan: Mapping[str, Any], seeds: Sequence[int], margin: float | None, remarks: Sequence[str]) -> Setting:
+def _setting(
+    plan: Mapping[str, Any], seeds: Sequence[int], margin: SeedMargin | None, remarks: Sequence[str]
+) -> Setting:
     """What the contrasts of a study are judged with."""
     return Setting(
         margin=margin, share=_share(plan, len(seeds)), unit=UNIT, open_ended=_is_open(plan), remarks=tuple(remarks),
-        n_comparisons=plan_family_size(plan), next_look=_next_look(plan, len(seeds)),
+        n_comparisons=plan_family_size(plan), next_look=_next_look(plan, len(seeds)), test=_test(plan),
     )  # fmt: skip
 
 
@@ -407,30 +426,11 @@ def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row
     }  # fmt: skip
 
 
-def _curves(runs: Mapping[int, list[Row]]) -> dict[int, dict[int, float]]:
-    """By seed: tokens read → held-out bits a byte, under the arm's own objective."""
-    return {seed: {row["tokens_read"]: bits(row) for row in held_out(own)} for seed, own in runs.items()}
-
-
-def _slope(curves: Mapping[int, Mapping[int, float]]) -> Slope | None:
-    try:
-        return slope(curves, lower_is_better=True)
-    except SpecError:
-        return None
-
-
-def _margin(given: float | str | None, steep: Slope | None) -> tuple[float | None, str]:
-    if given is None:
-        return None, "none was declared, so nothing is called equivalent"
-    if not isinstance(given, str):
-        return float(given), f"{given:g} {UNIT}"
-    share = compute_margin(given)
-    if share is None:
-        raise RecordError(f"the plan's margin is {given!r}; restore its plan.json, or begin under another name")
-    margin = None if steep is None else margin_of(100 * share, steep)
-    if margin is None:
-        return None, f"{given}, which the baseline's curve does not price: it is too short, or no longer improves"
-    return margin, f"{given}: {margin:.4g} {UNIT} on the baseline's own curve"
+def _judged_against(plan: Mapping[str, Any]) -> list[str]:
+    """The arms that gains are set against: those of pairs, and the baseline where contrasts are judged."""
+    pairs, contrasts = plan_family(plan)
+    names = {against for _, against in pairs} | ({plan["order"][0]} if contrasts else set())
+    return [arm for arm in plan["order"] if arm in names]
 
 
 def answers_of(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
@@ -455,10 +455,12 @@ def _arm(
     answers: Mapping[str, Mapping[int, Evaluation]],
     rates: Mapping[str, Any] | None,
     open_ended: bool,
+    lengths: LengthCurves,
 ) -> Arm:
     both = sorted(runs[against].keys() & runs[name].keys())
-    made, steep = judgement.comparison, _slope(_curves(runs[against]))
-    times = multiplier(made, steep) if made is not None and steep is not None else None
+    made = judgement.comparison
+    gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
+    times = None if made is None else multiplier(made, gains, lengths)
     level = 1 - SHARE if made is None else made.level
     text = _other_text(answers[against], answers[name], both, level)
     return Arm(

@@ -1,130 +1,158 @@
-"""What is an effect worth in compute? Read off the learning curve of the arm it is judged against."""
+"""What is an effect worth in compute? Read off the annealed lengths of the arm it is judged against."""
 
-import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, inf, log
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import brentq
 
 from paribus.analyse.compare import Comparison
-from paribus.errors import SpecError
+from paribus.analyse.interval import critical, moments
+from paribus.analyse.lengths import LengthCurves, end_slopes, is_rising
+from paribus.analyse.power import always_valid_t
 
-Curve = Mapping[int, float]  # tokens read → score
-MAX_FACTOR = 4.0
-_PART, _MIN_POINTS = 2 / 3, 3
-
-
-@dataclass(frozen=True)
-class Slope:
-    """Gain for each e-fold of tokens at the end of training: the mean over seeds, their spread, and each."""
-
-    mean: float
-    sd: float
-    each: tuple[float, ...]
-    tokens: int
+MAX_FACTOR = 2.0  # beyond it the slope at full length is not drawn out
+MIN_POWER, MAX_POWER = 1e-3, 4.0  # of tokens, over which a curve may be straight
+N_POINTS = 150  # at which a curve is read on either side of its full length
 
 
 @dataclass(frozen=True)
 class Multiplier:
     """How many times its tokens the arm that another is judged against would need for the other's score.
 
-    `low` and `high` are the ends of the effect's interval at the mean slope. Beyond a factor of 4 nothing was read:
-    there each of them is 0 or infinite. All are None where the curve gives none, with the reason.
+    `low` and `high` join the noise of the effect and of the curve. A value of 0 is less than `least`, the shortest
+    length, and an infinite one more than 2: nothing is read beyond them. A value above 1 is extrapolated. The ends are
+    None where there is no interval yet, all are None where the curve gives none, with the reason.
     """
 
     factor: float | None
     low: float | None
     high: float | None
     reason: str = ""
+    least: float = 0.25
 
     @property
     def said(self) -> float | None:
-        """The factor, where it lies within the limit."""
+        """The factor, where it lies within the limits."""
         return self.factor if self.factor and self.factor < inf else None
 
+    @property
+    def is_extrapolated(self) -> bool:
+        """Does any of its numbers lie beyond the full length?"""
+        return any(one is not None and one > 1 for one in (self.factor, self.high))
 
-@dataclass(frozen=True)
-class PointsShort:
-    """How many validation points a slope would have and needs, and what gives as many.
 
-    `valid_every` is None where the run is too short for any; then it takes `n_steps`.
+def multiplier(comparison: Comparison, gains: Mapping[int, float], curves: LengthCurves) -> Multiplier:
+    """The x at which the curve of what an arm is judged against reaches the arm's score, as a share of its tokens.
+
+    Seed by seed, z(x) = c(x) − (y − d) with the seed's own curve c of losses, its score y at full length and its gain
+    d. Below the full length c is interpolated (monotone, over the power of tokens on which the mean curve is straight,
+    else over ln tokens), above it drawn out in ln tokens by the slope there.
+    The factor is where the mean of z is 0. The interval holds every x at which a paired t test of z = 0 does not
+    reject at the comparison's level, so the noise of both and what they share are in it.
     """
-
-    n_points: int
-    n_needed: int
-    valid_every: int | None
-    n_steps: int
-
-
-def slope(curves: Mapping[int, Curve], *, lower_is_better: bool) -> Slope:
-    """The least-squares slope of score over ln tokens, in the last third of each seed's tokens, oriented."""
-    if not curves:
-        raise SpecError("learning curve: no seeds given; give the baseline's curve for one seed or more")
-    each = tuple(_slope(seed, curve, lower_is_better) for seed, curve in sorted(curves.items()))
-    sd = float(np.std(each, ddof=1)) if len(each) > 1 else 0.0
-    return Slope(float(np.mean(each)), sd, each, max(max(curve) for curve in curves.values()))
+    if curves.reason:
+        return Multiplier(None, None, None, curves.reason)
+    seeds = sorted(curves.by_seed.keys() & gains.keys())
+    slopes = end_slopes(curves.log_tokens_SK, curves.scores_SK, lower_is_better=True)
+    if not is_rising(slopes.tolist()):
+        return Multiplier(None, None, None, "does not clearly improve with more tokens")
+    own = [sorted(curves.by_seed).index(seed) for seed in seeds]
+    log_tokens_K = curves.log_tokens_SK[own].mean(axis=0)
+    gains_S = np.array([gains[seed] for seed in seeds], dtype=np.float64)
+    return _read_off(log_tokens_K, curves.scores_SK[own], slopes[own], gains_S, comparison)
 
 
-def margin_of(percent: float, found: Slope) -> float | None:
-    """The gain that x % more tokens buy: slope · ln(1 + x/100); None where more tokens buy nothing."""
-    if not 0 < percent <= 100 * (MAX_FACTOR - 1):
-        raise SpecError(f"margin: {percent:g} % more compute; use above 0, up to {100 * (MAX_FACTOR - 1):g} %")
-    return None if _flat(found) else found.mean * log(1 + percent / 100)
+def _read_off(
+    log_tokens_K: NDArray[np.float64],
+    losses_SK: NDArray[np.float64],
+    slopes_S: NDArray[np.float64],
+    gains_S: NDArray[np.float64],
+    comparison: Comparison,
+) -> Multiplier:
+    places_P, z_PS = _apart(log_tokens_K, losses_SK, slopes_S, gains_S)
+    found = moments(z_PS)
+    mean, error, t = np.asarray(found.mean), np.asarray(found.error), _critical(comparison, len(gains_S))
+    start = N_POINTS - 1  # the full length
+    factor = _crossing(places_P, mean, start)
+    least = exp(float(log_tokens_K[0]))
+    if t == inf:
+        return Multiplier(factor, None, None, "", least)
+    # The loss falls with x: below the interval the curve lies surely above the arm's score, beyond it surely below.
+    top = len(places_P) - 1
+    above = int(np.searchsorted(places_P, log(factor or least)))  # the first place that is not below the factor
+    after, before = min(above, top), max(min(above, top + 1) - 1, 0)
+    below, beyond = mean - t * error, mean + t * error
+    low = inf if below[after] > 0 else _first(places_P, -below, range(after, -1, -1), 0.0)
+    high = 0.0 if beyond[before] < 0 else _first(places_P, beyond, range(before, top + 1), inf)
+    return Multiplier(factor, low, high, "", least)
 
 
-def multiplier(comparison: Comparison, found: Slope) -> Multiplier:
-    """exp(effect / slope): the line in ln tokens of what an arm is judged against, until it reaches the arm's score."""
-    if _flat(found):
-        least = f"{min(found.each):.3g}".replace("-", "−")
-        return Multiplier(None, None, None, f"no longer improves in every seed (slope {least})")
-    factor, low, high = (_factor(end / found.mean) for end in (comparison.effect, comparison.low, comparison.high))
-    return Multiplier(factor, low, high)
+def _critical(comparison: Comparison, n: int) -> float:
+    """How many errors wide the comparison's interval is, for n seeds."""
+    if comparison.open_ended:
+        return always_valid_t(n, 1 - comparison.level)
+    return float(critical(comparison.level, n - 1))
 
 
-def _factor(e_folds: float) -> float:
-    if abs(e_folds) > log(MAX_FACTOR):
-        return inf if e_folds > 0 else 0.0
-    return exp(e_folds)
+def _apart(
+    log_tokens_K: NDArray[np.float64],
+    losses_SK: NDArray[np.float64],
+    slopes_S: NDArray[np.float64],
+    gains_S: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places in ln tokens, and at each how far the curve of a seed lies above the arm's score in that seed."""
+    inside_P = np.linspace(log_tokens_K[0], 0.0, N_POINTS)
+    beyond_P = np.linspace(0.0, log(MAX_FACTOR), N_POINTS)[1:]
+    power = straight_power(log_tokens_K, losses_SK.mean(axis=0))
+    read_PS = PchipInterpolator(_scaled(log_tokens_K, power), losses_SK.T)(_scaled(inside_P, power))
+    drawn_PS = losses_SK[:, -1] - beyond_P[:, None] * slopes_S
+    scores_S = losses_SK[:, -1] - gains_S
+    return np.concatenate([inside_P, beyond_P]), np.concatenate([read_PS, drawn_PS]) - scores_S
 
 
-def _flat(found: Slope) -> bool:
-    return min(found.each) <= 0
+def straight_power(log_tokens_K: NDArray[np.float64], losses_K: NDArray[np.float64]) -> float:
+    """The b for which a curve is straight over tokens⁻ᵇ at its first, middle and last length; 0 if it is not convex.
 
-
-def points_short(n_steps: int, valid_every: int, is_even: bool) -> PointsShort | None:
-    """What a run to come lacks for its slope, said before it is made; None where it will have points enough.
-
-    A step reads as many tokens as any other where `is_even`; elsewhere a point on the edge of the part that is used
-    may fall out of it, and does not count.
+    A curve of three lengths bends more over ln tokens than a monotone interpolation follows; over this scale it does
+    not bend, and a power law is read off without error.
     """
-    found = _n_points(n_steps, valid_every, is_even)
-    if found >= _MIN_POINTS:
-        return None
-    rarest = min(valid_every - 1, n_steps // (_MIN_POINTS + 1))  # any rarer, and the last third has too few
-    every = next((n for n in range(rarest, 0, -1) if _n_points(n_steps, n, is_even) >= _MIN_POINTS), None)
-    shortest = next(n for n in itertools.count(1) if _n_points(n, 1, is_even) >= _MIN_POINTS)
-    return PointsShort(found, _MIN_POINTS, every, shortest)
+    at = [0, len(log_tokens_K) // 2, -1]
+    (first, middle, last), losses = log_tokens_K[at], losses_K[at]
+    before, after = losses[0] - losses[1], losses[1] - losses[2]
+
+    def bend(b: float) -> float:
+        return before * (exp(-b * middle) - exp(-b * last)) - after * (exp(-b * first) - exp(-b * middle))
+
+    falls = min(before, after) > 0 and before * (last - middle) > after * (middle - first)
+    if not falls or bend(MAX_POWER) > 0:
+        return 0.0
+    return float(brentq(bend, MIN_POWER, MAX_POWER)) if bend(MIN_POWER) > 0 else 0.0
 
 
-def _n_points(n_steps: int, valid_every: int, is_even: bool) -> int:
-    """How many of a run's validation points its slope is read from, as far as it matters; the last step is one."""
-    steps = range(valid_every, n_steps + 1, valid_every)[-_MIN_POINTS - 1 :]
-    used = _used({*steps, n_steps})
-    on_edge = 3 * used[0] <= 2 * n_steps
-    return len(used) - (on_edge and not is_even)
+def _scaled(log_tokens: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+    """−tokens⁻ᵇ, which rises with tokens; ln tokens for b = 0."""
+    return -np.exp(-power * log_tokens) if power else log_tokens
 
 
-def _used(places: Collection[int]) -> list[int]:
-    """The places along a curve that its slope is read from: those of its last third."""
-    return sorted(at for at in places if at > 0 and at >= _PART * max(places))
+def _crossing(places_P: NDArray[np.float64], mean_P: NDArray[np.float64], start: int) -> float:
+    """The factor at which the mean first is 0, outward from the full length; 0 or infinite where it is nowhere."""
+    if mean_P[start] >= 0:
+        return _first(places_P, mean_P, range(start, len(places_P)), inf)
+    return _first(places_P, -mean_P, range(start, -1, -1), 0.0)
 
 
-def _slope(seed: int, curve: Curve, lower_is_better: bool) -> float:
-    tokens = _used(curve)
-    if len(tokens) < _MIN_POINTS:
-        raise SpecError(
-            f"learning curve: seed {seed} has {len(tokens)} points in its last third; measure {_MIN_POINTS} there"
-        )
-    rise = float(np.polyfit(np.log(tokens), [curve[at] for at in tokens], 1)[0])
-    return -rise if lower_is_better else rise
+def _first(places_P: NDArray[np.float64], values_P: NDArray[np.float64], order: range, beyond: float) -> float:
+    """exp of the first place, in this order, at which values that begin above 0 no longer are; straight between two."""
+    places, values = places_P[order], values_P[order]
+    hits = np.flatnonzero(values <= 0)
+    if not len(hits):
+        return beyond
+    hit = int(hits[0])
+    if hit == 0:
+        return exp(places[0])
+    share = values[hit - 1] / (values[hit - 1] - values[hit])
+    return exp(places[hit - 1] + share * (places[hit] - places[hit - 1]))

@@ -70,7 +70,7 @@ def rows(study: Study) -> Table:
     plan = readable_plan(study)
     order = {name: place for place, name in enumerate(plan["order"])}
     cells = [cell for cell in study.planned_cells() if cell.arm in order]
-    cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate))
+    cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate, cell.n_steps))
     for cell in cells:
         study.require_whole(cell.run, cell.n_steps)
     return Table(tuple(_row(study, plan, cell) for cell in cells))
@@ -99,6 +99,8 @@ def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
     design = plan["design"]
     if purpose == "sweep":
         return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
+    if purpose == "length":
+        return [design["primary"]["measure"]]
     return [design["primary"]["measure"], *design["others"]]
 
 

@@ -33,6 +33,7 @@ class MeasureShape(Shape):
 class PrimaryShape(Shape):
     measure: MeasureShape
     margin: Number | str | None
+    test: Literal["two-sided", "not worse"] = "two-sided"
 
 
 class TuneShape(Shape):
@@ -55,6 +56,7 @@ class DesignShape(Shape):
     control: str | ControlShape | None
     comparisons: list[list[str]] | None = None
     equal_noise: bool = False
+    lengths: list[Number] | None = None
 
     @model_validator(mode="after")
     def _is_meant(self) -> Self:
@@ -62,6 +64,8 @@ class DesignShape(Shape):
             raise ValueError("seeds are none, or some of them twice")
         if self.looks is not None and not all(n.isascii() and n.isdigit() for n in self.looks):
             raise ValueError("looks are not at numbers of seeds")
+        if self.lengths is not None and not all(0 < share <= 1 for share in self.lengths):
+            raise ValueError("lengths are not shares of the full length")
         if any(len(pair) != 2 for pair in self.comparisons or ()):
             raise ValueError("comparisons are not of two arms each")
         return self

@@ -19,7 +19,7 @@ from paribus.cli.plan import Chosen, Device, Named, Scaled, Seeds, plan
 from paribus.cli.terminal.arguments import DesignSettings
 from paribus.cli.terminal.arguments import changes as read
 from paribus.cli.terminal.console import complain, console, note
-from paribus.cli.terminal.control import print_control, print_margin_warnings, print_series, print_widths
+from paribus.cli.terminal.control import print_control, print_series, print_widths
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.cli.terminal.progress import Showing
 from paribus.cli.terminal.results import print_results
@@ -85,7 +85,6 @@ def _carried(
             said = f"{len(made.seeds)} seeds, for the design leaves their number open; --seeds N carries it further"
             page.print(said, soft_wrap=True)
         print_control(made.lines, page, every=False)
-        print_margin_warnings(made, page)
         print_widths(made, page)
         changed = departure(made, kept)
         if changed is not None:

@@ -53,7 +53,8 @@ def _seen(root: Path, study: str | None) -> Table:
 
 
 def _line(cell: Placed, entry: Entry | None) -> tuple[str, ...]:
-    of = f"{cell.arm}, seed {cell.seed}" + (f", rate {cell.rate:g}" if cell.purpose == "sweep" else "")
+    own = {"sweep": f", rate {cell.rate:g}", "length": f", {cell.n_steps} steps"}
+    of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}"
     last = entry.last if entry is not None and entry.last else {}
     state = "waiting" if entry is None else str(entry.state)
     step = f"{last['step'] + 1}/{cell.n_steps}" if "step" in last else f"0/{cell.n_steps}"

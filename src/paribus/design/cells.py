@@ -12,9 +12,9 @@ from paribus.design.quantities import Planned
 from paribus.design.seeds import order_seed, start_seed
 from paribus.record import Placed, name_of
 from paribus.record.study import Purpose
-from paribus.spec.design import SWEEP_SEED, Design
+from paribus.spec.design import SWEEP_SEED, Design, length_arms
 from paribus.spec.run import RunSpec
-from paribus.spec.training import scaled_training
+from paribus.spec.training import scaled_training, steps_of_share
 from paribus.spec.yardstick import Yardstick
 from paribus.train.loop import chain
 
@@ -47,7 +47,8 @@ class Cell:
         return Placed(self.arm, self.seed, self.rate, self.purpose, self.name, self.n_steps, self.plan)
 
     def __str__(self) -> str:
-        return f"{self.arm}, seed {self.seed}" + (f", rate {self.rate:g}" if self.purpose == "sweep" else "")
+        own = {"sweep": f", rate {self.rate:g}", "length": f", {self.n_steps} steps"}
+        return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}"
 
 
 def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
@@ -79,6 +80,25 @@ def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
         for seed in plan.seeds
         for arm in plan.arms
     )
+
+
+def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
+    """Arms that others are judged against at the design's other lengths, each at the rate tuned for its full length.
+
+    The full length is the reported run itself.
+    """
+    measure, wanted = plan.design.primary.measure, length_arms(plan.design)
+    shares = [share for share in plan.design.lengths or () if share < 1]
+    return tuple(
+        _cell(
+            arm, seed, rates[arm.name], "length", steps_of_share(arm.n_steps, share), (measure,),
+            plan.design_fingerprint,
+        )
+        for seed in plan.seeds
+        for arm in plan.arms
+        if arm.name in wanted
+        for share in shares
+    )  # fmt: skip
 
 
 def _cell(

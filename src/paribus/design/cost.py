@@ -14,6 +14,7 @@ from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
 from paribus.errors import RecordError
 from paribus.record import Entry, environments_of, name_of, runs
+from paribus.spec.design import length_arms
 from paribus.train.loop import chain
 
 SHARE = 0.35  # of a plain product's speed that training usually reaches
@@ -22,7 +23,7 @@ BYTES = 12  # of a parameter in a checkpoint: its value and two moments
 
 @dataclass(frozen=True)
 class Cost:
-    """An estimate, and what it rests on."""
+    """An estimate, and what it rests on; `n_runs` counts sweeps and runs of other lengths, too."""
 
     n_runs: int
     n_sweeps: int
@@ -30,7 +31,8 @@ class Cost:
     seconds: float
     n_bytes: float
     basis: str
-    seed_flops: float  # of all arms under one more seed
+    seed_flops: float  # of all arms under one more seed, other lengths included
+    n_lengths: int = 0  # runs of other lengths
 
     @property
     def seed_seconds(self) -> float:
@@ -41,18 +43,34 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     """Without extensions of the grid; runs made already are counted too, arms that differ in name only once."""
     design = plan.design
     arms = [group[0] for group in alike(plan)]
+    shares = [share for share in design.lengths or () if share < 1]
+    longer = _length_groups(plan)
     per_seed = sum(arm.work.training_flops * arm.n_steps for arm in arms)
+    per_seed += sum(arm.work.training_flops * arm.n_steps * sum(shares) for arm in longer)
+    swept = sum(arm.work.training_flops * arm.n_steps for arm in arms)
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
         n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
     n_reported = len(plan.seeds)
-    total = per_seed * (n_reported + n_swept * share)
+    total = per_seed * n_reported + swept * n_swept * share
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
         arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share)) for arm in arms
     )
-    n_arms = len(arms)
-    return Cost((n_reported + n_swept) * n_arms, n_swept * n_arms, total, total / speed, n_bytes, basis, per_seed)
+    n_bytes += sum(
+        arm.price.parameters * BYTES * n_reported * _n_kept(arm, part) for arm in longer for part in shares
+    )  # fmt: skip
+    n_arms, n_lengths = len(arms), n_reported * len(longer) * len(shares)
+    return Cost(
+        n_runs=(n_reported + n_swept) * n_arms + n_lengths, n_sweeps=n_swept * n_arms, flops=total,
+        seconds=total / speed, n_bytes=n_bytes, basis=basis, seed_flops=per_seed, n_lengths=n_lengths,
+    )  # fmt: skip
+
+
+def _length_groups(plan: Plan) -> list[Planned]:
+    """One arm of every group that is one run a seed and is trained at other lengths."""
+    wanted = length_arms(plan.design)
+    return [group[0] for group in alike(plan) if any(arm.name in wanted for arm in group)]
 
 
 def alike(plan: Plan) -> list[tuple[Planned, ...]]:

@@ -14,7 +14,7 @@ from paribus.corpus import Built, build
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked import require_askable
 from paribus.design.control import MEANING, Findings, Line, confounds, field_lines, judge_pairs
-from paribus.design.margin import margin_warnings
+from paribus.design.lengths import require_lengths
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
@@ -65,11 +65,6 @@ class Plan:
         """What the design allows though nothing there is a confound."""
         return idle(self.design, self.lines)
 
-    @property
-    def margin_warnings(self) -> tuple[str, ...]:
-        """Why the margin in compute will have no price, and what would give it one."""
-        return margin_warnings(self.design, self.arms)
-
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
         head = "".join(f"<th>{escape(name)}</th>" for name in ("", "field", *(arm.name for arm in self.arms), ""))
@@ -77,8 +72,7 @@ class Plan:
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in _cells(line)) + "</tr>" for line in ordered
         )
-        warned = "".join(f"<p>{escape(said)}</p>" for said in self.margin_warnings)
-        return f"<p>{escape(self.design.question)}</p>{warned}<table><tr>{head}</tr>{rows}</table>"
+        return f"<p>{escape(self.design.question)}</p><table><tr>{head}</tr>{rows}</table>"
 
     @property
     def design_fingerprint(self) -> str:
@@ -135,6 +129,7 @@ def planned(
     require_askable(design, ready)
     _require_chosen_sizes(design, arms, ready)
     ready = _budgeted(design, ready)
+    require_lengths(design, ready)
     lines = _lines(design, arms, ready, findings)
     _refuse(lines)
     here = surroundings(device, n_jobs)

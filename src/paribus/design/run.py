@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paribus.analyse.shapes import readable_rates
-from paribus.design.cells import Cell, grid_of, reported_cells, sweep_cells
+from paribus.design.cells import Cell, grid_of, length_cells, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
@@ -67,7 +67,7 @@ def _fields_changed(plan: Plan, study: Study) -> tuple[str, ...]:
 
 
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
-    """Sweeps first, then the reported runs, each made at most once."""
+    """Sweeps first, then the reported runs, then those of other lengths, each made at most once."""
     _require_one_environment(_foreseen(plan, study), plan, study, means)
     with Crew(means) as crew:
         for arm in plan.arms:
@@ -112,11 +112,16 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         _require_rates_of_series(plan, rates)
     else:
         study.forget_rates()
-    cells = reported_cells(plan, rates)
+    cells, others = reported_cells(plan, rates), length_cells(plan, rates)
     _note_older(cells, study)
-    study.add_cells(cell.placed for cell in cells)
-    done = execute(cells, study, crew, watch("runs", own_part(cells, crew.means.shard), 0.0))
-    return Carried(done.failed, len(done.elsewhere), rates)
+    study.add_cells(cell.placed for cell in (*cells, *others))
+    shard = crew.means.shard
+    later = sum(cell.flops for cell in own_part(others, shard))
+    done = execute(cells, study, crew, watch("runs", own_part(cells, shard), later))
+    if not others:
+        return Carried(done.failed, len(done.elsewhere), rates)
+    more = execute(others, study, crew, watch("lengths", own_part(others, shard), 0.0))
+    return Carried(done.failed | more.failed, len(done.elsewhere) + len(more.elsewhere), rates)
 
 
 def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
@@ -134,12 +139,17 @@ def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
 def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
     if plan.design.tune is None:
-        return list(reported_cells(plan, _base_rates(plan)))
+        return list(_judged_cells(plan, _base_rates(plan)))
     known = _known_rates(plan, study)
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
     if known is None:
         return [*swept, None]
-    return [*swept, *reported_cells(plan, known)]
+    return [*swept, *_judged_cells(plan, known)]
+
+
+def _judged_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
+    """What a verdict is read from: the reported runs, and those of other lengths."""
+    return *reported_cells(plan, rates), *length_cells(plan, rates)
 
 
 def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
@@ -194,7 +204,7 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
     grid = grid_of(plan.design, plan.arms)
     require_fair(plan.design, grid)
     n_extensions = 0
-    later = sum(cell.flops for cell in own_part(reported_cells(plan, _base_rates(plan)), crew.means.shard))
+    later = sum(cell.flops for cell in own_part(_judged_cells(plan, _base_rates(plan)), crew.means.shard))
     while True:
         cells = sweep_cells(plan, grid)
         study.add_cells(cell.placed for cell in cells)
@@ -212,8 +222,8 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
 
 
 def _written_design(plan: Plan) -> dict[str, Any]:
-    """The design as plain values; without contrasts it is what it was before they were a field."""
-    unsaid = {"contrasts"} if plan.design.contrasts is None else set()
+    """The design as plain values; without contrasts or lengths it is what it was before they were fields."""
+    unsaid = {name for name in ("contrasts", "lengths") if getattr(plan.design, name) is None}
     return plan.design.model_dump(mode="json", exclude=unsaid)
 
 
@@ -251,5 +261,4 @@ def described(plan: Plan) -> dict[str, Any]:
         ],
         "environment": plan.environment,
         "rule": plan.rule,
-        "margin_warnings": list(plan.margin_warnings),
     }  # fmt: skip

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from paribus.errors import RecordError
 from paribus.record.answers import require_unchanged_answers
@@ -48,6 +48,7 @@ REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it agai
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a rate beside the
 # tuned one, `variance` a start, an order or a rerun made to take the noise apart.
 Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
+PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 Outcome = Literal["finished", "diverged", "failed", "open"]
 
 
@@ -207,9 +208,11 @@ def _placed(cell: Any, path: Path) -> Placed:
     """One cell as it is listed, every value of its kind."""
     match cell:
         case {
-            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": "sweep" | "reported", "run": str(),
+            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": str(purpose), "run": str(),
             "n_steps": int(n_steps), **rest,
-        } if n_steps > 0 and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}:  # fmt: skip
+        } if (
+            n_steps > 0 and purpose in PURPOSES and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}
+        ):  # fmt: skip
             return Placed(**cell)
     raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE}")
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isinf, sqrt
+from math import isinf, sqrt
 
-from paribus.analyse import Comparison, Crossed, Multiplier, Pairing, Pooled, Trained, detectable
+from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained, detectable
 from paribus.analyse.findings import UNIT, Arm
+from paribus.report.intervals import NONE, between, margin_cell, multiplied, percent_level
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, flops, percent, plain, signed
 
-NONE = "–"
 ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
 
 
@@ -45,6 +45,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         (f"gain, {UNIT}", _compared(lambda made: signed(made.effect, _digits(made)))),
         ("spread of paired gains", _compared(lambda made: f"{made.sd:.3g}")),
         ("interval", _compared(_interval)),
+        ("what decides on the margin", _compared(margin_cell)),
         ("p", _compared(lambda made: _p(made.p))),
         ("adjusted p", _compared(lambda made: _p(made.p_adjusted))),
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
@@ -115,18 +116,8 @@ def _digits(made: Comparison | Crossed | Expected) -> int:
     return decimals((made.high - made.low) / 2)
 
 
-def between(low: float, high: float, digits: int) -> str:
-    """Both ends; of an open number of seeds, the first few have none."""
-    return "no interval yet" if isinf(high) else f"{signed(low, digits)} to {signed(high, digits)}"
-
-
 def _interval(made: Comparison) -> str:
     return f"{between(made.low, made.high, _digits(made))}, at {percent_level(made.level)}"
-
-
-def percent_level(level: float) -> str:
-    """0.975 → 97.5 %."""
-    return f"{100 * level:.4g} %"
 
 
 def _left_out(made: Comparison) -> str:
@@ -193,18 +184,6 @@ def _cut(name: str, material: Material) -> str:
     return f"{head.n_cut} of {head.n_items}" if cut and head is not None else NONE
 
 
-def multiplied(found: Multiplier | None) -> str:
-    """A compute multiplier with its interval."""
-    if found is None or found.factor is None or found.low is None or found.high is None:
-        return NONE if found is None else f"not said: the curve {found.reason}"
-    factor, low, high = (_factor(one) for one in (found.factor, found.low, found.high))
-    return factor if low == high else f"{factor}; {low} to {high}"
-
-
-def _factor(value: float) -> str:
-    return {0.0: "below 0.25", inf: "above 4"}.get(value, plain(value, 2))
-
-
 def gains_by_rate(material: Material) -> list[tuple[str, ...]]:
     """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
     grid = sorted({rate for arm in material.found.arms for rate in arm.by_rate})
@@ -229,9 +208,9 @@ def _at(arm: Arm, rate: float) -> str:
 
 def sweep_words(material: Material) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent = {"sweep": 0.0, "reported": 0.0}
+    spent = {"sweep": 0.0}
     for row in material.rows:
-        spent[row["purpose"]] += row["dense_flops"] or 0.0
+        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
     if not spent["sweep"]:
         return ""
     share = percent(spent["sweep"] / sum(spent.values()))

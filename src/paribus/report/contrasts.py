@@ -8,10 +8,10 @@ from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
 from paribus.analyse.contrasts import OUTSIDE, ContrastFinding
 from paribus.analyse.findings import UNIT
-from paribus.report.behind import NONE, between, percent_level
+from paribus.report.intervals import NONE, between, decided_cell, digits_of, numbers, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, signed, sum_of
-from paribus.report.verdicts import advice_on_comparison, numbers
+from paribus.report.numbers import signed, sum_of
+from paribus.report.verdicts import advice_on_comparison
 from paribus.spec.contrasts import DEFAULT, two_by_two
 
 NO_WORD = "no verdict"  # in a cell
@@ -21,6 +21,7 @@ ZERO = {
     "better": "is above zero",
     "worse": "is below zero",
     "equivalent": "is zero, within the margin",
+    "not worse": "is no loss as large as the margin",
     "inconclusive": "cannot be told from zero by these runs",
     "identical": "is exactly zero: the same runs",
 }
@@ -50,7 +51,7 @@ def _said_contrast(one: ContrastFinding) -> SaidContrast:
         one.name,
         one.word or "",
         _headline(one),
-        "" if made is None else numbers(made),
+        "" if made is None else numbers(made, one.is_judged),
         " ".join(filter(None, (_above_zero(one), _instead(one), _outside(one)))),
         "" if advice is None else f"{advice.words}.",
     )
@@ -62,7 +63,7 @@ def _headline(one: ContrastFinding) -> str:
         return f"{name} cannot be given: {one.reason}"
     if one.word is None:
         return f"{name}, shown without a verdict"
-    detail = f", {made.verdict.detail}" if one.word in ("better", "worse") and made.verdict.detail else ""
+    detail = f", {made.verdict.detail}" if one.word in ("better", "worse", "not worse") and made.verdict.detail else ""
     return f"{name} {ZERO[one.word]}{detail}"
 
 
@@ -76,7 +77,7 @@ def _above_zero(one: ContrastFinding) -> str:
 
 def _instead(one: ContrastFinding) -> str:
     """Simple effects in the place of a main effect."""
-    said = [f"{place[0].upper()}{place[1:]}: {numbers(made)}." for place, made in one.simple]
+    said = [f"{place[0].upper()}{place[1:]}: {numbers(made, False)}." for place, made in one.simple]
     return " ".join([*said, "Simple effects get no verdict."]) if said else ""
 
 
@@ -98,22 +99,20 @@ def contrast_lines(material: Material) -> list[tuple[str, ...]]:
 def _lines(one: ContrastFinding) -> list[tuple[str, ...]]:
     if one.comparison is None:
         first = (one.name, sum_of(one.weights), NONE, NONE, NONE, f"cannot be given: {one.reason}")
-        return [first, *((f"{one.name}, {place}", "", *_cells(made), NO_WORD) for place, made in one.simple)]
-    return [(one.name, sum_of(one.weights), *_cells(one.comparison), _verdict(one))]
+        return [first, *((f"{one.name}, {place}", "", *_cells(made, False), NO_WORD) for place, made in one.simple)]
+    return [(one.name, sum_of(one.weights), *_cells(one.comparison, one.is_judged), _verdict(one))]
 
 
 def _verdict(one: ContrastFinding) -> str:
     return NO_WORD if one.word is None or one.comparison is None else str(one.comparison.verdict)
 
 
-def _cells(made: Comparison) -> tuple[str, str, str]:
-    digits = _digits(made)
+def _cells(made: Comparison, is_judged: bool) -> tuple[str, str, str]:
+    digits = digits_of(made)
     ends = f"{between(made.low, made.high, digits)}, at {percent_level(made.level)}"
+    if is_judged and made.deciding is not None:
+        ends = f"{decided_cell(made)}; {ends}"
     return signed(made.effect, digits), ends, f"{made.p_adjusted:.3g}"
-
-
-def _digits(made: Comparison) -> int:
-    return decimals((made.high - made.low) / 2)
 
 
 def typeset_contrasts(material: Material) -> list[tuple[str, str, str, str]]:
@@ -126,7 +125,9 @@ def _brief(one: ContrastFinding) -> tuple[str, str, str, str]:
         return one.name, NONE, NONE, f"cannot be given: {one.reason}"
     made = one.comparison
     word = _verdict(one) if one.is_judged else f"{NO_WORD} (interval at {percent_level(made.level)})"
-    return one.name, signed(made.effect, _digits(made)), between(made.low, made.high, _digits(made)), word
+    digits = digits_of(made)
+    ends = decided_cell(made) if one.is_judged else between(made.low, made.high, digits)
+    return one.name, signed(made.effect, digits), ends, word
 
 
 def undeclared(material: Material) -> str:

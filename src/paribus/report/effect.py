@@ -1,4 +1,8 @@
-"""The effect plot: each seed a point, the mean, its interval, and the margin as a band."""
+"""The effect plot: each seed a point, the mean, its two intervals, and the margin as a band.
+
+The thick bar is the inner interval, which decides on the margin, the thin bar the outer one, which decides on a
+difference.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,14 @@ import altair as alt
 from paribus.analyse import Comparison
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.charts import Plot, arm_colours, colour, data, layered, lines_at, place_key, spec_of
+from paribus.report.intervals import between, decided_words, digits_of, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import FEW, decimals, plain, signed
+from paribus.report.numbers import FEW, plain, signed
 
 ROW, LOW_ROW, EDGE = 64, 46, 12  # pixels an arm takes, one of many, and all of them together
 LINE, LEADING = 18, 15  # letters of a label's line, and pixels
 _PART = re.compile(r"\+?[^ +-]*[ -]?")  # of a name, which may be broken after a space or a hyphen, and before a plus
+THIN, THICK = 1.5, 5  # pixels of the outer and of the inner interval
 APART = 3  # a control whose effect is so many times larger has a plot of its own
 
 
@@ -92,12 +98,37 @@ def partners(arms: Sequence[Arm]) -> str:
 
 
 def _caption(arms: Sequence[Arm], material: Material) -> str:
-    margin = material.found.margin
-    band = "" if margin is None else f" The grey band is the margin, ±{margin:.3g}."
     return (
-        f"Each small point is a seed; the diamond is their mean and the bar its interval. Right of zero is better than "
-        f"{partners(arms)}.{band}"
+        f"Each small point is a seed; the diamond is their mean and {_bars(arms)}. Right of zero is better than "
+        f"{partners(arms)}.{_band_words(arms)}"
     )
+
+
+def _bars(arms: Sequence[Arm]) -> str:
+    """What the bars are; of an open number of seeds both intervals are one."""
+    made = next(one for arm in arms if (one := arm.judgement.comparison) is not None)
+    if made.open_ended:
+        return "the bar its interval"
+    inner, outer = percent_level(made.inner_level), percent_level(made.level)
+    return (
+        f"the bars its intervals: thin at {outer}, to show a difference, thick at {inner}, to show that there is none"
+    )
+
+
+def _margins(arms: Sequence[Arm]) -> list[float | None]:
+    """The margin of each comparison, on average over seeds."""
+    return [None if (made := arm.judgement.comparison) is None else made.margin for arm in arms]
+
+
+def _band_words(arms: Sequence[Arm]) -> str:
+    different = {margin for margin in _margins(arms) if margin is not None}
+    if not different:
+        return ""
+    if len(different) > 1:
+        return " The grey band is the margin of each."
+    by_seed = any(made.margins for arm in arms if (made := arm.judgement.comparison) is not None)
+    average = " on average over seeds" if by_seed else ""
+    return f" The grey band is the margin, ±{different.pop():.3g}{average}."
 
 
 def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Material) -> alt.LayerChart:
@@ -112,10 +143,13 @@ def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Mater
     means = alt.Chart(data(each_mean, material.order))
     bounded = alt.Chart(data([one for one in each_mean if one["low"] is not None], material.order))
     shade = arm_colours(material.order).legend(None)
-    told = [alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "verdict:N")]
+    told = [alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "decides:N", "verdict:N")]
     each = [alt.Tooltip(name) for name in ("pair:N", "seed:N", "gained:N", "run:N", "baseline run:N")]
-    interval = bounded.mark_rule(strokeWidth=3, strokeCap="round").encode(
+    outer = bounded.mark_rule(strokeWidth=THIN, strokeCap="round").encode(
         x=_x("low:Q"), x2="high:Q", y=rows, color=shade, tooltip=told
+    )
+    inner = bounded.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
+        x=_x("inner_low:Q"), x2="inner_high:Q", y=rows, color=shade, tooltip=told
     )
     mean = means.mark_point(shape="diamond", size=130, filled=True, opacity=1).encode(
         x=_x("gain:Q"), y=rows, color=shade, tooltip=told
@@ -124,7 +158,7 @@ def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Mater
         x=_x("gain:Q"), y=rows, color=shade, tooltip=each
     )  # fmt: skip
     zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(x=_x("zero:Q"))
-    return layered(*_band(material.found.margin), zero, interval, mean, points)
+    return layered(*_band(_margins(arms), keys, rows), zero, outer, inner, mean, points)
 
 
 def _x(field: str) -> alt.X:
@@ -133,21 +167,32 @@ def _x(field: str) -> alt.X:
     )
 
 
-def _band(margin: float | None) -> list[alt.Chart]:
-    if margin is None:
+def _band(margins: Sequence[float | None], keys: Sequence[str], rows: alt.Y) -> list[alt.Chart]:
+    """The margin behind all rows where it is one, else behind each row its own."""
+    ends = [
+        {"from": -margin, "to": margin, "row": key}
+        for margin, key in zip(margins, keys, strict=True)
+        if margin is not None
+    ]
+    if not ends:
         return []
-    ends = [{"from": -margin, "to": margin}]
-    return [alt.Chart(data(ends)).mark_rect(color=colour("band")).encode(x=_x("from:Q"), x2="to:Q")]
+    is_one = len(ends) == len(margins) and len(set(margins)) == 1
+    band = alt.Chart(data(ends[:1] if is_one else ends)).mark_rect(color=colour("band"))
+    if is_one:
+        return [band.encode(x=_x("from:Q"), x2="to:Q")]
+    return [band.encode(x=_x("from:Q"), x2="to:Q", y=rows)]
 
 
 def _mean(arm: Arm, material: Material) -> dict[str, Any]:
     made = arm.judgement.comparison
     assert made is not None
-    digits = decimals((made.high - made.low) / 2)
+    digits = digits_of(made)
     return {
         "arm": arm.name, "pair": material.found.label(arm), "gain": made.effect, "low": _end(made.low),
-        "high": _end(made.high), "effect": signed(made.effect, digits),
-        "interval": f"{signed(made.low, digits)} to {signed(made.high, digits)}", "verdict": str(arm.judgement.verdict),
+        "high": _end(made.high), "inner_low": _end(made.inner_low), "inner_high": _end(made.inner_high),
+        "effect": signed(made.effect, digits),
+        "interval": f"{between(made.low, made.high, digits)}, at {percent_level(made.level)}",
+        "decides": decided_words(made) or "this interval", "verdict": str(arm.judgement.verdict),
     }  # fmt: skip
 
 
@@ -171,4 +216,8 @@ def _seeds(arm: Arm, material: Material) -> list[dict[str, Any]]:
 
 
 def _told(made: Comparison | None) -> str:
-    return "" if made is None else f"{signed(made.effect, 4)}, interval {signed(made.low, 4)} to {signed(made.high, 4)}"
+    if made is None:
+        return ""
+    decided = decided_words(made)
+    told = f"{signed(made.effect, 4)}, {percent_level(made.level)} interval {between(made.low, made.high, 4)}"
+    return f"{told}; {decided}" if decided else told

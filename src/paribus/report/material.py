@@ -22,7 +22,8 @@ SAID = (
     "plan",
     "baseline",
     "arms",
-    "margin_words",
+    "margins",
+    "lengths",
     "rates",
     "factorial",
     "contrasts",
@@ -86,8 +87,10 @@ class Material:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of sweeps, and of the runs the verdict is read from."""
-        return [row for row in self.found.table if row["purpose"] == "sweep"] + self.found.reported
+        """The rows of sweeps, and of the runs the verdict is read from: reported ones, and those of other lengths."""
+        swept = [row for row in self.found.table if row["purpose"] == "sweep"]
+        others = [row for row in self.found.table if row["purpose"] == "length" and row["seed"] in self.found.seeds]
+        return [*swept, *self.found.reported, *others]
 
     def asked_alike(self, arm: str, against: str | None = None) -> bool:
         """Is an arm trained on the baseline's, or another's, question and text? Only then are curves comparable."""

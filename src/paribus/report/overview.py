@@ -10,9 +10,9 @@ from typing import get_args
 from paribus.analyse import Comparison
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.verdict import Word
-from paribus.report.behind import NONE, between, multiplied, percent_level
+from paribus.report.intervals import NONE, decided_cell, digits_of, multiplied, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import FEW, decimals, signed, some
+from paribus.report.numbers import FEW, signed, some
 from paribus.report.verdicts import advice_on
 
 COMPUTE = "compute multiplier"
@@ -78,5 +78,4 @@ def _brief(arm: Arm, is_control: bool) -> Brief:
 
 
 def _gain(made: Comparison) -> tuple[str, str]:
-    digits = decimals((made.high - made.low) / 2)
-    return signed(made.effect, digits), between(made.low, made.high, digits)
+    return signed(made.effect, digits_of(made)), decided_cell(made)

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
-from paribus.report.behind import between, heading, numbers_behind
+from paribus.report.behind import heading, numbers_behind
 from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts, typeset_contrasts
 from paribus.report.early import TITLE, early_words
+from paribus.report.intervals import decided_cell, digits_of
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
-from paribus.report.numbers import MINUS, decimals, signed
+from paribus.report.numbers import MINUS, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
@@ -24,6 +25,7 @@ from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import advice_on, fresh_seeds, verdicts
 
 BRIEF = {
+    "equivalent": "equivalent",
     "unstable": "unstable",
     "withheld": "withheld",
     "no verdict": "no verdict (not trained long enough)",
@@ -138,7 +140,7 @@ def latex(material: Material) -> str:
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = 1 - material.found.share / material.found.n_comparisons
-    about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} %"
+    about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} % unless they say otherwise"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
     notes = [
@@ -178,8 +180,7 @@ def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict
-    digits = decimals((made.high - made.low) / 2)
-    return signed(made.effect, digits), between(made.low, made.high, digits), verdict
+    return signed(made.effect, digits_of(made)), decided_cell(made), verdict
 
 
 def _typeset(text: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isinf
 
-from paribus.analyse import Comparison, Multiplier
+from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.rows import Row
 from paribus.analyse.sign_test import SILENT, TOO_FEW
 from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.report.intervals import compute_words, numbers
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, plain, signed, some
+from paribus.report.numbers import some
 from paribus.report.positive_control import equivalent_within
 from paribus.report.series import seed_range
 
@@ -52,7 +52,7 @@ def _said(arm: Arm, material: Material) -> Said:
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
         "" if made is None else f"{_meaning(made, judgement.verdict.word)}{_rests_on(made)}",
-        "" if made is None else compute(arm.name, baseline, arm.multiplier),
+        "" if made is None else compute_words(arm.name, baseline, arm.multiplier),
         "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
     )
@@ -95,6 +95,8 @@ def headline(arm: Arm, baseline: str, within: str = "") -> str:
             return f"{name} does {verdict.word} than {baseline}{detail}"
         case "equivalent":
             return f"{name} and {baseline} do equally well, {within or 'within the margin'}"
+        case "not worse":
+            return f"{name} is not worse than {baseline} by as much as the margin{detail}"
         case "inconclusive":
             return f"These runs cannot tell {name} from {baseline}"
         case "identical":
@@ -107,21 +109,10 @@ def headline(arm: Arm, baseline: str, within: str = "") -> str:
             return f"No verdict on {name} against {baseline}: {verdict.detail}"
 
 
-def numbers(made: Comparison) -> str:
-    """Effect, interval, level and seeds."""
-    digits = decimals((made.high - made.low) / 2)
-    if isinf(made.high):
-        gain = f"gain {signed(made.effect, digits)} {UNIT}, {some(made.n, 'paired seed')}"
-        return f"{gain}: too few for an interval at {100 * made.level:.4g} % that holds at any number of them"
-    return (
-        f"gain {signed(made.effect, digits)} {UNIT}, {100 * made.level:.4g} % interval {signed(made.low, digits)} to "
-        f"{signed(made.high, digits)}, {some(made.n, 'paired seed')}"
-    )
-
-
 def _meaning(made: Comparison, word: str) -> str:
     """What an arm's verdict says, which failures can change from what its numbers alone would."""
-    margin = "" if made.margin is None else f"±{made.margin:.3g} {UNIT}"
+    average = " on average over seeds" if made.margins else ""
+    margin = "" if made.margin is None else f"±{made.margin:.3g} {UNIT}{average}"
     match word:
         case "better":
             return "The whole interval lies above zero: over many seeds, the mean would be a gain."
@@ -129,8 +120,15 @@ def _meaning(made: Comparison, word: str) -> str:
             return "The whole interval lies below zero: over many seeds, the mean would be a loss."
         case "equivalent":
             return f"A difference as large as the margin, {margin}, is ruled out in both directions."
+        case "not worse":
+            return f"A loss as large as the margin, {margin.removeprefix('±')}, is ruled out; a gain was not asked for."
         case "inconclusive" if made.margin is None:
             return "The interval holds zero, and without a margin nothing can be called equal."
+        case "inconclusive" if made.margins:
+            return (
+                f"The interval holds zero, and a difference as large as the margin, {margin}, is not ruled out: "
+                f"neither a difference nor its absence is shown."
+            )
         case "inconclusive":
             return (
                 f"The interval holds zero and is not inside the margin of {margin}: neither a difference nor its "
@@ -166,23 +164,3 @@ def too_short(rows: Sequence[Row]) -> str:
         return ""
     was = "was" if n_short == 1 else "were"
     return f"{some(n_short, 'run')} {was} not trained long enough: {SHORT}. {LONGER}."
-
-
-def compute(name: str, against: str, found: Multiplier | None) -> str:
-    """The effect as a multiple of tokens, read off the curve of what it is judged against, or why there is none."""
-    if found is None:
-        return f"In compute: not said, for {against}'s learning curve has too few points near its end."
-    if found.factor is None or found.low is None or found.high is None:
-        return f"In compute: not said, for {against}'s learning curve {found.reason}."
-    times = {0.0: "less than a quarter of", inf: "more than four times"}.get(
-        found.factor, f"about {plain(found.factor, 2)} times"
-    )
-    said = f"In compute: {against} would need {times} its tokens to score like {name}"
-    if found.said is None and found.low == found.high:
-        return f"{said}, further than its own learning curve can be trusted."
-    ends = f"interval {_end(found.low)} to {_end(found.high)}"
-    return f"{said} ({ends}; read off {against}'s own learning curve)."
-
-
-def _end(factor: float) -> str:
-    return {0.0: "less than a quarter", inf: "more than four"}.get(factor, plain(factor, 2))

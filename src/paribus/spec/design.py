@@ -29,6 +29,8 @@ FEW_SEEDS = (
     f"one spread takes about 10"
 )
 OPEN: Literal["open"] = "open"  # how many seeds there are is no part of the design
+LENGTHS = "lengths = [0.25, 0.5, 1]"  # as it is written
+LEAST_LENGTHS = 3  # from which a margin in compute is priced
 MOST_COMPUTE = 3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
 
 
@@ -83,6 +85,19 @@ def _looks(given: Any) -> Any:
         return {int(n): share for n, share in given.items()}
     except ValueError as fault:
         raise ValueError(f"are at {list(given)}; write numbers of seeds, as in {{ 5 = 0.01, 10 = 0.04 }}") from fault
+
+
+def _lengths(given: Any) -> Any:
+    """Ascending shares of the full length; the last is the full length itself, the reported run."""
+    if given is None:
+        return given
+    shares = given if isinstance(given, list | tuple) else ()
+    numbers = [share for share in shares if isinstance(share, int | float) and not isinstance(share, bool)]
+    ascending = all(one < other for one, other in itertools.pairwise(numbers))
+    fits = len(numbers) == len(shares) > 1 and ascending and numbers[0] > 0 and numbers[-1] == 1
+    if not fits:
+        raise ValueError(f"is {given!r}; write ascending shares of the full length that end with 1: {LENGTHS}")
+    return tuple(float(share) for share in numbers)
 
 
 def _pairs(given: Any) -> Any:
@@ -195,6 +210,7 @@ class Primary(Spec):
     measure: YardstickKind = DocumentHalves()
     # In its unit, "5 % compute" or "25 % of control"; without it nothing is called equivalent.
     margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
+    test: Literal["two-sided", "not worse"] = "two-sided"  # "not worse": only that no margin is lost
 
 
 class Design(Spec):
@@ -216,6 +232,8 @@ class Design(Spec):
     tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
     seeds: Seeds = (1, 2, 3, 4, 5)
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
+    # Shares of the full length at which arms that others are judged against are trained, too: the whole recipe scaled.
+    lengths: Annotated[tuple[float, ...] | None, BeforeValidator(_lengths)] = None
     equal_noise: bool = False  # refused where it is true; older studies were judged so
     primary: Primary = Primary()
     others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
@@ -270,6 +288,19 @@ def pairs_of(design: Design) -> tuple[Pair, ...]:
 def _family(design: Design) -> tuple[list[Pair], Contrasts]:
     levels, control = levels_of(design), control_arm(design)
     return family_of(design.comparisons, design.contrasts, levels, design.baseline, control)
+
+
+def length_arms(design: Design) -> tuple[str, ...]:
+    """The arms that are trained at each of the design's lengths: those that a gain is priced by.
+
+    Every arm that a judged pair is against; and the baseline where a contrast is judged, or the control is a length.
+    """
+    if design.lengths is None:
+        return ()
+    wanted = {against for _, against in pairs_of(design)}
+    if declared_contrasts(design) or control_length(design) is not None:
+        wanted.add(design.baseline)
+    return tuple(name for name in tables_of(design) if name in wanted)
 
 
 def compared_pairs(design: Design) -> tuple[Pair, ...]:

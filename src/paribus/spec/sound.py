@@ -15,7 +15,9 @@ from paribus.errors import SpecError, name_few
 from paribus.spec.contrasts import EXAMPLE
 from paribus.spec.design import (
     FEW_SEEDS,
+    LEAST_LENGTHS,
     LEAST_SEEDS,
+    LENGTHS,
     OPEN,
     RUN_TABLES,
     SCALES,
@@ -23,6 +25,7 @@ from paribus.spec.design import (
     Table,
     compute_margin,
     control_arm,
+    control_length,
     control_margin,
     declared,
     declared_contrasts,
@@ -167,6 +170,9 @@ def _measure_faults(design: Design) -> Iterator[str]:
     if len(set(names)) < len(names):
         yield f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, the primary's included"
     yield from _margin_faults(design)
+    yield from _length_faults(design)
+    if design.primary.test == "not worse" and design.primary.margin is None:
+        yield "primary.test is 'not worse', and there is no margin to lose; give primary.margin, such as 0.02"
 
 
 def _margin_faults(design: Design) -> Iterator[str]:
@@ -183,6 +189,22 @@ def _margin_faults(design: Design) -> Iterator[str]:
             f"primary.margin is {margin!r}, and the design has no control; name an arm that must come out worse, such "
             f"as control = 'input hidden', or write control = {{ length = 0.5 }}"
         )
+
+
+def _length_faults(design: Design) -> Iterator[str]:
+    """A margin in compute is priced from annealed lengths: three or more; a control by length needs its own."""
+    margin, lengths = design.primary.margin, design.lengths or ()
+    length = control_length(design)
+    if length is not None and length not in lengths:
+        given = f"are {list(lengths)}" if lengths else "are missing"
+        yield f"control is at the length {length:g}, and lengths {given}; write it there, as {LENGTHS}"
+    if not isinstance(margin, str) or compute_margin(margin) is None or len(lengths) >= LEAST_LENGTHS:
+        return
+    given = f"is {list(lengths)}" if lengths else "is missing"
+    yield (
+        f"primary.margin is {margin!r}, which is priced from runs of {LEAST_LENGTHS} lengths or more, and lengths "
+        f"{given}; write {LENGTHS}, or a margin in bits per byte"
+    )
 
 
 def _called(measure: Yardstick) -> str:

@@ -78,6 +78,11 @@ class Training(Spec):
     keep_last: Count = 2
 
 
+def steps_of_share(n_steps: int, share: float) -> int:
+    """How many steps a run over a share of the length has."""
+    return max(2, round(n_steps * share))
+
+
 def scaled_training(training: Training, n_steps: int) -> Training:
     """The whole recipe over another number of steps: warm-up and validation points in proportion to its length.
 

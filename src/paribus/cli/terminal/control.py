@@ -73,12 +73,14 @@ def written(path: str, values: Sequence[Any]) -> list[str]:
 
 def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) -> None:
     """Runs, time and disk, and what so many seeds can see; in bits where an earlier study tells the noise."""
-    sweep = f", {cost.n_sweeps} of them to find rates" if cost.n_sweeps else ""
+    parts = {"to find rates": cost.n_sweeps, "of other lengths": cost.n_lengths}
+    told = "".join(f", {n} of them {what}" for what, n in parts.items() if n)
     time = duration(cost.seconds)
-    page.print(f"runs       {cost.n_runs}{sweep}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
+    page.print(f"runs       {cost.n_runs}{told}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
-        told = f"{len(alike(plan))} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
+        n_runs = len(alike(plan)) + cost.n_lengths // len(plan.seeds)
+        told = f"{n_runs} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
         page.print(line, soft_wrap=True)
@@ -86,7 +88,6 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
         page.print(f"contrast   {name}: {sum_of(weights)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
-    print_margin_warnings(plan, page)
 
 
 def print_series(plan: Plan, page: Console) -> None:
@@ -94,12 +95,6 @@ def print_series(plan: Plan, page: Console) -> None:
     if plan.series is not None:
         said = f"{series_place(plan.series.table, plan.seeds)}; earlier seeds are shown and not judged"
         page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
-
-
-def print_margin_warnings(plan: Plan, page: Console) -> None:
-    """What a margin in compute will lack, while it can still be given."""
-    for said in plan.margin_warnings:
-        page.print(f"mind       {said}", style="yellow", soft_wrap=True)
 
 
 def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:

@@ -1,0 +1,156 @@
+"""Margins by seed: two paired t tests, on gain − margin and on gain + margin."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+
+from paribus.analyse import compare, family
+from paribus.analyse.verdict import decide
+from paribus.errors import SpecError
+
+GAINS = [0.8, 1.1, 0.9, 1.4, 1.2]
+
+
+@pytest.mark.parametrize("margin", [0.5, 0.7, 1.0, 1.3, 1.5, 4.0])
+def test_equal_margins_decide_as_one_number_does(margin: float) -> None:
+    one, each = compare(GAINS, margin=margin), compare(GAINS, margin=[margin] * 5)
+    assert (one.verdict.word, each.verdict.word) == ("better", "better")
+    assert one.verdict.detail == each.verdict.detail
+    near = [gain - 1.0 for gain in GAINS]
+    assert compare(near, margin=margin).verdict.word == compare(near, margin=[margin] * 5).verdict.word
+
+
+def test_equivalence_is_two_paired_tests_on_gain_less_and_plus_margin() -> None:
+    rng = np.random.default_rng(3)
+    for n in (3, 5, 10):
+        for _ in range(200):
+            gains, margins = rng.normal(0.2, 0.5, n), rng.normal(0.9, 0.5, n)
+            if margins.mean() <= 0:
+                continue
+            made = compare(gains.tolist(), margin=margins.tolist(), n_comparisons=2)
+            above = ttest_1samp(gains + margins, 0, alternative="greater").pvalue
+            below = ttest_1samp(gains - margins, 0, alternative="less").pvalue
+            within = max(above, below) < 0.025
+            said = made.verdict.word == "equivalent" or made.verdict.detail == "by less than the margin"
+            assert said == within
+            more = ttest_1samp(gains - margins, 0).pvalue < 0.025 and np.mean(gains - margins) > 0
+            assert (made.verdict.word == "better" and made.verdict.detail == "by more than the margin") == (
+                more and made.low > 0 and not within
+            )
+
+
+def test_a_margin_that_follows_the_gain_decides_what_its_mean_would_not() -> None:
+    gains = [0.1, 0.5, 0.9, 1.3, 1.7]
+    margins = [gain + 0.2 + 0.01 * place for place, gain in enumerate(gains)]
+    assert compare(gains, margin=float(np.mean(margins))).verdict.detail != "by less than the margin"
+    made = compare(gains, margin=margins)
+    assert (made.verdict.word, made.verdict.detail) == ("better", "by less than the margin")
+    assert made.beside is not None
+    assert made.beside[1] < 0 < made.beside[0]
+
+
+def test_negative_margins_of_single_seeds_are_used_as_they_are() -> None:
+    made = compare([0.01, -0.02, 0.0, 0.01, -0.01], margin=[0.5, 0.4, -0.02, 0.6, 0.5])
+    assert made.margins == (0.5, 0.4, -0.02, 0.6, 0.5)
+    assert made.margin == pytest.approx(0.396)
+    assert made.verdict.word == "equivalent"
+
+
+def test_the_words_of_equivalent_give_the_interval_that_decides_with_its_level() -> None:
+    gains = [0.8, 1.1, 0.9, 1.4, -4.0]
+    made = compare(gains, margin=2.3)
+    assert made.verdict.word == "equivalent"
+    assert made.low < -2.3 < made.inner_low
+    decided = r"90 % interval -2\.1\d* to 2\.2\d*, inside the margin of ±2\.3; 95 % interval -2\.\d+ to"
+    assert re.search(decided, made.words)
+    each = compare(gains, margin=[2.7, 2.6, 2.5, 2.6, 2.6])
+    assert each.verdict.word == "equivalent"
+    assert "90 % intervals, each seed with its own margin: gain − margin is at most -0.3" in each.words
+    assert "; gain + margin is at least 0.4" in each.words
+    assert "margin 2.6 on average" in each.words
+
+
+def test_as_many_digits_are_printed_as_keep_the_interval_inside_the_margin() -> None:
+    gains = [0.1, 0.2, -0.3, 0.05, 0.0]
+    inner = compare(gains)
+    made = compare(gains, margin=max(-inner.inner_low, inner.inner_high) + 1e-9)
+    assert made.verdict.word == "equivalent"
+    low, high, margin = re.search(r"90 % interval (\S+) to (\S+), inside the margin of ±(\S+);", made.words).groups()
+    assert -float(margin) < float(low) < float(high) < float(margin)
+
+
+def test_an_open_number_of_seeds_uses_its_own_bound_beside_the_margin() -> None:
+    gains = [0.1, -0.1, 0.05, 0.0, -0.05, 0.02, 0.08, -0.02]
+    fixed = compare(gains, margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15])
+    opened = compare(gains, margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15], open_ended=True)
+    assert fixed.beside is not None
+    assert opened.beside is not None
+    assert opened.beside[0] < fixed.beside[0]
+    assert (opened.inner_level, fixed.inner_level) == (opened.level, pytest.approx(0.9))
+
+
+def test_too_few_seeds_of_an_open_number_have_no_interval_in_words() -> None:
+    made = compare([0.1, 0.2, 0.3], open_ended=True)
+    assert "no interval at 95 % yet" in made.words
+    assert "inf" not in made.words
+
+
+@pytest.mark.parametrize(
+    ("margin", "words"),
+    [
+        ([0.1, 0.2], "margin has 2 numbers for 5 gains; give one for each seed"),
+        ([], "margin has 0 numbers for 5 gains; give one for each seed"),
+        ([0.1, 0.2, float("nan"), 0.1, 0.1], "margin has nan for a seed; give a number for each seed, or no margin"),
+        ([0.1, -0.2, 0.0, 0.0, 0.0], "margin is -0.02 on average over seeds; use one above 0"),
+    ],
+)
+def test_margins_that_do_not_fit_are_refused(margin: list[float], words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        compare(GAINS, margin=margin)
+
+
+def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_that_trained() -> None:
+    arms = {
+        "a": {1: 0.0, 2: 0.1, 3: -0.1, 4: 0.05},
+        "b": {1: 0.1, 2: 0.1, 3: 0.0, 4: None},
+        "c": {1: 0.1, 2: 0.2, 3: 0.1, 4: 0.2},
+    }
+    margins = {"a": {1: 3.0, 2: 3.1, 3: 2.9, 4: 3.0}, "b": {1: 1.0, 2: 1.1, 3: 0.9}}
+    found = family(arms, "a", lower_is_better=False, comparisons=[("b", "a"), ("c", "b")], margins=margins)
+    assert found["b", "a"].comparison is not None
+    assert found["c", "b"].comparison is not None
+    assert found["b", "a"].comparison.margins == (3.0, 3.1, 2.9)
+    assert found["c", "b"].comparison.margins == (1.0, 1.1, 0.9)
+    with pytest.raises(SpecError, match="margin has none for seeds 2; give one for each seed"):
+        family({"a": arms["a"], "c": arms["c"]}, "a", lower_is_better=False, margins={"a": {1: 1.0, 3: 1.0, 4: 1.0}})
+
+
+def test_not_worse_is_one_sided_against_a_loss_of_the_margin() -> None:
+    assert str(decide((-0.4, 0.9), (-0.3, 0.8), 0.35, test="not worse")) == "not worse"
+    assert str(decide((-0.4, 0.9), (-0.3, 0.8), 0.35)) == "inconclusive"
+    assert str(decide((0.1, 0.9), (0.2, 0.8), 0.35, test="not worse")) == "not worse, and better"
+    assert str(decide((-0.3, -0.1), (-0.28, -0.12), 0.35, test="not worse")) == (
+        "not worse, though worse by less than the margin"
+    )
+    assert str(decide((-0.5, -0.1), (-0.4, -0.12), 0.35, test="not worse")) == "worse"
+    assert str(decide((-0.5, 0.1), (-0.4, 0.05), 0.35, test="not worse")) == "inconclusive"
+    assert str(decide((-0.9, -0.4), (-0.8, -0.5), 0.35, test="not worse")) == "worse, by more than the margin"
+
+
+def test_not_worse_prints_its_one_sided_bound() -> None:
+    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=0.5, test="not worse")
+    assert str(made.verdict) == "not worse"
+    assert "one-sided 95 % bound: at least -0.08" in made.words
+    assert "above the margin of −0.5" in made.words
+    each = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=[0.5, 0.4, 0.6, 0.5, 0.5], test="not worse")
+    assert "one-sided 95 % bound, each seed with its own margin: gain + margin is at least 0.3" in each.words
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_a_loss_of_the_margin_is_seldom_called_not_worse(n: int) -> None:
+    rng = np.random.default_rng(41)
+    gains = rng.normal(-1.0, 1.0, (2000, n))
+    said = [compare(one, margin=1.0, test="not worse").verdict.word == "not worse" for one in gains.tolist()]
+    assert 3 <= 100 * np.mean(said) <= 7
