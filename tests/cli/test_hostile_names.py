@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
+from little_study import little
 from paribus.cli import main
 from paribus.errors import RecordError
 from paribus.escapes import Page, VisibleStream, visible_streams
@@ -135,6 +136,57 @@ def test_no_verb_lets_a_terminal_obey_what_others_wrote(folder, ask, words, monk
         assert said.strip(), each
         assert not obeyed(said), (each, sorted(obeyed(said)))
         assert "Traceback" not in said, (each, said)
+
+
+def question(here: Path, cache: Path) -> tuple:
+    return ("plan", toml(here / "design", little({"question": HOSTILE})), "--cache", cache, "--device", "cpu")
+
+
+def reason(here: Path, cache: Path) -> tuple:
+    (here / "runs/one").mkdir(parents=True)
+    write_json(here / "runs/one/spec.json", {"stages": [{}]})
+    write_state(here / "runs/one/state", "failed", HOSTILE)
+    return ("runs", "--runs", here / "runs")
+
+
+def folder_name(here: Path, cache: Path) -> tuple:
+    (here / NAME).mkdir()
+    return ("import", here / NAME, here / "out")
+
+
+def corpus_words(here: Path, path: Path) -> tuple:
+    run = toml(here / "run", {"corpus": {"sources": [{"kind": "files", "paths": str(path)}]}})
+    return ("corpus", "build", run, "--cache", here / "cache")
+
+
+def file_name(here: Path, cache: Path) -> tuple:
+    (here / "texts").mkdir()
+    (here / "texts" / f"{NAME}.jsonl").write_text("{{{")
+    return corpus_words(here, here / "texts")
+
+
+def member_name(here: Path, cache: Path) -> tuple:
+    with tarfile.open(here / "a.tar", "w") as tar:
+        entry = tarfile.TarInfo(f"{NAME}.jsonl")
+        entry.size = 3
+        tar.addfile(entry, io.BytesIO(b"{{{"))
+    return corpus_words(here, here / "a.tar")
+
+
+def tensor_name(here: Path, cache: Path) -> tuple:
+    export(build(load(TINY, n_vocab=11, max_length=13)), here / "theirs")
+    path = here / "theirs/model.safetensors"
+    save_file({**load_file(path), HOSTILE: torch.zeros(2)}, path, metadata={"format": "pt"})
+    return ("import", here / "theirs", here / "out")
+
+
+@pytest.mark.parametrize("place", [question, reason, folder_name, file_name, member_name, tensor_name])
+def test_what_others_wrote_in_one_place_is_shown_written_out(ask, tmp_path, study_cache, place):
+    """Nothing else there is hostile: what is shown comes from this place."""
+    answer = ask(*place(tmp_path, study_cache))
+    said = answer.out + answer.err
+    assert r"a\x1b[31mb\x1b]0;title\x07c\x9b2Jd" in said.replace("\n", "")
+    assert not obeyed(said)
 
 
 def test_a_terminal_gets_our_colours_and_not_theirs(folder):

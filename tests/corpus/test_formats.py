@@ -9,6 +9,7 @@ import os
 import sys
 import tarfile
 from pathlib import Path
+from time import process_time
 
 import pytest
 import zstandard
@@ -226,6 +227,26 @@ def test_a_pair_has_one_source_and_one_target(tmp_path, name, text, complaint):
     path.write_text(text)
     with pytest.raises(RecordError, match=complaint):
         pairs(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "each", "joint", "after"),
+    [
+        ("a.jsonl", '{"text": "a", ', '"k{number}": 1', ", ", ', "late": 1, "late": 2}'),
+        ("a.csv", "text,", "k{number}", ",", ",late,late"),
+    ],
+)
+def test_a_key_or_column_that_is_there_twice_is_found_in_one_pass(tmp_path, name, before, each, joint, after):
+    """Eight times as many take about eight times as long; each looked for among all before it, sixty-four times."""
+    path, seconds = tmp_path / name, []
+    for n_keys in (4_000, 32_000):
+        inside = joint.join(each.format(number=number) for number in range(n_keys))
+        path.write_text(before + inside + after)
+        begin = process_time()
+        with pytest.raises(RecordError, match="'late' twice"):
+            files(path)
+        seconds.append(process_time() - begin)
+    assert seconds[1] / seconds[0] < 28
 
 
 def test_columns_without_a_name_that_nobody_reads_may_be_many(tmp_path):

@@ -233,3 +233,12 @@ def test_a_tokenizer_that_is_a_pipe_or_lies_deep_is_refused(tmp_path):
     (tmp_path / "d.json").write_text("[" * 100_000)
     with pytest.raises(SpecError, match=r"d\.json is no tokenizer\.json: "):
         n_text(Corpus(tokenizer=TokenizerFile(path=str(tmp_path / "d.json"))))
+
+
+def test_a_tokenizer_in_the_home_of_nobody_is_no_traceback():
+    spec = TokenizerFile(path="~nobody-here/t.json")
+    said = r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder that nobody has here; write the path"
+    with pytest.raises(SpecError, match=rf"^{said}"):
+        loaded(spec)
+    with pytest.raises(SpecError, match=rf"^corpus\.{said}"):
+        n_text(Corpus(tokenizer=spec))

@@ -155,10 +155,10 @@ def sparse(path: Path, form: str) -> Path:
     size = 10**11
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
         entry = tarfile.TarInfo("GNUSparseFile.0/b.txt")
-        data = b"0\n" if form == "1.0" else b""
+        data = {"0.1": b"", "1.0": b"0\n", "1.0 without end": b"1000000000\n" + b"1000\n" * 300}[form]
         entry.size = len(data)
         entry.pax_headers = {"GNU.sparse.name": "b.txt", "GNU.sparse.realsize": str(size)}
-        if form == "1.0":
+        if form != "0.1":
             entry.pax_headers |= {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}
         else:
             entry.pax_headers |= {"GNU.sparse.size": str(size), "GNU.sparse.map": "0,0"}
@@ -166,7 +166,7 @@ def sparse(path: Path, form: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["0.1", "1.0"])
+@pytest.mark.parametrize("form", ["0.1", "1.0", "1.0 without end"])
 def test_a_file_stored_with_holes_is_refused_by_name(tmp_path, form):
     said = r"a\.tar:b\.txt is stored with holes, which may be of any size; pack it anew without --sparse"
     with pytest.raises(RecordError, match=said):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,20 @@ def test_a_text_changed_in_the_cache_stops_the_study(tmp_path: Path, jobs: int) 
     with pytest.raises(RecordError, match=r"0.train.tokens is not what was written \(sha256 differs\); remove that"):
         carry_out(plan, kept, Means(tmp_path / "cache", CPU, jobs), watch.stage)
     assert watch.n_ended < 6
+
+
+def test_a_run_that_is_gone_when_its_study_ends_is_told(tmp_path: Path) -> None:
+    """Whoever carried it out said that it is done; what counts is what lies there."""
+    plan, kept, _ = plan_and_study(tmp_path)
+
+    def remove() -> None:
+        (state,) = kept.root.glob("*/state")
+        shutil.rmtree(state.parent)
+
+    done = carry_out(plan, kept, Means(tmp_path / "cache", CPU), Meddler(remove).stage)
+    (said,) = done.failed.values()
+    assert said.startswith(f"{kept.root}/")
+    assert said.endswith(" is not done though it was carried out; run the study again")
 
 
 def test_a_text_changed_at_the_same_size_and_time_is_found_before_anything_is_frozen(

@@ -136,6 +136,15 @@ def test_a_line_has_the_worst_mark_of_its_pairs_and_says_which_trial() -> None:
     assert (found.mark, found.note) == ("✗", "reverse's 0.1 is accepted in causal too")
 
 
+def test_a_line_that_follows_in_one_pair_and_not_in_another_is_a_confound() -> None:
+    """An encoder-decoder cannot be asked for the last token, so there the objective follows; a causal mask can."""
+    causal = {"architecture": {"mask": "causal"}, "objective": "prefix"}
+    for pairs in ([["pair", "full"], ["causal", "full"]], [["causal", "full"], ["pair", "full"]]):
+        found = lines(FORCED | {"arms.causal": causal, "comparisons": pairs})["objective.kind"]
+        assert (found.mark, found.note) == ("✗", "full's 'last_token' is accepted in causal too")
+    assert lines(FORCED | {"arms.causal": causal, "comparisons": pairs[1:]})["objective.kind"].mark == "→"
+
+
 def test_arms_that_are_not_compared_may_differ_and_the_line_says_so() -> None:
     changes = {"comparisons": [["causal", "full"]], "arms.reverse.training": {"z_loss": 0.1}}
     found = lines(changes)["training.z_loss"]

@@ -33,6 +33,19 @@ def test_the_table_has_what_follows_and_the_machine(study_cache: Path) -> None:
     assert set(found["starting weights in common"].values.values()) == {1.0}
 
 
+def test_sizes_kernels_and_shares_that_differ_follow_and_are_no_confounds(study_cache: Path) -> None:
+    """A bias of positions takes another kernel and some parameters, and a causal mask shows half of the pairs."""
+    arms = {"arms.reverse": None, "arms.causal": None, "arms.full": None, "baseline": "plain", "match": "nothing"}
+    arms |= {
+        "arms.plain": {"architecture": {"mask": "causal", "positions": "none"}},
+        "arms.biased": {"architecture": {"mask": "full", "positions": "relative_bias"}},
+    }
+    found = lines(study_cache, arms | {"factor": ["architecture.mask", "architecture.positions"]})
+    for path in ("parameters", "visible_share", "kernel"):
+        assert len(set(found[path].values.values())) == 2, path
+        assert found[path].mark == "→", path
+
+
 def test_nothing_is_planned_beside_a_confound(study_cache: Path) -> None:
     with pytest.raises(ConfoundError, match=r"training.z_loss is 0.0 in full, 0.0 in reverse, 0.1 in causal, but"):
         plan_of(study_cache, {"arms.causal.training": {"z_loss": 0.1}})
@@ -145,6 +158,25 @@ def test_a_path_that_is_no_field_is_met_with_the_nearest(changes: dict[str, Any]
     with pytest.raises(SpecError) as caught:
         plan_of(study_cache, changes)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"allow": {f"training.warmup{n}": "so be it" for n in range(2_000)}},
+         "and 1,990 more allowances of nothing that could differ; correct these first"),
+        ({"factor": ["architecture.mask", *(f"training.warmup{n}" for n in range(2_000))]},
+         "and 1,990 more factors that are no field; correct these first"),
+    ],
+)  # fmt: skip
+def test_of_many_paths_that_are_no_field_the_first_ten_are_told(
+    changes: dict[str, Any], said: str, study_cache: Path
+) -> None:
+    with pytest.raises(SpecError) as caught:
+        plan_of(study_cache, changes)
+    *first, last = caught.value.problems
+    assert [problem.count("did you mean 'training.warmup'?") for problem in first] == [1] * 10
+    assert last == said
 
 
 def test_the_path_of_a_factorials_factor_must_be_a_field(study_cache: Path) -> None:

@@ -36,6 +36,9 @@ def test_an_encoder_decoder_gets_the_steps_of_a_decoder_on_pairs(tmp_path: Path)
     assert (decoder.work.positions_computed, other.work.positions_computed) == (6 * LENGTH, 12 * LENGTH)
     for path in ("tokens_read in all", "bytes_read in all", "epochs"):
         assert line(made, path).mark == "✓"
+    assert line(made, "parameters").mark == "→"  # they differ, and are no field
+    prices = [arm.work.training_flops / arm.work.tokens_read for arm in (decoder, other)]
+    assert list(line(made, "training_flops").values.values()) == prices  # of a token, not of a position
     computed = line(made, "positions_computed in all")
     assert (computed.mark, list(computed.values.values())) == ("→", [N_STEPS * 6 * LENGTH, N_STEPS * 12 * LENGTH])
 
@@ -66,8 +69,9 @@ def test_text_that_could_have_been_equal_is_a_confound_under_a_budget_of_tokens(
         r"and so could the text be \(encoder-decoder against decoder .* equal bytes would give it 16 steps\); "
         r"use budget = 'bytes_read', or list bytes_read under allow with a reason"
     )
-    with pytest.raises(ConfoundError, match=said):
+    with pytest.raises(ConfoundError, match=said) as refused:
         plan_of(study_cache, DECODERS | {"budget": "tokens_read"})
+    assert len(refused.value.problems) == 1  # a quantity is no field, and is told once
     equal = plan_of(study_cache, DECODERS | {"budget": "bytes_read"})
     assert [arm.n_steps for arm in equal.arms] == [16, 16]
     assert line(equal, "bytes_read in all").mark == "✓"

@@ -1,6 +1,7 @@
 """Fields that could have been equal: whichever arm is the baseline, and however the values came about."""
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from paribus.design import trials
 from paribus.design.arms import arms_of
 from paribus.design.control import confounds, field_lines, judge_pairs
-from paribus.design.trials import differing_fields, under
+from paribus.design.trials import differing_fields, pair_findings, under
 from paribus.spec.sound import load_design
 
 TRAINING = {"n_steps": 5, "n_sequences": 2, "length": 20}
@@ -35,6 +36,7 @@ def said(table: dict[str, Any]) -> dict[str, str]:
     return {problem.split()[0]: problem for problem in confounds(lines)}
 
 
+PLAIN = design("architecture.mask", {"one": {"mask": "causal"}, "other": {"mask": "prefix"}})
 HEADS = "by_head(causal, prefix, prefix, prefix)"
 LAYERS = "by_layer(causal, prefix, prefix, prefix)"
 UNFAIR: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
@@ -117,6 +119,37 @@ def test_widths_for_many_heads_are_found_among_common_multiples() -> None:
     assert "3599 is accepted in both b and a" in found["architecture.d_model"]
 
 
+@pytest.mark.parametrize(
+    ("n_layers", "n_rules", "said_of"),
+    [
+        ((4, 9), (2, 3), "6 is accepted in both other and one"),  # no divisor of either, nor a common multiple
+        ((2, 3), (2, 3), "6 is accepted in both other and one"),  # twice the largest held
+        ((3, 4), (3, 4), "no value up to 8 is accepted in both other and one"),  # 12 would do, but nobody is near it
+    ],
+)
+def test_whole_numbers_up_to_twice_the_largest_held_are_tried(
+    n_layers: tuple[int, int], n_rules: tuple[int, int], said_of: str
+) -> None:
+    """Rules by layer must divide the layers."""
+    arms = {
+        name: {"mask": f"by_layer(causal{', prefix' * (n - 1)})", "n_layers": own}
+        for name, own, n in zip(("one", "other"), n_layers, n_rules, strict=True)
+    }
+    assert f"not the factor: {said_of};" in said(design("architecture.mask", arms))["architecture.n_layers"]
+
+
+def test_divisors_of_what_is_held_are_tried_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads are a multiple of four under the mask, and divide the width: 4 is the third divisor, the fifth number."""
+    monkeypatch.setattr(trials, "MOST_VALUES", 4)
+    arms = {
+        "one": {"d_model": 60, "attention": {"n_heads": 20}},
+        "other": {"d_model": 84, "attention": {"n_heads": 28}},
+    }
+    table = design("architecture.d_model", arms)
+    table["base"]["architecture"]["mask"] = HEADS
+    assert "not the factor: 4 is accepted in both other and one" in said(table)["architecture.attention.n_heads"]
+
+
 def test_not_all_whole_numbers_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Latent attention has rotary channels where positions are rotary, and none where there are none."""
     latent = {"kind": "latent", "n_heads": 2, "d_latent": 8, "d_content": 8, "d_value": 8}
@@ -127,6 +160,69 @@ def test_not_all_whole_numbers_are_tried(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(trials, "MOST_VALUES", 50)
     found = said(design("architecture.positions", arms))["architecture.attention.d_rotary"]
     assert "none of 50 values up to 204 is accepted in both rotary and none" in found
+
+
+def test_the_search_ends_at_the_most_values_though_a_later_one_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six layers would do for two rules and for three: the eighth number, after 1, 3, 9, 2, 4, 0 and 5."""
+    arms = {
+        "one": {"mask": "by_layer(causal, prefix)", "n_layers": 4},
+        "other": {"mask": "by_layer(causal, prefix, prefix)", "n_layers": 9},
+    }
+    table = design("architecture.mask", arms)
+    monkeypatch.setattr(trials, "MOST_VALUES", 7)
+    assert "none of 7 values up to 18 is accepted in both other and one" in said(table)["architecture.n_layers"]
+    monkeypatch.setattr(trials, "MOST_VALUES", 8)
+    assert "not the factor: 6 is accepted in both other and one" in said(table)["architecture.n_layers"]
+
+
+def test_two_fields_that_can_only_move_together_are_tried_beside_a_third_that_cannot_move() -> None:
+    """2 heads of 16 and 3 of 15; layers of a shared encoder are as many as those of the factor."""
+    arms = {
+        "two": {"n_layers": 2, "d_model": 16, "attention": {"n_heads": 2}, "encoder": {"n_layers": 2, "shared": True}},
+        "four": {"n_layers": 4, "d_model": 15, "attention": {"n_heads": 3}, "encoder": {"n_layers": 4, "shared": True}},
+    }
+    found = said(design("architecture.n_layers", arms))
+    assert (
+        "two's 16 is accepted in four too, together with its architecture.attention.n_heads"
+        in (found["architecture.d_model"])
+    )
+
+
+ALL = ("a.x", "a.y", "a.z", "b.x", "b.y")
+
+
+@pytest.mark.parametrize("taker", [0, 1])
+@pytest.mark.parametrize(
+    "paths",
+    [("a.x",), ("b.y",), ("a.x", "b.x"), ("a.x", "a.y", "a.z"), ALL, ALL[1:], ALL[:-1]],
+    ids=["one", "another", "a pair", "a table", "all", "all but the first", "all but the last"],
+)
+def test_fields_are_tried_alone_in_pairs_in_tables_and_all_at_once_in_both_arms(
+    paths: tuple[str, ...], taker: int
+) -> None:
+    """Words, which only a trial can make equal: one arm accepts one set of the other's, and nothing else."""
+    arms = [replace(arm, table=words(letter)) for arm, letter in zip(arms_of(load_design(PLAIN)), "st", strict=True)]
+    own, other = arms[taker].table, arms[1 - taker].table
+    accepted = {**own, **words_of(own, other, paths)}
+    found = pair_findings(
+        arms[0], arms[1], ["architecture.factor"], lambda table: None if table == accepted else "refused"
+    )
+    assert {path for path, finding in found.items() if finding.mark == "✗"} == set(paths)
+    assert {path: finding.note for path, finding in found.items() if finding.mark == "→"} == dict.fromkeys(
+        set(ALL) - set(paths), "refused"
+    )
+
+
+def words(letter: str) -> dict[str, Any]:
+    return {"architecture": {"factor": letter}, "a": dict.fromkeys("xyz", letter), "b": dict.fromkeys("xy", letter)}
+
+
+def words_of(own: dict[str, Any], other: dict[str, Any], paths: tuple[str, ...]) -> dict[str, Any]:
+    """Each table of words, those at some paths taken from the other arm."""
+    return {
+        table: {name: (other if f"{table}.{name}" in paths else own)[table][name] for name in own[table]}
+        for table in ("a", "b")
+    }
 
 
 def test_sizes_nobody_wrote_follow_from_the_text_and_its_length() -> None:

@@ -87,6 +87,15 @@ def test_unknown_keys_are_refused_by_name_all_at_once(tmp_path: Path):
     assert "logit_softcap is 30.0, a key we do not know" in str(raised.value)
 
 
+def test_of_many_unknown_keys_the_first_ten_are_named(tmp_path: Path):
+    written("gpt2", tmp_path / "theirs")
+    set_keys(tmp_path / "theirs", {f"n_embd{number:04}": 3 for number in range(2_000)})
+    with pytest.raises(UnsupportedError) as raised:
+        import_(tmp_path / "theirs")
+    assert str(raised.value).count("did you mean n_embd?") == 10
+    assert str(raised.value).endswith("; and 1,990 more keys that we do not know; correct these first")
+
+
 def test_code_of_the_checkpoints_own_is_refused(tmp_path: Path):
     written("llama", tmp_path / "theirs")
     set_keys(tmp_path / "theirs", {"auto_map": {"AutoModel": "modeling.Mine"}})

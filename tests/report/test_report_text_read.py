@@ -12,8 +12,11 @@ from rich.console import Console
 from paribus.analyse import findings, seed_curves
 from paribus.cli.terminal.verdicts import print_verdicts
 from paribus.record import Study, read_rows
+from paribus.report.alike import otherwise
+from paribus.report.curves import differences, learning
 from paribus.report.material import gathered
 from paribus.report.page import page
+from paribus.report.prices import costs
 from paribus.report.prose import latex, markdown
 from paribus.report.text_read import text_words
 from paribus.report.trust import grounds
@@ -118,3 +121,31 @@ def test_rows_of_pairs_that_are_older_are_read_and_told_of(tmp_path: Path) -> No
     assert findings(study).remarks[-1] == "tokens_read counts padding in 12 of 12 runs, as it once did"
     varied(study, computed=True)
     assert not any("padding" in one for one in findings(study).remarks)
+
+
+def padded(study: Study) -> Study:
+    """The same study, as if more positions had been computed than tokens read, and ever more of them."""
+    for cell in study.cells():
+        path = study.root / cell.run / "rows.jsonl"
+        rows = [row | {"positions_computed": 2000 * (row["step"] + 1) ** 2} for row in read_rows(path).rows]
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = study.plan()
+    for arm in plan["arms"].values():
+        arm["work"]["positions_computed"] = 1e6
+    rewritten(study, **plan)
+    return study
+
+
+def test_prices_curves_and_equal_tokens_leave_padding_out(tmp_path: Path) -> None:
+    speeds = {"prefix": 1.5}
+    plain = gathered(made(tmp_path / "plain", speeds=speeds))
+    other = gathered(padded(made(tmp_path / "padded", speeds=speeds)))
+    assert {row["positions_computed"] for row in other.found.reported} == {2000 * N_STEPS**2}
+    assert costs(other) == costs(plain)
+    assert otherwise(other) == otherwise(plain)
+    assert [arm.multiplier for arm in other.found.arms] == [arm.multiplier for arm in plain.found.arms]
+    drawn = [learning(material) for material in (plain, other)]
+    assert drawn[0] is not None
+    assert drawn[1] is not None
+    assert drawn[0].numbers == drawn[1].numbers
+    assert [plot.numbers for plot in differences(other)] == [plot.numbers for plot in differences(plain)]

@@ -380,3 +380,23 @@ def test_an_empty_table_where_nothing_is_does_what_it_says() -> None:
 def test_an_empty_table_in_a_scale_is_refused_where_it_would_change_nothing(own: dict[str, Any]) -> None:
     with pytest.raises(SpecError, match=r"^scales\.smoke\.(arms|base|base\.training) is set to \{\}, an empty table"):
         load_design(little({"scales": {"smoke": own}}), "smoke")
+
+
+MANY_NAMES = {
+    "comparisons": [[f"causa{number}", "full"] for number in range(2_000)],
+    "contrasts": {f"gap {number}": {f"causa{number}": 1, "full": -1} for number in range(2_000)},
+}
+
+
+@pytest.mark.parametrize("field", MANY_NAMES)
+def test_of_many_names_that_no_arm_has_the_first_ten_are_told(field: str) -> None:
+    said = complaint(little({field: MANY_NAMES[field]})).split("\n")
+    assert sum("did you mean 'causal'?" in line for line in said) == 10
+    assert said[-1] == "and 1,990 more names that no arm has; correct these first"
+
+
+def test_a_factorial_of_a_billion_arms_is_refused_before_they_are_made() -> None:
+    factors = {f"f{n}": {"path": f"training.f{n}", "levels": [1, 2]} for n in range(30)}
+    table = {key: value for key, value in little().items() if key not in ("factor", "arms")}
+    with pytest.raises(SpecError, match=r"^factors have 1,073,741,824 combinations of levels; use at most 1,000, or"):
+        load_design({**table, "factors": factors})

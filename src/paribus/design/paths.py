@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from paribus.design.arms import Arm
 from paribus.design.control import Line, is_inside
 from paribus.design.quantities import MACHINE, QUANTITIES, full_name
-from paribus.errors import SpecError
+from paribus.errors import SpecError, name_few
 from paribus.spec.design import Design
 
 
@@ -18,16 +18,22 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     What the levels of a factorial write is read with each arm, and refused there.
     """
     fields = _fields(arms)
+    quantities = (*QUANTITIES, *MACHINE)
+
+    def say_factor(path: str) -> str:
+        return f"factor {path!r} is a field of no arm's run; {_near(path, fields)}name a field, or a table of fields"
+
+    def say_allowance(path: str) -> str:
+        return (
+            f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
+            f"{_near(path, (*fields, *quantities))}name what differs as the table does"
+        )
+
+    factors = [path for path in design.factor if path not in fields]
+    allowances = [path for path in design.allow if path not in fields and full_name(path) not in quantities]
     problems = [
-        f"factor {path!r} is a field of no arm's run; {_near(path, fields)}name a field, or a table of fields"
-        for path in design.factor
-        if path not in fields
-    ]
-    problems += [
-        f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
-        f"{_near(path, (*fields, *QUANTITIES, *MACHINE))}name what differs as the table does"
-        for path in design.allow
-        if path not in fields and full_name(path) not in (*QUANTITIES, *MACHINE)
+        *name_few(factors, say_factor, "factors that are no field"),
+        *name_few(allowances, say_allowance, "allowances of nothing that could differ"),
     ]
     if problems:
         raise SpecError(problems)

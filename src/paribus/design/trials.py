@@ -34,14 +34,10 @@ class Finding:
 
 @dataclass(frozen=True)
 class Trial:
-    """Fields in which each of two arms takes over the other's value."""
+    """Fields in which one of two arms takes over the other's values."""
 
-    first: tuple[str, ...]  # given to the first arm
-    second: tuple[str, ...]  # given to the second arm
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return (*self.first, *self.second)
+    paths: tuple[str, ...]
+    into_first: bool  # the first arm takes the second's; else the second takes the first's
 
 
 def under(path: str, paths: Sequence[str]) -> bool:
@@ -130,13 +126,14 @@ def _free_findings(first: Arm, second: Arm, free: Sequence[str], refusal: Refusa
 
 
 def _trials(free: Sequence[str]) -> Iterator[Trial]:
-    """Single fields, pairs (also one value from each arm), whole tables, all, and all but one; in both directions."""
+    """Single fields, pairs, whole tables, all, and all but one; in both directions.
+
+    One value from each arm need not be tried: it is accepted where both single fields are.
+    """
     for path in free:
         yield from _both_ways((path,))
     for one, other in itertools.combinations(free, 2):
         yield from _both_ways((one, other))
-        yield Trial((one,), (other,))
-        yield Trial((other,), (one,))
     for table in dict.fromkeys(table for path in free for table in _tables_around(path)):
         yield from _both_ways(tuple(path for path in free if path.startswith(f"{table}.")))
     for n_fields in range(len(free), max(2, len(free) - 2), -1):  # all of them, and all but one
@@ -145,8 +142,8 @@ def _trials(free: Sequence[str]) -> Iterator[Trial]:
 
 
 def _both_ways(paths: tuple[str, ...]) -> Iterator[Trial]:
-    yield Trial(paths, ())
-    yield Trial((), paths)
+    yield Trial(paths, into_first=True)
+    yield Trial(paths, into_first=False)
 
 
 def _tables_around(path: str) -> list[str]:
@@ -155,12 +152,9 @@ def _tables_around(path: str) -> list[str]:
 
 
 def _trial_refusal(trial: Trial, first: Arm, second: Arm, refusal: Refusal) -> str | None:
-    """Why one of the two arms cannot take the values; None if both can."""
-    for own, donor, paths in ((first, second, trial.first), (second, first, trial.second)):
-        reason = refusal(_with_values_of(own.table, donor.table, paths)) if paths else None
-        if reason is not None:
-            return reason
-    return None
+    """Why the arm cannot take the values; None if it can."""
+    taker, giver = (first, second) if trial.into_first else (second, first)
+    return refusal(_with_values_of(taker.table, giver.table, trial.paths))
 
 
 def _with_values_of(table: Table, donor: Table, paths: Sequence[str]) -> Table:
@@ -186,12 +180,9 @@ def _inside(table: Table, path: Sequence[str]) -> Table:
 
 def _trial_words(path: str, trial: Trial, first: Arm, second: Arm) -> str:
     """What could have been written, such as "a's 384 is accepted in b too, together with that of d_ff"."""
-    giver, taker = (first, second) if path in trial.second else (second, first)
+    taker, giver = (first, second) if trial.into_first else (second, first)
     value = _value_words(giver, path)
     beside = ", ".join(other for other in trial.paths if other != path)
-    if trial.first and trial.second:
-        other = next(other for other in trial.paths if other != path)
-        return f"{value} is accepted in {taker.name} too, where {taker.name} gives its {other} in return"
     together = f", together with its {beside}" if beside else ""
     return f"{value} is accepted in {taker.name} too{together}"
 
@@ -210,7 +201,7 @@ def _without_common_value(path: str, first: Arm, second: Arm, refusal: Refusal) 
     values = [_inside(arm.table, outer).get(last) for arm in (first, second)]
     whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
     if not whole or not all(value is None or value in whole for value in values):
-        reason = _trial_refusal(Trial((path,), ()), first, second, refusal)
+        reason = _trial_refusal(Trial((path,), into_first=True), first, second, refusal)
         assert reason is not None
         return Finding("→", reason)
     for value in itertools.islice(_whole_numbers(whole, first, second), MOST_VALUES):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -43,6 +44,7 @@ MOST_SHARE = 0.05  # of false alarms, over all looks
 ROUNDING = 1e-9  # of the largest weight: what a sum of decimal weights may be off
 KEYS = (*Design.model_fields, "scales")
 SEEDED = ("training.seed", "training.data_seed")  # set by the design's seeds, whatever a run says
+MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
 RATE, STEPS = "training.optimizer.rate", "training.n_steps"
 
 
@@ -127,6 +129,8 @@ def _faults(design: Design) -> Iterator[str]:
         yield "arms and factors: give one of them, either a table of arms or the factors of a factorial"
     elif design.arms and not design.factor:
         yield "factor is missing; name the paths in which the arms may differ, such as 'architecture.mask'"
+    elif (n_arms := _n_combinations(design)) > MAX_COMBINATIONS:
+        yield f"factors have {n_arms:,} combinations of levels; use at most {MAX_COMBINATIONS:,}, or list the arms"
     else:
         yield from _arm_faults(design)
         yield from _comparison_faults(design)
@@ -135,6 +139,11 @@ def _faults(design: Design) -> Iterator[str]:
         yield from _noise_faults(design)
         yield from _factor_faults(design)
         yield from _overruled(design)
+
+
+def _n_combinations(design: Design) -> int:
+    """How many arms a factorial has, none of them made; 1 of a design that lists its arms."""
+    return math.prod(len(factor.levels) for factor in design.factors.values())
 
 
 def _seed_faults(design: Design) -> Iterator[str]:
@@ -250,9 +259,8 @@ def _comparison_faults(design: Design) -> Iterator[str]:
     arms, seen = tables_of(design), set()
     if not design.comparisons:
         yield "comparisons is an empty list; name at least one pair, or leave it out: every arm against the baseline"
+    yield from _no_arms([("comparisons", name) for pair in design.comparisons for name in pair], arms)
     for name, against in design.comparisons:
-        for unknown in dict.fromkeys(one for one in (name, against) if one not in arms):
-            yield f"comparisons has {unknown!r}, which is no arm; {_near(unknown, arms)}arms are {', '.join(arms)}"
         if name == against:
             yield f"comparisons has {name!r} against itself; name the arm it is judged against"
         elif {name, against} in seen:
@@ -280,8 +288,9 @@ def _contrast_faults(design: Design) -> Iterator[str]:
             )
         return
     arms, seen = tables_of(design), set()
+    yield from _no_arms([(f"contrasts.{name}", one) for name, own in design.contrasts.items() for one in own], arms)
     for name, weights in design.contrasts.items():
-        yield from _weight_faults(f"contrasts.{name}", weights, arms)
+        yield from _weight_faults(f"contrasts.{name}", weights)
         key = " ".join(name.casefold().split())
         if not ARM_NAME.fullmatch(name):
             allowed = "up to 80 letters, digits, spaces, '.', '_', '+' or '-'"
@@ -299,9 +308,19 @@ def _shape(design: Design) -> str:
     return f"{' × '.join(str(len(factor.levels)) for factor in design.factors.values())} levels"
 
 
-def _weight_faults(where: str, weights: Mapping[str, float], arms: Iterable[str]) -> Iterator[str]:
-    for unknown in (one for one in weights if one not in arms):
-        yield f"{where} has {unknown!r}, which is no arm; {_near(unknown, arms)}arms are {', '.join(arms)}"
+def _no_arms(named: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Iterator[str]:
+    """The names, and where each stands, that no arm has; the first few are told one by one."""
+    listed = ", ".join(arms)
+
+    def say(where_name: tuple[str, str]) -> str:
+        where, name = where_name
+        return f"{where} has {name!r}, which is no arm; {_near(name, arms)}arms are {listed}"
+
+    unknown = dict.fromkeys(one for one in named if one[1] not in arms)
+    yield from name_few(list(unknown), say, "names that no arm has")
+
+
+def _weight_faults(where: str, weights: Mapping[str, float]) -> Iterator[str]:
     for arm in (one for one, weight in weights.items() if weight == 0):
         yield f"{where} gives {arm!r} the weight 0; leave it out"
     total = sum(weights.values())

@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from paribus.escapes import Page
+from paribus.escapes import Page, visible
 
 _PIPE_WIDTH = 1000  # what reads a pipe can cut lines itself, but cannot bring back what was cut
 _MAX_LETTERS = 10_000  # of one problem
@@ -70,7 +70,7 @@ def complain(problems: Iterable[str]) -> None:
     """Every problem on a line of its own, on stderr."""
     page = Page(stderr=True, soft_wrap=True)
     for problem in problems:
-        page.print(Text.assemble(("error: ", "bold red"), _short(problem)))
+        page.print(Text.assemble(("error: ", "bold red"), visible(_short(problem))))
 
 
 def _short(problem: str) -> str:
