@@ -19,7 +19,7 @@ from paribus.report.positive_control import control_sentence, equivalent_within,
 from paribus.report.prose import latex, markdown
 from paribus.report.trust import Ground, grounds
 from paribus.report.verdicts import verdicts as said_verdicts
-from small_study import GAINS, SEEDS, made
+from small_study import GAINS, SEEDS, made, with_lengths
 
 LOSSES = {1: 0.11, 2: 0.08, 3: 0.14, 4: 0.10}
 
@@ -169,3 +169,55 @@ def test_a_share_of_no_effect_is_none() -> None:
 def test_the_bound_of_a_seed_is_that_of_its_standard_error() -> None:
     found = judge_control("blind", "arm", {1: 1.0, 2: 2.0, 3: 3.0}, 3)
     assert found.low == pytest.approx(2 - t.ppf(0.95, 2) / sqrt(3))
+
+
+def by_length(root: Path, **design: Any) -> Study:
+    """The study whose control is the baseline at half its training, which costs it 0.04 for each e-fold of tokens."""
+    study = with_lengths(second(root), {"causal": 0.04}, {1: 0.004, 2: -0.003, 3: 0.001, 4: -0.002})
+    plan = study.plan()
+    plan["design"] |= {"control": {"length": 0.5}, **design}
+    study.write_plan(plan)
+    return study
+
+
+def test_a_control_by_length_is_the_baseline_at_half_its_training(tmp_path: Path) -> None:
+    study = by_length(tmp_path)
+    found = findings(study)
+    assert [arm.name for arm in found.arms] == ["prefix", "input hidden"]
+    assert found.control is not None
+    assert (found.control.name, found.control.kind) == ("causal at half of its training", "length")
+    assert found.control.works
+    lost = {seed: (0.04 + noise) * np.log(2) for seed, noise in {1: 0.004, 2: -0.003, 3: 0.001, 4: -0.002}.items()}
+    assert found.control.losses == pytest.approx(lost)
+    material = gathered(study)
+    assert "The positive control works: causal at half of its training loses 0.0" in control_sentence(material)
+    assert margin_words(material).endswith(" of what causal at half of its training costs here")
+    assert ground(material, "Margin and control").mark == "yes"  # the warning is for controls of the input
+    assert equivalent_within(material) == ""
+
+
+def test_a_margin_of_the_control_is_used_seed_by_seed(tmp_path: Path) -> None:
+    primary = {**made(tmp_path / "a").plan()["design"]["primary"], "margin": "25 % of control"}
+    found = findings(second(tmp_path / "b", primary=primary))
+    assert found.control is not None
+    wanted = {seed: 0.25 * loss for seed, loss in found.control.losses.items()}
+    assert found.margins.against["causal"] == pytest.approx(wanted)
+    made_of = found.arm("prefix").judgement.comparison
+    assert made_of is not None
+    assert made_of.margins == pytest.approx(tuple(wanted.values()))
+    assert found.margin_words.startswith("25 % of control: 0.12")
+    weak = findings(second(tmp_path / "c", gains={**GAINS, "input hidden": 0.3}, primary=primary))
+    assert weak.margin is None
+    assert weak.margin_words == "25 % of control, and the control did not work, so nothing is called equivalent"
+
+
+def test_a_control_that_lost_a_seed_gives_no_margin(tmp_path: Path) -> None:
+    study = made(tmp_path, failed=[("input hidden", 2)])
+    plan = study.plan()
+    plan["design"]["primary"]["margin"] = "25 % of control"
+    study.write_plan({**plan, "edition": 2})
+    found = findings(study)
+    assert found.control is not None
+    assert found.control.works
+    said = "25 % of control, and the control has a score in 3 of 4 seeds, so nothing is called equivalent"
+    assert (found.margin, found.margin_words) == (None, said)

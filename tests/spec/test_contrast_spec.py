@@ -9,7 +9,15 @@ from test_design_spec import complaint, factorial
 from little_study import little
 from paribus.report.toml import designed
 from paribus.spec.contrasts import default_contrasts, two_by_two
-from paribus.spec.design import compared_pairs, declared_contrasts, pairs_of, words_of
+from paribus.spec.design import (
+    compared_pairs,
+    control_arm,
+    control_length,
+    control_margin,
+    declared_contrasts,
+    pairs_of,
+    words_of,
+)
 from paribus.spec.sound import load_design
 
 GAP = {"gap": {"reverse": 1, "causal": -0.5, "full": -0.5}}
@@ -129,3 +137,23 @@ def test_a_control_that_is_the_only_other_arm_leaves_nothing_to_judge() -> None:
 def test_a_control_is_an_arm_or_a_share_of_the_training(given: Any) -> None:
     said = complaint({**little(), "control": given})
     assert f"control is {given!r}; name an arm, or write a share of the training, as {{ length = 0.5 }}" in said
+
+
+def test_a_control_by_length_is_one_of_the_lengths() -> None:
+    asked = {"control": {"length": 0.5}, "lengths": [0.25, 0.5, 1]}
+    design = load_design(little(asked))
+    assert (control_length(design), control_arm(design)) == (0.5, None)
+    assert pairs_of(design) == (("reverse", "full"), ("causal", "full"))
+    said = complaint(little({"control": {"length": 0.5}}))
+    assert "control is at the length 0.5, and lengths are missing; write it there, as lengths = [0.25, 0.5, 1]" in said
+    said = complaint(little({"control": {"length": 0.4}, "lengths": [0.25, 0.5, 1]}))
+    assert "control is at the length 0.4, and lengths are [0.25, 0.5, 1.0]; write it there" in said
+
+
+def test_a_margin_may_be_a_share_of_the_control() -> None:
+    design = load_design(little({"primary.margin": "25 % of control", "control": "causal"}))
+    assert control_margin(str(design.primary.margin)) == 0.25
+    said = complaint(little({"primary.margin": "25 % of control"}))
+    assert "primary.margin is '25 % of control', and the design has no control; name an arm that must come out" in said
+    said = complaint(little({"primary.margin": "125 % of control", "control": "causal"}))
+    assert "primary.margin is '125 % of control'; use a number, or such as '5 % compute', up to 300 %, or '25 %" in said
