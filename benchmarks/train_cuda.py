@@ -1,21 +1,28 @@
 """Training on one GPU against a minimal compiled GPT, architectures against each other, and a small model's real loop.
 
     python benchmarks/train_cuda.py             # 124M: d=768, 12 layers, T=1024, 50,304 words, batch 32, bf16
+    python benchmarks/train_cuda.py --modes     # what determinism costs, and the small model's; no minimal GPT
+    python benchmarks/train_cuda.py --noise     # how far apart the same small run ends when it is made again
 
 The row against the minimal GPT first shows both losses over 20 steps from the same weights on the same batches: it is
 void if they part by more than 1e-3. Then rounds are interleaved: every side takes a few steps in turn. A step includes
 reading, posing, the transfer, clipping and the schedule; a round ends with its row, the one place where the host asks.
+
+Every architecture is trained in both modes, `training.deterministic` true and false, in turn: what the first costs is
+the ratio of the two, round by round.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
@@ -33,7 +40,7 @@ from paribus.spec import Architecture, Flops, load, price, resolve
 from paribus.spec.corpus import N_SIGNS, BytePairs, Corpus, PythonDocs
 from paribus.spec.objectives import CausalLM, Continuation, MaskedLM, Objective, PrefixLM
 from paribus.spec.run import RunSpec, Stage
-from paribus.spec.training import Training
+from paribus.spec.training import AdamW, Training
 from paribus.train import replay
 from paribus.train.learner import Learner
 from paribus.train.lesson import Lessons
@@ -47,6 +54,11 @@ STEPS = 10  # of a round
 WARM = 60  # before the first round: every split of a prefix has come up and been captured
 EXPERTS = {"kind": "experts", "n_experts": 8, "n_active": 2, "n_shared": 1, "d_expert": 1024,
            "router": {"scores": "sigmoid", "bias_rate": 0.001}, "balance": "sequence"}  # fmt: skip
+FREE = ", not deterministic"  # after the name of a side
+SMALL, SMALL_STEPS = "small causal", 200  # d=256, 4 layers, T=256; steps of its rounds
+LIMITS = {"causal": 0.97, SMALL: 0.99}  # what determinism may cost: of the speed without it
+LIMIT = 0.95  # of all others
+N_RUNS, N_NOISE_STEPS = 3, 150  # of one seed, to see how far apart they end
 GATED = {"kind": "dense", "gated": True, "activation": "silu", "d_ff": 3072}
 
 
@@ -73,6 +85,7 @@ class Side:
     step: Callable[[int, list[Problem]], torch.Tensor]
     ahead: Iterator[list[Problem]]
     k: int = 0
+    n_steps: int = STEPS  # of a round
 
     def steps(self, n: int) -> tuple[float, float]:
         """Seconds and tokens of n steps, and their row."""
@@ -98,15 +111,38 @@ def text() -> Built:
     return build_corpus(corpus, Path.home() / ".cache" / "paribus", show_progress=False)
 
 
-def stage(built: Built, objective: Objective) -> Stage:
-    training = Training(n_steps=N_STEPS, n_sequences=N_SEQUENCES, length=LENGTH, warmup=200, optimizer={"rate": 3e-4})
+def small_text() -> Built:
+    words = Corpus(tokenizer=BytePairs(n_vocab=4096 - N_SIGNS))
+    return build_corpus(words, Path.home() / ".cache" / "paribus", show_progress=False)
+
+
+def small_gpt(**changes: object) -> Architecture:
+    return load("gpt2", n_layers=4, d_model=256, n_heads=4, n_vocab=4096, max_length=256, changes=changes)
+
+
+def stage(built: Built, objective: Objective, length: int = LENGTH, deterministic: bool = True) -> Stage:
+    training = Training(
+        n_steps=N_STEPS, n_sequences=N_SEQUENCES, length=length, warmup=200, optimizer=AdamW(rate=3e-4),
+        deterministic=deterministic,
+    )  # fmt: skip
     return Stage(corpus=built.corpus, objective=objective, training=training)
 
 
-def ours(name: str, built: Built) -> Side:
+def ours(name: str, built: Built, deterministic: bool = True) -> Side:
     architecture, objective = ROWS[name]
-    model = build(architecture(), seed=1, device=DEVICE)
-    asked = stage(built, objective)
+    asked = stage(built, objective, deterministic=deterministic)
+    return learning(name if deterministic else name + FREE, architecture(), asked, built)
+
+
+def small(built: Built, deterministic: bool) -> Side:
+    asked = stage(built, CausalLM(), 256, deterministic)
+    side = learning(SMALL if deterministic else SMALL + FREE, small_gpt(), asked, built)
+    side.n_steps = SMALL_STEPS
+    return side
+
+
+def learning(name: str, architecture: Architecture, asked: Stage, built: Built) -> Side:
+    model = build(architecture, seed=1, device=DEVICE)
     lessons = Lessons(built, asked, model.encoder is not None, keeps_documents(model.spec), pinned=True)
     learner = Learner(model, asked.training, built.vocabulary)
 
@@ -160,21 +196,91 @@ def agree(first: Side, second: Side) -> None:
         print("VOID", flush=True)
 
 
-def measured(sides: list[Side], rounds: int) -> dict[str, list[float]]:
+def measured(sides: list[Side], rounds: int, lock: Path | None = None) -> dict[str, list[float]]:
     """Tokens a second of each round of each side, one after another."""
     for side in sides:
         began = time.perf_counter()
         side.steps(WARM)
         print(f"  {side.name}: first {WARM} steps {time.perf_counter() - began:.0f} s", flush=True)
     speeds: dict[str, list[float]] = {side.name: [] for side in sides}
-    for _ in range(rounds):
-        for side in sides:
-            seconds, tokens = side.steps(STEPS)
-            speeds[side.name].append(tokens / seconds)
+    with turn(lock):
+        for _ in range(rounds):
+            for side in sides:
+                seconds, tokens = side.steps(side.n_steps)
+                speeds[side.name].append(tokens / seconds)
     return speeds
 
 
-def compared(sides: list[Side], against: str, rounds: int) -> None:
+@contextmanager
+def turn(path: Path | None) -> Iterator[None]:
+    """Alone with the device: of several such processes, one times at a time."""
+    if path is None:
+        yield
+        return
+    with path.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+
+
+def print_costs(names: list[str], speeds: dict[str, list[float]]) -> None:
+    """What determinism costs, row by row, and whether that is within its limit."""
+    print("\n| | deterministic | not deterministic | ratio | quartiles | limit |\n|---|---|---|---|---|---|")
+    for name in names:
+        own, free = speeds[name], speeds[name + FREE]
+        low, middle, high = statistics.quantiles([a / b for a, b in zip(own, free, strict=True)], n=4)
+        limit = LIMITS.get(name, LIMIT)
+        missed = "" if middle >= limit else ", MISSED"
+        print(
+            f"| {name} | {statistics.median(own):,.0f} | {statistics.median(free):,.0f} | {middle:.3f} | "
+            f"{low:.3f}–{high:.3f} | {limit:.2f}{missed} |",
+            flush=True,
+        )
+
+
+def modes(names: list[str], with_small: bool, rounds: int, lock: Path | None) -> None:
+    """Both modes of one row in turn, row by row: what was compiled for other lengths is forgotten in between."""
+    for name in names:
+        built = text()
+        sides = [ours(name, built, mode) for mode in (True, False)]
+        print_costs([name], measured(sides, rounds, lock))
+        torch.compiler.reset()
+    if with_small:
+        built = small_text()
+        print_costs([SMALL], measured([small(built, mode) for mode in (True, False)], rounds, lock))
+
+
+def print_noise() -> None:
+    """How far apart the same run of a small model ends, made several times in each mode, in nats of held-out text."""
+    built = small_text()
+    rows = {
+        "causal": ({}, CausalLM()),
+        "masked": ({"mask": "full"}, MaskedLM()),
+        "prefix": ({"mask": "prefix"}, PrefixLM()),
+        "experts": ({"feed_forward": {**EXPERTS, "d_expert": 256}}, CausalLM()),
+    }  # fmt: skip
+    print(f"\n| {N_NOISE_STEPS} steps, {N_RUNS} runs of one seed | mode | held-out nats | greatest difference |")
+    print("|---|---|---|---|")
+    for name, (changes, objective) in rows.items():
+        for mode in (True, False):
+            ends = [_end(small_gpt(**changes), objective, built, mode) for _ in range(N_RUNS)]
+            told = ", ".join(f"{end:.4f}" for end in ends)
+            word = "deterministic" if mode else "not deterministic"
+            print(f"| {name} | {word} | {told} | {max(ends) - min(ends):.4f} |", flush=True)
+
+
+def _end(architecture: Architecture, objective: Objective, built: Built, deterministic: bool) -> float:
+    """Held-out nats after a short run at a rate as one would use."""
+    training = Training(
+        n_steps=N_NOISE_STEPS, n_sequences=32, length=256, warmup=15, optimizer=AdamW(rate=3e-3), valid_every=150,
+        checkpoint_every=150, deterministic=deterministic,
+    )  # fmt: skip
+    stages = (Stage(corpus=built.corpus, objective=objective, training=training),)
+    with tempfile.TemporaryDirectory() as root:
+        folder = train(RunSpec(architecture=architecture, stages=stages), built, Path(root), device=DEVICE).folder
+        return read_rows(folder / "rows.jsonl").rows[-1]["valid_nats"]
+
+
+def compared(sides: list[Side], against: str, rounds: int) -> dict[str, list[float]]:
     speeds = measured(sides, rounds)
     print(f"\n| | tokens/s | × {against} | quartiles |\n|---|---|---|---|")
     for side in sides:
@@ -184,6 +290,7 @@ def compared(sides: list[Side], against: str, rounds: int) -> None:
             f"| {side.name} | {statistics.median(speeds[side.name]):,.0f} | {middle:.3f} | {low:.3f}–{high:.3f} |",
             flush=True,
         )
+    return speeds
 
 
 def held(name: str) -> float:
@@ -205,10 +312,9 @@ def small_loop(built: Built, n_captured: int) -> float:
     training = Training(
         n_steps=1200, n_sequences=32, length=256, row_every=50, valid_every=1200, valid_batches=1, checkpoint_every=1200
     )
-    spec = load("gpt2", n_layers=4, d_model=256, n_heads=4, n_vocab=4096, max_length=256)
     stages = (Stage(corpus=built.corpus, objective=CausalLM(), training=training),)
     with tempfile.TemporaryDirectory() as root:
-        folder = train(RunSpec(architecture=spec, stages=stages), built, Path(root), device=DEVICE).folder
+        folder = train(RunSpec(architecture=small_gpt(), stages=stages), built, Path(root), device=DEVICE).folder
         rows = list(read_rows(folder / "rows.jsonl").rows)
     pairs = pairwise(rows[9:])
     return statistics.median((b["tokens_read"] - a["tokens_read"]) / (b["seconds"] - a["seconds"]) for a, b in pairs)
@@ -220,6 +326,9 @@ def main() -> None:
     parser.add_argument("--rows", nargs="*", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--held", help=argparse.SUPPRESS)
     parser.add_argument("--no-small", action="store_true", help="leave the small model's loop out")
+    parser.add_argument("--modes", action="store_true", help="only what determinism costs")
+    parser.add_argument("--noise", action="store_true", help="only how far apart the same run ends, made again")
+    parser.add_argument("--turn", type=Path, metavar="FILE", help="with --modes: time while holding this lock")
     wanted = parser.parse_args()
     torch.set_float32_matmul_precision("high")
     if wanted.held:
@@ -229,22 +338,31 @@ def main() -> None:
         print(torch.cuda.max_memory_reserved() / 2**30)
         return
     print(f"{date.today()}, {torch.cuda.get_device_name()}, torch {torch.__version__}, bf16")
+    if wanted.modes:
+        modes(wanted.rows, not wanted.no_small, wanted.rounds, wanted.turn)
+    elif wanted.noise:
+        print_noise()
+    else:
+        against_minimal(wanted.rows, not wanted.no_small, wanted.rounds)
+
+
+def against_minimal(rows: list[str], with_small: bool, rounds: int) -> None:
+    """Every row in both modes beside the minimal GPT, all in turn."""
     built = text()
     first = minimal(built)
-    sides = [first, *(ours(name, built) for name in wanted.rows)]
-    if wanted.rows[0] == "causal":
+    sides = [first, *(ours(name, built, mode) for name in rows for mode in (True, False))]
+    if rows[0] == "causal":
         agree(first, sides[1])
-    compared(sides, first.name, wanted.rounds)
+    print_costs(rows, compared(sides, first.name, rounds))
     print("\nGiB held: " + ", ".join(f"{name} {held(name):.1f}" for name in ("minimal", "causal")), flush=True)
-    for name in wanted.rows:
+    for name in rows:
         own, causal = flops(name), flops("causal")
         dense, visible = own.dense / causal.dense, own.visible / causal.visible
         print(f"{name}: {dense:.3f} × the dense, {visible:.3f} × the visible FLOPs of causal a token")
-    if not wanted.no_small:
-        words = Corpus(tokenizer=BytePairs(n_vocab=4096 - N_SIGNS))
-        small = build_corpus(words, Path.home() / ".cache" / "paribus", show_progress=False)
+    if with_small:
+        words = small_text()
         for name, limit in (("replayed", replay.MOST), ("launched", 0)):
-            print(f"small model, whole loop, {name}: {small_loop(small, limit):,.0f} tokens/s", flush=True)
+            print(f"small model, whole loop, {name}: {small_loop(words, limit):,.0f} tokens/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ import torch
 from paribus.errors import UnsupportedError
 
 Name = str | int
+WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
+WORKSPACES = (":4096:8", ":16:8")  # those under which cuBLAS sums in a fixed order; the first is as fast as its own
 _MEMINFO = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
@@ -40,14 +42,26 @@ def device_named(name: str | None) -> torch.device:
     if not there.get(name.partition(":")[0], False):
         able = ", ".join(kind for kind, has in there.items() if has)
         raise UnsupportedError(f"device is {name!r}, which this machine does not have; use {able}")
-    return torch.device(name)
+    return prepare_cuda(torch.device(name))
 
 
 def best_device() -> torch.device:
     """The fastest device this machine has."""
     if torch.cuda.is_available():
-        return torch.device("cuda")
+        return prepare_cuda(torch.device("cuda"))
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def prepare_cuda(device: torch.device) -> torch.device:
+    """The same device; before CUDA starts, cuBLAS is told to sum in a fixed order, unless it was told otherwise."""
+    if device.type == "cuda":
+        os.environ.setdefault(WORKSPACE, WORKSPACES[0])
+    return device
+
+
+def cudnn_version(device: torch.device) -> int | None:
+    """Of the library that computes attention on CUDA; None elsewhere."""
+    return torch.backends.cudnn.version() if device.type == "cuda" else None
 
 
 def free_memory(device: torch.device) -> int:

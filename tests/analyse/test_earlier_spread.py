@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from paribus.analyse import earlier_spread, findings
+from paribus.analyse import earlier_spread, findings, upper_sd
 from small_study import made
 
 
@@ -13,7 +13,8 @@ def test_the_largest_spread_under_the_same_yardstick_is_told_with_its_study(tmp_
     found = earlier_spread(tmp_path, measure)
     assert found is not None
     spreads = [arm.judgement.comparison.sd for arm in findings(kept).arms if arm.judgement.comparison]
-    assert found == (max(spreads), "done")
+    assert found == (max(spreads), "done", 4)
+    assert found.upper == upper_sd(max(spreads), 4)
     assert earlier_spread(tmp_path, {**measure, "n_items": 7}) is None
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from draws import N_DRAWS
 
-from paribus.analyse import always_valid_t, detectable, equivalence_margin, power, seeds_for
+from paribus.analyse import (
+    always_valid_t,
+    detectable,
+    equivalence_margin,
+    power,
+    power_table,
+    seeds_for,
+    upper_sd,
+)
 from paribus.analyse.power import log_evidence
 from paribus.errors import SpecError
 
@@ -73,6 +81,26 @@ def test_advised_seeds_see_the_margin_about_as_often_as_promised() -> None:
     advised = [n for spread in spreads if (n := seeds_for(1, float(spread), n0, 0.05)) is not None]
     enough = {n: power(1, n, 0.05) >= 0.8 for n in set(advised)}
     assert 80 <= 100 * np.mean([enough[n] for n in advised]) <= 88
+
+
+def test_the_upper_bound_of_the_noise_is_too_small_once_in_five() -> None:
+    n = 5
+    observed = np.random.default_rng(44).normal(size=(N_DRAWS, n)).std(axis=1, ddof=1)
+    raised = [upper_sd(float(one), n) for one in observed]
+    assert 56 <= 100 * np.mean(observed < 1) <= 62.5  # 59.4: what an effect seen at the observed spread is worth
+    assert 17.5 <= 100 * np.mean(np.array(raised) < 1) <= 22.5
+    assert upper_sd(1, 5) == pytest.approx(sqrt(4 / 1.648777), rel=1e-6)  # the 20 % point of χ² with 4 df
+    with pytest.raises(SpecError, match="2"):
+        upper_sd(1, 2)
+
+
+def test_a_table_of_power_has_the_numbers_of_seeds_shown_and_the_plan_s_own() -> None:
+    lines = power_table(6, 2)
+    assert [line.n for line in lines] == [3, 5, 6, 8, 10, 20]
+    assert lines[2] == (6, detectable(6, 2), equivalence_margin(6, 2))
+    assert [line.n for line in power_table(5)] == [3, 5, 8, 10, 20]
+    assert power_table(5, 2, 0.01)[1].effect == detectable(5, 2, alpha=0.01)
+    assert power_table(5, open_ended=True)[0].effect == inf
 
 
 def test_advice_beyond_sixty_seeds_is_none() -> None:

@@ -1,6 +1,7 @@
 """Not trained long enough is another outcome than diverged, and no word is read from it."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,8 @@ def with_losses(study: Study, arm: str, seed: int, losses: list[float | None], n
         ([2.0, 2.0], False),
         ([2.0], False),
         ([], False),
+        ([5.4, 4.0, math.nan], True),
+        ([5.4, math.inf, 2.64], True),
     ],
 )
 def test_a_loss_has_risen_above_its_first_or_a_twentieth_above_its_lowest(losses: list[float], risen: bool) -> None:
@@ -79,6 +82,36 @@ def test_without_two_validation_points_the_loss_of_training_tells(tmp_path: Path
     with_losses(study, "prefix", 2, [3.0])
     with_losses(study, "prefix", 2, [2.0, 3.0], "nats")
     assert next(row for row in rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))["outcome"] == "diverged"
+
+
+def test_a_validation_that_was_no_number_has_diverged(tmp_path: Path) -> None:
+    study = made(tmp_path)
+    below_unigrams(study, "prefix", 2)
+    with_losses(study, "prefix", 2, [5.4, None, 2.64])
+    assert outcome_of(study, "prefix", 2) == "undertrained"
+    cell = next(cell for cell in study.cells() if (cell.arm, cell.seed) == ("prefix", 2))
+    path = study.root / cell.run / "rows.jsonl"
+    there = [json.loads(line) for line in path.read_text().splitlines()]
+    there[-2]["nonfinite"] = {"valid_nats": "nan"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in there))
+    assert outcome_of(study, "prefix", 2) == "diverged"
+
+
+def outcome_of(study: Study, arm: str, seed: int) -> str:
+    return next(row["outcome"] for row in rows(study) if (row["arm"], row["seed"]) == (arm, seed))
+
+
+@pytest.mark.parametrize("short", [("prefix",), ("prefix", "long-window+near"), ("prefix", "input hidden")])
+def test_intervals_of_the_others_are_as_wide_as_if_every_arm_had_trained(
+    tmp_path: Path, short: tuple[str, ...]
+) -> None:
+    before = {arm.name: arm.judgement.comparison for arm in findings(made(tmp_path / "a", gains=MANY)).arms}
+    study = made(tmp_path / "b", gains=MANY)
+    for arm in short:
+        below_unigrams(study, arm, 1, 3)
+    after = {arm.name: arm.judgement.comparison for arm in findings(study).arms}
+    for name in set(MANY) - {"causal", "input hidden", *short}:
+        assert before[name] == after[name]
 
 
 def test_a_run_better_than_unigrams_has_finished_whatever_its_curve(tmp_path: Path) -> None:

@@ -76,7 +76,29 @@ def test_an_earlier_study_tells_the_noise_in_bits(ask, here: Path, study_cache: 
     shutil.copytree(finished_home, "runs")
     told = ask(*words({"seeds": 4}, study_cache, "--runs", "runs", "--name", "next"))
     assert told.status == 0, told.err
-    assert re.search(r"^ +in bits per byte, at the sd of \S+ in the study little: \S+ and \S+$", told.out, re.MULTILINE)
+    known = r"bits are at an sd of (\S+), up to which 3 seeds allow the noise of the study little to be; they saw (\S+)"
+    found = re.search(rf"^ +in bits per byte, (\S+) and (\S+); {known}$", told.out, re.MULTILINE)
+    assert found is not None
+    effect, margin, upper, observed = map(float, found.groups())
+    assert upper == pytest.approx(pb.analyse.upper_sd(observed, 3), rel=0.01)
+    assert effect == pytest.approx(upper * pb.analyse.detectable(4, 2), rel=0.05)
+    line = re.search(r"^ +4 +(\S+) +(\S+) +(\S+) +(\S+) +this plan *$", told.out, re.MULTILINE)
+    assert line is not None
+    assert line.groups() == (
+        f"{pb.analyse.detectable(4, 2):.2f}", found[1], f"{pb.analyse.equivalence_margin(4, 2):.2f}", found[2],
+    )  # fmt: skip
+    assert margin == float(found[2])
+
+
+def test_a_plan_has_a_page_of_power(ask, here: Path, study_cache: Path) -> None:
+    told = ask(*words({"seeds": 5}, study_cache))
+    assert told.status == 0, told.err
+    assert "power      2 comparisons, at 80 % power: the smallest effect that is seen, and the smallest" in told.out
+    lines = re.findall(r"^ +(\d+) +(\d\.\d\d) +(\d\.\d\d)(?: +(this plan))? *$", told.out, re.MULTILINE)
+    assert lines == [
+        ("3", "4.62", "3.65", ""), ("5", "2.05", "1.94", "this plan"), ("8", "1.34", "1.34", ""),
+        ("10", "1.14", "1.15", ""), ("20", "0.74", "0.76", ""),
+    ]  # fmt: skip
 
 
 def test_python_and_the_command_line_have_the_same_fingerprint(ask, here: Path, study_cache: Path) -> None:

@@ -59,7 +59,9 @@ def test_every_format_is_written_where_it_is_asked_for(ask, tmp_path):
     names = sorted(path.name for path in (tmp_path / "there").iterdir())
     plots = ("difference-control", "difference", "effect-control", "effect", "learning")
     drawn = [f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")]
-    assert names == sorted(["curves.csv", "report.md", "report.tex", "rows.csv", "verdicts.csv", *drawn])
+    assert names == sorted(
+        ["curves.csv", "design.json", "documents.csv", "report.md", "report.tex", "rows.csv", "verdicts.csv", *drawn]
+    )
     assert (tmp_path / "there/effect.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "there/effect.svg").read_text().startswith("<svg")
     rows = (tmp_path / "there/rows.csv").read_text().splitlines()

@@ -32,6 +32,14 @@ def test_a_claim_names_its_source_the_design_that_tests_it_and_a_verdict(claim: 
         assert (ROOT / claim["verdict"].rsplit("; ")[-1] / "rows.csv").is_file()
 
 
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["claim"][:40])
+def test_no_claim_rests_on_runs_in_mid_schedule_or_on_a_sweep(claim: dict[str, str]) -> None:
+    """A word at an equal total is claimed only of a study whose report says that its runs were annealed to it."""
+    claimed = re.findall(r"at equal (?:FLOPs|seconds),? \w+|at the base rate,? \w+", claim["verdict"])
+    kept = ROOT / claim["verdict"].rsplit("; ")[-1] / "report.md"
+    assert not claimed or "runs annealed to that length" in kept.read_text("utf-8")
+
+
 def test_no_claim_is_made_twice_and_every_design_tests_one() -> None:
     said = [claim["claim"] for claim in CLAIMS]
     assert len(set(said)) == len(said)

@@ -1,20 +1,27 @@
 """Same verdict if something else is made equal, what the arms cost, and how masks are drawn."""
 
+import io
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from paribus.analyse import Verdict
+from paribus.cli.terminal.verdicts import print_verdicts
 from paribus.masks import outline, parse, squares
 from paribus.report.alike import by_seconds, otherwise
 from paribus.report.icons import SIDE, gallery
 from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prices import costs, kept
+from paribus.report.prose import latex, markdown
+from paribus.report.rows import curve_rows
+from shorter_runs import add_runs, without_cell
 from small_study import GAINS, made, swept, with_rates
+
+BASE_RATE = 0.002
+WORDS = {"better", "worse", "equivalent", "identical", "inconclusive", "unstable"}
 
 
 def test_what_is_equal_by_construction_is_said_once_for_all_arms(tmp_path):
@@ -26,8 +33,10 @@ def test_what_is_equal_by_construction_is_said_once_for_all_arms(tmp_path):
 def test_an_arm_that_read_more_is_compared_where_the_others_end(tmp_path):
     material = gathered(made(tmp_path, speeds={"prefix": 2.0}))
     read = next(one for one in otherwise(material) if one.by == "tokens read" and one.arm == "prefix")
-    assert " at 15.4k: " in read.text
-    assert read.text.endswith("on validation text")
+    assert read.same == "not annealed"
+    assert read.text.startswith("not annealed: gain ")
+    assert read.text.endswith(" at 15.4k, on validation text; no verdict")
+    assert not set(re.findall(r"[a-z]+", read.text)) & WORDS
     hidden = next(one for one in otherwise(material) if one.by == "tokens read" and one.arm == "input hidden")
     assert hidden.text == "by construction: the totals are equal"
 
@@ -43,27 +52,79 @@ def test_arms_with_other_questions_have_no_curves_in_common(tmp_path):
     }
 
 
-def test_at_the_base_rate_a_sweep_gives_a_sign_and_no_verdict(tmp_path):
+@pytest.mark.parametrize("shift", [0.1, 0.0, -0.1])
+def test_a_sweep_says_nothing_of_the_verdict_at_the_base_rate(tmp_path, shift):
     rates = swept(list(GAINS))
-    rates["prefix"]["points"] = [[rate, score - 0.1] for rate, score in rates["prefix"]["points"]]
-    found = otherwise(gathered(made(tmp_path, rates=rates)))
-    own = next(one for one in found if one.by.startswith("the base rate") and one.arm == "prefix")
-    assert (own.same, own.text) == ("yes", "gain +0.1000 in 2 sweep seeds: a sign, no verdict")
+    rates["prefix"]["points"] = [[rate, score - shift] for rate, score in rates["prefix"]["points"]]
+    study = with_rates(made(tmp_path, rates=rates), dict.fromkeys(GAINS, BASE_RATE))
+    own = [one for one in otherwise(gathered(study)) if one.by == "the base rate, 0.002"]
+    why = "the reported seeds were not all trained at it, at the reported length"
+    assert [(one.arm, one.same, one.text) for one in own] == [("", "not known", why)]
 
 
-@pytest.mark.parametrize("word", ["equivalent", "identical", "inconclusive", "unstable"])
-def test_a_word_without_a_sign_is_not_contradicted_by_one(tmp_path, word):
-    rates = swept(list(GAINS))
-    for arm in ("prefix", "input hidden"):
-        rates[arm]["points"] = [[rate, score + 0.1] for rate, score in rates[arm]["points"]]
-    material = gathered(made(tmp_path, rates=rates))
-    first, last = material.found.arms
-    first = replace(first, judgement=replace(first.judgement, verdict=Verdict(word)))
-    material = replace(material, found=replace(material.found, arms=(first, last)))
-    found = {one.arm: one for one in otherwise(material) if one.by.startswith("the base rate")}
-    assert found["prefix"].same == "–"
-    assert found["prefix"].text.startswith("gain −0.1000 in 2 sweep seeds")
-    assert found["input hidden"].same == "yes"
+def at_the_base_rate(root, **changes):
+    """A tuned study whose reported seeds were trained at the base rate too."""
+    study = with_rates(made(root, rates=swept(list(GAINS))), dict.fromkeys(GAINS, BASE_RATE))
+    for arm in GAINS:
+        add_runs(study, arm, "bracket", rate=BASE_RATE, **changes)
+    return study
+
+
+def test_the_reported_seeds_at_the_base_rate_and_full_length_get_a_word(tmp_path):
+    found = {one.arm: one for one in otherwise(gathered(at_the_base_rate(tmp_path))) if "base rate" in one.by}
+    assert (found["input hidden"].same, found["prefix"].same) == ("yes", "yes")
+    assert found["input hidden"].text.startswith("worse: −0.5")
+    assert found["input hidden"].text.endswith("the reported seeds at that rate")
+
+
+def test_a_seed_that_is_missing_at_the_base_rate_leaves_it_unknown(tmp_path):
+    study = at_the_base_rate(tmp_path)
+    without_cell(study, "bracket", "prefix", 2)
+    found = {one.arm: one.same for one in otherwise(gathered(study)) if "base rate" in one.by}
+    assert found == {"prefix": "not known", "input hidden": "yes"}
+
+
+def test_shorter_runs_at_the_base_rate_leave_it_unknown(tmp_path):
+    study = at_the_base_rate(tmp_path, n_steps=15)
+    assert {one.same for one in otherwise(gathered(study)) if "base rate" in one.by} == {"not known"}
+
+
+def test_annealed_lengths_of_the_other_arm_are_compared_where_they_had_spent_as_much(tmp_path):
+    study = made(tmp_path, speeds={"prefix": 0.5})
+    add_runs(study, "causal", "length", n_steps=15, gain=0.3)
+    found = {one.arm: one for one in otherwise(gathered(study)) if one.by == "tokens read"}
+    assert found["prefix"].same == "no"
+    assert re.fullmatch(r"worse at 7\.68k: −0\.29\d+, .*, runs annealed to that length", found["prefix"].text)
+
+
+def test_a_length_that_had_spent_something_else_is_not_taken_for_it(tmp_path):
+    study = made(tmp_path, speeds={"prefix": 0.5})
+    add_runs(study, "causal", "length", n_steps=12, gain=0.3)
+    found = next(one for one in otherwise(gathered(study)) if (one.by, one.arm) == ("tokens read", "prefix"))
+    assert found.same == "not annealed"
+
+
+def test_every_format_marks_what_was_read_in_mid_schedule(tmp_path):
+    material = gathered(made(tmp_path, speeds={"prefix": 2.0}))
+    read = [one for one in (*otherwise(material), *by_seconds(material)) if "on validation text" in one.text]
+    assert len(read) >= 3
+    screen = Console(record=True, width=400, file=io.StringIO())
+    print_verdicts(material, screen)
+    said = {"md": markdown(material), "tex": latex(material), "terminal": screen.export_text(), "page": page(material)}
+    for one in read:
+        assert (one.text.startswith("not annealed: "), one.same in ("not annealed", "–")) == (True, True)
+        number = one.text.split(" at ")[0].removeprefix("not annealed: ")
+        for text in said.values():
+            marked = text.count(f"not annealed: {number}")
+            assert text.count(number) == marked
+    assert "not annealed: gain" in said["md"]
+    assert "not annealed: gain" in said["page"]
+
+
+def test_only_the_last_row_of_a_curve_is_annealed(tmp_path):
+    rows = curve_rows(gathered(made(tmp_path)))
+    assert {row["step"] for row in rows if row["annealed"]} == {29}
+    assert {row["step"] for row in rows if not row["annealed"]} == set(range(2, 29, 3))
 
 
 def test_arms_with_rates_of_their_own_did_not_all_train_at_the_base_rate(tmp_path):
@@ -86,7 +147,7 @@ def test_seconds_are_compared_without_a_verdict(tmp_path):
         path.write_text("".join(json.dumps({**row, "seconds": slow * row["seconds"]}) + "\n" for row in rows))
     found = {one.arm: one for one in by_seconds(gathered(study))}
     assert found["prefix"].same == "–"
-    assert found["prefix"].text.startswith("gain at ")
+    assert found["prefix"].text.startswith("not annealed: gain ")
     told = page(gathered(study))
     assert "Seconds are this machine's under its load" in told
     assert "Gains at equal seconds: table" in told

@@ -2,8 +2,11 @@
 
 from paribus.analyse.alike import TOTALS as TOTALS
 from paribus.analyse.alike import Alike as Alike
+from paribus.analyse.alike import MidSchedule as MidSchedule
 from paribus.analyse.alike import Total as Total
 from paribus.analyse.alike import alike as alike
+from paribus.analyse.alike import alike_annealed as alike_annealed
+from paribus.analyse.alike import annealed_lengths as annealed_lengths
 from paribus.analyse.alike import bits as bits
 from paribus.analyse.alike import held_out as held_out
 from paribus.analyse.checks import leave_one_out as leave_one_out
@@ -59,11 +62,14 @@ from paribus.analyse.multiplier import Multiplier as Multiplier
 from paribus.analyse.multiplier import multiplier as multiplier
 from paribus.analyse.pairing import Pairing as Pairing
 from paribus.analyse.pairing import pairing as pairing
+from paribus.analyse.power import PowerLine as PowerLine
 from paribus.analyse.power import always_valid_t as always_valid_t
 from paribus.analyse.power import detectable as detectable
 from paribus.analyse.power import equivalence_margin as equivalence_margin
 from paribus.analyse.power import power as power
+from paribus.analyse.power import power_table as power_table
 from paribus.analyse.power import seeds_for as seeds_for
+from paribus.analyse.power import upper_sd as upper_sd
 from paribus.analyse.rates import Optimum as Optimum
 from paribus.analyse.rates import check_sweep as check_sweep
 from paribus.analyse.rates import gains_by_rate as gains_by_rate

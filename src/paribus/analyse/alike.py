@@ -1,32 +1,54 @@
-"""Would the verdict be the same at equal FLOPs, tokens or seconds? Read off the runs' held-out curves, to explore."""
+"""Would the verdict be the same at equal FLOPs, tokens or seconds? Only annealed runs are compared with annealed ones.
+
+Where no two annealed runs had spent as much, the held-out curves are read in mid-schedule: a gain, and no word.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from paribus.analyse.compare import Comparison, compare
-from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.failures import SeedMargin, margins_at
+from paribus.analyse.interval import MIN_SEEDS, interval
+from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.record import Row
 
 Total = Literal["dense_flops", "tokens_read", "tokens_scored", "seconds"]
 TOTALS: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored", "seconds")
 EQUAL = 0.005  # totals that differ by less count as equal
+ANNEALED = ("reported", "length")  # purposes of runs that went through the whole of their schedule
+
+
+Lengths = Mapping[int, Mapping[int, Mapping[str, Any]]]  # steps → seed → the row of a run that ended after so many
+
+
+@dataclass(frozen=True)
+class MidSchedule:
+    """A mean gain where at least one arm was in mid-schedule, with its interval: not annealed, so it gets no word."""
+
+    effect: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Alike:
-    """One arm against the baseline where both had spent as much; no comparison where they had, or why there is none."""
+    """One arm against another where both had spent as much; or why there is nothing to say.
+
+    `comparison` is of annealed runs alone, `mid_schedule` is read off curves of which one had not ended.
+    """
 
     by: Total
     equal: bool
     at: float | None = None  # the largest total that every run of both reached
     comparison: Comparison | None = None
+    mid_schedule: MidSchedule | None = None
     reason: str = ""
 
 
@@ -35,35 +57,97 @@ def alike(
     arm: Mapping[int, Sequence[Row]],
     by: Total,
     *,
-    margin: float | None = None,
-    n_comparisons: int = 1,
-    share: float = 0.05,
-    unit: str = "",
-    open_ended: bool = False,
+    level: float = 0.95,
 ) -> Alike:
-    """Held-out bits a byte of both at the largest total every run reached, compared seed by seed.
+    """Held-out bits a byte of both at the largest total every run reached, by seed, read off their curves.
 
-    Between two measurements a curve is taken as straight in the logarithm of the total.
+    Between two measurements a curve is taken as straight in the logarithm of the total. One of the two curves is read
+    before its end, where the schedule still holds the rate up.
     """
     seeds = sorted(baseline.keys() & arm.keys())
     if len(seeds) < MIN_SEEDS:
         return Alike(by, False, reason=f"{len(seeds)} seeds trained in both; {MIN_SEEDS} are needed")
-    ends = [(baseline[seed][-1][by], arm[seed][-1][by]) for seed in seeds]
     if by == "tokens_read" and _counted_apart([*baseline.values(), *arm.values()]):
         return Alike(by, False, reason="some runs are older, and count padding among their tokens")
-    if all(abs(before / after - 1) <= EQUAL for before, after in ends):
+    ends = [(baseline[seed][-1][by], arm[seed][-1][by]) for seed in seeds]
+    if all(_are_equal(before, after) for before, after in ends):
         return Alike(by, True)
     at = min(min(pair) for pair in ends)
     gains = [_at(baseline[seed], by, at) - _at(arm[seed], by, at) for seed in seeds]
     if any(math.isnan(gain) for gain in gains):
         return Alike(by, False, at, reason="a curve does not reach that far, or has no point before it")
+    low, high = interval(gains, level)
+    return Alike(by, False, at, mid_schedule=MidSchedule(float(np.mean(gains)), float(low), float(high)))
+
+
+def alike_annealed(
+    baseline: Lengths,
+    arm: Lengths,
+    by: Total,
+    column: str,
+    *,
+    margin: SeedMargin | None = None,
+    n_comparisons: int = 1,
+    share: float = 0.05,
+    unit: str = "",
+    open_ended: bool = False,
+    test: Test = "two-sided",
+) -> Alike | None:
+    """Scores of both at the largest total at which both have annealed runs, by seed; None where there is no such total.
+
+    `column` holds the score. Lower is better. The margin is that of the verdict, at full length.
+    """
+    pair = _largest_in_common(baseline, arm, by)
+    if pair is None:
+        return None
+    if by == "tokens_read" and _counted_apart([[row] for own in (baseline, arm) for row in _rows(own)]):
+        return None
+    before, after = baseline[pair[0]], arm[pair[1]]
+    at = min(min(before[seed][by], after[seed][by]) for seed in before)
+    seeds = sorted(before)
+    gains = [before[seed][column] - after[seed][column] for seed in seeds]
     try:
         found = compare(
-            gains, margin=margin, n_comparisons=n_comparisons, share=share, unit=unit, open_ended=open_ended
-        )
+            gains, margin=margins_at(margin, seeds), n_comparisons=n_comparisons, share=share, unit=unit,
+            open_ended=open_ended, test=test,
+        )  # fmt: skip
     except SpecError as fault:
         return Alike(by, False, at, reason=str(fault))
     return Alike(by, False, at, found)
+
+
+def annealed_lengths(
+    table: Sequence[Mapping[str, Any]], arm: str, seeds: Sequence[int]
+) -> dict[int, dict[int, Mapping[str, Any]]]:
+    """Steps → seed → the row of a finished run of an arm that ended there; lengths that every seed has."""
+    found: dict[int, dict[int, Mapping[str, Any]]] = {}
+    for row in table:
+        own = row["arm"] == arm and row["seed"] in seeds and row["purpose"] in ANNEALED
+        if own and row["outcome"] == "finished":
+            found.setdefault(row["n_steps"], {})[row["seed"]] = row
+    return {n_steps: by_seed for n_steps, by_seed in found.items() if len(by_seed) == len(seeds)}
+
+
+def _largest_in_common(baseline: Lengths, arm: Lengths, by: Total) -> tuple[int, int] | None:
+    """The longest pair of lengths, in steps, at which every seed of both had spent as much."""
+    pairs = [
+        (before, after)
+        for before in sorted(baseline, reverse=True)
+        for after in sorted(arm, reverse=True)
+        if _spent_equally(baseline[before], arm[after], by)
+    ]
+    return pairs[0] if pairs else None
+
+
+def _spent_equally(before: Mapping[int, Mapping[str, Any]], after: Mapping[int, Mapping[str, Any]], by: Total) -> bool:
+    if before.keys() != after.keys() or len(before) < MIN_SEEDS:
+        return False
+    totals = [(before[seed][by], after[seed][by]) for seed in before]
+    return all(first and second and _are_equal(first, second) for first, second in totals)
+
+
+def _are_equal(first: float, second: float) -> bool:
+    return abs(first / second - 1) <= EQUAL
 
 
 def held_out(rows: Sequence[Row]) -> list[Row]:
@@ -76,7 +160,11 @@ def bits(row: Row) -> float:
     return row["valid_nats"] * row["tokens_scored"] / row["bytes_scored"] / math.log(2)
 
 
-def _counted_apart(runs: Sequence[Sequence[Row]]) -> bool:
+def _rows(lengths: Lengths) -> list[Mapping[str, Any]]:
+    return [row for by_seed in lengths.values() for row in by_seed.values()]
+
+
+def _counted_apart(runs: Sequence[Sequence[Mapping[str, Any]]]) -> bool:
     """Do some runs count padding as tokens, as rows without `positions_computed` do, and others leave it out?"""
     computed = [rows[-1].get("positions_computed") for rows in runs]
     leave_out = any(n is not None and n != rows[-1]["tokens_read"] for n, rows in zip(computed, runs, strict=True))

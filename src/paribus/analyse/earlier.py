@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from paribus.analyse.findings import findings
+from paribus.analyse.power import upper_sd
 from paribus.analyse.shapes import readable_plan
 from paribus.errors import ParibusError
 from paribus.record import existing_study
@@ -15,14 +16,20 @@ from paribus.record.study import PLAN_FILE
 
 
 class Spread(NamedTuple):
-    """A standard deviation of paired differences, and the study it was seen in."""
+    """A standard deviation of paired differences, the study it was seen in, and in how many seeds."""
 
     sd: float
     study: str
+    n: int
+
+    @property
+    def upper(self) -> float:
+        """Up to where so many seeds allow the noise: what a plan reckons with."""
+        return upper_sd(self.sd, self.n)
 
 
 def earlier_spread(root: Path, measure: Mapping[str, Any]) -> Spread | None:
-    """The largest spread that a study beside this one had under the same yardstick; None where there is none."""
+    """The largest noise that a study beside this one allows under the same yardstick; None where there is none."""
     seen: list[Spread] = []
     for path in sorted(Path(root).glob(f"{STUDIES}/*/{PLAN_FILE}")):
         name = path.parent.name
@@ -33,5 +40,5 @@ def earlier_spread(root: Path, measure: Mapping[str, Any]) -> Spread | None:
             compared = [arm.judgement.comparison for arm in findings(study).arms]
         except (ParibusError, KeyError):  # not done, or of another version: it tells nothing
             continue
-        seen += [Spread(one.sd, name) for one in compared if one is not None and one.sd > 0]
-    return max(seen, default=None)
+        seen += [Spread(one.sd, name, one.n) for one in compared if one is not None and one.sd > 0]
+    return max(seen, key=lambda one: one.upper, default=None)

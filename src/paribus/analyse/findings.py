@@ -37,6 +37,7 @@ from paribus.analyse.rates import gains_by_rate, tuned_at
 from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
 from paribus.analyse.shapes import readable_plan, readable_rates
 from paribus.analyse.undertrained import UNDERTRAINED, Reached
+from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.verdict import Test, Verdict
 from paribus.errors import SpecError
 from paribus.record import (
@@ -93,6 +94,7 @@ class Findings:
     pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
     agreement: Agreement = field(default_factory=Agreement)  # of the files with what was written
     control: ControlFinding | None = None  # of the second edition on; before it the control was judged as any arm
+    noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run
 
     @property
     def margin(self) -> float | None:
@@ -223,9 +225,19 @@ def findings(study: Study) -> Findings:
     found = Findings(
         plan, study.lock(), table, baseline, arms, margins, lengths, rates,
         factorial if isinstance(factorial, Factorial) else None, contrasts, remarks,
-        runs, answers, tuple(seeds), _look(plan, seeds), pooled, control=control,
+        runs, answers, tuple(seeds), _look(plan, seeds), pooled, noise=_noise(table, baseline, column),
+        control=control,
     )  # fmt: skip
     return _held_to_files(found, study)
+
+
+def _noise(table: Table, baseline: str, column: str) -> NoiseSources | None:
+    """Where the baseline's noise comes from, by the runs that were made for it."""
+    made = [row for row in table if row["purpose"] == "variance"]
+    if any(row["outcome"] in ("open", "failed") for row in made):
+        return NoiseSources(baseline, 0, 0, (), None, "not all of its runs are there yet")
+    scores = {(row["start"], row["order"], row["rerun"]): row.get(column) for row in made}
+    return noise_sources(baseline, scores)
 
 
 def _held_to_files(found: Findings, study: Study) -> Findings:
@@ -238,7 +250,9 @@ def _held_to_files(found: Findings, study: Study) -> Findings:
         return found
     arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
     margins = replace(found.margins, against=dict.fromkeys(found.margins.against))
-    return replace(found, arms=arms, margins=margins, factorial=None, contrasts=(), pooled=None, control=None)
+    return replace(
+        found, arms=arms, margins=margins, factorial=None, contrasts=(), pooled=None, control=None, noise=None
+    )
 
 
 def _withheld(arm: Arm, why: str) -> Arm:

@@ -13,7 +13,8 @@ from paribus.analyse.shapes import readable_plan
 from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
-from paribus.record.folder import ROWS_FILE
+from paribus.record.folder import ROWS_FILE, SPEC_FILE, stages_of
+from paribus.record.rows import NONFINITE
 
 Row = dict[str, Any]
 WORSE = "worse than the unigram model"
@@ -90,8 +91,27 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
     return {
         "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
         "seed": cell.seed, "rate": cell.rate, "run": cell.run, "n_steps": cell.n_steps,
-        "outcome": outcome, "reason": reason, **scores, **{name: last.get(name) for name in COUNTED},
+        "outcome": outcome, "reason": reason, **scores, "unigram": _unigram(found.get(name_of(asked[0]))),
+        **{name: last.get(name) for name in COUNTED},
+        **(_draws(study, cell) if cell.purpose == "variance" else {}),
     }  # fmt: skip
+
+
+def _unigram(found: Evaluation | None) -> float | None:
+    """What the yardstick that counts costs the unigram model, in bits a byte; None where no record says it."""
+    if found is None or found.head.unigram_nats is None:
+        return None
+    return found.head.unigram_nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
+
+
+def _draws(study: Study, cell: Placed) -> Row:
+    """Which start and order of the text a run has, and how often it was made before; nothing of one not begun."""
+    folder = study.root / cell.run
+    if not (folder / SPEC_FILE).exists():
+        return {}
+    stage = stages_of(folder)[-1]
+    training = stage["training"]
+    return {"start": training["seed"], "order": training["data_seed"], "rerun": stage.get("rerun", 0)}
 
 
 def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
@@ -99,7 +119,7 @@ def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
     design = plan["design"]
     if purpose == "sweep":
         return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
-    if purpose == "length":
+    if purpose in ("length", "variance"):
         return [design["primary"]["measure"]]
     return [design["primary"]["measure"], *design["others"]]
 
@@ -149,6 +169,7 @@ def _losses(study: Study, run: str) -> list[float]:
     own = read_rows(study.root / run / ROWS_FILE).rows
     for name in ("valid_nats", "nats"):
         losses = [row[name] for row in own if row.get(name) is not None]
+        losses += [math.nan for row in own if name in row.get(NONFINITE, {})]
         if len(losses) > 1:
             return losses
     return []

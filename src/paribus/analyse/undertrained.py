@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from paribus.analyse.failures import Judgement, Scores
 from paribus.analyse.verdict import Verdict
@@ -13,7 +14,9 @@ Reached = Mapping[str, Mapping[int, float]]  # arm → seed → the score of a r
 
 
 def has_risen(losses: Sequence[float]) -> bool:
-    """Is the last loss above the first, or above 1.05 times the lowest?"""
+    """Is the last loss above the first, or above 1.05 times the lowest? One that is no number has risen."""
+    if not all(map(isfinite, losses)):
+        return True
     return bool(losses) and (losses[-1] > losses[0] or losses[-1] > RISE * min(losses))
 
 

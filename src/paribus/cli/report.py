@@ -1,6 +1,7 @@
 """What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves; from rows alone.
 
-Formats: html (the page), md (its words), csv (rows, curves and verdicts), tex (a table), svg and png (the plots).
+Formats: html (the page), md (its words), csv (rows, curves, verdicts, answers by document, with the design as JSON),
+tex (a table), svg and png (the plots).
 """
 
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ from paribus.record.disk import replace
 from paribus.report.extras import FORMATS, formats, require
 from paribus.report.material import Material, gathered
 from paribus.report.prose import latex, markdown
-from paribus.report.rows import comma_separated, curve_rows, run_rows, verdict_rows
+from paribus.report.rows import comma_separated, curve_rows, design_text, document_rows, run_rows, verdict_rows
 
 HTML = "report.html"
 RESTORE = "restore what was changed, or begin under another name"
@@ -89,8 +90,10 @@ def _contents(kind: str, material: Material) -> dict[str, bytes]:
                 "rows.csv": run_rows(material),
                 "curves.csv": curve_rows(material),
                 "verdicts.csv": verdict_rows(material),
+                "documents.csv": document_rows(material),
             }
-            return {name: comma_separated(rows).encode() for name, rows in made.items()}
+            files = {name: comma_separated(rows).encode() for name, rows in made.items()}
+            return {**files, "design.json": design_text(material).encode()}
         case "tex":
             return {"report.tex": latex(material).encode()}
         case _:

@@ -47,6 +47,10 @@ class Cell:
         return Placed(self.arm, self.seed, self.rate, self.purpose, self.name, self.n_steps, self.plan)
 
     def __str__(self) -> str:
+        if self.purpose == "variance":
+            order = self.run.stages[-1].training.data_seed
+            again = f", made again {self.run.rerun}" if self.run.rerun else ""
+            return f"{self.arm}, start {self.seed}, order {order}{again}"
         own = {"sweep": f", rate {self.rate:g}", "length": f", {self.n_steps} steps"}
         return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}"
 

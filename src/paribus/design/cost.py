@@ -12,6 +12,7 @@ import torch
 
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
+from paribus.design.variance import crossing
 from paribus.errors import RecordError
 from paribus.record import Entry, environments_of, name_of, runs
 from paribus.spec.design import length_arms
@@ -52,7 +53,10 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     if design.tune is not None:
         n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
     n_reported = len(plan.seeds)
+    crossed, baseline = crossing(plan), plan.arms[0]
+    n_noise = 0 if crossed is None else crossed.n_new_runs  # of the baseline alone
     total = per_seed * n_reported + swept * n_swept * share
+    total += n_noise * baseline.work.training_flops * baseline.n_steps
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
         arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share)) for arm in arms
@@ -60,9 +64,10 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     n_bytes += sum(
         arm.price.parameters * BYTES * n_reported * _n_kept(arm, part) for arm in longer for part in shares
     )  # fmt: skip
+    n_bytes += baseline.price.parameters * BYTES * n_noise * _n_kept(baseline, 1.0)
     n_arms, n_lengths = len(arms), n_reported * len(longer) * len(shares)
     return Cost(
-        n_runs=(n_reported + n_swept) * n_arms + n_lengths, n_sweeps=n_swept * n_arms, flops=total,
+        n_runs=(n_reported + n_swept) * n_arms + n_lengths + n_noise, n_sweeps=n_swept * n_arms, flops=total,
         seconds=total / speed, n_bytes=n_bytes, basis=basis, seed_flops=per_seed, n_lengths=n_lengths,
     )  # fmt: skip
 

@@ -20,6 +20,7 @@ from paribus.corpus import Built, VerifiedText, verify, verify_again
 from paribus.design.cells import Cell
 from paribus.errors import RecordError
 from paribus.record import Study
+from paribus.runtime import WORKSPACE, WORKSPACES
 
 RESUME = 75  # the exit status that says: interrupted, run me again
 
@@ -145,6 +146,7 @@ def _started(number: int, means: Means) -> subprocess.Popen[str]:
         seen = os.environ.get("CUDA_VISIBLE_DEVICES")
         names = seen.split(",") if seen else [str(place) for place in range(torch.cuda.device_count())]
         surroundings["CUDA_VISIBLE_DEVICES"] = one_of(names, number, means.device.index)
+        surroundings.setdefault(WORKSPACE, WORKSPACES[0])  # before CUDA starts there
     command = [sys.executable, "-m", "paribus.design.worker"]
     # A group of its own: Ctrl-C reaches the workers through us, once.
     return subprocess.Popen(

@@ -26,6 +26,7 @@ from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import environment
 from paribus.record.frozen import design_fingerprint, plan_fingerprint
+from paribus.runtime import cudnn_version
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import OPEN, Design, compared_pairs, words_of
 from paribus.spec.match import Match, lengths
@@ -138,7 +139,7 @@ def planned(
 
 def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
     """What the runs are made under: on a CPU, runs side by side have one thread each."""
-    alone = environment(torch.get_num_threads(), device_kind(device))
+    alone = environment(torch.get_num_threads(), device_kind(device), cudnn_version(device))
     return {**alone, **ONE_THREAD} if n_jobs > 1 and device.type == "cpu" else alone
 
 

@@ -13,6 +13,7 @@ from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
 from paribus.design.plan import Plan
 from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
+from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
 from paribus.record.study import EDITION, PLAN_FORMAT
@@ -112,16 +113,19 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         _require_rates_of_series(plan, rates)
     else:
         study.forget_rates()
-    cells, others = reported_cells(plan, rates), length_cells(plan, rates)
-    _note_older(cells, study)
-    study.add_cells(cell.placed for cell in (*cells, *others))
-    shard = crew.means.shard
-    later = sum(cell.flops for cell in own_part(others, shard))
-    done = execute(cells, study, crew, watch("runs", own_part(cells, shard), later))
-    if not others:
-        return Carried(done.failed, len(done.elsewhere), rates)
-    more = execute(others, study, crew, watch("lengths", own_part(others, shard), 0.0))
-    return Carried(done.failed | more.failed, len(done.elsewhere) + len(more.elsewhere), rates)
+    rounds = _rounds(plan, rates)
+    _note_older(rounds["runs"], study)
+    study.add_cells(cell.placed for own in rounds.values() for cell in own)
+    failed: dict[str, str] = {}
+    n_waiting = 0
+    later = [own_part(own, crew.means.shard) for own in rounds.values()]
+    for name, own in rounds.items():
+        mine, *later = later
+        rest = sum(cell.flops for others in later for cell in others)
+        done = execute(own, study, crew, watch(name, mine, rest))
+        failed |= done.failed
+        n_waiting += len(done.elsewhere)
+    return Carried(failed, n_waiting, rates)
 
 
 def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
@@ -139,17 +143,26 @@ def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
 def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
     """Every cell that can be named by now: sweeps, and reported runs where rates are known; None for those to come."""
     if plan.design.tune is None:
-        return list(_judged_cells(plan, _base_rates(plan)))
+        return [*_all_cells(plan, _base_rates(plan))]
     known = _known_rates(plan, study)
     swept = sweep_cells(plan, grid_of(plan.design, plan.arms))
     if known is None:
         return [*swept, None]
-    return [*swept, *_judged_cells(plan, known)]
+    return [*swept, *_all_cells(plan, known)]
 
 
-def _judged_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
-    """What a verdict is read from: the reported runs, and those of other lengths."""
-    return *reported_cells(plan, rates), *length_cells(plan, rates)
+def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
+    """What is run at the tuned rates, round by round: the reported runs first."""
+    found = {
+        "runs": reported_cells(plan, rates),
+        "lengths": length_cells(plan, rates),
+        "noise": variance_cells(plan, rates),
+    }
+    return {name: cells for name, cells in found.items() if cells}
+
+
+def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
+    return [cell for own in _rounds(plan, rates).values() for cell in own]
 
 
 def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
@@ -204,7 +217,7 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
     grid = grid_of(plan.design, plan.arms)
     require_fair(plan.design, grid)
     n_extensions = 0
-    later = sum(cell.flops for cell in own_part(_judged_cells(plan, _base_rates(plan)), crew.means.shard))
+    later = sum(cell.flops for cell in own_part(_all_cells(plan, _base_rates(plan)), crew.means.shard))
     while True:
         cells = sweep_cells(plan, grid)
         study.add_cells(cell.placed for cell in cells)
@@ -222,8 +235,8 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
 
 
 def _written_design(plan: Plan) -> dict[str, Any]:
-    """The design as plain values; without contrasts or lengths it is what it was before they were fields."""
-    unsaid = {name for name in ("contrasts", "lengths") if getattr(plan.design, name) is None}
+    """The design as plain values; without what is newer than the first plans it is what it was."""
+    unsaid = {name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None}
     return plan.design.model_dump(mode="json", exclude=unsaid)
 
 

@@ -31,6 +31,7 @@ from paribus.record import (
 )
 from paribus.record.disk import digest
 from paribus.record.folder import ROWS_FILE
+from paribus.runtime import cudnn_version
 from paribus.spec.yardstick import Yardstick, measures
 
 
@@ -126,6 +127,6 @@ def _measured(
         n_cut=sum(answer.n_cut > 0 for answer in told),
         text=built.fingerprint,
         unigram_nats=sum(unigram_nats(built, asked)),
-        environment=environment(torch.get_num_threads(), device.type),
+        environment=environment(torch.get_num_threads(), device.type, cudnn_version(device)),
     )
     return Evaluation(head, told)

@@ -11,7 +11,7 @@ from paribus.model.experts import ChooseExperts
 from paribus.model.kernels import Wanted, kernel_named
 from paribus.model.start import start
 from paribus.model.transformer import Transformer
-from paribus.runtime import require_memory
+from paribus.runtime import prepare_cuda, require_memory
 from paribus.spec import Architecture
 
 
@@ -55,6 +55,7 @@ def empty(
 
 def allocated(model: Transformer, device: str | torch.device) -> Transformer:
     """A model of shapes alone with memory for them; UnsupportedError where there is not so much."""
+    prepare_cuda(torch.device(device))
     tensors = [*model.parameters(), *model.buffers()]
     n_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
     require_memory(n_bytes, torch.device(device), f"a model of {sum(map(torch.numel, tensors)):,} numbers")

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paribus.model.feed_forward import FeedForward, activated
+from paribus.model.lookup import inverse
+from paribus.model.routing import marked, picked, returned, sent
 from paribus.spec import BatchBalance, Experts, NoBalance, SequenceBalance
 
 
@@ -48,7 +50,7 @@ class ChooseExperts(nn.Module):
             logits = F.linear(tokens_MD.to(precise), self.weight.to(precise))
             scores = logits.softmax(-1) if router.scores == "softmax" else logits.sigmoid()
             experts = self._best(scores.detach())
-            gates = scores.gather(-1, experts)
+            gates = picked(scores, experts)
             if router.normalise:
                 gates = gates / (gates.sum(-1, keepdim=True) + 1e-20)
             normalised = scores if router.scores == "softmax" else scores / scores.sum(-1, keepdim=True)
@@ -61,7 +63,7 @@ class ChooseExperts(nn.Module):
             size = n_experts // router.n_groups
             grouped = rank.view(-1, router.n_groups, size)
             merit = grouped.topk(min(2, size), -1).values.sum(-1)
-            chosen = torch.zeros_like(merit).scatter(-1, merit.topk(router.n_active_groups, -1).indices, 1.0)
+            chosen = marked(merit, merit.topk(router.n_active_groups, -1).indices)
             rank = grouped.masked_fill(chosen[..., None] == 0, float("-inf")).flatten(1)
         return rank.topk(self.spec.n_active, -1).indices
 
@@ -101,21 +103,20 @@ class RoutedExperts(nn.Module):
         n_sequences, length, _ = like_BTD.shape
         real = torch.ones_like(like_BTD[..., 0]) if real_BT is None else real_BT
         real = real.to(scores_MN.dtype)
-        chosen_MN = torch.zeros_like(scores_MN).scatter(-1, choice.experts, 1.0)
+        chosen_MN = marked(scores_MN, choice.experts)
         chosen, scores = (t.view(n_sequences, length, -1) * real[..., None] for t in (chosen_MN, scores_MN))
         return Load(chosen.sum(1), scores.sum(1), real.sum(1))
 
     def _grouped(self, tokens_MD: Tensor, choice: Choice) -> Tensor:
         """Tokens sorted by expert, one grouped product per matrix, and back to their places."""
-        n_active = self.spec.n_active
         flat = choice.experts.flatten()
         order = flat.argsort(stable=True)
-        ends = torch.zeros(self.spec.n_experts, dtype=torch.int64, device=flat.device)
-        ends = ends.scatter_add(0, flat, torch.ones_like(flat)).cumsum(0).to(torch.int32)
-        sorted_tokens = tokens_MD.index_select(0, order // n_active)
+        numbers = torch.arange(self.spec.n_experts, device=flat.device)
+        ends = torch.searchsorted(flat[order], numbers, right=True).to(torch.int32)
+        places = inverse(order)
+        sorted_tokens = sent(tokens_MD, order, places, self.spec.n_active)
         answers = self._feed(lambda rows, matrices: _grouped_product(rows, matrices, ends), sorted_tokens)
-        places = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-        return self._weighed(answers.index_select(0, places), choice)
+        return self._weighed(returned(answers, order, places), choice)
 
     def _gathered(self, tokens_MD: Tensor, choice: Choice) -> Tensor:
         """Each token with copies of its experts' matrices: slow, plain, and free of data-dependent shapes."""

@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from paribus.batch import Layout
+from paribus.model.lookup import look_up
 from paribus.spec import Alibi, Learned, RelativeBias, Rotary, Sinusoidal, Stack, bidirectional
 
 
@@ -49,12 +49,19 @@ class Positions(nn.Module):
         """What is added to the embeddings: [T, D] or [B, T, D]."""
         match self.spec:
             case Learned(offset=offset):
-                assert self.weight is not None
-                return F.embedding(layout.positions(like.device) + offset, self.weight)
+                return self._read(layout, offset)
             case Sinusoidal(theta=theta):
                 return sinusoids(layout.positions(like.device), d_model, theta).to(like.dtype)
             case _:
                 return None
+
+    def _read(self, layout: Layout, offset: int) -> Tensor:
+        """Rows of the table of positions; on CUDA a cut of it where they follow each other: its gradient is a copy."""
+        assert self.weight is not None
+        device, first = self.weight.device, layout.start + offset
+        if device.type == "cuda" and layout.positions_BT is None:
+            return self.weight[first : first + layout.length]
+        return look_up(layout.positions(device) + offset, self.weight)
 
     def turn(self, layout: Layout, width: int, device: torch.device) -> Turn | None:
         """How queries and keys of `width` rotary channels are turned."""
@@ -75,7 +82,7 @@ class Positions(nn.Module):
         if isinstance(self.spec, Alibi):
             return -ahead_BTS[:, None].abs() * alibi_slopes(self.n_heads, device)[:, None, None]
         assert self.weight is not None
-        table_BTSH = F.embedding(relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight)
+        table_BTSH = look_up(relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight)
         return table_BTSH.movedim(-1, 1)
 
 

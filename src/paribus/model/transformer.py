@@ -18,6 +18,7 @@ from paribus.model.dropout import Draws, dropout
 from paribus.model.experts import Load
 from paribus.model.feed_forward import activated
 from paribus.model.kernels import View, Wanted
+from paribus.model.lookup import look_up
 from paribus.model.norm import Norm
 from paribus.model.positions import Positions
 from paribus.spec import Architecture, Latent, Resolved, Stack, resolve
@@ -181,12 +182,12 @@ class Transformer(nn.Module):
 
     def _embedded(self, batch: Batch) -> Tensor:
         scale = float(self.spec.embedding.scale)
-        embedded = self.embedding(batch.tokens_BT)
+        embedded = look_up(batch.tokens_BT, self.embedding.weight)
         embedded = embedded if scale == 1.0 else embedded * scale
         if self.segments is None:
             return embedded
         segments = torch.zeros_like(batch.tokens_BT) if batch.segments_BT is None else batch.segments_BT
-        return embedded + self.segments(segments)
+        return embedded + look_up(segments, self.segments.weight)
 
     def _check(self, batch: Batch) -> None:
         if (batch.source is None) != (self.encoder is None):

@@ -15,13 +15,15 @@ Changes = dict[str, tuple[Any, Any]]  # name → (then, now)
 
 TOUCHES_NUMBERS = ("batch.py", "corpus", "evaluate", "masks", "model", "objectives", "runtime.py", "spec", "train")
 _VARIABLES = ("OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY")
+_WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"  # of CUDA: it decides in which order a product sums
 _CPUINFO = Path("/proc/cpuinfo")
 _VECTORS = ("avx", "fma", "amx", "asimd", "sve", "sme", "bf16", "i8mm", "fphp")
 
 
-def environment(n_threads: int, device: str) -> Environment:
-    """This machine and this code; threads and device kind are the caller's to say."""
+def environment(n_threads: int, device: str, cudnn: int | None = None) -> Environment:
+    """This machine and this code; threads, device kind and the version of cuDNN are the caller's to say."""
     cpuinfo = _CPUINFO.read_text() if _CPUINFO.exists() else ""
+    workspace = os.environ.get(_WORKSPACE) if "cuda" in device else None
     return {
         "python": platform.python_version(),
         "torch": _version("torch"),
@@ -32,6 +34,8 @@ def environment(n_threads: int, device: str) -> Environment:
         "cpu_capability": cpu_capability(cpuinfo),
         "n_threads": n_threads,
         "device": device,
+        "cudnn": cudnn,
+        _WORKSPACE.lower(): workspace,
         **{name.lower(): os.environ.get(name) for name in _VARIABLES},
         "code": code(Path(__file__).parent.parent),
     }

@@ -12,7 +12,8 @@ from paribus.record.address import canonical
 
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value
-_LATER = ("equal_noise", "contrasts", "lengths")  # fields that older plans lack: unused, they are no part of a design
+# Fields that older plans lack: unused, they are no part of a design.
+_LATER = ("equal_noise", "contrasts", "lengths", "variance")
 _UNSAID = ("prompts", "question", "reference")  # of a design, what decides no number
 _NOTHING = "nothing"
 

@@ -1,12 +1,30 @@
-"""Same verdict if the arms were made equal in something else? To explore: read off curves on validation text."""
+"""Same verdict if the arms were made equal in something else? Only annealed runs get a word.
+
+What is read off a curve in mid-schedule is a gain on validation text, to explore, marked *not annealed*.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from paribus.analyse import Total, alike
+from paribus.analyse import (
+    Alike,
+    Comparison,
+    MidSchedule,
+    Total,
+    alike,
+    alike_annealed,
+    annealed_lengths,
+    compare,
+    name_of,
+)
+from paribus.analyse.failures import margins_at
 from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.verdict import Test
+from paribus.errors import SpecError
+from paribus.report.intervals import between
 from paribus.report.material import Material
 from paribus.report.numbers import count, decimals, duration, flops, signed
 
@@ -19,6 +37,10 @@ WRITERS: dict[Total, Callable[[float], str]] = {
 }  # fmt: skip
 NOTHING_TO_COMPARE = "there is no verdict to compare with"
 STEADY: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored")
+NOT_ANNEALED = "not annealed"
+NOT_KNOWN = "not known"
+SAME_RATE = 1e-9  # rates that differ by less are one rate
+AT_FULL_LENGTH = ("reported", "bracket")  # purposes of runs of the reported seeds that are as long as the reported ones
 
 
 @dataclass(frozen=True)
@@ -27,7 +49,7 @@ class Otherwise:
 
     arm: str  # empty: all of them
     by: str
-    same: str  # yes, no, or a dash
+    same: str  # yes, no, not annealed, not known, or a dash
     text: str
 
 
@@ -55,30 +77,62 @@ def _joined(lines: list[Otherwise]) -> list[Otherwise]:
 
 
 def _equal(arm: Arm, material: Material, by: Total) -> Otherwise:
-    found, runs = material.found, material.found.runs
+    runs = material.found.runs
     if arm.judgement.verdict.word == "no verdict":
         return Otherwise(arm.name, WORDS[by], "–", NOTHING_TO_COMPARE)
-    if not material.asked_alike(arm.name, arm.against):
-        return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
-    got = alike(
-        runs[arm.against], runs[arm.name], by, margin=found.margin, n_comparisons=found.n_comparisons,
-        share=found.share, unit=UNIT, open_ended=found.open_ended,
-    )  # fmt: skip
-    if got.equal:
+    got, comparable = alike(runs[arm.against], runs[arm.name], by), material.asked_alike(arm.name, arm.against)
+    if got.equal and comparable:
         why = "" if by == "seconds" else "by construction: "
         return Otherwise(arm.name, WORDS[by], "yes", f"{why}the totals are equal")
-    if got.comparison is None:
+    annealed = None if by == "seconds" or got.equal else _annealed(arm, material, by)
+    if annealed is not None:
+        return _word_at(arm, material, annealed)
+    if not comparable:
+        return Otherwise(arm.name, WORDS[by], "–", "not comparable: the arms' curves answer different questions")
+    if got.mid_schedule is None:
         return Otherwise(arm.name, WORDS[by], "–", got.reason)
-    word = got.comparison.verdict.word
-    said = "gain" if by == "seconds" else word
-    digits = decimals((got.comparison.high - got.comparison.low) / 2)
-    at = WRITERS[by](got.at or 0.0)
-    return Otherwise(
-        arm.name, WORDS[by], "yes" if word == arm.judgement.verdict.word else "no",
-        f"{said}{_than(arm, material)} at {at}: {signed(got.comparison.effect, digits)}, "
-        f"{signed(got.comparison.low, digits)} to {signed(got.comparison.high, digits)}, on validation text"
-        f"{', by the noise of these two arms alone' if found.equal_noise else ''}",
+    return _in_mid_schedule(arm, material, got, got.mid_schedule)
+
+
+def _annealed(arm: Arm, material: Material, by: Total) -> Alike | None:
+    """The comparison at the largest total at which both arms have runs that ended; None where there is none."""
+    found = material.found
+    seeds = sorted(found.runs[arm.against].keys() & found.runs[arm.name].keys())
+    before, after = (annealed_lengths(found.table, name, seeds) for name in (arm.against, arm.name))
+    return alike_annealed(
+        before, after, by, name_of(material.plan["design"]["primary"]["measure"]),
+        margin=found.margins.against[arm.against], n_comparisons=found.n_comparisons, share=found.share, unit=UNIT,
+        open_ended=found.open_ended, test=_test(material),
     )  # fmt: skip
+
+
+def _word_at(arm: Arm, material: Material, got: Alike) -> Otherwise:
+    """What annealed runs say that had spent as much."""
+    if got.comparison is None:
+        return Otherwise(arm.name, WORDS[got.by], "–", got.reason)
+    at, made = WRITERS[got.by](got.at or 0.0), got.comparison
+    said = f"{made.verdict.word}{_than(arm, material)} at {at}: {_numbers(made)}, runs annealed to that length"
+    return Otherwise(arm.name, WORDS[got.by], _is_same(arm, made), said)
+
+
+def _in_mid_schedule(arm: Arm, material: Material, got: Alike, read: MidSchedule) -> Otherwise:
+    """A gain without a word: at least one of the two arms had not come to the end of its schedule."""
+    at = WRITERS[got.by](got.at or 0.0)
+    said = f"{NOT_ANNEALED}: gain{_than(arm, material)} {_numbers(read)} at {at}, on validation text; no verdict"
+    return Otherwise(arm.name, WORDS[got.by], NOT_ANNEALED, said)
+
+
+def _test(material: Material) -> Test:
+    return material.plan["design"]["primary"].get("test", "two-sided")  # a plan of before it could be declared has none
+
+
+def _is_same(arm: Arm, made: Comparison) -> str:
+    return "yes" if made.verdict.word == arm.judgement.verdict.word else "no"
+
+
+def _numbers(made: Comparison | MidSchedule) -> str:
+    digits = decimals((made.high - made.low) / 2)
+    return f"{signed(made.effect, digits)}, {between(made.low, made.high, digits)}"
 
 
 def _than(arm: Arm, material: Material) -> str:
@@ -93,15 +147,36 @@ def _base_rate(arm: Arm, material: Material) -> Otherwise:
         return Otherwise(arm.name, by, "–", NOTHING_TO_COMPARE)
     if material.found.rates is None:
         return _written_rate(arm, material, by)
-    gain = next((gain for at, gain in arm.by_rate.items() if abs(at / rate - 1) < 1e-9), None)
-    if gain is None:
-        return Otherwise(arm.name, by, "–", "no sweep of both arms trained at it")
-    sign = {"better": 1, "worse": -1}.get(arm.judgement.verdict.word)  # other words are of no sign
-    same = "–" if sign is None else "yes" if gain * sign > 0 else "no"
-    n_seeds = material.plan["design"]["tune"]["n_seeds"]
-    return Otherwise(
-        arm.name, by, same, f"gain{_than(arm, material)} {signed(gain, 4)} in {n_seeds} sweep seeds: a sign, no verdict"
-    )
+    return _at_base_rate(arm, material, rate, by)
+
+
+def _at_base_rate(arm: Arm, material: Material, rate: float, by: str) -> Otherwise:
+    """What the reported seeds say at the base rate and the reported length; not known where one was not trained so."""
+    before, after = (_scores_at(name, material, rate) for name in (arm.against, arm.name))
+    seeds = material.found.seeds
+    if len(seeds) < MIN_SEEDS or any(seed not in before or seed not in after for seed in seeds):
+        why = "the reported seeds were not all trained at it, at the reported length"
+        return Otherwise(arm.name, by, NOT_KNOWN, why)
+    found = material.found
+    try:
+        made = compare(
+            [before[seed] - after[seed] for seed in seeds], n_comparisons=found.n_comparisons, share=found.share,
+            margin=margins_at(found.margins.against[arm.against], seeds), unit=UNIT, open_ended=found.open_ended,
+            test=_test(material),
+        )  # fmt: skip
+    except SpecError as fault:
+        return Otherwise(arm.name, by, "–", str(fault))
+    said = f"{made.verdict.word}{_than(arm, material)}: {_numbers(made)}, the reported seeds at that rate"
+    return Otherwise(arm.name, by, _is_same(arm, made), said)
+
+
+def _scores_at(arm: str, material: Material, rate: float) -> dict[int, float]:
+    """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
+    column = name_of(material.plan["design"]["primary"]["measure"])
+    own = [row for row in material.found.table if row["arm"] == arm and row["purpose"] in AT_FULL_LENGTH]
+    n_steps = {row["n_steps"] for row in own if row["purpose"] == "reported"}
+    whole = [row for row in own if row["outcome"] == "finished" and row["n_steps"] in n_steps]
+    return {row["seed"]: row[column] for row in whole if abs(row["rate"] / rate - 1) < SAME_RATE}
 
 
 def _written_rate(arm: Arm, material: Material, by: str) -> Otherwise:

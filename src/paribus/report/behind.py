@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isinf, sqrt
 
-from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained, detectable
+from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained, detectable, upper_sd
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.intervals import NONE, between, margin_cell, multiplied, percent_level
 from paribus.report.material import Material
@@ -51,7 +51,10 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
         ("sign test, on the median", _compared(lambda made: NONE if made.sign_test is None else made.sign_test.words)),
         ("gain with each seed left out", _compared(_left_out)),
-        ("an effect seen four times in five", _compared(lambda made: _seen(made, material))),
+        (
+            "an effect seen four times in five, at noise as large as these seeds allow",
+            _compared(lambda made: _seen(made, material)),
+        ),
         ("trained", lambda arm: _trained(arm.judgement.arm_trained)),
         ("trained, what it is judged against", lambda arm: _trained(arm.judgement.baseline_trained)),
         ("McNemar's p of failing as often", lambda arm: _p(arm.judgement.mcnemar)),
@@ -149,10 +152,11 @@ def _seen(made: Comparison, material: Material) -> str:
 
 
 def seen(made: Comparison, material: Material) -> float:
-    """The effect that these seeds show with 80 % power, were the spread the one that was seen."""
+    """The effect that these seeds show with 80 % power, were the noise as large as they allow it to be."""
     pooled = material.found.pooled
-    spread = made.sd if pooled is None else sqrt(2) * pooled.residual_sd  # of a difference of two arms
-    return units(material) * spread
+    if pooled is None:
+        return units(material) * upper_sd(made.sd, made.n)
+    return units(material) * upper_sd(sqrt(2) * pooled.residual_sd, pooled.df + 1)  # of a difference of two arms
 
 
 def units(material: Material) -> float:

@@ -47,7 +47,8 @@ def learning(material: Material) -> Plot | None:
     ends = "; ".join(f"{arm} ends at {_ends(arm, points)}" for arm in drawn)
     return Plot(
         "learning", "Learning curves",
-        f"A thin line a seed, on validation text under the training's own question. Lower is better.{besides}",
+        f"A thin line a seed, on validation text under the training's own question. Lower is better; {NOT_ANNEALED}."
+        f"{besides}",
         spec_of(layered(lines, dots), f"Learning curves: {ends}.", HEIGHT), ("arm", "seed", "tokens", UNIT),
         tuple((one["arm"], str(one["seed"]), str(one["tokens"]), one["score"]) for one in points),
     )  # fmt: skip
@@ -85,7 +86,7 @@ def differences(material: Material) -> list[Plot]:
             _difference("difference", "The gain along training", others, material),
             replace(
                 _difference("difference-control", "The same for the positive control", control, material),
-                caption="To be read as the plot above.",
+                caption=f"To be read as the plot above; {NOT_ANNEALED}.",
             ),
         ]
     return [_difference("difference", "The gain along training", arms, material)] if arms else []

@@ -30,6 +30,7 @@ SAID = (
     "remarks",
     "pooled",
     "control",
+    "noise",
 )  # of findings
 ABREAST = 4  # columns of arms
 
@@ -87,10 +88,11 @@ class Material:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of sweeps, and of the runs the verdict is read from: reported ones, and those of other lengths."""
-        swept = [row for row in self.found.table if row["purpose"] == "sweep"]
-        others = [row for row in self.found.table if row["purpose"] == "length" and row["seed"] in self.found.seeds]
-        return [*swept, *self.found.reported, *others]
+        """The rows of sweeps, of the runs the verdict is read from, and of the other runs under their seeds."""
+        table, seeds = self.found.table, self.found.seeds
+        sweeps = [row for row in table if row["purpose"] == "sweep"]
+        beside = [row for row in table if row["purpose"] not in ("sweep", "reported") and row["seed"] in seeds]
+        return sweeps + self.found.reported + beside
 
     def asked_alike(self, arm: str, against: str | None = None) -> bool:
         """Is an arm trained on the baseline's, or another's, question and text? Only then are curves comparable."""

@@ -29,11 +29,14 @@ from paribus.report.effect import effects
 from paribus.report.icons import SIDE, gallery
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
+from paribus.report.noise import HEADING as NOISE_HEADING
+from paribus.report.noise import METHOD, noise_lines
+from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
 from paribus.report.overview import headings, overview, tally
 from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
-from paribus.report.rows import clock_rows, comma_separated, curve_rows, run_rows, verdict_rows
+from paribus.report.rows import clock_rows, comma_separated, curve_rows, document_rows, run_rows, verdict_rows
 from paribus.report.series import series_words
 from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, seeds_by_arm, summary
 from paribus.report.telling import telling
@@ -44,6 +47,7 @@ from paribus.report.trust import grounds
 from paribus.report.verdicts import fresh_seeds, verdicts
 
 HERE = Path(__file__).parent
+MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
 
 
 def page(material: Material) -> str:
@@ -88,12 +92,14 @@ def _told(material: Material) -> dict[str, Any]:
         "early": found.look is not None and len(found.seeds) < found.look.planned,
         "early_title": EARLY, "early_words": early_words(material), "other_heading": OTHER_HEADING,
         "others": others(material), "telling": telling(material), "samples": material.samples,
+        "noise": noise_lines(material), "noise_heading": NOISE_HEADING, "noise_title": NOISE, "noise_method": METHOD,
         "environments": material.environments, "times": times(material), "control": material.control,
         "control_sentence": control_sentence(material), "series": series_words(material),
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
         "design": designed(plan["design"]),
         "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
         "curve_rows": download(curve_rows(material)), "verdict_rows": download(verdict_rows(material)),
+        "document_rows": _small_download(document_rows(material)),
     }  # fmt: skip
 
 
@@ -131,3 +137,8 @@ def _bundle() -> str:
 def download(rows: Iterable[dict[str, Any]]) -> str:
     """The address of a table that lies in the page itself."""
     return "data:text/csv;base64," + base64.b64encode(comma_separated(rows).encode()).decode()
+
+
+def _small_download(rows: list[dict[str, Any]]) -> str:
+    """The same of a table that is small enough for a page; empty otherwise."""
+    return download(rows) if len(rows) <= MAX_ROWS else ""

@@ -14,6 +14,9 @@ from paribus.report.early import TITLE, early_words
 from paribus.report.intervals import decided_cell, digits_of
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
+from paribus.report.noise import HEADING as NOISE_HEADING
+from paribus.report.noise import METHOD, noise_lines, noise_words
+from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import MINUS, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.positive_control import control_sentence
@@ -93,6 +96,10 @@ def _markdown(material: Material) -> Iterator[str]:
     if behind:
         yield "\n## The numbers behind the verdict\n"
         yield from _table(heading(material), behind)
+    lines = noise_lines(material)
+    if lines:
+        yield f"\n## {NOISE}\n\n{_plain(METHOD)}\n"
+        yield from _table(NOISE_HEADING, lines)
     if material.found.contrasts:
         yield f"\n## Contrasts\n\n{_plain(SCALE)}\n"
         yield from _table(HEADING, contrast_lines(material))
@@ -151,6 +158,7 @@ def latex(material: Material) -> str:
         *_advice(material),
     ]
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
+    notes += filter(None, [noise_words(material)])
     told = [f"% {' '.join(note.split())}" for note in notes]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
 

@@ -1,13 +1,17 @@
-"""Rows of a study as comma-separated text."""
+"""Rows of a study as comma-separated text: all that a reader needs to compute every printed number again."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 from collections.abc import Iterable
 from typing import Any
 
-from paribus.analyse.findings import verdict_table
+from paribus.analyse import Comparison
+from paribus.analyse.findings import Arm, verdict_table
+from paribus.record import Evaluation
 from paribus.report.material import Material
 from paribus.report.times import clockless
 
@@ -29,17 +33,80 @@ def run_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def verdict_rows(material: Material) -> list[dict[str, Any]]:
-    """One row a contrast, then one a comparison."""
-    return sorted(verdict_table(material.found), key=lambda row: row["contrast"] is None)
+    """One row a contrast, then one a comparison, with what each interval rests on."""
+    found = material.found
+    judged = [arm.judgement.comparison for arm in found.arms] + [one.comparison for one in found.contrasts]
+    beside = [*map(_beside, found.arms), *({} for _ in found.contrasts)]
+    rows = [
+        {**row, **_rests_on(made), **more} for row, made, more in zip(verdict_table(found), judged, beside, strict=True)
+    ]
+    return sorted(rows, key=lambda row: row["contrast"] is None)
+
+
+def _rests_on(made: Comparison | None) -> dict[str, Any]:
+    """Of an interval: its level, the size of the family, and what decides on the margin.
+
+    That is the inner interval; where each seed has its own margin, the lower end of gain + margin and the upper end of
+    gain − margin.
+    """
+    names = ("level", "n_comparisons", "sd", "inner_low", "inner_high", "margin")
+    plus, minus = (None, None) if made is None or made.beside is None else made.beside
+    kept = {name: None if made is None else getattr(made, name) for name in names}
+    return {**kept, "plus_margin_low": plus, "minus_margin_high": minus}
+
+
+def _beside(arm: Arm) -> dict[str, Any]:
+    """What is printed beside a verdict: the interval on new documents, and the compute multiplier with its own."""
+    crossed = None if arm.other_text is None else arm.other_text.interval
+    times = arm.multiplier
+    return {
+        "new_low": None if crossed is None else crossed.low,
+        "new_high": None if crossed is None else crossed.high,
+        "multiplier": None if times is None else times.factor,
+        "multiplier_low": None if times is None else times.low,
+        "multiplier_high": None if times is None else times.high,
+    }
 
 
 def curve_rows(material: Material) -> list[dict[str, Any]]:
-    """What every reported run wrote along the way, but for the clock."""
+    """What every reported run wrote along the way, but for the clock; only its last row is annealed."""
     names = {(row["arm"], row["seed"]): row["run"] for row in material.found.reported}
     return [
-        {"arm": arm, "seed": seed, "run": names[arm, seed], **_flat(clockless(row))}
+        {
+            "arm": arm, "seed": seed, "run": names[arm, seed], "annealed": row is rows[-1], **_flat(clockless(row)),
+        }
         for arm in material.order for seed, rows in sorted(material.found.runs[arm].items()) for row in rows
     ]  # fmt: skip
+
+
+def document_rows(material: Material) -> list[dict[str, Any]]:
+    """One row a document and reported run: how many bits its targets took, of how many bytes.
+
+    The interval on new documents comes from these. An anonymous report numbers the documents.
+    """
+    names: dict[str, str] = {}
+    rows = []
+    for arm in material.order:
+        for seed, found in sorted(material.found.answers[arm].items()):
+            for document, (bits, n_bytes) in _by_document(found).items():
+                name = names.setdefault(document, f"document-{len(names) + 1}" if material.anonymous else document)
+                rows.append({"arm": arm, "seed": seed, "document": name, "bits": bits, "bytes": n_bytes})
+    return rows
+
+
+def _by_document(found: Evaluation) -> dict[str, tuple[float, int]]:
+    """Document → bits and bytes of its targets; an item without a document is one of its own."""
+    sums: dict[str, tuple[float, int]] = {}
+    for answer in found.answers:
+        bits, n_bytes = sums.get(answer.document or answer.item, (0.0, 0))
+        sums[answer.document or answer.item] = bits + answer.nats / math.log(2), n_bytes + answer.n_bytes
+    return sums
+
+
+def design_text(material: Material) -> str:
+    """The design as it was resolved, as JSON: margin, looks, comparisons, contrasts, sweeps and lengths."""
+    kept = ("name", "question", "fingerprint", "order", "design", "rule")
+    return json.dumps({name: material.plan[name] for name in kept}, indent=2, sort_keys=True) + "\n"
 
 
 def clock_rows(material: Material) -> list[dict[str, Any]]:

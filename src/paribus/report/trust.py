@@ -15,6 +15,7 @@ from paribus.analyse.sign_test import SIGN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
+from paribus.report.noise import TITLE, noise_words
 from paribus.report.numbers import (
     DIGITS,
     FEW,
@@ -53,7 +54,7 @@ def grounds(material: Material) -> list[Ground]:
     """In the order in which a reader should ask."""
     return [
         _confounds(material), _tuning(material), _seeds(material), *_noise(material), *_symmetry(material),
-        _pairing(material),
+        *_sources(material), _pairing(material),
         _control(material), *_margin(material), *_failures(material), _size(material), _reading(material),
         *_budget(material), *_cut(material),
         _other_text(material), _machine(material), _as_planned(material),
@@ -124,7 +125,11 @@ def _seeds(material: Material) -> Ground:
         return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
     effects = {name: seen(one, material) for name, one in made.items() if one is not None}
-    can = f"; in {UNIT}, {each(effects, lambda effect: f'{effect:.2g}')}" if effects else ""
+    can = (
+        f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, lambda effect: f'{effect:.2g}')}"
+        if effects
+        else ""
+    )
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
     look = f" {found.reading}." if found.reading else ""
@@ -168,6 +173,13 @@ def _symmetry(material: Material) -> Iterator[Ground]:
             f"{name}, {one.words}" for name, one in signs.items()
         )
     yield Ground("Shape of the noise", "mind", f"{SYMMETRIC}{said.removesuffix('.')}.")
+
+
+def _sources(material: Material) -> Iterator[Ground]:
+    """What a seed fixes, where it was measured."""
+    noise = material.found.noise
+    if noise is not None:
+        yield Ground(TITLE, "mind" if noise.why or noise.repeats is False else "yes", noise_words(material))
 
 
 def _pairing(material: Material) -> Ground:

@@ -14,6 +14,7 @@ from paribus.spec.architecture import Positive, Spec
 from paribus.spec.contrasts import Contrasts, Pair, default_contrasts, family_of, family_size, read_contrasts
 from paribus.spec.match import Match
 from paribus.spec.reading import merged
+from paribus.spec.variance import Variance, read_variance
 from paribus.spec.yardstick import DocumentHalves, YardstickKind
 
 Table = dict[str, Any]
@@ -230,6 +231,7 @@ class Design(Spec):
     match: Annotated[Match | None, BeforeValidator(_match)] = None
     budget: Budget | None = None
     tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
+    variance: Annotated[Variance | None, BeforeValidator(read_variance)] = None  # where the noise comes from
     seeds: Seeds = (1, 2, 3, 4, 5)
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
     # Shares of the full length at which arms that others are judged against are trained, too: the whole recipe scaled.

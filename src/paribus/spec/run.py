@@ -6,9 +6,9 @@ import difflib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from paribus.errors import SpecError, name_few
 from paribus.files import MAX_TOKENIZER, home_expanded, read_text
@@ -42,6 +42,8 @@ class RunSpec(Spec):
 
     architecture: Architecture
     stages: tuple[Stage, ...]
+    # The same run made again, to see whether it repeats, has another number and so another folder.
+    rerun: Annotated[int, Field(ge=0, exclude_if=lambda number: number == 0)] = 0
 
 
 _FIELDS = {"architecture": Architecture.model_fields, "training": Training.model_fields, "corpus": Corpus.model_fields}

@@ -124,6 +124,7 @@ def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
 def _faults(design: Design) -> Iterator[str]:
     yield from _seed_faults(design)
     yield from _look_faults(design)
+    yield from _variance_faults(design)
     yield from _measure_faults(design)
     if bool(design.arms) == bool(design.factors):
         yield "arms and factors: give one of them, either a table of arms or the factors of a factorial"
@@ -167,6 +168,17 @@ def _look_faults(design: Design) -> Iterator[str]:
         yield f"looks has shares {shares}, {sum(shares):g} in all; let them be above 0 and add up to {MOST_SHARE:g}"
     elif at[0] < LEAST_SEEDS or at[-1] != n:
         yield f"looks are at {at} of {n} seeds; look at {LEAST_SEEDS} or more, the last time at all {n}"
+
+
+def _variance_faults(design: Design) -> Iterator[str]:
+    """Starts and orders are those of the reported seeds, so that the runs of the diagonal are there anyhow."""
+    if design.variance is None or design.seeds == OPEN:
+        return
+    n_seeds = len(set(design.seeds))
+    for name in ("starts", "orders"):
+        asked = getattr(design.variance, name)
+        if asked > n_seeds:
+            yield f"variance.{name} is {asked}, and the design has {n_seeds} seeds; use {n_seeds} or fewer"
 
 
 def _measure_faults(design: Design) -> Iterator[str]:

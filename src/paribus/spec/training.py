@@ -71,6 +71,7 @@ class Training(Spec):
     z_loss: Annotated[float, Field(ge=0)] = 0.0  # weight of the squared log-sum-exp
     seed: Few = 1  # of starting weights, questions and dropout
     data_seed: Few = 1  # of the order of the text
+    deterministic: bool = True  # the same run twice is the same bit for bit, on CUDA too; false for the last percent
     row_every: Count = 10  # steps; held-out text brings a row too
     valid_every: Count = 100
     valid_batches: Count = 4

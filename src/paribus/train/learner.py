@@ -17,6 +17,7 @@ from paribus.model.experts import RoutedExperts
 from paribus.objectives import Problem
 from paribus.spec import BatchBalance, Experts, parameters
 from paribus.spec.training import Training
+from paribus.train.determinism import deterministic_algorithms, require_determinism
 from paribus.train.ranks import ALONE, Ranks
 from paribus.train.replay import Replay
 from paribus.train.schedule import rate_at
@@ -42,6 +43,8 @@ class Learner:
         _agree(model, training, ranks)
         self.model, self.training, self.ranks = model, training, ranks
         self.device = model.embedding.weight.device
+        if training.deterministic:
+            require_determinism(self.device)
         self.work = Work(model, training, vocabulary)
         self.shared = ranks.shared(self.work)
         self.optimizer = _optimizer(model, training, self.device)
@@ -65,12 +68,13 @@ class Learner:
         self.total.fill_(max(total, 1.0))
         self.idle.fill_(total == 0)
         self._set_rate(rate_at(step, self.training))
-        return self.replay(self._step, parts)
+        return self.replay(self._in_mode, parts)
 
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:
         """Nats and number of targets of a held-out problem."""
-        return self.work.scored(problem.to(self.device))
+        with deterministic_algorithms(self.training.deterministic):
+            return self.work.scored(problem.to(self.device))
 
     @torch.no_grad()
     def broken(self) -> str | None:
@@ -85,6 +89,11 @@ class Learner:
                 group["lr"].fill_(rate)
             else:
                 group["lr"] = rate
+
+    def _in_mode(self, parts: Sequence[Problem]) -> Sums:
+        """A step launched or captured, in the mode that was asked for; one that is replayed has it in its kernels."""
+        with deterministic_algorithms(self.training.deterministic):
+            return self._step(parts)
 
     def _step(self, parts: Sequence[Problem]) -> Sums:
         seen = [self._part(part, number == len(parts) - 1) for number, part in enumerate(parts)]

@@ -19,11 +19,13 @@ from paribus.masks import Layout
 from paribus.model import build
 from paribus.objectives import Problem, keeps_documents, permit
 from paribus.record import Rows, Run, environment, opened
+from paribus.runtime import cudnn_version, prepare_cuda
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage
 from paribus.train import checkpoint
 from paribus.train.beginning import Beginning, beginning
+from paribus.train.determinism import deterministic_algorithms
 from paribus.train.learner import Learner
 from paribus.train.lesson import Lessons
 from paribus.train.memory import require_training_memory
@@ -67,18 +69,20 @@ def train(
     (stage,) = spec.stages
     _check(spec, stage, built)
     require_training_memory(spec, device)
+    prepare_cuda(device)
     if not ranks.leads:
         return _Loop(None, spec, stage, built, device, ranks, None, None, None).go()
-    here = environment(torch.get_num_threads(), device_kind(device, ranks))
+    here = environment(torch.get_num_threads(), device_kind(device, ranks), cudnn_version(device))
     with opened(root, chain(spec, built), here, name, accept_environment) as run:
         return _Loop(run, spec, stage, built, device, ranks, on_row, on_step, on_note).go()
 
 
 def chain(spec: RunSpec, built: Built) -> list[dict[str, Any]]:
-    """What a run is addressed by: its stages, with the text that was read."""
+    """What a run is addressed by: its stages, with the text that was read; made again, also by which time it is."""
     architecture = spec.architecture.model_dump(mode="json")
+    again = {"rerun": spec.rerun} if spec.rerun else {}
     return [
-        {"architecture": architecture, "text": built.fingerprint, **stage.model_dump(mode="json")}
+        {"architecture": architecture, "text": built.fingerprint, **stage.model_dump(mode="json"), **again}
         for stage in spec.stages
     ]
 
@@ -125,7 +129,8 @@ class _Loop:
         for note in start.notes:
             self._note(note)
         if not start.finished:
-            self._go_on(start)
+            with deterministic_algorithms(self.training.deterministic):
+                self._go_on(start)
         return Outcome(start.folder, self.training.n_steps, tuple(self.notes))
 
     def _go_on(self, start: Beginning) -> None:

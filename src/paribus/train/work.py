@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from paribus.batch import Batch, Vocabulary
 from paribus.model import Draws, Transformer, balance_loss
+from paribus.model.lookup import look_up
 from paribus.model.transformer import Hidden
 from paribus.objectives import Problem
 from paribus.spec import Experts
@@ -63,18 +64,40 @@ class Work(nn.Module):
         # bf16 on CUDA; elsewhere full precision, since bf16 may be hundreds of times slower there.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             hidden = self.hidden(problem.inputs, draws)
-            states, table, bias = self.model.words_from(problem.states(hidden.states_BTD))
+            states, table, bias = self.model.words_from(_asked_states(problem, hidden.states_BTD))
         targets, weights = problem.targets_BM.flatten(), problem.weights_BM.flatten()
         nats, loss = nats_sum(states.flatten(0, 1), table, bias, targets, weights, self.asked.z_loss)
         return nats, loss, hidden
 
 
+def _asked_states(problem: Problem, states_BTD: Tensor) -> Tensor:
+    """The rows that are asked for; on CUDA the gradient of a lookup is cheap in a fixed order, a gather's is not."""
+    n_sequences, length, _ = states_BTD.shape
+    in_order = states_BTD.device.type == "cuda" and torch.are_deterministic_algorithms_enabled()
+    if not in_order or problem.at_BM.shape[1] == length:
+        return problem.states(states_BTD)
+    first_B1 = torch.arange(n_sequences, device=states_BTD.device)[:, None] * length
+    return look_up(problem.at_BM + first_B1, states_BTD.flatten(0, 1))
+
+
 def _fast(hidden: Callable[[Batch, Draws | None], Hidden]) -> Callable[[Batch, Draws | None], Hidden]:
-    """Compiled at the first call; a length or split that changes from step to step becomes a variable of the code."""
+    """Compiled at the first call; a length or split that changes from step to step becomes a variable of the code.
+
+    Where determinism is asked each length has code of its own: code for any length would round as the lengths that came
+    first made it, and a resumed run meets others first.
+    """
     compiled = torch.compile(hidden)
 
     def call(batch: Batch, draws: Draws | None) -> Hidden:
+        if torch.are_deterministic_algorithms_enabled():
+            batch.mapped(_fix_shape)
         with torch._dynamo.config.patch(recompile_limit=_MOST_FORMS):
             return compiled(batch, draws)
 
     return call
+
+
+def _fix_shape(tensor: Tensor) -> Tensor:
+    """The same tensor; the compiler takes its shape for a constant."""
+    torch._dynamo.mark_static(tensor)
+    return tensor

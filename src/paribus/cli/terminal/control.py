@@ -9,8 +9,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from paribus.analyse import Spread, detectable, equivalence_margin
+from paribus.analyse import Spread, detectable, equivalence_margin, power_table
 from paribus.analyse.looks import SHARE
+from paribus.cli.terminal.power import noise_words, print_power
 from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
@@ -84,6 +85,7 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
         page.print(line, soft_wrap=True)
+    _print_power(plan, earlier, page)
     for name, weights in declared_contrasts(plan.design).items():
         page.print(f"contrast   {name}: {sum_of(weights)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
@@ -95,6 +97,15 @@ def print_series(plan: Plan, page: Console) -> None:
     if plan.series is not None:
         said = f"{series_place(plan.series.table, plan.seeds)}; earlier seeds are shown and not judged"
         page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
+
+
+def _print_power(plan: Plan, earlier: Spread | None, page: Console) -> None:
+    """The table of what a few numbers of seeds would see."""
+    is_open, looks = plan.design.seeds == OPEN, plan.design.looks or {}
+    share = looks[max(looks)] if looks else SHARE
+    lines = power_table(len(plan.seeds), plan.n_comparisons, share, open_ended=is_open)
+    last = f", at the share of the last look, {share:g}" if len(looks) > 1 else ""
+    print_power(lines, len(plan.seeds), f"{_family(plan)}{last}", earlier, page)
 
 
 def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
@@ -111,8 +122,8 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     )
     if earlier is not None:
         yield (
-            f"           in bits per byte, at the sd of {earlier.sd:.2g} in the study {earlier.study}: "
-            f"{effect * earlier.sd:.2g} and {margin * earlier.sd:.2g}"
+            f"           in bits per byte, {effect * earlier.upper:.2g} and {margin * earlier.upper:.2g}; "
+            f"{noise_words(earlier)}"
         )
 
 
@@ -124,7 +135,7 @@ def _family(plan: Plan) -> str:
 
 def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     """At a few numbers of seeds, each taken alone: whoever looks at all of them sees no less."""
-    m, sd = plan.n_comparisons, 1.0 if earlier is None else earlier.sd
+    m, sd = plan.n_comparisons, 1.0 if earlier is None else earlier.upper
     at = sorted({*OPEN_AT, len(plan.seeds)})
     effects, margins = ([ask(n, m, open_ended=True) for n in at] for ask in (detectable, equivalence_margin))
     seeds = f"with {_listed(at, 'd')} seeds, of a number that is open, and {_family(plan)}"
@@ -134,8 +145,8 @@ def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     )
     if earlier is not None:
         yield (
-            f"           in bits per byte, at the sd of {earlier.sd:.2g} in the study {earlier.study}: "
-            f"{_listed([sd * one for one in effects], '.2g')}; {_listed([sd * one for one in margins], '.2g')}"
+            f"           in bits per byte, {_listed([sd * one for one in effects], '.2g')}; "
+            f"{_listed([sd * one for one in margins], '.2g')}; {noise_words(earlier)}"
         )
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from paribus.masks import Causal, Full, Prefix, Reverse, Rule
 from paribus.model.kernels.centred import centred
 from paribus.model.kernels.joined import flipped_heads, joined_prefix
+from paribus.model.kernels.ordered import in_order, ordered
 from paribus.model.kernels.view import View
 
 _TILE = 128  # positions: as wide as cuDNN's widest
@@ -73,7 +74,7 @@ def _flipped_groups(query: Tensor, key: Tensor, value: Tensor, groups: tuple[Rul
     """Heads that look ahead are flipped, all heads are causal, and the answers are flipped back: one call."""
     backward = tuple(rule == Reverse() for rule in groups)
     query, key, value = flipped_heads((query, key, value), backward)
-    (out,) = flipped_heads((F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale),), backward)
+    (out,) = flipped_heads((_attended(query, key, value, True, scale),), backward)
     return out
 
 
@@ -84,11 +85,11 @@ def _divided(tensors: tuple[Tensor, ...], n: int) -> list[tuple[Tensor, ...]]:
 def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scale: float) -> Tensor:
     match rule:
         case Causal() if view.aligned:
-            return F.scaled_dot_product_attention(query, key, value, is_causal=True, scale=scale)
+            return _attended(query, key, value, True, scale)
         case Full() | Causal():
             if view.queries.length % _TILE or view.keys.length % _TILE:
                 key = _kept_near(key, view.keys.length)
-            return F.scaled_dot_product_attention(query, key, value, scale=scale)
+            return _attended(query, key, value, False, scale)
         case Reverse():
             return _flipped_groups(query, key, value, (rule,), scale)
         case Prefix():
@@ -96,17 +97,30 @@ def _one(query: Tensor, key: Tensor, value: Tensor, rule: Rule, view: View, scal
             assert isinstance(prefix, int)
             key = _kept_near(key, prefix)
             if prefix >= view.keys.length:
-                return F.scaled_dot_product_attention(query, key, value, scale=scale)
-            if query.device.type == "cuda":
+                return _attended(query, key, value, False, scale)
+            if query.device.type == "cuda" and _joins(query, value):
                 return joined_prefix(query, key, value, prefix, scale)
             return _split_prefix(query, key, value, prefix, scale)
         case _:
             raise AssertionError(f"{rule} is not fusible")
 
 
+def _attended(query: Tensor, key: Tensor, value: Tensor, causal: bool, scale: float) -> Tensor:
+    """Causal or full attention, with a gradient in a fixed order where that is asked; other devices' repeats anyhow."""
+    if in_order(query, value):
+        return ordered(query, key, value, causal, scale)
+    return F.scaled_dot_product_attention(query, key, value, is_causal=causal, scale=scale)
+
+
+def _joins(query: Tensor, value: Tensor) -> bool:
+    """May two partial attentions be joined? Where a fixed order is asked, only if their gradient is ours."""
+    return in_order(query, value) or not torch.are_deterministic_algorithms_enabled()
+
+
 def _kept_near(key_BHSE: Tensor, n_seen: int) -> Tensor:
     """Keys as cuDNN's gradient may have them, if it is what computes here."""
     by_cudnn = key_BHSE.device.type == "cuda" and key_BHSE.dtype in (torch.bfloat16, torch.float16)
+    by_cudnn = by_cudnn and not torch.are_deterministic_algorithms_enabled()
     return centred(key_BHSE, n_seen) if by_cudnn and torch.is_grad_enabled() else key_BHSE
 
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from paribus.model.kernels.compiled import compiled
+from paribus.model.kernels.ordered import in_order, slopes
 
 _forward = torch.ops.aten._scaled_dot_product_cudnn_attention
 _backward = torch.ops.aten._scaled_dot_product_cudnn_attention_backward
@@ -32,12 +33,14 @@ class _JoinedPrefix(torch.autograd.Function):
         )
         compiled(_join)(out, logsumexp, part, part_logsumexp, prefix)
         ctx.save_for_backward(query, key, value, out, logsumexp, seed, offset)
-        ctx.prefix, ctx.scale = prefix, scale
+        ctx.prefix, ctx.scale, ctx.in_order = prefix, scale, in_order(query, value)
         return out
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         query, key, value, out, logsumexp, seed, offset = ctx.saved_tensors
+        if ctx.in_order:
+            return *slopes(grad, query, key, value, out, logsumexp, ctx.prefix, ctx.scale), None, None
         length, prefix, rest = query.shape[2], ctx.prefix, slice(ctx.prefix, None)
         grad = torch.empty_strided(out.shape, out.stride(), dtype=out.dtype, device=out.device).copy_(grad)
         tail = (None, None, None)

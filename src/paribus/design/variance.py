@@ -1,0 +1,72 @@
+"""Runs that show where the noise comes from: starts and orders of the text crossed, and the same run made again.
+
+All are of the baseline at its rate. Start i and order j are those of the i-th and j-th reported seed, so a run with
+i = j is the reported one and is not made twice. Where determinism was turned off on CUDA, the first reported run of the
+baseline is made again whether or not the design asks: what a seed does not fix there must be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from paribus.design.cells import Cell, reported_cells
+from paribus.design.plan import Plan
+from paribus.design.seeds import order_seed, possible
+from paribus.spec.run import RunSpec
+
+LEAST_RERUNS = 2  # where a seed does not fix a run
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """How many starts, orders and reruns there are; one start and one order are no crossing, only what is rerun."""
+
+    n_starts: int
+    n_orders: int
+    n_reruns: int
+
+    @property
+    def n_new_runs(self) -> int:
+        """Those that are not reported runs."""
+        return self.n_starts * self.n_orders - min(self.n_starts, self.n_orders) + self.n_reruns
+
+
+def crossing(plan: Plan) -> Crossing | None:
+    """What a plan measures of its noise; None where it measures nothing."""
+    asked, least = plan.design.variance, 0 if _repeats(plan) else LEAST_RERUNS
+    if asked is not None:
+        return Crossing(asked.starts, asked.orders, max(asked.reruns, least))
+    return Crossing(1, 1, least) if least else None
+
+
+def _repeats(plan: Plan) -> bool:
+    """Does a seed fix a run of the baseline?"""
+    training = plan.arms[0].run.stages[-1].training
+    return training.deterministic or "cuda" not in plan.environment["device"]
+
+
+def variance_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
+    """Every start under every order, then the first of them again and again; measured by the primary yardstick."""
+    found = crossing(plan)
+    if found is None:
+        return ()
+    seeds = possible(plan.design)[: max(found.n_starts, found.n_orders)]
+    baseline = plan.arms[0].name
+    starts = [cell for cell in reported_cells(replace(plan, seeds=seeds), rates) if cell.arm == baseline]
+    starts = [replace(cell, purpose="variance", measures=cell.measures[:1]) for cell in starts]
+    crossed = [_made(cell, seed) for cell in starts[: found.n_starts] for seed in seeds[: found.n_orders]]
+    again = [_made(starts[0], seeds[0], number) for number in range(1, found.n_reruns + 1)]
+    return (*crossed, *again)
+
+
+def _made(cell: Cell, seed: int, rerun: int = 0) -> Cell:
+    """The cell's start under the order of another seed, for the `rerun`-th time more."""
+    return replace(cell, run=_ordered(cell.run, order_seed(seed), rerun))
+
+
+def _ordered(run: RunSpec, data_seed: int, rerun: int) -> RunSpec:
+    stage = run.stages[-1]
+    training = stage.training.model_copy(update={"data_seed": data_seed})
+    stage = stage.model_copy(update={"training": training})
+    return run.model_copy(update={"stages": (*run.stages[:-1], stage), "rerun": rerun})

@@ -1,0 +1,68 @@
+"""Tokens to their experts and back: on CUDA every gradient is a gather, so that none depends on the order of atomics.
+
+Elsewhere torch's own operations, which are as exact and as fast there. The answers are the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def sent(tokens_MD: Tensor, order: Tensor, places: Tensor, n_active: int) -> Tensor:
+    """Each token once for each of its experts, sorted by expert, [M · K, D]."""
+    if tokens_MD.device.type != "cuda":
+        return tokens_MD.index_select(0, order // n_active)
+    return _Sent.apply(tokens_MD, order, places, n_active)  # pyright: ignore[reportReturnType]
+
+
+def returned(answers: Tensor, order: Tensor, places: Tensor) -> Tensor:
+    """The answers of the experts, each token's side by side again."""
+    if answers.device.type != "cuda":
+        return answers.index_select(0, places)
+    return _Returned.apply(answers, order, places)  # pyright: ignore[reportReturnType]
+
+
+def picked(scores_MN: Tensor, experts_MK: Tensor) -> Tensor:
+    """The scores of the experts that were chosen, [M, K]."""
+    if scores_MN.device.type != "cuda":
+        return scores_MN.gather(-1, experts_MK)
+    return torch.where(_one_hot(experts_MK, scores_MN.shape[-1]), scores_MN[:, None], 0.0).sum(-1)
+
+
+def marked(like_MN: Tensor, chosen_MK: Tensor) -> Tensor:
+    """1 where something was chosen, 0 elsewhere, [M, N]."""
+    if like_MN.device.type != "cuda":
+        return torch.zeros_like(like_MN).scatter(-1, chosen_MK, 1.0)
+    return _one_hot(chosen_MK, like_MN.shape[-1]).any(-2).to(like_MN.dtype)
+
+
+def _one_hot(chosen_MK: Tensor, n_choices: int) -> Tensor:
+    return chosen_MK[..., None] == torch.arange(n_choices, device=chosen_MK.device)
+
+
+class _Sent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, order: Tensor, places: Tensor, n_active: int) -> Tensor:
+        ctx.save_for_backward(places)
+        ctx.n_active = n_active
+        return tokens.index_select(0, order // n_active)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (places,) = ctx.saved_tensors
+        return grad.index_select(0, places).unflatten(0, (-1, ctx.n_active)).sum(1), None, None, None
+
+
+class _Returned(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, answers: Tensor, order: Tensor, places: Tensor) -> Tensor:
+        ctx.save_for_backward(order)
+        return answers.index_select(0, places)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        (order,) = ctx.saved_tensors
+        return grad.index_select(0, order), None, None

@@ -1,0 +1,24 @@
+"""Where the noise of a study comes from: what a design may ask to be measured of it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from paribus.spec.architecture import Spec
+
+MOST = 20
+
+
+class Variance(Spec):
+    """Runs of the baseline at its rate: each start under each order of the text, and the first of them made again."""
+
+    starts: Annotated[int, Field(ge=2, le=MOST)] = 3
+    orders: Annotated[int, Field(ge=2, le=MOST)] = 3
+    reruns: Annotated[int, Field(ge=0, le=MOST)] = 2
+
+
+def read_variance(given: Any) -> Any:
+    """`variance = true` asks for the numbers as they are by default, `false` for none."""
+    return None if given is False else {} if given is True else given

@@ -1,0 +1,38 @@
+"""A run on CUDA that kills itself: `python killed_run.py HOME PRESET STEP`, or never where STEP is -1."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from paribus.corpus import build
+from paribus.runtime import device_named
+from paribus.spec.run import RunSpec, load_run
+from paribus.train.loop import train
+
+OBJECTIVES = {"unilm": {"kind": "prefix", "grid": 4}}
+
+
+def asked(preset: str) -> RunSpec:
+    return load_run({
+        "architecture": {"preset": preset, "n_layers": 2, "d_model": 64, "dropout": 0.1, "attention": {"n_heads": 4},
+                         "feed_forward": {"d_ff": 128}},
+        "corpus": {"sources": [{"kind": "copy", "form": "text", "n_documents": 2000, "max_length": 24}]},
+        "objective": OBJECTIVES.get(preset, "causal"),
+        "training": {"n_steps": 40, "n_sequences": 16, "length": 96, "row_every": 5, "valid_every": 20,
+                     "valid_batches": 1, "checkpoint_every": 10, "warmup": 5},
+    })  # fmt: skip
+
+
+def main(home: Path, preset: str, at: int) -> None:
+    def kill(step: int) -> None:
+        if step == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    spec = asked(preset)
+    text = build(spec.stages[0].corpus, home / "cache", False)
+    train(spec, text, home, device=device_named("cuda"), name="run", on_step=kill)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
