@@ -18,7 +18,7 @@ from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
 from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
 from paribus.report.series import series_place
-from paribus.spec.design import OPEN, declared_contrasts, pairs_of
+from paribus.spec.design import OPEN, control_arm, control_length, declared_contrasts, pairs_of
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
 ORDER = "✗Δ≈⟳→✓"
@@ -89,8 +89,18 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     _print_power(plan, earlier, page)
     for name, weights in declared_contrasts(plan.design).items():
         page.print(f"contrast   {name}: {sum_of(weights)}", soft_wrap=True, markup=False)
+    page.print(f"control    {_control_words(plan)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
+
+
+def _control_words(plan: Plan) -> str:
+    """What must come out worse, outside the family."""
+    arm, length = control_arm(plan.design), control_length(plan.design)
+    if arm is None and length is None:
+        return "none: nothing will show that the yardstick reacts"
+    what = arm if length is None else f"{plan.design.baseline} at {length:g} of its training"
+    return f"{what}: must come out worse than {plan.design.baseline}; it is not in the family"
 
 
 def print_series(plan: Plan, page: Console) -> None:
