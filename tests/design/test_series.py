@@ -151,3 +151,25 @@ def test_the_report_says_which_study_it_is_and_shows_the_earlier_without_a_word(
         assert "Study 1 (small" in text
     assert series_words(gathered(made(tmp_path / "alone"))) == []
     assert fresh_seeds(material) == ""
+
+
+def test_the_first_study_names_the_later_ones_beside_it(tmp_path: Path) -> None:
+    first = made(tmp_path)
+    a_member(tmp_path, 2, [5, 6, 7, 8])
+    later = a_member(tmp_path, 3, [9, 10, 11, 12])
+    (said,) = series_words(gathered(first))
+    assert said == (
+        "Study 1 of a series. Later studies of it, each of fresh seeds and judged alone: small-2 and small-3."
+    )  # fmt: skip
+    later.write_plan({**later.plan(), "series": None})  # a study of its own
+    assert series_words(gathered(first))[0].endswith("judged alone: small-2.")
+
+
+def test_an_anonymous_report_keeps_the_series_and_the_control(tmp_path: Path, design: Design) -> None:
+    study = made(tmp_path)
+    member = series_member(tmp_path, "small", design, 6)
+    study.write_plan({**study.plan(), "edition": 2, "series": member.series.table})
+    material = gathered(study, anonymous=True)
+    text = markdown(material)
+    assert "Study 2 of a series" in text
+    assert "The positive control works: input hidden loses" in text

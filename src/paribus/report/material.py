@@ -14,6 +14,7 @@ from paribus.analyse.contrasts import plan_control
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, differences, environments_of
+from paribus.record.series import later_studies
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
 from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places
 from paribus.spec import Architecture, Resolved, resolve
@@ -45,6 +46,7 @@ class Material:
     environments: tuple[dict[str, Any], ...]  # under which the reported runs were made, each once
     apart: tuple[str, ...]  # in what these differ
     anonymous: bool = False
+    later: tuple[str, ...] = ()  # studies of its series that came after it
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -107,7 +109,9 @@ def gathered(study: Study, anonymous: bool = False) -> Material:
     each = [one for name in names for one in environments_of(study.root / name)]
     environments = tuple({_json(one): one for one in each}.values())
     apart = dict.fromkeys(name for other in environments for name in differences(environments[0], other))
-    whole = Material(found, samples_of(study), items_of(study), environments, tuple(sorted(apart)))
+    whole = Material(
+        found, samples_of(study), items_of(study), environments, tuple(sorted(apart)), later=later_studies(study)
+    )
     return _anonymous(whole, study) if anonymous else whole
 
 

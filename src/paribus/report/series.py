@@ -16,10 +16,11 @@ NOT_JUDGED = "Earlier studies of the series are shown and not judged; their seed
 def series_words(material: Material) -> list[str]:
     """That a study is a later one of a series, then a sentence an earlier one; nothing of a study that stands alone."""
     series = material.plan.get("series")
+    later = [f"Later studies of it, each of fresh seeds and judged alone: {listed(list(material.later))}."]
     if series is None:
-        return []
+        return [f"Study 1 of a series. {later[0]}"] if material.later else []
     place = f"{series_place(series, material.plan['design']['seeds'])}. {NOT_JUDGED}"
-    return [place, *(_earlier(one) for one in series["earlier"])]
+    return [place, *(_earlier(one) for one in series["earlier"]), *(later if material.later else ())]
 
 
 def series_place(series: Mapping[str, Any], seeds: Sequence[int]) -> str:
