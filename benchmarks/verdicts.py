@@ -53,9 +53,11 @@ def advice() -> None:
     """T25: the second study of whoever follows the advice, and what keeping the old seeds would do."""
     test = import_module("test_following_advice")
     rows = []
-    for n, margin, m in ((5, 1.0, 1), (10, 0.6, 1)):
-        rows.append((n, f"{margin:g}", m, *test.false_words_after_advice(n, margin, m)))
-    head = ("first study, seeds", "margin, sd_d", "m", "fresh seeds, judged alone", "old seeds kept")
+    for n, margin in ((5, 1.0), (10, 0.6)):
+        fresh = [test.is_false(gains) for gains in test.fresh_studies(n, margin, 1)]
+        kept = test.with_old_seeds(n, margin, 1)
+        rows.append((n, f"{margin:g}", 100 * float(np.mean(fresh)), 100 * float(np.mean(kept))))
+    head = ("first study, seeds", "margin, sd_d", "fresh seeds, judged alone", "old seeds kept")
     print_table("False words after following the advice", head, rows)
 
 
