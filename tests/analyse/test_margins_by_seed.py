@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from margin_rates import CORRELATIONS, POWERS, VARIATIONS, draws, share_within, share_within_mean
 from scipy.stats import ttest_1samp
 
 from paribus.analyse import compare, family
@@ -154,3 +155,27 @@ def test_a_loss_of_the_margin_is_seldom_called_not_worse(n: int) -> None:
     gains = rng.normal(-1.0, 1.0, (2000, n))
     said = [compare(one, margin=1.0, test="not worse").verdict.word == "not worse" for one in gains.tolist()]
     assert 3 <= 100 * np.mean(said) <= 7
+
+
+@pytest.mark.parametrize("n", [5, 10])
+@pytest.mark.parametrize("cv", VARIATIONS)
+@pytest.mark.parametrize("rho", CORRELATIONS)
+def test_a_gain_of_the_margin_in_compute_is_seldom_called_smaller(n: int, cv: float, rho: float) -> None:
+    for power in (None, *POWERS):
+        assert share_within(*draws(n, cv, rho, power)) <= 6.4
+
+
+def test_to_take_the_mean_margin_as_known_would_call_it_smaller_too_often() -> None:
+    assert share_within_mean(*draws(5, 0.5, -0.7, None)) > 10
+
+
+def test_simulated_studies_are_decided_as_compare_decides() -> None:
+    gains, margins = draws(5, 0.5, 0.7, 0.35, truth=0.4)
+    for one, own in zip(gains[:200].tolist(), margins[:200].tolist(), strict=True):
+        verdict = compare(one, margin=own).verdict
+        within = share_within(np.array([one]), np.array([own])) == 100
+        assert (verdict.word == "equivalent" or verdict.detail == "by less than the margin") == within
+
+
+def test_arms_that_do_not_differ_are_found_within_the_margin_in_compute() -> None:
+    assert share_within(*draws(10, 0.2, 0.0, None, truth=0.0)) > 99

@@ -3,8 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from little_study import N_STEPS, RATE, plan_of
-from paribus.design.cells import grid_of, reported_cells, sweep_cells
+from paribus.design.cells import bracket_cells, grid_of, reported_cells, sweep_cells
+from paribus.train.schedule import rate_at
 
 RATES = {"full": 0.01, "reverse": 0.01, "causal": 0.02, "twin": 0.01}
 
@@ -38,6 +41,29 @@ def test_sweep_cells_use_seeds_that_are_never_reported_and_the_tuning_split(stud
     assert not {cell.name for cell in cells} & {cell.name for cell in reported_cells(plan, RATES)}
 
 
+@pytest.mark.parametrize("schedule", ["cosine", {"kind": "trapezoid", "down": 0.3}, "inverse_sqrt"])
+def test_a_sweep_at_a_part_of_the_length_is_the_whole_recipe_scaled(study_cache: Path, schedule: object) -> None:
+    """T21: warm-up, decay and validation points are 0.3 of the run's."""
+    recipe = {"n_steps": 1000, "warmup": 100, "valid_every": 50, "checkpoint_every": 500, "schedule": schedule}
+    changes = {f"base.training.{name}": value for name, value in recipe.items()}
+    plan = plan_of(study_cache, {"tune": {"share": 0.3}} | changes)
+    whole = reported_cells(plan, RATES)[0].run.stages[-1].training
+    swept = sweep_cells(plan, [whole.optimizer.rate])[0].run.stages[-1].training
+    assert (swept.n_steps, swept.warmup, swept.valid_every) == (300, 30, 15)
+    assert swept.schedule == whole.schedule
+    for tenth in range(10, 100):
+        assert rate_at(3 * tenth, swept) == pytest.approx(rate_at(10 * tenth, whole))
+    assert rate_at(14, swept) == pytest.approx(rate_at(49, whole))
+    assert rate_at(29, swept) == rate_at(99, whole) == whole.optimizer.rate
+
+
+def test_rates_of_an_arm_alone_are_swept_in_that_arm_alone(study_cache: Path) -> None:
+    cells = sweep_cells(plan_of(study_cache, {"tune": True}), [0.01, 0.02], {"causal": (0.013,)})
+    assert Counter((cell.arm, cell.rate) for cell in cells) == dict.fromkeys(
+        [(arm, rate) for arm in ("full", "reverse", "causal") for rate in (0.01, 0.02)] + [("causal", 0.013)], 2
+    )
+
+
 def test_a_cell_says_of_which_design_it_is(study_cache: Path) -> None:
     plan = plan_of(study_cache)
     placed = reported_cells(plan, RATES)[0].placed
@@ -51,3 +77,17 @@ def test_names_fall_evenly_on_shards(study_cache: Path) -> None:
     counts = Counter(int(name, 16) % 3 for name in names)
     assert sum(counts.values()) == 300
     assert all(70 <= counts[part] <= 130 for part in range(3))  # 4 standard deviations around 100
+
+
+def test_bracket_cells_are_the_reported_seeds_half_an_octave_to_either_side(study_cache: Path) -> None:
+    plan = plan_of(study_cache, {"tune": {"bracket": True}})
+    cells = bracket_cells(plan, RATES)
+    assert len(cells) == 2 * 3 * 3
+    assert {cell.purpose for cell in cells} == {"bracket"}
+    assert {cell.seed for cell in cells} == {1, 2, 3}
+    assert {cell.rate for cell in cells if cell.arm == "causal"} == {0.01414, 0.02828}
+    assert {len(cell.measures) for cell in cells} == {1}
+    assert cells[0].measures[0] == plan.design.primary.measure
+    assert {cell.n_steps for cell in cells} == {N_STEPS}
+    assert str(cells[0]) == "full, seed 1, rate 0.007071"
+    assert bracket_cells(plan_of(study_cache, {"tune": True}), RATES) == ()

@@ -68,7 +68,8 @@ def test_rates_that_are_swept_are_tuned_alike(study_cache: Path) -> None:
     found = lines(study_cache, {"tune": {"share": 0.5}})
     assert found["training.optimizer.rate"].mark == "⟳"
     assert found["training.optimizer.rate"].note == (
-        "5 rates a factor 2 apart, 2 seeds, vertex of a parabola on valid text, over 50% of the steps"
+        "5 rates a factor 2 apart, then two half an octave beside the vertex, 2 seeds, vertex of a parabola within an "
+        "octave, on valid text, over 50% of the steps"
     )
     assert protocol(load_design(little())) is None
 
@@ -306,11 +307,15 @@ def test_a_plan_is_described_in_plain_values_in_the_order_of_its_arms(study_cach
 def test_the_cost_counts_sweeps_and_runs(study_cache: Path, tmp_path: Path, finished_home: Path) -> None:
     plan = plan_of(study_cache, {"tune": {"share": 0.5}})
     cost = cost_of(plan, tmp_path, CPU)
-    assert (cost.n_runs, cost.n_sweeps) == (3 * 3 + 30, 30)
+    assert (cost.n_runs, cost.n_sweeps) == (3 * 3 + 48, 48)
     per_run = plan.arms[0].work.training_flops * N_STEPS
-    assert cost.flops == pytest.approx(per_run * 3 * (3 + 5))
+    assert cost.flops == pytest.approx(per_run * 3 * (3 + 8))
     assert cost.basis == "guessed from one matrix product"
     assert cost.seconds > 0
+    bracketed = cost_of(plan_of(study_cache, {"tune": {"share": 0.5, "bracket": True}}), tmp_path, CPU)
+    assert (bracketed.n_runs, bracketed.n_sweeps) == (3 * 9 + 48, 48)
+    assert bracketed.flops == pytest.approx(per_run * 3 * (9 + 8))
+    assert bracketed.seed_flops == pytest.approx(3 * cost.seed_flops)
     earlier = cost_of(plan, finished_home, CPU)
     assert earlier.basis == "at the pace of 9 earlier runs"
 

@@ -20,6 +20,7 @@ import pytest
 
 from little_study import CPU, carried, little, plan_of
 from paribus.analyse import findings, rows
+from paribus.analyse.bracket import bracket_rate
 from paribus.cli.run import run
 from paribus.design import Means, carry_out, frozen, proposed
 from paribus.errors import RecordError, SpecError
@@ -145,7 +146,7 @@ def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(tmp_path: P
 def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_found(
     tmp_path: Path, study_cache: Path
 ) -> None:
-    plan = plan_of(study_cache, SWEPT | LEARNT)
+    plan = plan_of(study_cache, SWEPT | LEARNT | {"tune": {"bracket": True}})
     kept, ended, waited = study(tmp_path, "swept"), [], []
     for attempt in range(12):
         watch = Quiet()
@@ -160,11 +161,16 @@ def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_f
     rates = kept.rates()
     assert rates is not None
     assert done.rates == {arm: found["rate"] for arm, found in rates.items()}
+    assert all(len(found["points"]) > 2 * len(found["grid"]) for found in rates.values())
+    assert all(found["unigram"] > min(score for _, score in found["points"] if score) for found in rates.values())
     reported = [row for row in rows(kept) if row["purpose"] == "reported"]
     assert {row["rate"] for row in reported if row["arm"] == "full"} == {done.rates["full"]}
     assert all("pseudo.valid" in row for row in rows(kept) if row["purpose"] == "sweep")
+    beside = {row["rate"] for row in rows(kept) if row["purpose"] == "bracket" and row["arm"] == "full"}
+    assert beside == {bracket_rate(done.rates["full"], side) for side in ("below", "above")}
     told = findings(kept)
-    assert len(told.arm("causal").by_rate) >= 5
+    assert set(told.arm("causal").brackets) == {"below", "above"}
+    assert list(told.arm("causal").by_rate) == rates["full"]["grid"]
     assert told.remarks == ()
     plain = plan_of(study_cache, {"arms.reverse": None})
     carry_out(plain, kept, Means(study_cache, CPU), Quiet().stage)
@@ -177,7 +183,9 @@ def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache:
     twin = {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}}
     plan = plan_of(study_cache, SHORT | SWEPT | twin | {"base.training.optimizer.rate": 1e-9})
     kept = study(tmp_path, "edge")
-    with pytest.raises(SpecError, match=r"rates: after 2 extensions, to .*, fewer than 3 rates train in an arm; train"):
+    with pytest.raises(
+        SpecError, match=r"rates: after 2 extensions, to .*, no run of an arm leaves .*: too short to tune"
+    ):
         carry_out(plan, kept, Means(study_cache, CPU), Quiet().stage)
     assert {cell.purpose for cell in kept.cells()} == {"sweep"}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paribus.analyse.advice import at_next_look
+from paribus.analyse.bracket import bracket_rows, hold_contrast, hold_judgement
 from paribus.analyse.compare import NOT_TUNED, Comparison
 from paribus.analyse.contrasts import (
     ContrastFinding,
@@ -33,6 +34,7 @@ from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rates import gains_by_rate, tuned_at
 from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
 from paribus.analyse.shapes import readable_plan, readable_rates
+from paribus.analyse.tuning import contrast_with_doubt, judged_with_doubt, movable_pair
 from paribus.analyse.undertrained import UNDERTRAINED, Reached
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.verdict import Test, Verdict
@@ -66,7 +68,9 @@ class Arm:
     other_text: OtherText | None
     pairing: Pairing | None
     curve: tuple[Step, ...]  # the gain along training
-    by_rate: Mapping[float, float | None]  # the gain at every rate both were swept at
+    by_rate: Mapping[float, float | None]  # the gain at every rate of the common grid
+    movable: float | None = None  # what tuning could move of the gain; None where it is not known
+    brackets: Mapping[str, Judgement] = field(default_factory=dict)  # the same pair half an octave below and above
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,23 +196,69 @@ def findings(study: Study) -> Findings:
     baseline = plan["order"][0]
     lengths = length_curves(plan, table, seeds)
     margins = study_margins(plan, lengths, _judged_against(plan), UNIT)
-    reached = _reached(reported, column)
-    found, pooled = _family(plan, scores, reached, seeds, margins, remarks)
-    setting = _setting(plan, seeds, margins.against[baseline], remarks)
-    factorial = plan_factorial(plan, scores, reached, setting)
-    contrasts = contrast_findings(plan, scores, reached, setting, factorial)
-    answers = answers_of(study, reported)
     rates = readable_rates(study, plan["order"])
+    tuned = _verdicts_at(plan, reported, seeds, margins, remarks)
+    sides = {
+        side: _verdicts_at(plan, own, seeds, margins, remarks) for side, own in bracket_rows(plan, table, seeds).items()
+    }
+    answers = answers_of(study, reported)
     arms = tuple(
-        _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan), lengths[against])
-        for (name, against), judgement in found.items()
+        replace(
+            _arm(name, judgement, against, scores, runs, answers, rates, _is_open(plan), lengths[against]),
+            brackets={side: at.pairs[name, against] for side, at in sides.items()},
+        )
+        for (name, against), judgement in _held_pairs(tuned, sides, rates).items()
     )
     found = Findings(
         plan, study.lock(), table, baseline, arms, margins, lengths, rates,
-        factorial if isinstance(factorial, Factorial) else None, contrasts, remarks,
-        runs, answers, tuple(seeds), _look(plan, seeds), pooled, noise=_noise(table, baseline, column),
+        tuned.factorial, _held_contrasts(tuned, sides, rates), remarks,
+        runs, answers, tuple(seeds), _look(plan, seeds), tuned.pooled, noise=_noise(table, baseline, column),
     )  # fmt: skip
     return _held_to_files(found, study)
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    """What the runs at one rate of each arm say: every pair, every contrast, and what these were made with."""
+
+    pairs: Mapping[Pair, Judgement]
+    pooled: Pooled | None
+    factorial: Factorial | None
+    contrasts: tuple[ContrastFinding, ...]
+
+
+def _verdicts_at(
+    plan: Mapping[str, Any], own: Sequence[Row], seeds: Sequence[int], margins: Margins, remarks: Sequence[str]
+) -> _Verdicts:
+    column = name_of(plan["design"]["primary"]["measure"])
+    scores, reached = _scores(plan, own, seeds, column), _reached(own, column)
+    pairs, pooled = _family(plan, scores, reached, seeds, margins, remarks)
+    setting = _setting(plan, seeds, margins.against[plan["order"][0]], remarks)
+    factorial = plan_factorial(plan, scores, reached, setting)
+    contrasts = contrast_findings(plan, scores, reached, setting, factorial)
+    return _Verdicts(pairs, pooled, factorial if isinstance(factorial, Factorial) else None, contrasts)
+
+
+def _held_pairs(
+    tuned: _Verdicts, sides: Mapping[str, _Verdicts], rates: Mapping[str, Any] | None
+) -> dict[Pair, Judgement]:
+    """Every pair, with what tuning could overturn, and as it holds at the rates to either side."""
+    found = {}
+    for pair, own in tuned.pairs.items():
+        doubted = judged_with_doubt(own, movable_pair(*pair, rates))
+        found[pair] = hold_judgement(doubted, {side: at.pairs[pair] for side, at in sides.items()})
+    return found
+
+
+def _held_contrasts(
+    tuned: _Verdicts, sides: Mapping[str, _Verdicts], rates: Mapping[str, Any] | None
+) -> tuple[ContrastFinding, ...]:
+    """Every contrast likewise."""
+    found = []
+    for place, own in enumerate(tuned.contrasts):
+        doubted = contrast_with_doubt(own, rates)
+        found.append(hold_contrast(doubted, {side: at.contrasts[place] for side, at in sides.items()}))
+    return tuple(found)
 
 
 def _noise(table: Table, baseline: str, column: str) -> NoiseSources | None:
@@ -238,7 +288,8 @@ def _withheld(arm: Arm, why: str) -> Arm:
     seeds = tuple(replace(one, gain=None) for one in judgement.seeds)
     silent = replace(judgement, seeds=seeds, mcnemar=None, comparison=None, verdict=Verdict("withheld", why))
     return replace(
-        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}
+        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}, movable=None,
+        brackets={},
     )  # fmt: skip
 
 
@@ -457,6 +508,7 @@ def _arm(
         _pairing(scores[against], scores[name], both),
         _gained(runs, against, name, both),
         _by_rate(rates, against, name),
+        movable_pair(name, against, rates),
     )
 
 
@@ -507,4 +559,4 @@ def _by_rate(rates: Mapping[str, Any] | None, baseline: str, arm: str) -> dict[f
     if rates is None:
         return {}
     before, after = ([(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm))
-    return gains_by_rate(before, after)
+    return gains_by_rate(before, after, grid=rates[baseline].get("grid"))  # of an older study, every common rate

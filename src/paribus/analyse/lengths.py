@@ -89,7 +89,7 @@ def _require_done(own: Sequence[Row]) -> None:
 
 
 def _arm_curves(plan: Mapping[str, Any], arm: str, table: Sequence[Row], seeds: Sequence[int]) -> LengthCurves:
-    shares = tuple(plan["design"].get("lengths") or ())  # a plan of before there were any has none
+    shares: tuple[float, ...] = tuple(plan["design"].get("lengths") or ())  # a plan of before there were any has none
     if not shares:
         return LengthCurves({}, shares, FULL_ALONE)
     if len(shares) < LEAST_LENGTHS:

@@ -7,7 +7,7 @@ from math import exp, inf, log
 import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import PchipInterpolator
-from scipy.optimize import brentq
+from scipy.optimize import root_scalar
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.interval import critical, moments
@@ -130,7 +130,9 @@ def straight_power(log_tokens_K: NDArray[np.float64], losses_K: NDArray[np.float
     falls = min(before, after) > 0 and before * (last - middle) > after * (middle - first)
     if not falls or bend(MAX_POWER) > 0:
         return 0.0
-    return float(brentq(bend, MIN_POWER, MAX_POWER)) if bend(MIN_POWER) > 0 else 0.0
+    if bend(MIN_POWER) <= 0:
+        return 0.0
+    return root_scalar(bend, bracket=(MIN_POWER, MAX_POWER), method="brentq").root
 
 
 def _scaled(log_tokens: NDArray[np.float64], power: float) -> NDArray[np.float64]:

@@ -1,52 +1,17 @@
-"""The best learning rate: the vertex of a parabola in log₂ rate, and what to add where it lies at an edge."""
+"""A sweep of learning rates: its grid, what is refused, and the difference between two arms at every common rate."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from math import isfinite
 from statistics import fmean
 
 import numpy as np
 
 from paribus.analyse.gain import gain
+from paribus.analyse.rate_search import Optimum, Point, scores_by_rate
 from paribus.errors import SpecError
 
 MIN_RATES, MIN_SWEEP_SEEDS, MAX_EXTENSIONS = 5, 2, 2
-Point = tuple[float, float | None]  # a rate, and the score of one sweep seed there; None where it diverged
-
-
-@dataclass(frozen=True)
-class Optimum:
-    """Where a sweep found its best; `rate` is None where it is not inside, and `needs` the two rates to add.
-
-    `coefficients` are of score = a·x² + b·x + c, x = log₂ rate; None with fewer than 3 rates to fit. `left_out` are
-    rates where a sweep seed diverged. `remark` is there where the vertex is far from the best rate tried.
-    """
-
-    rate: float | None
-    inside: bool
-    coefficients: tuple[float, float, float] | None
-    left_out: tuple[float, ...]
-    needs: tuple[float, ...] = ()
-    remark: str = ""
-
-
-def vertex(points: Sequence[Point], *, lower_is_better: bool = True) -> Optimum:
-    """The optimum of all sweep seeds together: x = −b/2a, where the parabola opens the right way.
-
-    A rate where any seed diverged is left out for all of them, so that every rate speaks of the same seeds.
-    """
-    scores = _by_rate(points)
-    means = {rate: fmean(whole) for rate, found in scores.items() if (whole := _whole(found))}
-    left_out = tuple(rate for rate in scores if rate not in means)
-    if len(means) < 3:
-        return Optimum(None, False, None, left_out, _around(means, scores))
-    x, y = np.log2(list(means)), np.array(list(means.values()))
-    a, b, _ = coefficients = _parabola(x, y)
-    best = -b / (2 * a) if a and (a > 0) == lower_is_better else None
-    if best is not None and x.min() <= best <= x.max():
-        return Optimum(float(2**best), True, coefficients, left_out, (), _remark(best, x, y if lower_is_better else -y))
-    upward = _upward(best, x, y, lower_is_better)
-    needs = _above(max(means), scores) if upward else _below(min(means), scores)
-    return Optimum(None, False, coefficients, left_out, needs)
+PLATEAU = 0.01  # a best run that gained less than this share of the unigram's loss has not left its plateau
 
 
 def next_grid(rates: Sequence[float], optima: Iterable[Optimum], n_extensions: int) -> tuple[float, ...]:
@@ -55,14 +20,39 @@ def next_grid(rates: Sequence[float], optima: Iterable[Optimum], n_extensions: i
     needs = {rate for optimum in found for rate in optimum.needs}
     if needs and n_extensions >= MAX_EXTENSIONS:
         tried = f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, "
-        if any(optimum.coefficients is None for optimum in found):
-            raise SpecError(f"{tried}fewer than 3 rates train in an arm; train for longer, or begin with other rates")
+        if any(is_on_plateau(optimum) for optimum in found):
+            raise SpecError(
+                f"{tried}no run of an arm leaves the plateau of the unigram model: too short to tune; raise tune.share "
+                f"or training.n_steps, or begin with other rates"
+            )
         edge, centre = ("lowest", min(needs)) if min(needs) < min(rates) else ("highest", max(needs))
         raise SpecError(
             f"{tried}the optimum of an arm is still at the {edge} rate that trains; begin again with a grid around "
             f"{centre:g}"
         )
     return tuple(sorted({*rates, *needs}))
+
+
+def is_on_plateau(optimum: Optimum) -> bool:
+    """Has no run of a sweep gained much over the unigram model? Not said where its loss is not on record."""
+    return optimum.best is None or (optimum.gained is not None and optimum.gained < PLATEAU)
+
+
+def require_off_plateau(found: Mapping[str, Optimum], sweep_steps: Mapping[str, int]) -> None:
+    """SpecError where an arm's best run has not left the plateau of the unigram model: its rate cannot be seen there.
+
+    An arm that still needs rates beyond the grid is left for later.
+    """
+    problems = []
+    for arm, optimum in found.items():
+        if is_on_plateau(optimum) and not optimum.needs:
+            problems.append(
+                f"tune: the sweep of {arm} is too short to tune: after {sweep_steps[arm]} steps its best run, at the "
+                f"rate {optimum.best:g}, gained {optimum.gained:.2%} over the unigram model, and {PLATEAU:.0%} is "
+                f"needed; raise tune.share or training.n_steps"
+            )
+    if problems:
+        raise SpecError(problems)
 
 
 def check_sweep(rates: Sequence[float], sweep_seeds: Iterable[int], reported_seeds: Iterable[int]) -> None:
@@ -81,14 +71,22 @@ def check_sweep(rates: Sequence[float], sweep_seeds: Iterable[int], reported_see
 
 
 def gains_by_rate(
-    baseline: Sequence[Point], arm: Sequence[Point], *, lower_is_better: bool = True
+    baseline: Sequence[Point],
+    arm: Sequence[Point],
+    *,
+    grid: Iterable[float] | None = None,
+    lower_is_better: bool = True,
 ) -> dict[float, float | None]:
-    """The arm's mean gain at every rate both were swept at; None where either diverged."""
-    before, after = _by_rate(baseline), _by_rate(arm)
+    """The arm's mean gain at every rate of the common grid; None where either failed.
+
+    Without a grid, at every rate that both were swept at.
+    """
+    before, after = scores_by_rate(baseline), scores_by_rate(arm)
+    common = before.keys() & after.keys() if grid is None else before.keys() & after.keys() & set(grid)
     found: dict[float, float | None] = {}
-    for rate in [rate for rate in before if rate in after]:
-        a, b = _whole(before[rate]), _whole(after[rate])
-        found[rate] = gain(fmean(a), fmean(b), lower_is_better=lower_is_better) if a and b else None
+    for rate in sorted(common):
+        a, b = _mean(before[rate]), _mean(after[rate])
+        found[rate] = None if a is None or b is None else gain(a, b, lower_is_better=lower_is_better)
     return found
 
 
@@ -97,59 +95,7 @@ def tuned_at(sweep_steps: int, run_steps: int) -> str | None:
     return None if sweep_steps == run_steps else f"rates tuned at {100 * sweep_steps / run_steps:.3g} %"
 
 
-def _by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
-    found: dict[float, list[float | None]] = {}
-    for rate, score in sorted(points, key=lambda point: point[0]):
-        found.setdefault(rate, []).append(score)
-    if len({len(scores) for scores in found.values()}) != 1 or min(found) <= 0:
-        counts = ", ".join(f"{rate:g}: {len(scores)}" for rate, scores in found.items()) or "none"
-        raise SpecError(f"rates: scores at each rate are {counts}; give as many at each, None where a seed diverged")
-    return found
-
-
-def _whole(scores: Sequence[float | None]) -> list[float]:
-    """The scores where every seed has one; nothing where any diverged."""
-    found = [score for score in scores if score is not None and np.isfinite(score)]
-    return found if len(found) == len(scores) else []
-
-
-def _parabola(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
-    """a, b, c of the least-squares a·x² + b·x + c; fitted about the middle, where the powers are told apart best."""
-    centre = float(x.mean())
-    a, b, c = (float(one) for one in np.polyfit(x - centre, y, 2))
-    return a, b - 2 * a * centre, c - b * centre + a * centre**2
-
-
-def _remark(best: float, x: np.ndarray, losses: np.ndarray) -> str:
-    """A cliff at high rates, though still finite, pulls the vertex away from the floor beside it."""
-    away = abs(best - x[losses.argmin()])
-    return f"the vertex is {away:.1f} octaves from the best rate tried: no parabola, or much noise" if away > 1 else ""
-
-
-def _upward(best: float | None, x: np.ndarray, y: np.ndarray, lower_is_better: bool) -> bool:
-    """Whether to look at higher rates: past the vertex, or where the better end is."""
-    if best is not None:
-        return best > x.max()
-    return bool(y[-1] < y[0]) == lower_is_better
-
-
-def _around(trained: Mapping[float, object], tried: Mapping[float, object]) -> tuple[float, ...]:
-    """More rates beside the few that trained, if any: at low rates a run may learn too little, at high ones diverge."""
-    edges = trained or tried
-    low, high = min(tried) in trained, max(tried) in trained
-    below = _below(min(edges), tried) if low or not high else ()
-    return below + (_above(max(edges), tried) if high or not low else ())
-
-
-def _above(edge: float, tried: Mapping[float, object]) -> tuple[float, ...]:
-    return _beyond(edge, min((rate for rate in tried if rate > edge), default=None), 2.0)
-
-
-def _below(edge: float, tried: Mapping[float, object]) -> tuple[float, ...]:
-    return _beyond(edge, max((rate for rate in tried if rate < edge), default=None), 0.5)
-
-
-def _beyond(edge: float, diverged: float | None, factor: float) -> tuple[float, ...]:
-    """Two rates past the edge; where the next one was tried and diverged, two between it and the edge."""
-    step = factor if diverged is None else (diverged / edge) ** (1 / 3)
-    return tuple(sorted((edge * step, edge * step**2)))
+def _mean(scores: Sequence[float | None]) -> float | None:
+    """The mean of all seeds; None where any failed."""
+    found = [score for score in scores if score is not None and isfinite(score)]
+    return fmean(found) if len(found) == len(scores) else None

@@ -119,7 +119,7 @@ def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
     design = plan["design"]
     if purpose == "sweep":
         return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
-    if purpose in ("length", "variance"):
+    if purpose in ("length", "bracket", "variance"):
         return [design["primary"]["measure"]]
     return [design["primary"]["measure"], *design["others"]]
 
@@ -189,6 +189,13 @@ def value_of(found: Evaluation) -> float | None:
     unigram = math.inf if found.head.unigram_nats is None else found.head.unigram_nats
     nats = learnt(math.fsum(answer.nats for answer in found.answers), unigram=unigram, lower_is_better=True)
     return None if nats is None else bits_of(found)
+
+
+def unigram_bits(found: Evaluation) -> float | None:
+    """Bits per byte of the unigram model on the same targets; None in older records, which do not say it."""
+    if found.head.unigram_nats is None:
+        return None
+    return found.head.unigram_nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
 
 
 def bits_of(found: Evaluation) -> float:

@@ -41,6 +41,7 @@ class TuneShape(Shape):
     split: str
     n_seeds: int
     n_rates: int
+    bracket: bool = False
 
 
 class DesignShape(Shape):
@@ -160,10 +161,15 @@ class PlanShape(Shape):
 
 
 class OptimumShape(Shape):
+    """The fit of a sweep; one of before the second fit has neither an interval nor the rates it was made over."""
+
     inside: bool
     remark: str = ""
     coefficients: list[Number] | None
     left_out: list[Number]
+    fitted: list[Number] | None = None
+    interval: list[Number] | None = None
+    excess: Number | None = None
 
 
 class SweptShape(Shape):
@@ -171,6 +177,8 @@ class SweptShape(Shape):
 
     rate: FiniteFloat = Field(gt=0)
     points: list[Annotated[tuple[Number, Number | None], Field(strict=False)]]
+    grid: list[Number] | None = None  # rates that every arm was swept at; of before there were others, all
+    unigram: Number | None = None
     optimum: OptimumShape
 
 

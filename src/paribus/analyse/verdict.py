@@ -17,14 +17,16 @@ YET_WORSE = "though worse by less than the margin"
 
 @dataclass(frozen=True)
 class Verdict:
-    """A word, and what narrows it."""
+    """A word, what narrows it, and what could overturn it."""
 
     word: Word
     detail: str = ""
+    doubt: str = ""
 
     def __str__(self) -> str:
         joint = ": " if self.word == "no verdict" else ", "
-        return f"{self.word}{joint}{self.detail}" if self.detail else self.word
+        said = f"{self.word}{joint}{self.detail}" if self.detail else self.word
+        return f"{said} ({self.doubt})" if self.doubt else said
 
 
 class BesideMargin(NamedTuple):

@@ -53,7 +53,8 @@ def _seen(root: Path, study: str | None) -> Table:
 
 
 def _line(cell: Placed, entry: Entry | None) -> tuple[str, ...]:
-    own = {"sweep": f", rate {cell.rate:g}", "length": f", {cell.n_steps} steps"}
+    rate = f", rate {cell.rate:g}"
+    own = {"sweep": rate, "bracket": rate, "length": f", {cell.n_steps} steps"}
     of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}"
     last = entry.last if entry is not None and entry.last else {}
     state = "waiting" if entry is None else str(entry.state)

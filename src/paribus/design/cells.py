@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from paribus.analyse.bracket import SIDES, bracket_rate
 from paribus.corpus import Built
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
@@ -51,7 +53,8 @@ class Cell:
             order = self.run.stages[-1].training.data_seed
             again = f", made again {self.run.rerun}" if self.run.rerun else ""
             return f"{self.arm}, start {self.seed}, order {order}{again}"
-        own = {"sweep": f", rate {self.rate:g}", "length": f", {self.n_steps} steps"}
+        rate = f", rate {self.rate:g}"
+        own = {"sweep": rate, "bracket": rate, "length": f", {self.n_steps} steps"}
         return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}"
 
 
@@ -63,17 +66,28 @@ def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
     return tuple(centre * 2.0 ** (place - n_below) for place in range(design.tune.n_rates))
 
 
-def sweep_cells(plan: Plan, rates: Sequence[float]) -> tuple[Cell, ...]:
-    """Every arm at every rate under seeds that are never reported."""
+def sweep_cells(
+    plan: Plan, rates: Sequence[float], more: Mapping[str, Sequence[float]] | None = None
+) -> tuple[Cell, ...]:
+    """Every arm at every rate, and at more of its own, under seeds that are never reported."""
     tune = plan.design.tune
     assert tune is not None
     measure, own = plan.design.primary.measure.model_copy(update={"split": tune.split}), plan.design_fingerprint
     return tuple(
         _cell(arm, SWEEP_SEED + number, rate, "sweep", max(2, round(arm.n_steps * tune.share)), (measure,), own)
         for number in range(tune.n_seeds)
-        for rate in rates
-        for arm in plan.arms
+        for rate, arm in _rates_by_arm(plan, rates, more or {})
     )
+
+
+def _rates_by_arm(
+    plan: Plan, rates: Sequence[float], more: Mapping[str, Sequence[float]]
+) -> Iterator[tuple[float, Planned]]:
+    """Each rate of the grid with each arm, then each arm with the rates that it alone is tried at."""
+    yield from itertools.product(rates, plan.arms)
+    for arm in plan.arms:
+        own = more.get(arm.name, ())
+        yield from ((rate, arm) for rate in own)
 
 
 def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
@@ -103,6 +117,22 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
         if arm.name in wanted
         for share in shares
     )  # fmt: skip
+
+
+def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
+    """Every arm under every reported seed at half an octave to either side of its rate; none unless they are asked for.
+
+    They are measured with the primary yardstick alone.
+    """
+    if plan.design.tune is None or not plan.design.tune.bracket:
+        return ()
+    measures, own = (plan.design.primary.measure,), plan.design_fingerprint
+    return tuple(
+        _cell(arm, seed, bracket_rate(rates[arm.name], side), "bracket", arm.n_steps, measures, own)
+        for side in SIDES
+        for seed in plan.seeds
+        for arm in plan.arms
+    )
 
 
 def _cell(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import torch
 
+from paribus.analyse.bracket import SIDES
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
 from paribus.design.variance import crossing
@@ -20,6 +21,7 @@ from paribus.train.loop import chain
 
 SHARE = 0.35  # of a plain product's speed that training usually reaches
 BYTES = 12  # of a parameter in a checkpoint: its value and two moments
+OWN_RATES = 3  # of an arm beside the grid: two beside its vertex, and one where a neighbour is of no use
 
 
 @dataclass(frozen=True)
@@ -41,31 +43,35 @@ class Cost:
 
 
 def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
-    """Without extensions of the grid; runs made already are counted too, arms that differ in name only once."""
+    """An upper bound but for extensions of the grid: of an arm's own rates, as many are counted as are mostly needed.
+
+    Runs made already are counted too, arms that differ in name only once.
+    """
     design = plan.design
     arms = [group[0] for group in alike(plan)]
     shares = [share for share in design.lengths or () if share < 1]
     longer = _length_groups(plan)
-    per_seed = sum(arm.work.training_flops * arm.n_steps for arm in arms)
-    per_seed += sum(arm.work.training_flops * arm.n_steps * sum(shares) for arm in longer)
-    swept = sum(arm.work.training_flops * arm.n_steps for arm in arms)
+    full = sum(arm.work.training_flops * arm.n_steps for arm in arms)  # of one seed at one rate
+    other = sum(arm.work.training_flops * arm.n_steps * sum(shares) for arm in longer)
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
-        n_swept, share = design.tune.n_rates * design.tune.n_seeds, design.tune.share
-    n_reported = len(plan.seeds)
+        n_swept, share = (design.tune.n_rates + OWN_RATES) * design.tune.n_seeds, design.tune.share
+    n_rates = 1 if design.tune is None or not design.tune.bracket else 1 + len(SIDES)  # that a reported seed has
+    n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
     crossed, baseline = crossing(plan), plan.arms[0]
     n_noise = 0 if crossed is None else crossed.n_new_runs  # of the baseline alone
-    total = per_seed * n_reported + swept * n_swept * share
+    per_seed = full * n_rates + other
+    total = per_seed * n_seeds + full * n_swept * share
     total += n_noise * baseline.work.training_flops * baseline.n_steps
     speed, basis = _speed(plan, root, device)
     n_bytes = sum(
         arm.price.parameters * BYTES * (n_reported * _n_kept(arm, 1.0) + n_swept * _n_kept(arm, share)) for arm in arms
     )
     n_bytes += sum(
-        arm.price.parameters * BYTES * n_reported * _n_kept(arm, part) for arm in longer for part in shares
+        arm.price.parameters * BYTES * n_seeds * _n_kept(arm, part) for arm in longer for part in shares
     )  # fmt: skip
     n_bytes += baseline.price.parameters * BYTES * n_noise * _n_kept(baseline, 1.0)
-    n_arms, n_lengths = len(arms), n_reported * len(longer) * len(shares)
+    n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
     return Cost(
         n_runs=(n_reported + n_swept) * n_arms + n_lengths + n_noise, n_sweeps=n_swept * n_arms, flops=total,
         seconds=total / speed, n_bytes=n_bytes, basis=basis, seed_flops=per_seed, n_lengths=n_lengths,

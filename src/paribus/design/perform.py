@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from paribus.analyse import answers_to, value_of
+from paribus.analyse import answers_to, unigram_bits, value_of
 from paribus.corpus import Built
 from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
@@ -85,3 +85,9 @@ def score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
     """Bits a byte; None where the run diverged, or does worse than the unigram model."""
     found = answer(cell, study, measure)
     return None if found is None else value_of(found)
+
+
+def unigram_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+    """Bits a byte of the unigram model on the items that a cell's run was asked; None where that is not on record."""
+    found = answer(cell, study, measure)
+    return None if found is None else unigram_bits(found)

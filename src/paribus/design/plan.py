@@ -258,6 +258,6 @@ def protocol(design: Design) -> str | None:
         return None
     part = "" if design.tune.share == 1 else f", over {design.tune.share:.0%} of the steps"
     return (
-        f"{design.tune.n_rates} rates a factor 2 apart, {design.tune.n_seeds} seeds, "
-        f"vertex of a parabola on {design.tune.split} text{part}"
+        f"{design.tune.n_rates} rates a factor 2 apart, then two half an octave beside the vertex, "
+        f"{design.tune.n_seeds} seeds, vertex of a parabola within an octave, on {design.tune.split} text{part}"
     )

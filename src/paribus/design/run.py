@@ -7,12 +7,21 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paribus.analyse.shapes import readable_rates
-from paribus.design.cells import Cell, grid_of, length_cells, reported_cells, sweep_cells
+from paribus.design.cells import Cell, bracket_cells, grid_of, length_cells, reported_cells, sweep_cells
 from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
 from paribus.design.plan import Plan
-from paribus.design.tune import grown, optima, points_of, rates_of, require_fair, told
+from paribus.design.tune import (
+    grown,
+    more_rates,
+    optima,
+    rates_of,
+    rates_record,
+    require_fair,
+    require_tunable,
+    sweep_scores,
+)
 from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
@@ -142,6 +151,7 @@ def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...
     """What is run at the tuned rates, round by round: the reported runs first."""
     found = {
         "runs": reported_cells(plan, rates),
+        "bracket": bracket_cells(plan, rates),
         "lengths": length_cells(plan, rates),
         "noise": variance_cells(plan, rates),
     }
@@ -200,25 +210,33 @@ def _note_older(cells: Sequence[Cell], study: Study) -> None:
 
 
 def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str, float] | None, Done]:
-    """The rate of each arm; None where runs failed or other shards are not done."""
-    grid = grid_of(plan.design, plan.arms)
+    """The rate of each arm; None where runs failed or other shards are not done.
+
+    Round by round: the grid for all arms, longer where one needs it, then rates of each arm's own. What the next round
+    tries follows from the scores so far, so that whoever goes on later makes the same runs.
+    """
+    grid, more = grid_of(plan.design, plan.arms), dict[str, tuple[float, ...]]()
     require_fair(plan.design, grid)
     n_extensions = 0
     later = sum(cell.flops for cell in own_part(_all_cells(plan, _base_rates(plan)), crew.means.shard))
     while True:
-        cells = sweep_cells(plan, grid)
+        cells = sweep_cells(plan, grid, more)
         study.add_cells(cell.placed for cell in cells)
         done = execute(cells, study, crew, watch("sweep", own_part(cells, crew.means.shard), later))
         if done.failed or done.elsewhere:
             return None, done
-        points = points_of(cells, study)
-        found = optima(points)
+        swept = sweep_scores(cells, study)
+        found = optima(swept, grid)
         longer = grown(grid, found, n_extensions)
-        if longer == grid:
+        if longer != grid:
+            grid, n_extensions = longer, n_extensions + 1
+            continue
+        require_tunable(found, swept)
+        if not any(optimum.tries for optimum in found.values()):
             rates = rates_of(found)
-            study.write_rates(told(points, found, rates))
+            study.write_rates(rates_record(swept, grid, found, rates))
             return rates, done
-        grid, n_extensions = longer, n_extensions + 1
+        more = more_rates(more, found)
 
 
 def _written_design(plan: Plan) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 A hash instead of a generator: the same on every device, under compilation, in any split of the batch.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -18,6 +19,13 @@ class Draws:
     seed: int
     step: int | Tensor
     rows_B: Tensor | None = None  # None: as the batch numbers them
+    # By place, what they are keyed by; None: hashed here, which a compiler cannot follow: it would cut the model there.
+    keys: Mapping[str, Tensor] | None = None
+
+
+def keys_of(seed: int, places: Iterable[str], device: torch.device) -> dict[str, Tensor]:
+    """What the draws of each place are keyed by under a seed, on a device."""
+    return {place: torch.tensor(key(seed, "dropout", place), device=device) for place in places}
 
 
 def dropout(hidden_BTD: Tensor, share: float, draws: Draws | None, place: str) -> Tensor:
@@ -34,7 +42,8 @@ def drawn(like_BTD: Tensor, draws: Draws, place: str) -> Tensor:
     device = like_BTD.device
     rows = torch.arange(n_sequences, device=device) if draws.rows_B is None else draws.rows_B
     step = torch.as_tensor(draws.step, dtype=torch.int64, device=device)
-    start = _mixed(_mixed(step + key(draws.seed, "dropout", place)) + rows)
+    own = key(draws.seed, "dropout", place) if draws.keys is None else draws.keys[place]
+    start = _mixed(_mixed(step + own) + rows)
     inner = torch.arange(length * width, device=device).view(length, width)
     return _mixed(start[:, None, None] + inner) >> 11 & (2**53 - 1)
 

@@ -171,6 +171,18 @@ class Transformer(nn.Module):
         out = self.stack(self._embedded(batch), batch.layout, self.stack.layers, source, draws)
         return Hidden(out.states_BTD, {**loads, **out.loads})
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where dropout is drawn: each embedding, and each branch of each layer."""
+        stacks = {"stack": self.spec.stack, "encoder": self.spec.encoder}
+        found: list[str] = []
+        for name, stack in stacks.items():
+            layers = () if stack is None else stack.layers
+            found += [f"{name}.embedding"] if layers else []
+            for number in range(len(layers)):
+                found += [f"{name}.layers.{number}.{branch}" for branch in ("attention", "cross", "feed_forward")]
+        return tuple(found)
+
     def words(self, states_BTD: Tensor) -> Tensor:
         """The score of every word."""
         return self.head(states_BTD, self.embedding.weight)

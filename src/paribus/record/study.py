@@ -47,7 +47,7 @@ REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it agai
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a rate beside the
 # tuned one, `variance` a start, an order or a rerun made to take the noise apart.
 Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
-PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
+_PURPOSES = get_args(Purpose)
 Outcome = Literal["finished", "diverged", "failed", "open"]
 
 
@@ -209,11 +209,14 @@ def _placed(cell: Any, path: Path) -> Placed:
         case {
             "arm": str(), "seed": int(), "rate": int() | float(), "purpose": str(purpose), "run": str(),
             "n_steps": int(n_steps), **rest,
-        } if (
-            n_steps > 0 and purpose in PURPOSES and isinstance(rest.get("plan", ""), str) and set(rest) <= {"plan"}
-        ):  # fmt: skip
+        } if purpose in _PURPOSES and n_steps > 0 and _is_rest(rest):  # fmt: skip
             return Placed(**cell)
     raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE}")
+
+
+def _is_rest(rest: Mapping[str, Any]) -> bool:
+    """Is there nothing beside what every cell has but the plan it is of?"""
+    return set(rest) <= {"plan"} and isinstance(rest.get("plan", ""), str)
 
 
 def _key(cell: Placed) -> tuple[str, str, int, float, str, str]:

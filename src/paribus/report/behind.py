@@ -61,6 +61,9 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("of the noise of unpaired runs, left", lambda arm: _left(arm.pairing)),
         ("learning rate", lambda arm: _rate(arm.name, material)),
         ("learning rate, what it is judged against", lambda arm: _rate(arm.against, material)),
+        ("what tuning could move", _movable),
+        ("half an octave below the tuned rates", lambda arm: _bracket(arm, "below")),
+        ("half an octave above the tuned rates", lambda arm: _bracket(arm, "above")),
         ("contexts cut", lambda arm: _cut(arm.name, material)),
         ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
@@ -172,11 +175,31 @@ def _left(found: Pairing | None) -> str:
 
 
 def _rate(name: str, material: Material) -> str:
-    """The rate an arm trained at, where not all had one."""
+    """The rate an arm trained at, where not all had one, with the interval of its vertex where there is one."""
     rates = material.found.rates
     if rates is None:
         return NONE if material.one_rate else f"{material.rate(name):.3g}"
-    return f"{rates[name]['rate']:.3g}"
+    ends = rates[name]["optimum"].get("interval")
+    interval = "" if ends is None else f"; 95 % interval {ends[0]:.3g} to {ends[1]:.3g}"
+    return f"{rates[name]['rate']:.3g}{interval}"
+
+
+def _movable(arm: Arm) -> str:
+    """The loss if the best rate of either arm were at an end of its interval."""
+    if arm.movable is None:
+        return NONE
+    return "not known" if isinf(arm.movable) else f"{arm.movable:.2g}"
+
+
+def _bracket(arm: Arm, side: str) -> str:
+    """The verdict, the gain and its interval at rates beside the tuned ones, where the design asks for them."""
+    if side not in arm.brackets:
+        return NONE
+    own = arm.brackets[side]
+    made = own.comparison
+    if made is None:
+        return own.verdict.word
+    return f"{own.verdict.word}; {signed(made.effect, _digits(made))}, {between(made.low, made.high, _digits(made))}"
 
 
 def _cut(name: str, material: Material) -> str:
@@ -211,7 +234,7 @@ def _at(arm: Arm, rate: float) -> str:
 
 def sweep_words(material: Material) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent = {"sweep": 0.0}
+    spent: dict[str, float] = {"sweep": 0.0}
     for row in material.rows:
         spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
     if not spent["sweep"]:

@@ -69,8 +69,10 @@ def _headline(one: ContrastFinding) -> str:
         return f"{name} cannot be given: {one.reason}"
     if one.word is None:
         return f"{name}, shown without a verdict"
-    detail = f", {made.verdict.detail}" if one.word in ("better", "worse", "not worse") and made.verdict.detail else ""
-    return f"{name} {ZERO[one.word]}{detail}"
+    sized = one.word in ("better", "worse", "not worse", "inconclusive") and made.verdict.detail
+    detail = f", {made.verdict.detail}" if sized else ""
+    doubt = f"; {made.verdict.doubt}" if made.verdict.doubt else ""
+    return f"{name} {ZERO[one.word]}{detail}{doubt}"
 
 
 def _above_zero(one: ContrastFinding) -> str:

@@ -142,7 +142,7 @@ def rates(material: Material) -> Plot | None:
         {"arm": arm, "rate": rate, "bits": score, "score": plain(score, 4), "at": f"{rate:.3g}"}
         for arm in material.order for rate, score in found[arm]["points"] if score is not None
     ]  # fmt: skip
-    grid = sorted({one["rate"] for one in points})
+    grid = sorted({rate for own in found.values() for rate in _grid(own)})
     x = alt.X("rate:Q", scale=alt.Scale(type="log", base=2, nice=False), title="learning rate",
               axis=alt.Axis(format=".3~g", values=grid, grid=False, labelOverlap=True))  # fmt: skip
     y, shade = (
@@ -166,15 +166,20 @@ def rates(material: Material) -> Plot | None:
     said = "; ".join(f"{arm} {found[arm]['rate']:.3g}" for arm in material.order)
     return Plot(
         "rates", "Rate curves", "Every point is a run of a sweep, whose seeds are not reported; the curve is the "
-        "parabola in log₂ rate, the dashed line its vertex: the rate that was taken.",
+        "parabola in log₂ rate over the rates it was fitted to, the dashed line the rate that was taken.",
         spec_of(layered(lines, rules, dots), f"Rate curves; taken were {said}.", HEIGHT), ("arm", "rate", UNIT),
         tuple((one["arm"], one["at"], one["score"]) for one in points),
     )  # fmt: skip
 
 
+def _grid(swept: dict[str, Any]) -> list[float]:
+    """The rates that every arm was swept at; an older study does not say which, and had no others."""
+    return swept.get("grid") or [rate for rate, score in swept["points"] if score is not None]
+
+
 def _parabola(arm: str, swept: dict[str, Any]) -> list[dict[str, Any]]:
     fit = swept["optimum"]["coefficients"]
-    rated = [rate for rate, score in swept["points"] if score is not None]
+    rated = swept["optimum"].get("fitted") or [rate for rate, score in swept["points"] if score is not None]
     if fit is None or not rated:
         return []
     places = np.linspace(math.log2(min(rated)), math.log2(max(rated)), 33)

@@ -70,8 +70,9 @@ def _brief(arm: Arm, is_control: bool) -> Brief:
     judgement, made = arm.judgement, arm.judgement.comparison
     word = judgement.verdict.word
     advice = advice_on(arm)
+    detail = "" if word == "equivalent" else judgement.verdict.detail
     return Brief(
-        arm.name, arm.against, word, "" if word == "equivalent" else judgement.verdict.detail,
+        arm.name, arm.against, word, "; ".join(filter(None, (detail, judgement.verdict.doubt))),
         *((NONE, "") if made is None else _gain(made)), NONE if made is None else multiplied(arm.multiplier),
         "" if advice is None else advice.brief, is_control,
     )  # fmt: skip

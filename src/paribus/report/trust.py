@@ -87,13 +87,19 @@ def _tuning(material: Material) -> Ground:
     if outside:
         return Ground("Learning rates", "no", f"The optimum of {listed(outside)} lies outside the grid; used {found}.")
     odd = [f"{arm}: {rates[arm]['optimum']['remark']}" for arm in material.order if rates[arm]["optimum"]["remark"]]
-    remarks = "; ".join(filter(None, (rate_remark(material.plan), *odd)))
+    remarks = "; ".join(filter(None, (rate_remark(material.plan), *odd, _overturnable(material))))
     said = f"Tuned alike, each optimum inside the grid: {found}."
     return Ground(
         "Learning rates",
         "mind" if remarks else "yes",
         f"{said} {remarks[:1].upper()}{remarks[1:]}." if remarks else said,
     )
+
+
+def _overturnable(material: Material) -> str:
+    """Which verdicts an error in the arms' rates could overturn; nothing where it could none."""
+    doubtful = [material.found.label(arm) for arm in material.found.arms if arm.judgement.verdict.doubt]
+    return f"tuning could overturn the verdict on {listed(doubtful)}" if doubtful else ""
 
 
 def _untuned(material: Material) -> Ground:

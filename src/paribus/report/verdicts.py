@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isinf
 
 from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
@@ -49,11 +50,17 @@ def _said(arm: Arm, material: Material) -> Said:
         headline(arm, baseline),
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
-        "" if made is None else _meaning(made, judgement.verdict.word),
+        "" if made is None else _reading_words(arm, made),
         "" if made is None else compute_words(arm.name, baseline, arm.multiplier),
         "" if advice is None else f"{advice.words}.",
         arm.name == material.control,
     )
+
+
+def _reading_words(arm: Arm, made: Comparison) -> str:
+    """What the interval says against the margin, at every rate of a bracket, and what tuning could move."""
+    said = bracket_words(arm) or _meaning(made, arm.judgement.verdict.word)
+    return " ".join(filter(None, (said, tuning_words(arm))))
 
 
 def advice_on(arm: Arm) -> Advice | None:
@@ -86,7 +93,31 @@ def fresh_seeds(material: Material) -> str:
 
 
 def headline(arm: Arm, baseline: str) -> str:
-    """The verdict in a short sentence."""
+    """The verdict in a short sentence, with what could overturn it."""
+    doubt = arm.judgement.verdict.doubt
+    return f"{_sentence(arm, baseline)}; {doubt}" if doubt else _sentence(arm, baseline)
+
+
+def tuning_words(arm: Arm) -> str:
+    """Why tuning could overturn a verdict; nothing where it could not."""
+    if not arm.judgement.verdict.doubt or arm.movable is None:
+        return ""
+    if isinf(arm.movable):
+        return "What tuning could move is not known: a rate was taken without a parabola."
+    return (
+        f"An error in the arms' rates could move the gain by {arm.movable:.2g} {UNIT}, and more seeds do not heal it."
+    )
+
+
+def bracket_words(arm: Arm) -> str:
+    """That a verdict is lost beside the tuned rates; nothing where it holds, or where nobody asked."""
+    verdict = arm.judgement.verdict
+    if not arm.brackets or verdict.word != "inconclusive" or not verdict.detail:
+        return ""
+    return "The numbers are of the tuned rates; half an octave beside them the verdict is another, so it is none."
+
+
+def _sentence(arm: Arm, baseline: str) -> str:
     name, verdict = arm.name, arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
@@ -97,7 +128,7 @@ def headline(arm: Arm, baseline: str) -> str:
         case "not worse":
             return f"{name} is not worse than {baseline} by as much as the margin{detail}"
         case "inconclusive":
-            return f"These runs cannot tell {name} from {baseline}"
+            return f"These runs cannot tell {name} from {baseline}{detail}"
         case "identical":
             return f"{name} and {baseline} are the same runs: nothing was compared"
         case "unstable":

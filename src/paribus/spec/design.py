@@ -141,6 +141,7 @@ class Tune(Spec):
     n_seeds: Annotated[int, Field(ge=2, le=20)] = 2  # never reported
     share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of a run's steps that a sweep takes
     split: Literal["valid", "test"] = "valid"
+    bracket: bool = False  # reported seeds half an octave to either side as well: the verdict must hold there too
 
 
 def _require_tables(levels: Mapping[str, Any], path: str | None) -> None:

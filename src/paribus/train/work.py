@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from paribus.batch import Batch, Vocabulary
 from paribus.model import Draws, Transformer, balance_loss
+from paribus.model.dropout import keys_of
 from paribus.model.lookup import look_up
 from paribus.model.transformer import Hidden
 from paribus.objectives import Problem
@@ -18,6 +19,9 @@ from paribus.spec.training import Training
 from paribus.train.loss import nats_sum
 
 _MOST_FORMS = 64  # compiled forms kept; beyond its default of 8 dynamo would go back to the slow form in silence
+
+
+_SPLIT = "L['batch'].layout.prefix"  # as the compiler calls it
 
 
 class Seen(NamedTuple):
@@ -37,11 +41,14 @@ class Work(nn.Module):
         self.device = model.embedding.weight.device
         self.bytes_V = vocabulary.bytes_V.to(self.device)
         self.precise = torch.float32 if self.device.type == "mps" else torch.float64
-        self.hidden = _fast(model.hidden) if self.device.type == "cuda" else model.hidden
+        compiles = self.device.type == "cuda"
+        self.hidden = _fast(model.hidden) if compiles else model.hidden
+        places = model.places if compiles and model.spec.dropout else ()
+        self.keys = keys_of(training.seed, places, self.device) if places else None
 
     def forward(self, problem: Problem, step: Tensor, total: Tensor) -> Seen:
         """`total` counts the targets of the whole global batch, so that losses of parts add up to its mean."""
-        nats, loss, hidden = self._answered(problem, Draws(self.asked.seed, step))
+        nats, loss, hidden = self._answered(problem, Draws(self.asked.seed, step, keys=self.keys))
         loss = loss / total
         experts = self.model.architecture.feed_forward
         if isinstance(experts, Experts) and hidden.loads:
@@ -84,20 +91,16 @@ def _fast(hidden: Callable[[Batch, Draws | None], Hidden]) -> Callable[[Batch, D
     """Compiled at the first call; a length or split that changes from step to step becomes a variable of the code.
 
     Where determinism is asked each length has code of its own: code for any length would round as the lengths that came
-    first made it, and a resumed run meets others first.
+    first made it, and a resumed run meets others first. A split alone may vary there: no sum depends on it.
     """
     compiled = torch.compile(hidden)
 
     def call(batch: Batch, draws: Draws | None) -> Hidden:
-        if torch.are_deterministic_algorithms_enabled():
-            batch.mapped(_fix_shape)
-        with torch._dynamo.config.patch(recompile_limit=_MOST_FORMS):
+        fixed = torch.are_deterministic_algorithms_enabled()
+        with (
+            torch._dynamo.config.patch(recompile_limit=_MOST_FORMS, automatic_dynamic_shapes=not fixed),
+            torch.compiler.config.patch(dynamic_sources=_SPLIT if fixed else ""),
+        ):
             return compiled(batch, draws)
 
     return call
-
-
-def _fix_shape(tensor: Tensor) -> Tensor:
-    """The same tensor; the compiler takes its shape for a constant."""
-    torch._dynamo.mark_static(tensor)
-    return tensor

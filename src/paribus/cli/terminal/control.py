@@ -75,8 +75,9 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     """Runs, time and disk, and what so many seeds can see; in bits where an earlier study tells the noise."""
     parts = {"to find rates": cost.n_sweeps, "of other lengths": cost.n_lengths}
     told = "".join(f", {n} of them {what}" for what, n in parts.items() if n)
-    time = duration(cost.seconds)
-    page.print(f"runs       {cost.n_runs}{told}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
+    bound = "at most " if cost.n_sweeps else ""
+    n_runs, time = f"{bound}{cost.n_runs}{told}", duration(cost.seconds)
+    page.print(f"runs       {n_runs}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
         n_runs = len(alike(plan)) + cost.n_lengths // len(plan.seeds)

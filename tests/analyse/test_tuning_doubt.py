@@ -1,0 +1,98 @@
+"""What tuning could move: where it exceeds the distance of the deciding end, the word says so."""
+
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import pytest
+
+from paribus.analyse import compare, judged
+from paribus.analyse.contrasts import ContrastFinding
+from paribus.analyse.tuning import (
+    OVERTURN,
+    contrast_with_doubt,
+    could_overturn,
+    distance,
+    judged_with_doubt,
+    movable,
+    movable_pair,
+    with_doubt,
+)
+
+GAINS = (0.8, 1.1, 0.9, 1.4, 1.2)  # mean 1.08, outer [0.7836, 1.3764], inner [0.8524, 1.3076]
+
+
+def _rates(**excess: float | None) -> dict[str, Any]:
+    return {arm: {"optimum": {"excess": own}} for arm, own in excess.items()}
+
+
+@pytest.mark.parametrize(
+    ("margin", "words", "expected"),
+    [
+        (None, "better", 0.7836),
+        (0.7, "better, by more than the margin", 0.0836),
+        (0.9, "better", 0.7836),
+        (1.35, "better, by less than the margin", 0.0424),
+    ],
+)
+def test_the_distance_of_a_difference_is_that_of_the_ends_that_decide_it(margin, words: str, expected: float) -> None:
+    for sign in (1, -1):
+        made = compare([sign * one for one in GAINS], margin=margin)
+        assert str(made.verdict) == (words if sign > 0 else words.replace("better", "worse"))
+        assert distance(made) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_distance_of_an_equivalence_is_from_the_nearer_margin() -> None:
+    made = compare([one - 1 for one in GAINS], margin=0.5)
+    assert made.verdict.word == "equivalent"
+    assert distance(made) == pytest.approx(0.5 - 0.3076, abs=1e-4)
+    assert distance(compare([1 - one for one in GAINS], margin=0.5)) == pytest.approx(0.5 - 0.3076, abs=1e-4)
+
+
+def test_the_distance_of_an_inconclusive_word_is_that_from_a_difference() -> None:
+    made = compare([one - 1 for one in GAINS])
+    assert made.verdict.word == "inconclusive"
+    assert distance(made) == pytest.approx(1 - 0.7836, abs=1e-4)
+    assert distance(compare([0.0] * 5)) == inf
+
+
+def test_a_word_carries_the_doubt_only_where_tuning_moves_more() -> None:
+    made = compare(GAINS)
+    assert with_doubt(made, 0.78) is made
+    assert with_doubt(made, None) is made
+    assert not could_overturn(made, 0.78)
+    doubted = with_doubt(made, 0.79)
+    assert str(doubted.verdict) == "better (tuning could overturn it)"
+    assert doubted.words.startswith("better (tuning could overturn it): gain 1.08")
+    assert doubted.verdict.word == "better"
+
+
+def test_a_pair_moves_by_the_larger_excess_and_a_contrast_by_its_weights() -> None:
+    rates = _rates(a=0.1, b=0.3, c=0.2, d=None)
+    assert movable_pair("a", "b", rates) == movable_pair("b", "a", rates) == pytest.approx(0.3)
+    assert movable({"a": 0.5, "b": 0.5, "c": -1.0}, rates) == pytest.approx(0.2)
+    assert movable({"a": 1.0, "b": -1.0, "d": 0.0}, rates) == pytest.approx(0.3)
+    assert movable_pair("a", "d", rates) == inf
+    assert movable_pair("a", "b", None) is None
+    assert movable_pair("a", "b", {**rates, "b": {"optimum": {}}}) is None
+
+
+def test_a_judgement_carries_it_with_its_own_word_alone() -> None:
+    scores = {seed: 2.0 - gain for seed, gain in enumerate(GAINS)}
+    baseline = dict.fromkeys(scores, 2.0)
+    own = judged(baseline, scores, lower_is_better=True)
+    assert judged_with_doubt(own, 0.8).verdict.doubt == OVERTURN
+    assert judged_with_doubt(own, 0.8).words.startswith("better (tuning could overturn it)")
+    assert judged_with_doubt(own, 0.1) == own
+    failed = judged(baseline, {**scores, 4: None}, lower_is_better=True)
+    assert failed.verdict.word == "unstable"
+    assert judged_with_doubt(failed, 5.0) == failed
+
+
+def test_a_contrast_without_a_word_carries_none() -> None:
+    one = ContrastFinding("c", {"a": 1.0, "b": -1.0}, compare(GAINS), True)
+    doubted = contrast_with_doubt(one, _rates(a=0.1, b=0.8))
+    assert doubted.comparison is not None
+    assert doubted.comparison.verdict.doubt == OVERTURN
+    shown = replace(one, is_judged=False)
+    assert contrast_with_doubt(shown, _rates(a=0.1, b=0.8)) is shown

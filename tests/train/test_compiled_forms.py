@@ -1,0 +1,86 @@
+"""Code for a length is the same whichever lengths came first, where determinism is asked: so a resumed run repeats."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import paribus.train.work as work
+from paribus.batch import Batch
+from paribus.model import Draws, Transformer, build
+from paribus.model.dropout import drawn, keys_of
+from paribus.train.determinism import deterministic_algorithms
+from tiny import N_VOCAB, tiny
+
+Forms = list[tuple[tuple[int, ...], ...]]
+
+
+@pytest.fixture
+def forms(monkeypatch: pytest.MonkeyPatch) -> Forms:
+    """The forms that were run, each as the shapes it was made for."""
+    ran: Forms = []
+
+    def backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
+        own = tuple(tuple(map(int, one.shape)) for one in inputs if isinstance(one, torch.Tensor) and one.dim() == 2)
+
+        def run(*given: Any) -> Any:
+            ran.append(own)
+            return graph.forward(*given)
+
+        return run
+
+    plain = torch.compile
+    torch.compiler.reset()
+    monkeypatch.setattr(work.torch, "compile", lambda function: plain(function, backend=backend))
+    return ran
+
+
+def small(preset: str) -> Transformer:
+    changes: dict[str, Any] = {"dropout": 0.1, "n_layers": 1, "mask": "full" if preset == "bert" else "prefix"}
+    return build(tiny(preset, changes))
+
+
+def answered(model: Transformer, ask: Callable[..., Any], length: int, prefix: int, seed: int = 1) -> None:
+    batch = Batch.of(torch.randint(N_VOCAB, (3, length)), prefix=prefix)
+    keys = keys_of(seed, model.places, torch.device("cpu"))
+    ask(batch, Draws(seed, torch.tensor(2), keys=keys))
+
+
+def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
+    model = small("bert")
+    ask = work._fast(model.hidden)
+    with deterministic_algorithms(True):
+        for length in (10, 14, 10, 12, 14, 10):
+            answered(model, ask, length, 0)
+    assert len(forms) == 6  # the model is one piece, dropout and all
+    assert len(set(forms)) == 3
+    assert [forms.index(form) for form in forms] == [0, 1, 0, 3, 1, 0]
+
+
+def test_all_splits_and_seeds_share_a_form(forms: Forms) -> None:
+    model = small("unilm")
+    ask = work._fast(model.hidden)
+    with deterministic_algorithms(True):
+        for prefix, seed in ((3, 1), (5, 1), (3, 2), (7, 3)):
+            answered(model, ask, 12, prefix, seed)
+    assert len(forms) == 4
+    assert len(set(forms)) == 1
+
+
+def test_keys_made_ahead_give_the_same_draws() -> None:
+    like, place = torch.empty(2, 5, 3), "stack.layers.0.attention"
+    keys = keys_of(7, [place], torch.device("cpu"))
+    assert drawn(like, Draws(7, 3, keys=keys), place).equal(drawn(like, Draws(7, 3), place))
+    assert not drawn(like, Draws(8, 3), place).equal(drawn(like, Draws(7, 3), place))
+
+
+@pytest.mark.parametrize("preset", ["bart", "gpt2", "encdec-shared"])
+def test_every_place_of_dropout_is_known(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(tiny(preset, {"dropout": 0.1}))
+    source = None if model.encoder is None else torch.randint(N_VOCAB, (2, 7))
+    batch = Batch.of(torch.randint(N_VOCAB, (2, 9)), source=source)
+    keys = keys_of(1, model.places, torch.device("cpu"))
+    with torch.no_grad():
+        ours, plain = (model.hidden(batch, draws) for draws in (Draws(1, 4, keys=keys), Draws(1, 4)))
+    assert ours.states_BTD.equal(plain.states_BTD)
