@@ -19,12 +19,15 @@ def test_contrasts_are_part_of_the_fingerprint_and_a_plan_without_them_is_what_i
 
 def test_the_family_of_a_plan_counts_contrasts(study_cache: Path) -> None:
     assert plan_of(study_cache).n_comparisons == 2
-    assert plan_of(study_cache, GAP).n_comparisons == 3
+    assert plan_of(study_cache, GAP).n_comparisons == 1
+    pairs = {"comparisons": [["reverse", "full"], ["causal", "full"]]}
+    assert plan_of(study_cache, GAP | pairs).n_comparisons == 3
 
 
 def test_what_a_plan_can_see_counts_contrasts_and_each_is_told(ask, tmp_path: Path, study_cache: Path) -> None:
-    (tmp_path / "little.json").write_text(canonical(little(GAP)))
+    pairs = {"comparisons": [["reverse", "full"], ["causal", "full"]]}
+    (tmp_path / "little.json").write_text(canonical(little(GAP | pairs)))
     told = ask("plan", "little.json", "--cache", str(study_cache), "--device", "cpu")
     assert told.status == 0, told.err
-    assert "can see    with 3 seeds and 3 comparisons and contrasts: an effect of 5.67 sd" in told.out
+    assert "can see    with 3 seeds and 2 comparisons and 1 contrast: an effect of 5.67 sd" in told.out
     assert "contrast   gap: 1 × reverse − 0.5 × causal − 0.5 × full" in told.out

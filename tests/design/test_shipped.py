@@ -14,14 +14,15 @@ from paribus.design.plan import planned
 from paribus.design.shipped import found, shipped
 from paribus.errors import SpecError
 from paribus.record import existing_study
-from paribus.spec.design import Design, levels_of, pairs_of
+from paribus.spec.design import Design, control_arm, control_length, levels_of, pairs_of
 from paribus.spec.sound import load_design
 
 TRANSLATED = {"base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}}
-# As they come, these take seconds; of the others two steps are made.
+CONTROL = ("works", "did not work")
+# As they come, these take seconds; of the others a dozen steps are made.
 WHOLE = ("bidirectional-input", "positions")
 TINY = {
-    "base.training.n_steps": 2, "base.training.checkpoint_every": 2, "base.training.valid_every": 2,
+    "base.training.n_steps": 12, "base.training.checkpoint_every": 12, "base.training.valid_every": 6,
     "primary.measure.n_items": 2,
 }  # fmt: skip
 
@@ -39,15 +40,17 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
     with contextlib.redirect_stdout(io.StringIO()):
         table = run(name, scale="smoke", runs=home, cache=study_cache, device="cpu")
     _, design = found(name, "smoke")
-    assert {row["outcome"] for row in table} == {"finished"}
+    assert {row["outcome"] for row in table if row["purpose"] == "reported"} == {"finished"}
     judged = verdicts(existing_study(home, f"{name}-smoke"))
-    assert tuple((row["arm"], row["against"]) for row in judged if row["contrast"] is None) == pairs_of(design)
+    pairs = [row for row in judged if row["contrast"] is None and row["verdict"] not in CONTROL]
+    assert tuple((row["arm"], row["against"]) for row in pairs) == pairs_of(design)
+    assert [row["verdict"] in CONTROL for row in judged].count(True) == 1
     assert all(row["gain"] is not None for row in judged)
     complete(table, design, f"{name}-smoke")
 
 
 @pytest.mark.parametrize("name", [name for name in shipped() if name not in WHOLE])
-def test_a_shipped_design_makes_two_steps(name: str, home: Path, study_cache: Path) -> None:
+def test_a_shipped_design_makes_a_dozen_steps(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         table = run(name, scale="smoke", changes=TINY, name=f"{name}-tiny", runs=home, cache=study_cache, device="cpu")
     assert {row["outcome"] for row in table} <= {"finished", "undertrained"}  # they need not beat the unigram model
@@ -56,7 +59,8 @@ def test_a_shipped_design_makes_two_steps(name: str, home: Path, study_cache: Pa
 
 
 def complete(table: Table, design: Design, study: str) -> None:
-    assert len({(row["arm"], row["seed"]) for row in table}) == len(table)
+    assert len({(row["arm"], row["seed"], row["n_steps"]) for row in table}) == len(table)
+    assert {row["purpose"] for row in table} == {"reported", "length"}
     assert {row["seed"] for row in table} == set(design.seeds) == {1, 2, 3}
     assert {row["study"] for row in table} == {study}
 
@@ -71,7 +75,7 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
 
 
 @pytest.mark.parametrize(
-    ("name", "n_pairs"), [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 2)]
+    ("name", "n_pairs"), [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)]
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
     _, design = found(name)
@@ -80,6 +84,16 @@ def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: 
     for arm, against in pairs if design.factors else ():
         levels = levels_of(design)
         assert sum(levels[arm][factor] != levels[against][factor] for factor in design.factors) == 1
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_design_has_a_control(name: str) -> None:
+    """The input hidden where arms are listed and there is an input; otherwise the baseline at half its training."""
+    _, design = found(name)
+    by_length = {"mixed-attention", "positions", "positions-masked"}
+    assert control_length(design) == (0.5 if name in by_length else None)
+    assert control_arm(design) == (None if name in by_length else "input hidden")
+    assert all(control_arm(design) not in pair for pair in pairs_of(design))
 
 
 def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, findings
+from paribus.analyse.contrasts import plan_control
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, differences, environments_of
@@ -28,6 +29,7 @@ SAID = (
     "contrasts",
     "remarks",
     "pooled",
+    "control",
     "noise",
 )  # of findings
 ABREAST = 4  # columns of arms
@@ -59,8 +61,8 @@ class Material:
 
     @property
     def control(self) -> str | None:
-        """The arm that must come out worse."""
-        return self.plan["design"]["control"]
+        """The arm that must come out worse and was judged as any arm, as in plans of the first edition."""
+        return None if self.found.is_second else plan_control(self.plan)
 
     def spec(self, arm: str) -> Resolved:
         """What an arm's architecture comes to."""

@@ -16,8 +16,9 @@ from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
-from paribus.report.numbers import duration, flops, line_texts, size, sum_of
-from paribus.spec.design import OPEN, declared_contrasts
+from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
+from paribus.report.series import series_place
+from paribus.spec.design import OPEN, declared_contrasts, pairs_of
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
 ORDER = "✗Δ≈⟳→✓"
@@ -92,12 +93,18 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
 
 
+def print_series(plan: Plan, page: Console) -> None:
+    """Which study of a series is carried out, where it is a later one."""
+    if plan.series is not None:
+        said = f"{series_place(plan.series.table, plan.seeds)}; earlier seeds are shown and not judged"
+        page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
+
+
 def _print_power(plan: Plan, earlier: Spread | None, page: Console) -> None:
     """The table of what a few numbers of seeds would see."""
     is_open, looks = plan.design.seeds == OPEN, plan.design.looks or {}
     share = looks[max(looks)] if looks else SHARE
-    n_arms = len(plan.arms) if plan.design.equal_noise else 2
-    lines = power_table(len(plan.seeds), plan.n_comparisons, share, open_ended=is_open, n_arms=n_arms)
+    lines = power_table(len(plan.seeds), plan.n_comparisons, share, open_ended=is_open)
     last = f", at the share of the last look, {share:g}" if len(looks) > 1 else ""
     print_power(lines, len(plan.seeds), f"{_family(plan)}{last}", earlier, page)
 
@@ -108,8 +115,7 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
         return
     n, m, looks = len(plan.seeds), plan.n_comparisons, plan.design.looks or {}
     share = looks[max(looks)] if looks else SHARE
-    n_arms = len(plan.arms) if plan.design.equal_noise else 2
-    effect, margin = (ask(n, m, alpha=share, n_arms=n_arms) for ask in (detectable, equivalence_margin))
+    effect, margin = (ask(n, m, alpha=share) for ask in (detectable, equivalence_margin))
     last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
     yield (
         f"can see    with {n} seeds and {_family(plan)}: an effect of {effect:.2f} sd of the "
@@ -124,9 +130,8 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
 
 def _family(plan: Plan) -> str:
     """What shares the 5 %."""
-    if plan.design.contrasts is not None:
-        return f"{plan.n_comparisons} comparisons and contrasts"
-    return "1 comparison" if plan.n_comparisons == 1 else f"{plan.n_comparisons} comparisons"
+    counts = {"comparison": len(pairs_of(plan.design)), "contrast": len(declared_contrasts(plan.design))}
+    return " and ".join(some(n, name) for name, n in counts.items() if n)
 
 
 def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
