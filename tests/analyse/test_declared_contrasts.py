@@ -64,10 +64,10 @@ def test_written_contrasts_are_judged_with_the_pairs_and_their_weights(tmp_path:
     assert {arm.judgement.comparison.n_comparisons for arm in found.arms if arm.judgement.comparison} == {5}
 
 
-def test_written_contrasts_of_a_two_by_two_stand_before_its_interaction(tmp_path: Path) -> None:
+def test_written_contrasts_of_a_two_by_two_stand_after_its_interaction(tmp_path: Path) -> None:
     found = by_name(crossed(tmp_path, contrasts={"far": {"prefix+far": 1.0, "causal+far": -1.0}}))
-    assert list(found) == ["far", INTERACTION, *MAIN]
-    assert [one.word is None for one in found.values()] == [False, True, True, True]
+    assert list(found) == [INTERACTION, *MAIN, "far"]
+    assert [one.word is None for one in found.values()] == [True, True, True, False]
     assert found["far"].comparison is not None
     assert found["far"].comparison.n_comparisons == 4
 

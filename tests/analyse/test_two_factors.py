@@ -49,8 +49,8 @@ def test_factors_and_levels_are_told_by_their_names() -> None:
     assert "interaction of mask and positions: better: " in plain
     turned = two_factors(_cells((0, 1, 2, -1)), lower_is_better=False, scale="nats", factors=factors).words
     assert "mask, from causal to prefix: no main effect, for it turns with positions. At positions learned, " in turned
-    assert " At positions rotary, worse" in turned
-    assert "At mask causal, better" in turned
+    assert " At positions rotary, gain -" in turned
+    assert "At mask causal, gain " in turned
 
 
 def test_opposite_signs_without_an_interaction_leave_the_main_effect() -> None:

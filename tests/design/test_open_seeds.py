@@ -65,17 +65,14 @@ def test_more_seeds_are_the_same_plan_with_the_same_runs_and_more(study_cache: P
 
 
 def test_the_rule_that_is_locked_says_how_the_verdict_is_read(study_cache: Path) -> None:
-    rules = [plan_of(study_cache, changes).rule for changes in ({}, OPEN, {"equal_noise": True})]
+    rules = [plan_of(study_cache, changes).rule for changes in ({}, OPEN)]
     assert rules == [
-        "paired t, Bonferroni over the family, two one-sided tests for equivalence, last checkpoint",
-        "paired t past a bound for any number of seeds, Bonferroni over the family, the same interval for equivalence, "
-        "last checkpoint",
-        "paired t with one noise for all arms, unstable where a run of either failed, Bonferroni over the family, two "
-        "one-sided tests for equivalence, last checkpoint",
+        "paired t, Bonferroni over one family a report, two one-sided tests for equivalence, last checkpoint",
+        "paired t past a bound for any number of seeds, Bonferroni over one family a report, the same interval for "
+        "equivalence, last checkpoint",
     ]
 
 
-def test_one_noise_and_an_open_number_are_part_of_the_fingerprint(study_cache: Path) -> None:
-    plans = [plan_of(study_cache, changes) for changes in ({}, {"seeds": 5}, OPEN, {"equal_noise": True})]
-    assert len({plan.design_fingerprint for plan in plans}) == 4
-    assert described(plans[-1])["design"]["equal_noise"] is True
+def test_an_open_number_is_part_of_the_fingerprint(study_cache: Path) -> None:
+    plans = [plan_of(study_cache, changes) for changes in ({}, {"seeds": 5}, OPEN)]
+    assert len({plan.design_fingerprint for plan in plans}) == 3

@@ -14,10 +14,11 @@ from paribus.design.plan import planned
 from paribus.design.shipped import found, shipped
 from paribus.errors import SpecError
 from paribus.record import existing_study
-from paribus.spec.design import Design, length_arms, levels_of, pairs_of
+from paribus.spec.design import Design, control_arm, control_length, length_arms, levels_of, pairs_of
 from paribus.spec.sound import load_design
 
 TRANSLATED = {"base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}}
+CONTROL = ("works", "did not work")
 # As they come, these take seconds; of the others six steps are made.
 WHOLE = ("bidirectional-input", "positions")
 TINY = {
@@ -42,7 +43,9 @@ def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path
     assert {row["outcome"] for row in table if row["purpose"] == "reported"} == {"finished"}
     assert {row["outcome"] for row in table} <= {"finished", "undertrained"}  # a shorter one may be the latter
     judged = verdicts(existing_study(home, f"{name}-smoke"))
-    assert tuple((row["arm"], row["against"]) for row in judged if row["contrast"] is None) == pairs_of(design)
+    pairs = [row for row in judged if row["contrast"] is None and row["verdict"] not in CONTROL]
+    assert tuple((row["arm"], row["against"]) for row in pairs) == pairs_of(design)
+    assert [row["verdict"] in CONTROL for row in judged].count(True) == 1
     assert all(row["gain"] is not None for row in judged)
     complete(table, design, f"{name}-smoke")
 
@@ -74,7 +77,7 @@ def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path)
 
 
 @pytest.mark.parametrize(
-    ("name", "n_pairs"), [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 2)]
+    ("name", "n_pairs"), [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)]
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
     _, design = found(name)
@@ -83,6 +86,16 @@ def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: 
     for arm, against in pairs if design.factors else ():
         levels = levels_of(design)
         assert sum(levels[arm][factor] != levels[against][factor] for factor in design.factors) == 1
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_design_has_a_control(name: str) -> None:
+    """The input hidden where arms are listed and there is an input; otherwise the baseline at half its training."""
+    _, design = found(name)
+    by_length = {"mixed-attention", "positions", "positions-masked"}
+    assert control_length(design) == (0.5 if name in by_length else None)
+    assert control_arm(design) == (None if name in by_length else "input hidden")
+    assert all(control_arm(design) not in pair for pair in pairs_of(design))
 
 
 def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) -> None:

@@ -9,7 +9,15 @@ from test_design_spec import complaint, factorial
 from little_study import little
 from paribus.report.toml import designed
 from paribus.spec.contrasts import default_contrasts, two_by_two
-from paribus.spec.design import declared_contrasts, words_of
+from paribus.spec.design import (
+    compared_pairs,
+    control_arm,
+    control_length,
+    control_margin,
+    declared_contrasts,
+    pairs_of,
+    words_of,
+)
 from paribus.spec.sound import load_design
 
 GAP = {"gap": {"reverse": 1, "causal": -0.5, "full": -0.5}}
@@ -19,10 +27,11 @@ TWO = {
 }
 
 
-def test_written_contrasts_join_the_family_of_pairs() -> None:
+def test_written_contrasts_are_the_family_with_the_pairs_that_are_written() -> None:
     design = load_design(little({"contrasts": GAP}))
     assert declared_contrasts(design) == {"gap": {"reverse": 1.0, "causal": -0.5, "full": -0.5}}
-    assert (words_of(load_design(little())), words_of(design)) == (2, 3)
+    assert (words_of(load_design(little())), words_of(design)) == (2, 1)
+    assert pairs_of(design) == ()
     pairs = {"comparisons": [["causal", "reverse"]]}
     assert words_of(load_design(little({"contrasts": GAP} | pairs))) == 2
 
@@ -39,7 +48,12 @@ def test_default_contrasts_are_those_of_two_factors_of_two_levels() -> None:
     assert found["interaction of mask and positions"] == {
         "full+rotary": 1, "full+none": -1, "causal+rotary": -1, "causal+none": 1,
     }  # fmt: skip
-    assert words_of(design) == 6
+    assert words_of(design) == 3
+    nothing = load_design(factorial({"factors": TWO, "baseline": "causal+none"}))
+    assert (declared_contrasts(nothing), pairs_of(nothing)) == (found, ())
+    pair = [["full+none", "causal+none"]]
+    written = load_design(factorial({"factors": TWO, "baseline": "causal+none", "comparisons": pair}))
+    assert (words_of(written), declared_contrasts(written)) == (1, {})
 
 
 def test_four_arms_that_are_no_two_by_two_have_no_default() -> None:
@@ -85,12 +99,10 @@ def test_a_slip_in_contrasts_is_named_with_what_would_do(given: Any, said: str) 
     assert said in complaint({**little(), "contrasts": given})
 
 
-def test_default_of_more_levels_and_contrasts_beside_one_noise_are_refused() -> None:
+def test_default_of_more_levels_is_refused() -> None:
     wide = {**TWO, "positions": {"path": "architecture.positions", "levels": ["rotary", "none", "alibi"]}}
     asked = {"factors": wide, "baseline": "causal+none", "contrasts": "default"}
     assert "this design has 2 × 3 levels; write the contrasts out" in complaint(factorial(asked))
-    beside = complaint(little({"contrasts": GAP, "equal_noise": True}))
-    assert "equal_noise is true beside contrasts, which it does not judge; leave one out" in beside
 
 
 def test_contrasts_may_be_set_by_path() -> None:
@@ -102,3 +114,46 @@ def test_contrasts_are_written_into_the_design_of_a_report() -> None:
     told = designed(load_design(little({"contrasts": GAP})).model_dump(mode="json"))
     assert tomllib.loads(told)["contrasts"] == GAP
     assert "contrasts" not in designed(load_design(little()).model_dump(mode="json"))
+
+
+def test_a_control_is_compared_and_not_judged_unless_its_pair_is_written() -> None:
+    design = load_design(little({"control": "causal"}))
+    assert pairs_of(design) == (("reverse", "full"),)
+    assert set(compared_pairs(design)) == {("reverse", "full"), ("causal", "full")}
+    assert words_of(design) == 1
+    written = load_design(little({"control": "causal", "comparisons": [["causal", "full"], ["reverse", "full"]]}))
+    assert words_of(written) == 2
+    left_out = load_design(little({"control": "causal", "comparisons": [["reverse", "full"]]}))
+    assert words_of(left_out) == 1
+
+
+def test_a_control_that_is_the_only_other_arm_leaves_nothing_to_judge() -> None:
+    said = complaint(little({"control": "causal", "arms.reverse": None}))
+    assert "control is 'causal', the only arm beside the baseline, and a control is not among what is judged" in said
+    assert "comparisons = [['causal', 'full']]" in said
+
+
+@pytest.mark.parametrize("given", [3, {"length": 0}, {"length": 1}, {"length": "half"}, {"share": 0.5}, {}, ["causal"]])
+def test_a_control_is_an_arm_or_a_share_of_the_training(given: Any) -> None:
+    said = complaint({**little(), "control": given})
+    assert f"control is {given!r}; name an arm, or write a share of the training, as {{ length = 0.5 }}" in said
+
+
+def test_a_control_by_length_is_one_of_the_lengths() -> None:
+    asked = {"control": {"length": 0.5}, "lengths": [0.25, 0.5, 1]}
+    design = load_design(little(asked))
+    assert (control_length(design), control_arm(design)) == (0.5, None)
+    assert pairs_of(design) == (("reverse", "full"), ("causal", "full"))
+    said = complaint(little({"control": {"length": 0.5}}))
+    assert "control is at the length 0.5, and lengths are missing; write it there, as lengths = [0.25, 0.5, 1]" in said
+    said = complaint(little({"control": {"length": 0.4}, "lengths": [0.25, 0.5, 1]}))
+    assert "control is at the length 0.4, and lengths are [0.25, 0.5, 1.0]; write it there" in said
+
+
+def test_a_margin_may_be_a_share_of_the_control() -> None:
+    design = load_design(little({"primary.margin": "25 % of control", "control": "causal"}))
+    assert control_margin(str(design.primary.margin)) == 0.25
+    said = complaint(little({"primary.margin": "25 % of control"}))
+    assert "primary.margin is '25 % of control', and the design has no control; name an arm that must come out" in said
+    said = complaint(little({"primary.margin": "125 % of control", "control": "causal"}))
+    assert "primary.margin is '125 % of control'; use a number, or such as '5 % compute', up to 300 %, or '25 %" in said

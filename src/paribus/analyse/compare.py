@@ -12,6 +12,7 @@ from paribus.analyse.deciding import Deciding, deciding_interval, deciding_words
 from paribus.analyse.interval import MIN_SEEDS, around, moments, p_of
 from paribus.analyse.looks import SHARE
 from paribus.analyse.power import always_valid_t, log_evidence
+from paribus.analyse.sign_test import SignTest, sign_test, symmetry_remarks
 from paribus.analyse.verdict import IDENTICAL, BesideMargin, Pair, Test, Verdict, decide
 from paribus.errors import SpecError
 
@@ -54,6 +55,7 @@ class Comparison:
     inner_level: float = 0.9
     beside: BesideMargin | None = None
     margins: tuple[float, ...] = ()  # of the seeds, where each has its own
+    sign_test: SignTest | None = None  # of an open number of seeds, from 8 on
 
     @property
     def open_ended(self) -> bool:
@@ -133,14 +135,16 @@ def compare(
     beside = _beside(gains, margins, alpha, intervals) if margins else None
     verdict = decide(outer, inner, mean, beside, test) if sd else IDENTICAL
     flip = sign_flip(gains)
+    signs = sign_test(gains, alpha) if open_ended else None
+    rests_on = symmetry_remarks(verdict, signs) if open_ended else []
     return Comparison(
         n=n, effect=effect, sd=sd, low=outer[0], high=outer[1], inner_low=inner[0], inner_high=inner[1], p=p,
         p_adjusted=min(1.0, n_comparisons * p * (SHARE / share)), level=1 - alpha, n_comparisons=n_comparisons,
         margin=mean, verdict=verdict, sign_flip=flip, leave_one_out=leave_one_out(gains),
-        remarks=(*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip)),
+        remarks=(*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip), *rests_on),
         advice=advised(verdict, mean, sd, n, alpha, open_ended), unit=unit,
         inner_level=1 - alpha if open_ended else 1 - 2 * alpha,
-        beside=beside, margins=margins,
+        beside=beside, margins=margins, sign_test=signs,
     )  # fmt: skip
 
 

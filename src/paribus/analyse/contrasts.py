@@ -7,23 +7,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paribus.analyse.advice import at_next_look
-from paribus.analyse.compare import Comparison, compare, interval_words
-from paribus.analyse.factorial import Factorial, contrast, two_factors
+from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.factorial import Factorial, contrast, numbers_of, two_factors
 from paribus.analyse.failures import Scores, SeedMargin, margins_at
 from paribus.analyse.undertrained import Reached
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.spec.contrasts import (
-    DEFAULT,
     Contrasts,
+    Pair,
     contrasts_of,
     default_contrasts,
+    family_of,
     family_size,
     interaction_name,
     main_effect_name,
     two_by_two,
 )
 
+SECOND = 2  # the edition of the verdict from which on a report has one family
 OUTSIDE = "the design does not declare it, so it gets no verdict"
 
 
@@ -71,26 +73,40 @@ class ContrastFinding:
         return f"{self.name}: {numbers_of(self.comparison)}; {OUTSIDE}."
 
 
-def numbers_of(made: Comparison) -> str:
-    """Effect and interval without a word."""
-    unit = f" {made.unit}" if made.unit else ""
-    return f"gain {made.effect:.4g}{unit}, {interval_words(made)}, {made.n} seeds"
-
-
 def plan_levels(plan: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
     """The levels of each arm of a plan, in its order."""
     return {arm: plan["arms"][arm]["levels"] for arm in plan["order"]}
 
 
-def plan_contrasts(plan: Mapping[str, Any]) -> Contrasts:
-    """The contrasts a plan declares; one of before there were any declares none."""
-    return contrasts_of(plan["design"].get("contrasts"), plan_levels(plan), plan["order"][0])
+def plan_family(plan: Mapping[str, Any]) -> tuple[list[Pair], Contrasts]:
+    """The pairs and the contrasts that get a word, by the rule that the plan was made with.
+
+    Before the second edition a control was judged as any arm, and a 2 × 2 had no contrasts unless it declared them.
+    """
+    design, levels, baseline = plan["design"], plan_levels(plan), plan["order"][0]
+    pairs, contrasts = design.get("comparisons"), design.get("contrasts")
+    if pairs is not None:
+        pairs = [(name, against) for name, against in pairs]
+    if is_second(plan):
+        return family_of(pairs, contrasts, levels, baseline, plan_control(plan))
+    each = [(name, baseline) for name in plan["order"][1:]]
+    return (each if pairs is None else pairs), contrasts_of(contrasts, levels, baseline)
+
+
+def is_second(plan: Mapping[str, Any]) -> bool:
+    """Was a plan made by the second edition of the verdict? Plans of the first do not say."""
+    return plan.get("edition", 1) >= SECOND
+
+
+def plan_control(plan: Mapping[str, Any]) -> str | None:
+    """The arm that must come out worse; None where there is no control, or where it is by length."""
+    control = plan["design"]["control"]
+    return control if isinstance(control, str) else None
 
 
 def plan_family_size(plan: Mapping[str, Any]) -> int:
     """How many words of a plan share the 5 %."""
-    pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
-    return family_size(plan["order"][1:] if pairs is None else pairs, plan_contrasts(plan))
+    return family_size(*plan_family(plan))
 
 
 def contrast_findings(
@@ -102,14 +118,14 @@ def contrast_findings(
 ) -> tuple[ContrastFinding, ...]:
     """What `factorial` holds of a 2 × 2, the interaction first, for it is what a factorial asks; then what is written.
 
-    The effects of two factors get a word only where the design says `contrasts = "default"`.
+    The effects of two factors get a word only where they are in the family.
     """
     found = () if factorial is None else _of_two_factors(plan, factorial, setting)
     declared = plan["design"].get("contrasts")
     if not isinstance(declared, Mapping):
         return found
     written = tuple(_one(name, weights, scores, reached, setting) for name, weights in declared.items())
-    return (*written, *found)
+    return (*found, *written)
 
 
 def _one(
@@ -177,7 +193,9 @@ def plan_factorial(
 
 
 def _is_default(plan: Mapping[str, Any]) -> bool:
-    return plan["design"].get("contrasts") == DEFAULT
+    """Are the three effects of a 2 × 2 in the family?"""
+    factors = two_by_two(plan_levels(plan), plan["order"][0])
+    return factors is not None and interaction_name(factors) in plan_family(plan)[1]
 
 
 def _of_two_factors(plan: Mapping[str, Any], made: Factorial | str, setting: Setting) -> tuple[ContrastFinding, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.compare import Comparison, compare, interval_words
 from paribus.analyse.failures import SeedMargin, margins_at
 from paribus.analyse.looks import SHARE
 from paribus.analyse.verdict import Test
@@ -23,9 +23,17 @@ _SIMPLE: Mapping[Contrast, tuple[Sequence[float], Sequence[float]]] = {
 }  # fmt: skip
 
 
+def numbers_of(made: Comparison) -> str:
+    """Effect and interval without a word."""
+    unit = f" {made.unit}" if made.unit else ""
+    return f"gain {made.effect:.4g}{unit}, {interval_words(made)}, {made.n} seeds"
+
+
 @dataclass(frozen=True)
 class Factorial:
     """Declared contrasts by name, simple effects of the factors whose main effect was withheld, and the scale.
+
+    Simple effects are not counted in the family, so they get no word.
 
     A main effect is the mean of its two simple effects; where these have opposite signs and the interaction's interval
     excludes zero, that mean describes neither and is not given.
@@ -44,7 +52,7 @@ class Factorial:
             other, (level_0, level_1) = list(self.factors.items())[1 if name == "first" else 0]
             said.append(
                 f"{self._told(name)}: no main effect, for it turns with {other}. "
-                f"At {other} {level_0}, {at_0.words} At {other} {level_1}, {at_1.words}"
+                f"At {other} {level_0}, {numbers_of(at_0)}. At {other} {level_1}, {numbers_of(at_1)}."
             )
         return "\n".join([*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."])
 

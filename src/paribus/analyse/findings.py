@@ -14,10 +14,13 @@ from paribus.analyse.contrasts import (
     ContrastFinding,
     Setting,
     contrast_findings,
-    plan_contrasts,
+    is_second,
+    plan_control,
     plan_factorial,
+    plan_family,
     plan_family_size,
 )
+from paribus.analyse.control import ControlFinding, control_finding, margins_by_control
 from paribus.analyse.curves import Step, difference, seed_curves
 from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial
@@ -94,6 +97,7 @@ class Findings:
     look: Look | None  # where the design declares any
     pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
     agreement: Agreement = field(default_factory=Agreement)  # of the files with what was written
+    control: ControlFinding | None = None  # of the second edition on; before it the control was judged as any arm
     noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run
 
     @property
@@ -123,6 +127,11 @@ class Findings:
         return "" if self.look is None else self.look.words
 
     @property
+    def is_second(self) -> bool:
+        """Are its words given by the second edition: one family, and the control outside it?"""
+        return is_second(self.plan)
+
+    @property
     def reported(self) -> list[Row]:
         """The rows of the runs the verdict is read from."""
         return [row for row in self.table if row["purpose"] == "reported" and row["seed"] in self.seeds]
@@ -149,8 +158,10 @@ class Findings:
     @property
     def control_found(self) -> bool | None:
         """Did the positive control come out worse? None where there is none."""
-        name = self.plan["design"]["control"]
-        return None if name is None else self.arm(name).judgement.verdict.word == "worse"
+        if self.control is not None:
+            return self.control.works
+        name = plan_control(self.plan)
+        return None if name is None or self.is_second else self.arm(name).judgement.verdict.word == "worse"
 
 
 def verdicts(study: Study) -> Table:
@@ -160,19 +171,26 @@ def verdicts(study: Study) -> Table:
 
 def verdict_table(found: Findings) -> Table:
     """The verdicts of a study as rows; a contrast has a name, no arm and, outside the family, no verdict."""
-    return Table((*map(_judged, found.arms), *map(_contrasted, found.contrasts)))
+    control = [] if found.control is None else [_controlled(found.control, found.baseline)]
+    return Table((*map(_judged, found.arms), *map(_contrasted, found.contrasts), *control))
 
 
 def _judged(arm: Arm) -> Row:
     own = arm.judgement
     row: Row = {"arm": arm.name, "against": arm.against, "contrast": None, "verdict": own.verdict.word}
     compute = None if arm.multiplier is None else arm.multiplier.said
-    return {**row, **_numbers(own.comparison), "compute": compute, "words": own.words}
+    return {**row, **_numbers(own.comparison), "compute": compute, "tuning": arm.movable, "words": own.words}
 
 
 def _contrasted(one: ContrastFinding) -> Row:
     row: Row = {"arm": None, "against": None, "contrast": one.name, "verdict": one.word}
     return {**row, **_numbers(one.comparison), "compute": None, "words": one.words}
+
+
+def _controlled(control: ControlFinding, baseline: str) -> Row:
+    row: Row = {"arm": control.name, "against": baseline, "contrast": None, "verdict": control.word}
+    ends: Row = {"gain": -control.effect, "low": None, "high": -control.low if math.isfinite(control.low) else None}
+    return {**row, **ends, "seeds": len(control.losses), "compute": None, "words": control.words}
 
 
 def _numbers(made: Comparison | None) -> Row:
@@ -187,7 +205,7 @@ def findings(study: Study) -> Findings:
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = _looked_at(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
-    others = [row for row in table if row["purpose"] == "length" and row["seed"] in seeds]
+    others = [row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds]
     made_under = _environments(study, [*reported, *others])
     remarks = (*_remarks(plan, seeds), *made_under, *_padding_counted(plan, reported))
     column = name_of(plan["design"]["primary"]["measure"])
@@ -195,7 +213,8 @@ def findings(study: Study) -> Findings:
     runs = {arm: _runs(study, reported, arm) for arm in plan["order"]}
     baseline = plan["order"][0]
     lengths = length_curves(plan, table, seeds)
-    margins = study_margins(plan, lengths, _judged_against(plan), UNIT)
+    control = _control(plan, table, seeds, column)
+    margins = margins_by_control(plan, control, UNIT) or study_margins(plan, lengths, _judged_against(plan), UNIT)
     rates = readable_rates(study, plan["order"])
     tuned = _verdicts_at(plan, reported, seeds, margins, remarks)
     sides = {
@@ -213,6 +232,7 @@ def findings(study: Study) -> Findings:
         plan, study.lock(), table, baseline, arms, margins, lengths, rates,
         tuned.factorial, _held_contrasts(tuned, sides, rates), remarks,
         runs, answers, tuple(seeds), _look(plan, seeds), tuned.pooled, noise=_noise(table, baseline, column),
+        control=control,
     )  # fmt: skip
     return _held_to_files(found, study)
 
@@ -280,7 +300,9 @@ def _held_to_files(found: Findings, study: Study) -> Findings:
         return found
     arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
     margins = replace(found.margins, against=dict.fromkeys(found.margins.against))
-    return replace(found, arms=arms, margins=margins, factorial=None, contrasts=(), pooled=None, noise=None)
+    return replace(
+        found, arms=arms, margins=margins, factorial=None, contrasts=(), pooled=None, control=None, noise=None
+    )
 
 
 def _withheld(arm: Arm, why: str) -> Arm:
@@ -370,10 +392,12 @@ def _family(
     remarks: Sequence[str],
 ) -> tuple[dict[Pair, Judgement], Pooled | None]:
     declared, baseline = _declared(plan), plan["order"][0]
-    pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
+    pairs, _ = plan_family(plan)
+    if not pairs:
+        return {}, None
     found = family(
         scores, baseline, lower_is_better=True, margins=margins.against, looks=declared, seeds=seeds, unit=UNIT,
-        comparisons=None if pairs is None else [(name, against) for name, against in pairs], remarks=remarks,
+        comparisons=pairs, remarks=remarks,
         open_ended=_is_open(plan), undertrained=reached, control=plan["design"]["control"],
         n_comparisons=plan_family_size(plan), test=_test(plan),
     )  # fmt: skip
@@ -406,6 +430,13 @@ def _setting(
         margin=margin, share=_share(plan, len(seeds)), unit=UNIT, open_ended=_is_open(plan), remarks=tuple(remarks),
         n_comparisons=plan_family_size(plan), next_look=_next_look(plan, len(seeds)), test=_test(plan),
     )  # fmt: skip
+
+
+def _control(plan: Mapping[str, Any], table: Sequence[Row], seeds: Sequence[int], column: str) -> ControlFinding | None:
+    """The positive control, outside the family; None where there is none, or it was judged as any arm."""
+    if not is_second(plan):
+        return None
+    return control_finding(plan, table, seeds, column, _share(plan, len(seeds)), _is_open(plan))
 
 
 def _share(plan: Mapping[str, Any], n_seeds: int) -> float:
@@ -462,10 +493,8 @@ def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row
 
 def _judged_against(plan: Mapping[str, Any]) -> list[str]:
     """The arms that gains are set against: those of pairs, and the baseline where contrasts are judged."""
-    pairs = plan["design"].get("comparisons")  # a plan of before there were any has none
-    names = {plan["order"][0]} if pairs is None else {against for _, against in pairs}
-    if plan_contrasts(plan):
-        names.add(plan["order"][0])
+    pairs, contrasts = plan_family(plan)
+    names = {against for _, against in pairs} | ({plan["order"][0]} if contrasts else set())
     return [arm for arm in plan["order"] if arm in names]
 
 

@@ -44,13 +44,17 @@ class TuneShape(Shape):
     bracket: bool = False
 
 
+class ControlShape(Shape):
+    length: Number = Field(gt=0, lt=1)
+
+
 class DesignShape(Shape):
     seeds: list[int] | Literal["open"]
     looks: dict[str, Number] | None
     primary: PrimaryShape
     others: list[MeasureShape]
     tune: TuneShape | None
-    control: str | None
+    control: str | ControlShape | None
     comparisons: list[list[str]] | None = None
     equal_noise: bool = False
     lengths: list[Number] | None = None
@@ -66,6 +70,29 @@ class DesignShape(Shape):
         if any(len(pair) != 2 for pair in self.comparisons or ()):
             raise ValueError("comparisons are not of two arms each")
         return self
+
+
+class EarlierGainShape(Shape):
+    of: str
+    gain: Number | None
+    low: Number | None
+    high: Number | None
+    level: Number | None
+
+
+class EarlierShape(Shape):
+    study: str
+    number: int
+    seeds: list[int] = Field(min_length=1)
+    gains: list[EarlierGainShape]
+
+
+class SeriesShape(Shape):
+    """Which study of a series a plan is."""
+
+    first: str
+    number: int = Field(ge=2)
+    earlier: list[EarlierShape] = Field(min_length=1)
 
 
 class OptimizerShape(Shape):
@@ -142,6 +169,8 @@ class PlanShape(Shape):
     design_fingerprint: str | None = None
     design: DesignShape
     declared: list[str]
+    edition: int = 1
+    series: SeriesShape | None = None
     order: list[str] = Field(min_length=1)
     arms: dict[str, ArmShape]
     control: list[LineShape]
@@ -151,7 +180,8 @@ class PlanShape(Shape):
     @model_validator(mode="after")
     def _names_its_arms(self) -> Self:
         pairs = [name for pair in self.design.comparisons or () for name in pair]
-        named = [*self.order, *pairs, *([] if self.design.control is None else [self.design.control])]
+        control = [self.design.control] if isinstance(self.design.control, str) else []
+        named = [*self.order, *pairs, *control]
         unknown = [name for name in named if name not in self.arms]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is named, and no arm")

@@ -4,6 +4,7 @@ DESIGN is one that comes with paribus, or a TOML or JSON file. Exit status 3: so
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,13 +15,15 @@ from rich.console import Console
 from paribus.analyse import earlier_spread
 from paribus.cli.terminal.arguments import DesignSettings, Json, changes
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle, print_widths
+from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle, print_series, print_widths
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.design import Design, Plan, cost_of, described, found, planned, proposed
+from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
 from paribus.record import is_name, study
 from paribus.record.folder import NAMES
 from paribus.runtime import device_named
+from paribus.spec.design import OPEN
 from paribus.train.memory import require_training_memory
 
 DESIGN = "A design that comes with paribus, or a .toml or .json file."
@@ -31,7 +34,9 @@ Named = Annotated[
 ]
 Seeds = Annotated[
     int | None,
-    typer.Option("--seeds", metavar="N", help="Of a design with seeds = 'open': carry it to N an arm, then to more."),
+    typer.Option(
+        "--seeds", metavar="N", help="With seeds = 'open': carry it to N. Else: a new study of N fresh seeds."
+    ),
 ]
 Device = Annotated[
     str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
@@ -48,13 +53,23 @@ def plan(
     device: str | None = None,
     jobs: int = 1,
     seeds: int | None = None,
+    runs: str | Path = RUNS,
 ) -> Plan:
-    """The plan of a design; ConfoundError where something besides the factor differs. `seeds` of an open one."""
+    """The plan of a design; ConfoundError where something besides the factor differs.
+
+    `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it plans a new study of
+    so many fresh ones.
+    """
     if name is not None and not is_name(name):
         raise SpecError(f"the study name is {name!r}, which cannot be a folder's; {NAMES}")
     called, asked = found(design, scale, changes)
-    own = device_named(device)
-    return planned(asked, called if name is None else name, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
+    called, own = called if name is None else name, device_named(device)
+    if seeds is None or asked.seeds == OPEN:
+        return planned(asked, called, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
+    member = series_member(Path(runs), called, asked, seeds)
+    made = planned(member.design, member.name, scale, cache_folder(cache), own, n_jobs=jobs)
+    require_same_design(member, described(made))
+    return replace(made, series=member.series)
 
 
 def command(
@@ -71,7 +86,16 @@ def command(
 ) -> None:
     page = console()
     try:
-        made = plan(design, scale=scale, changes=changes(settings), name=name, cache=cache, device=device, seeds=seeds)
+        made = plan(
+            design,
+            scale=scale,
+            changes=changes(settings),
+            name=name,
+            cache=cache,
+            device=device,
+            seeds=seeds,
+            runs=runs,
+        )
     except ConfoundError as fault:
         if not json:
             print_control(fault.lines, page, every)
@@ -82,6 +106,7 @@ def command(
         print_json(described(made))
         return
     page.print(made.design.question, style="bold", soft_wrap=True)
+    print_series(made, page)
     page.print()
     print_control(made.lines, page, every)
     print_idle(made, page)

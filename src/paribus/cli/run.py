@@ -1,6 +1,7 @@
 """Carry a design out: sweeps, then every arm under every seed; the same command resumes.
 
 Where the design leaves their number open, --seeds N carries it to N seeds, and a larger N later adds to the same plan.
+Where it has seeds of its own and all are run, --seeds N makes a new study of N fresh seeds, judged alone: NAME-2.
 Exit status 3: a confound; 4: some runs failed; 75: interrupted, or other shards are not done: run it again.
 """
 
@@ -18,7 +19,7 @@ from paribus.cli.plan import Chosen, Device, Named, Scaled, Seeds, plan
 from paribus.cli.terminal.arguments import DesignSettings
 from paribus.cli.terminal.arguments import changes as read
 from paribus.cli.terminal.console import complain, console, note
-from paribus.cli.terminal.control import print_control, print_widths
+from paribus.cli.terminal.control import print_control, print_series, print_widths
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
 from paribus.cli.terminal.progress import Showing
 from paribus.cli.terminal.results import print_results
@@ -49,7 +50,11 @@ def run(
     accept_environment: bool = False,
     seeds: int | None = None,
 ) -> Table:
-    """Carry a design out, or go on with it; its rows. `seeds` says how many, of a design that leaves it open."""
+    """Carry a design out, or go on with it; its rows.
+
+    `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it makes a new study of
+    so many fresh ones, judged alone.
+    """
     carried, kept = _carried(design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment, seeds)
     if carried.failed:
         complain(f"{cell}: {why}" for cell, why in carried.failed.items())
@@ -66,11 +71,15 @@ def _carried(
     if jobs < 1:
         raise SpecError(f"--jobs is {jobs}; use 1 or more")
     with _saying_how_to_go_on(), resumable():
-        made = plan(design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs, seeds=seeds)
+        made = plan(
+            design, scale=scale, changes=changes, name=name, cache=cache, device=device, jobs=jobs, seeds=seeds,
+            runs=runs,
+        )  # fmt: skip
         for arm in made.arms:
             require_training_memory(arm.run, device_named(device), jobs)
         kept = study(Path(runs), made.name)
         page.print(made.design.question, style="bold", soft_wrap=True)
+        print_series(made, page)
         if made.design.seeds == OPEN and seeds is None:
             made = _as_far(made, kept)
             said = f"{len(made.seeds)} seeds, for the design leaves their number open; --seeds N carries it further"

@@ -18,7 +18,9 @@ from paribus.design.lengths import require_lengths
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
+from paribus.design.scaled import require_scalable
 from paribus.design.seeds import seeds_of
+from paribus.design.series import Series
 from paribus.design.size import size
 from paribus.design.text_lines import text_confounds
 from paribus.design.work import Work, work
@@ -33,7 +35,7 @@ from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
 from paribus.train.loop import device_kind
 
-RULE = "{test}, Bonferroni over the family, {equal} for equivalence, last checkpoint"
+RULE = "{test}, Bonferroni over one family a report, {equal} for equivalence, last checkpoint"
 TWO_TESTS = "two one-sided tests"
 SIZES = ("parameters", "training_flops")
 ONE_THREAD = {"n_threads": 1, "omp_num_threads": "1"}
@@ -50,6 +52,7 @@ class Plan:
     lines: tuple[Line, ...]
     environment: dict[str, Any]
     seeds: tuple[int, ...]  # to be reported; of an open design, as many as it is to be carried to now
+    series: Series | None = None  # where it is a later study of a series
 
     @property
     def n_comparisons(self) -> int:
@@ -89,9 +92,6 @@ class Plan:
         """How the verdict is read."""
         if self.design.seeds == OPEN:
             return RULE.format(test="paired t past a bound for any number of seeds", equal="the same interval")
-        if self.design.equal_noise:
-            test = "paired t with one noise for all arms, unstable where a run of either failed"
-            return RULE.format(test=test, equal=TWO_TESTS)
         return RULE.format(test="paired t", equal=TWO_TESTS)
 
 
@@ -131,6 +131,7 @@ def planned(
     require_askable(design, ready)
     _require_chosen_sizes(design, arms, ready)
     ready = _budgeted(design, ready)
+    require_scalable(design, ready)
     require_lengths(design, ready)
     lines = _lines(design, arms, ready, findings)
     _refuse(lines)

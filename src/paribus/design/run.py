@@ -25,7 +25,7 @@ from paribus.design.tune import (
 from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
-from paribus.record.study import PLAN_FORMAT
+from paribus.record.study import EDITION, PLAN_FORMAT
 from paribus.spec.design import declared
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
@@ -119,6 +119,7 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         if swept is None:
             return Carried(done.failed, len(done.elsewhere), None)
         rates = swept
+        _require_rates_of_series(plan, rates)
     else:
         study.forget_rates()
     rounds = _rounds(plan, rates)
@@ -134,6 +135,18 @@ def _carried_out(plan: Plan, study: Study, crew: Crew, watch: Stage) -> Carried:
         failed |= done.failed
         n_waiting += len(done.elsewhere)
     return Carried(failed, n_waiting, rates)
+
+
+def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
+    """RecordError where a later study of a series would train at other rates than the first, whose sweep it shares."""
+    first = None if plan.series is None else plan.series.rates
+    apart = [arm for arm, rate in rates.items() if first is not None and first.get(arm) != rate]
+    if apart and first is not None and plan.series is not None:
+        arm = apart[0]
+        raise RecordError(
+            f"{plan.name}: the sweep of {plan.series.first} found the rate {first.get(arm)} for {arm}, and now it "
+            f"comes out as {rates[arm]}; use the version that the series was begun with, or begin a new study by --name"
+        )
 
 
 def _foreseen(plan: Plan, study: Study) -> list[Cell | None]:
@@ -248,8 +261,11 @@ def _written_design(plan: Plan) -> dict[str, Any]:
 def described(plan: Plan) -> dict[str, Any]:
     """All that a report needs of a plan, as plain values."""
     design = plan.design
+    series = {} if plan.series is None else {"series": plan.series.table}
     return {
+        **series,
         "format": PLAN_FORMAT,
+        "edition": EDITION,
         "name": plan.name,
         "scale": plan.scale,
         "question": design.question,

@@ -40,6 +40,7 @@ from paribus.record.state import read_state
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 PLAN_FILE, LOCK_NAME, CELLS_FILE, RATES_FILE = "plan.json", "plan.lock", "cells.json", "rates.json"
 DIVERGED = "DivergedError"
+EDITION = 2  # of the verdict, which plans of the first do not say: from the second on a report has one family
 PLAN_FORMAT = 2  # of a study's folder: from here on its files are listed with their sha256
 _BEGIN_ANEW = "restore it, or begin under another name"
 _REMOVE = "remove it, and `paribus run` writes it"

@@ -36,7 +36,7 @@ def numbers_behind(material: Material) -> list[tuple[str, ...]]:
     lines = [
         (name, *(value(arm) for arm in arms)) for name, value in (*_lines(material), *_noise(material.found.pooled))
     ]
-    return [line for line in lines if set(line[1:]) != {NONE}]
+    return [line for line in lines if set(line[1:]) - {NONE}]
 
 
 def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
@@ -49,6 +49,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("p", _compared(lambda made: _p(made.p))),
         ("adjusted p", _compared(lambda made: _p(made.p_adjusted))),
         ("sign-flip p", _compared(lambda made: _p(made.sign_flip))),
+        ("sign test, on the median", _compared(lambda made: NONE if made.sign_test is None else made.sign_test.words)),
         ("gain with each seed left out", _compared(_left_out)),
         (
             "an effect seen four times in five, at noise as large as these seeds allow",

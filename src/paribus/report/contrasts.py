@@ -40,14 +40,8 @@ class SaidContrast:
 
 
 def contrasts(material: Material) -> list[SaidContrast]:
-    """What stands on the first screen: every declared contrast, and the interaction of a 2 × 2 in any case."""
-    found = material.found.contrasts
-    shown = [one for one in found if one.is_judged or _is_interaction(one)]
-    return [_said_contrast(one) for one in shown]
-
-
-def _is_interaction(one: ContrastFinding) -> bool:
-    return one.name.startswith("interaction of ")
+    """What stands on the first screen: every contrast, those outside the family first."""
+    return [_said_contrast(one) for one in material.found.contrasts]
 
 
 def _said_contrast(one: ContrastFinding) -> SaidContrast:
@@ -125,8 +119,7 @@ def _cells(made: Comparison, is_judged: bool) -> tuple[str, str, str]:
 
 def typeset_contrasts(material: Material) -> list[tuple[str, str, str, str]]:
     """Name, gain, interval and word for a typeset table."""
-    shown = {one.name for one in contrasts(material)}
-    return [_brief(one) for one in material.found.contrasts if one.name in shown]
+    return [_brief(one) for one in material.found.contrasts]
 
 
 def _brief(one: ContrastFinding) -> tuple[str, str, str, str]:

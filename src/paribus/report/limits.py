@@ -50,6 +50,7 @@ def _limits(material: Material) -> Iterator[str]:
     if silent:
         yield silent
     words = [arm.judgement.verdict.word for arm in material.found.arms]
+    words += [one.word for one in material.found.contrasts]
     if "inconclusive" in words:
         yield "That arms are equal where the verdict is inconclusive: it says that these runs cannot tell."
     if material.found.margin is not None and any(word in ("better", "worse") for word in words):

@@ -10,9 +10,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, findings
+from paribus.analyse.contrasts import plan_control
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, differences, environments_of
+from paribus.record.series import later_studies
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
 from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places
 from paribus.spec import Architecture, Resolved, resolve
@@ -28,6 +30,7 @@ SAID = (
     "contrasts",
     "remarks",
     "pooled",
+    "control",
     "noise",
 )  # of findings
 ABREAST = 4  # columns of arms
@@ -43,6 +46,7 @@ class Material:
     environments: tuple[dict[str, Any], ...]  # under which the reported runs were made, each once
     apart: tuple[str, ...]  # in what these differ
     anonymous: bool = False
+    later: tuple[str, ...] = ()  # studies of its series that came after it
 
     @property
     def plan(self) -> dict[str, Any]:
@@ -59,8 +63,8 @@ class Material:
 
     @property
     def control(self) -> str | None:
-        """The arm that must come out worse."""
-        return self.plan["design"]["control"]
+        """The arm that must come out worse and was judged as any arm, as in plans of the first edition."""
+        return None if self.found.is_second else plan_control(self.plan)
 
     def spec(self, arm: str) -> Resolved:
         """What an arm's architecture comes to."""
@@ -105,7 +109,9 @@ def gathered(study: Study, anonymous: bool = False) -> Material:
     each = [one for name in names for one in environments_of(study.root / name)]
     environments = tuple({_json(one): one for one in each}.values())
     apart = dict.fromkeys(name for other in environments for name in differences(environments[0], other))
-    whole = Material(found, samples_of(study), items_of(study), environments, tuple(sorted(apart)))
+    whole = Material(
+        found, samples_of(study), items_of(study), environments, tuple(sorted(apart)), later=later_studies(study)
+    )
     return _anonymous(whole, study) if anonymous else whole
 
 

@@ -34,8 +34,10 @@ from paribus.report.noise import METHOD, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
 from paribus.report.overview import headings, overview, tally
+from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
 from paribus.report.rows import clock_rows, comma_separated, curve_rows, document_rows, run_rows, verdict_rows
+from paribus.report.series import series_words
 from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, seeds_by_arm, summary
 from paribus.report.telling import telling
 from paribus.report.text_read import text_words
@@ -92,6 +94,7 @@ def _told(material: Material) -> dict[str, Any]:
         "others": others(material), "telling": telling(material), "samples": material.samples,
         "noise": noise_lines(material), "noise_heading": NOISE_HEADING, "noise_title": NOISE, "noise_method": METHOD,
         "environments": material.environments, "times": times(material), "control": material.control,
+        "control_sentence": control_sentence(material), "series": series_words(material),
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
         "design": designed(plan["design"]),
         "rows": download(run_rows(material)), "clock": download(clock_rows(material)),

@@ -20,7 +20,9 @@ from paribus.report.noise import METHOD, noise_lines, noise_words
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import MINUS, signed
 from paribus.report.overview import headings, overview, tally
+from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
+from paribus.report.series import series_words
 from paribus.report.tables import OTHER_HEADING, others, summary
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds, grounds
@@ -50,6 +52,7 @@ def _markdown(material: Material) -> Iterator[str]:
     yield f"# {_plain(material.plan['question'])}\n"
     if material.found.reading:
         yield f"{_plain(material.found.reading)}.\n"
+    yield from (f"{_plain(one)}\n" for one in series_words(material))
     lock = material.found.lock
     if lock is not None and not lock.as_planned:
         yield f"**Not as planned:** {_plain(lock.words)}.\n"
@@ -73,6 +76,9 @@ def _markdown(material: Material) -> Iterator[str]:
         yield f"**{_plain(one.headline)}**{control}"
         numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
         yield _plain(" ".join(filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice)))) + "\n"
+    control = control_sentence(material)
+    if control:
+        yield f"{_plain(control)}\n"
     fresh = fresh_seeds(material)
     if fresh:
         yield f"{_with_code(fresh)}\n"
@@ -86,8 +92,10 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from _costs(material)
     yield "\n## This does not show\n"
     yield from (f"- {_plain(one)}" for one in limits(material))
-    yield "\n## The numbers behind the verdict\n"
-    yield from _table(heading(material), numbers_behind(material))
+    behind = numbers_behind(material)
+    if behind:
+        yield "\n## The numbers behind the verdict\n"
+        yield from _table(heading(material), behind)
     lines = noise_lines(material)
     if lines:
         yield f"\n## {NOISE}\n\n{_plain(METHOD)}\n"
@@ -138,11 +146,18 @@ def latex(material: Material) -> str:
     lines += [r"\midrule"] if told else []
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
-    level = next((made.level for arm in material.found.arms if (made := arm.judgement.comparison)), 0.95)
+    level = 1 - material.found.share / material.found.n_comparisons
     about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} % unless they say otherwise"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
-    notes = [about, f"margin: {material.found.margin_words}", *reading, *filter(None, [text]), *_advice(material)]
+    notes = [
+        about,
+        f"margin: {material.found.margin_words}",
+        *series_words(material),
+        *reading,
+        *filter(None, [text, control_sentence(material)]),
+        *_advice(material),
+    ]
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     notes += filter(None, [noise_words(material)])
     told = [f"% {' '.join(note.split())}" for note in notes]

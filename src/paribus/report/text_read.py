@@ -29,6 +29,7 @@ def _differences(material: Material) -> tuple[TextDifference, ...]:
         return ()
     reads = {arm: _read(plan["arms"][arm], str(written[arm])) for arm in material.order}
     pairs = [(arm.name, arm.against) for arm in material.found.arms]
+    pairs = pairs or [(arm, material.found.baseline) for arm in material.order[1:]]  # where contrasts are judged
     return text_differences(plan["design"].get("budget"), pairs, reads)
 
 

@@ -10,11 +10,13 @@ from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.rows import Row
+from paribus.analyse.sign_test import SILENT, TOO_FEW
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import compute_words, numbers
 from paribus.report.material import Material
-from paribus.report.numbers import listed, some
-from paribus.spec.design import SWEEP_SEED
+from paribus.report.numbers import some
+from paribus.report.positive_control import equivalent_within
+from paribus.report.series import seed_range
 
 SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
 LONGER = "Train longer: more n_steps, or a larger --scale where the design has one"
@@ -47,7 +49,7 @@ def _said(arm: Arm, material: Material) -> Said:
     return Said(
         arm.name,
         judgement.verdict.word,
-        headline(arm, baseline),
+        headline(arm, baseline, equivalent_within(material)),
         _failures(arm, baseline, material),
         "" if made is None else numbers(made),
         "" if made is None else _reading_words(arm, made),
@@ -60,7 +62,7 @@ def _said(arm: Arm, material: Material) -> Said:
 def _reading_words(arm: Arm, made: Comparison) -> str:
     """What the interval says against the margin, at every rate of a bracket, and what tuning could move."""
     said = bracket_words(arm) or _meaning(made, arm.judgement.verdict.word)
-    return " ".join(filter(None, (said, tuning_words(arm))))
+    return " ".join(filter(None, (said, _rests_on(made), tuning_words(arm))))
 
 
 def advice_on(arm: Arm) -> Advice | None:
@@ -78,24 +80,26 @@ def fresh_seeds(material: Material) -> str:
     asked += [advice_on_comparison(one.comparison, one.word or "") for one in material.found.contrasts]
     if not any(one is not None and one.is_fresh for one in asked):
         return ""
-    used = sorted(material.plan["design"]["seeds"])
-    unused = [seed for seed in (*range(used[-1] + 1, SWEEP_SEED), *range(1, used[-1])) if seed not in used]
-    whole = used == list(range(used[0], used[-1] + 1))
-    these = f"{used[0]} to {used[-1]}" if whole else listed([str(seed) for seed in used])
+    series = material.plan.get("series")
     scale = material.plan["scale"]
     options = f" --scale {scale}" if scale else ""
-    command = f"paribus run DESIGN{options} --name NAME --set 'seeds=[{','.join(map(str, unused[:3]))},…]'"
+    # The same command again would go on with this study, which has a number of its own.
+    options += "" if series is None else f" --name {series['first']}-{series['number'] + 1}"
+    used = seed_range(material.plan["design"]["seeds"])
     return (
-        f"Fresh seeds make a new study: the same design under another name, with seeds other than {these}, as many as "
-        f"advised: `{command}`, and whatever else was --set for this study. Its verdict is read from the new seeds "
-        f"alone; seeds added to this study would be a second look."
+        f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as advised: "
+        f"`paribus run DESIGN{options} --seeds N`, and whatever else was --set or named for this study. Its verdict is "
+        f"read from the new seeds alone; seeds added to this study would be a second look."
     )
 
 
-def headline(arm: Arm, baseline: str) -> str:
-    """The verdict in a short sentence, with what could overturn it."""
-    doubt = arm.judgement.verdict.doubt
-    return f"{_sentence(arm, baseline)}; {doubt}" if doubt else _sentence(arm, baseline)
+def headline(arm: Arm, baseline: str, within: str = "") -> str:
+    """The verdict in a short sentence, with what could overturn it.
+
+    `within` says what the margin of an `equivalent` is, where that must be known.
+    """
+    doubt, said = arm.judgement.verdict.doubt, _sentence(arm, baseline, within)
+    return f"{said}; {doubt}" if doubt else said
 
 
 def tuning_words(arm: Arm) -> str:
@@ -117,14 +121,14 @@ def bracket_words(arm: Arm) -> str:
     return "The numbers are of the tuned rates; half an octave beside them the verdict is another, so it is none."
 
 
-def _sentence(arm: Arm, baseline: str) -> str:
+def _sentence(arm: Arm, baseline: str, within: str) -> str:
     name, verdict = arm.name, arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
         case "better" | "worse":
             return f"{name} does {verdict.word} than {baseline}{detail}"
         case "equivalent":
-            return f"{name} and {baseline} do equally well, within the margin"
+            return f"{name} and {baseline} do equally well, {within or 'within the margin'}"
         case "not worse":
             return f"{name} is not worse than {baseline} by as much as the margin{detail}"
         case "inconclusive":
@@ -168,6 +172,11 @@ def _meaning(made: Comparison, word: str) -> str:
             return "Whichever failed more often can neither win nor be called equal, whatever the numbers say."
         case _:
             return ""
+
+
+def _rests_on(made: Comparison) -> str:
+    """That a word of an open number of seeds rests on symmetric noise, where it does."""
+    return " ".join(f"It {remark}." for remark in made.remarks if remark in (SILENT, TOO_FEW))
 
 
 def _failures(arm: Arm, baseline: str, material: Material) -> str:

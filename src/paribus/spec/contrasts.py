@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from itertools import product
 from typing import Any, Literal
 
+Pair = tuple[str, str]  # an arm, and the arm it is judged against
 Weights = dict[str, float]  # by arm
 Contrasts = dict[str, Weights]  # by name
 DEFAULT: Literal["default"] = "default"  # the two main effects and the interaction of two factors of two levels
@@ -33,6 +34,8 @@ def read_contrasts(given: Any) -> Any:
 
 def two_by_two(levels: Levels, baseline: str) -> dict[str, tuple[str, str]] | None:
     """Each factor with its two levels, the baseline's first; None where it is no 2 × 2 of all four arms."""
+    if baseline not in levels:
+        return None
     factors = sorted(levels[baseline])  # as they are in a plan on disk
     if len(factors) != 2 or len(levels) != 4:
         return None
@@ -75,6 +78,21 @@ def contrasts_of(given: Contrasts | str | None, levels: Levels, baseline: str) -
     if given is None:
         return {}
     return default_contrasts(levels, baseline) if isinstance(given, str) else given
+
+
+def family_of(
+    pairs: Sequence[Pair] | None, contrasts: Contrasts | str | None, levels: Levels, baseline: str, control: str | None
+) -> tuple[list[Pair], Contrasts]:
+    """Everything that gets a word: the pairs and contrasts that are written, and nothing else.
+
+    Where neither is written: of a 2 × 2 its main effects and interaction; else each arm but the control, against the
+    baseline.
+    """
+    if pairs is not None or contrasts is not None:
+        return list(pairs or ()), contrasts_of(contrasts, levels, baseline)
+    default = default_contrasts(levels, baseline)
+    each = [(name, baseline) for name in levels if name not in (baseline, control)]
+    return ([] if default else each), default
 
 
 def family_size(pairs: Sized, contrasts: Sized) -> int:

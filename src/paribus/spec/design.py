@@ -11,14 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from paribus.spec.architecture import Positive, Spec
-from paribus.spec.contrasts import Contrasts, contrasts_of, default_contrasts, family_size, read_contrasts
+from paribus.spec.contrasts import Contrasts, Pair, default_contrasts, family_of, family_size, read_contrasts
 from paribus.spec.match import Match
 from paribus.spec.reading import merged
 from paribus.spec.variance import Variance, read_variance
 from paribus.spec.yardstick import DocumentHalves, YardstickKind
 
 Table = dict[str, Any]
-Pair = tuple[str, str]  # an arm, and the arm it is judged against
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
 Scale = Literal["smoke", "laptop", "hour", "paper"]
 SCALES: tuple[Scale, ...] = ("smoke", "laptop", "hour", "paper")
@@ -116,6 +115,16 @@ def _is_pair(given: Any) -> bool:
     return isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(name, str) for name in given)
 
 
+def _control(given: Any) -> Any:
+    """An arm's name, or a share of the baseline's training."""
+    if given is None or isinstance(given, str | ControlLength):
+        return given
+    share = given.get("length") if isinstance(given, Mapping) and set(given) == {"length"} else None
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+        raise ValueError(f"is {given!r}; name an arm, or write a share of the training, as {{ length = 0.5 }}")
+    return given
+
+
 def _match(given: Any) -> Any:
     """`match = "nothing"` is short for a table that says no more."""
     return {"by": given} if isinstance(given, str) else given
@@ -131,6 +140,19 @@ Seeds = Annotated[
     | Annotated[Literal["open"], Tag(OPEN)],
     Discriminator(lambda given: OPEN if given == OPEN else "each"),  # a fault is then told of one of them alone
     BeforeValidator(_seeds),
+]
+
+
+class ControlLength(Spec):
+    """The baseline at a share of its training, as a control that needs no arm of its own."""
+
+    length: Annotated[float, Field(gt=0, lt=1)]
+
+
+Control = Annotated[
+    Annotated[str, Tag("arm")] | Annotated[ControlLength, Tag("length")] | Annotated[None, Tag("none")],
+    Discriminator(lambda given: "none" if given is None else "arm" if isinstance(given, str) else "length"),
+    BeforeValidator(_control),
 ]
 
 
@@ -188,7 +210,7 @@ class Primary(Spec):
     """The one yardstick a verdict is read from."""
 
     measure: YardstickKind = DocumentHalves()
-    # In its unit, or "5 % compute"; without it nothing is called equivalent.
+    # In its unit, "5 % compute" or "25 % of control"; without it nothing is called equivalent.
     margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
     test: Literal["two-sided", "not worse"] = "two-sided"  # "not worse": only that no margin is lost
 
@@ -206,7 +228,7 @@ class Design(Spec):
     comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None  # None: each arm, the baseline
     # Weights by arm that add up to 0, by name; "default" names the three of two factors of two levels.
     contrasts: Annotated[Contrasts | Literal["default"] | None, BeforeValidator(read_contrasts)] = None
-    control: str | None = None  # an arm that must come out worse: it shows that the instrument works
+    control: Control = None  # an arm, or a share of the baseline's training, that must come out worse than it
     match: Annotated[Match | None, BeforeValidator(_match)] = None
     budget: Budget | None = None
     tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
@@ -215,7 +237,7 @@ class Design(Spec):
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
     # Shares of the full length at which arms that others are judged against are trained, too: the whole recipe scaled.
     lengths: Annotated[tuple[float, ...] | None, BeforeValidator(_lengths)] = None
-    equal_noise: bool = False  # one spread for all arms, for more degrees of freedom: an assumption
+    equal_noise: bool = False  # refused where it is true; older studies were judged so
     primary: Primary = Primary()
     others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
     report: Literal["last"] = "last"  # which checkpoint is measured
@@ -228,6 +250,13 @@ def compute_margin(margin: str) -> float | None:
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*compute\s*", margin)
     share = float(found[1]) / 100 if found else 0.0
     return share if 0 < share <= MOST_COMPUTE else None
+
+
+def control_margin(margin: str) -> float | None:
+    """The share that `x % of control` names; None if the text is something else, or more than all of it."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*of\s+control\s*", margin)
+    share = float(found[1]) / 100 if found else 0.0
+    return share if 0 < share <= 1 else None
 
 
 def tables_of(design: Design) -> dict[str, Table]:
@@ -244,11 +273,24 @@ def tables_of(design: Design) -> dict[str, Table]:
     return arms
 
 
+def control_arm(design: Design) -> str | None:
+    """The arm that must come out worse; None where there is no control, or where it is by length."""
+    return design.control if isinstance(design.control, str) else None
+
+
+def control_length(design: Design) -> float | None:
+    """The share of its training at which the baseline must come out worse; None where there is no such control."""
+    return design.control.length if isinstance(design.control, ControlLength) else None
+
+
 def pairs_of(design: Design) -> tuple[Pair, ...]:
-    """Every comparison a verdict is read of; by default each arm against the baseline."""
-    if design.comparisons is not None:
-        return design.comparisons
-    return tuple((name, design.baseline) for name in tables_of(design) if name != design.baseline)
+    """Every pair of the family; there may be none, where contrasts are judged."""
+    return tuple(_family(design)[0])
+
+
+def _family(design: Design) -> tuple[list[Pair], Contrasts]:
+    levels, control = levels_of(design), control_arm(design)
+    return family_of(design.comparisons, design.contrasts, levels, design.baseline, control)
 
 
 def length_arms(design: Design) -> tuple[str, ...]:
@@ -259,16 +301,15 @@ def length_arms(design: Design) -> tuple[str, ...]:
     if design.lengths is None:
         return ()
     wanted = {against for _, against in pairs_of(design)}
-    by_length = design.control is not None and not isinstance(design.control, str)
-    if declared_contrasts(design) or by_length:
+    if declared_contrasts(design) or control_length(design) is not None:
         wanted.add(design.baseline)
     return tuple(name for name in tables_of(design) if name in wanted)
 
 
 def compared_pairs(design: Design) -> tuple[Pair, ...]:
-    """Every pair of arms whose difference enters something reported: judged pairs, contrasts, effects of a 2 × 2."""
-    levels = levels_of(design)
-    pairs = list(pairs_of(design))
+    """Every pair of arms whose difference enters something reported: pairs, the control, contrasts, a 2 × 2."""
+    levels, control = levels_of(design), control_arm(design)
+    pairs = [*pairs_of(design), *([] if control is None else [(control, design.baseline)])]
     for weights in {**default_contrasts(levels, design.baseline), **declared_contrasts(design)}.values():
         gains = [name for name, weight in weights.items() if weight > 0]
         losses = [name for name, weight in weights.items() if weight < 0]
@@ -280,8 +321,8 @@ def compared_pairs(design: Design) -> tuple[Pair, ...]:
 
 
 def declared_contrasts(design: Design) -> Contrasts:
-    """Every contrast that gets a word beside the comparisons."""
-    return contrasts_of(design.contrasts, levels_of(design), design.baseline)
+    """Every contrast of the family; there may be none, where pairs are judged."""
+    return _family(design)[1]
 
 
 def words_of(design: Design) -> int:

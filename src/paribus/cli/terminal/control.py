@@ -16,8 +16,10 @@ from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
-from paribus.report.numbers import duration, flops, line_texts, size, sum_of
-from paribus.spec.design import OPEN, declared_contrasts
+from paribus.design.cost import rates_per_seed
+from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
+from paribus.report.series import series_place
+from paribus.spec.design import OPEN, control_arm, control_length, declared_contrasts, pairs_of
 
 STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
 ORDER = "✗Δ≈⟳→✓"
@@ -80,7 +82,7 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     page.print(f"runs       {n_runs}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
-        n_runs = len(alike(plan)) + cost.n_lengths // len(plan.seeds)
+        n_runs = len(alike(plan)) * rates_per_seed(plan) + cost.n_lengths // len(plan.seeds)
         told = f"{n_runs} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
@@ -88,18 +90,34 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     _print_power(plan, earlier, page)
     for name, weights in declared_contrasts(plan.design).items():
         page.print(f"contrast   {name}: {sum_of(weights)}", soft_wrap=True, markup=False)
+    page.print(f"control    {_control_words(plan)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
     if plan.design.primary.test == "not worse":
         page.print("test       not worse: one-sided, whether a loss of the margin is ruled out", soft_wrap=True)
 
 
+def _control_words(plan: Plan) -> str:
+    """What must come out worse, outside the family."""
+    arm, length = control_arm(plan.design), control_length(plan.design)
+    if arm is None and length is None:
+        return "none: nothing will show that the yardstick reacts"
+    what = arm if length is None else f"{plan.design.baseline} at {length:g} of its training"
+    return f"{what}: must come out worse than {plan.design.baseline}; it is not in the family"
+
+
+def print_series(plan: Plan, page: Console) -> None:
+    """Which study of a series is carried out, where it is a later one."""
+    if plan.series is not None:
+        said = f"{series_place(plan.series.table, plan.seeds)}; earlier seeds are shown and not judged"
+        page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
+
+
 def _print_power(plan: Plan, earlier: Spread | None, page: Console) -> None:
     """The table of what a few numbers of seeds would see."""
     is_open, looks = plan.design.seeds == OPEN, plan.design.looks or {}
     share = looks[max(looks)] if looks else SHARE
-    n_arms = len(plan.arms) if plan.design.equal_noise else 2
-    lines = power_table(len(plan.seeds), plan.n_comparisons, share, open_ended=is_open, n_arms=n_arms)
+    lines = power_table(len(plan.seeds), plan.n_comparisons, share, open_ended=is_open)
     last = f", at the share of the last look, {share:g}" if len(looks) > 1 else ""
     print_power(lines, len(plan.seeds), f"{_family(plan)}{last}", earlier, page)
 
@@ -110,8 +128,7 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
         return
     n, m, looks = len(plan.seeds), plan.n_comparisons, plan.design.looks or {}
     share = looks[max(looks)] if looks else SHARE
-    n_arms = len(plan.arms) if plan.design.equal_noise else 2
-    effect, margin = (ask(n, m, alpha=share, n_arms=n_arms) for ask in (detectable, equivalence_margin))
+    effect, margin = (ask(n, m, alpha=share) for ask in (detectable, equivalence_margin))
     last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
     yield (
         f"can see    with {n} seeds and {_family(plan)}: an effect of {effect:.2f} sd of the "
@@ -126,9 +143,8 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
 
 def _family(plan: Plan) -> str:
     """What shares the 5 %."""
-    if plan.design.contrasts is not None:
-        return f"{plan.n_comparisons} comparisons and contrasts"
-    return "1 comparison" if plan.n_comparisons == 1 else f"{plan.n_comparisons} comparisons"
+    counts = {"comparison": len(pairs_of(plan.design)), "contrast": len(declared_contrasts(plan.design))}
+    return " and ".join(some(n, name) for name, n in counts.items() if n)
 
 
 def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:

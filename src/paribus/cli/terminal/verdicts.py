@@ -7,6 +7,8 @@ from rich.text import Text
 
 from paribus.report.contrasts import contrasts
 from paribus.report.material import Material
+from paribus.report.positive_control import control_sentence
+from paribus.report.series import series_words
 from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds
 from paribus.report.verdicts import Said, fresh_seeds, too_short, verdicts
@@ -23,6 +25,8 @@ def print_verdicts(material: Material, page: Console) -> None:
     width = max(len(one.word) for one in (*said, *asked))
     if material.found.reading:
         page.print(f"{material.found.reading}.", soft_wrap=True, markup=False)
+    for line in series_words(material):
+        page.print(line, soft_wrap=True, markup=False)
     for one in asked:
         line = f"{one.headline}{': ' if one.numbers else ''}{one.numbers}"
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), line), soft_wrap=True)
@@ -32,6 +36,9 @@ def print_verdicts(material: Material, page: Console) -> None:
         page.print(Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _line(one)), soft_wrap=True)
         if one.advice and not one.is_control:
             page.print(f"{'':{width}}  {one.advice}", style="dim", soft_wrap=True)
+    control = control_sentence(material)
+    if control:
+        page.print(control, soft_wrap=True, markup=False)
     text = text_words(material)
     if text:
         page.print(Text(text, "yellow"), soft_wrap=True)

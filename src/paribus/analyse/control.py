@@ -1,0 +1,162 @@
+"""The positive control: does the yardstick react to what must make it worse? It is outside the family."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean
+from typing import Any, Literal
+
+from paribus.analyse.interval import MIN_SEEDS, critical, moments, p_of
+from paribus.analyse.looks import SHARE
+from paribus.analyse.margins import NO_EQUIVALENT, Margins
+from paribus.analyse.power import always_valid_t
+from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.spec.design import control_margin
+from paribus.spec.training import steps_of_share
+
+Row = Mapping[str, Any]
+Kind = Literal["input", "arm", "length"]
+SEEN = ("finished", UNDERTRAINED)  # outcomes that have a score
+HIDDEN = "same_part"  # what a mask says that hides the input from the output
+WEAK = 0.5  # a margin above this part of what the input is worth is told with the word
+_SAME = 1e-12  # a spread below this part of the mean is rounding, not noise
+
+
+@dataclass(frozen=True)
+class ControlFinding:
+    """What the control loses against the baseline, and whether it works: one-sided, at the share of this look.
+
+    `losses` are by seed, above zero where the control is worse. `low` is the one-sided bound of their mean, at `level`;
+    `reason` says why there is no bound.
+    """
+
+    name: str
+    kind: Kind
+    losses: Mapping[int, float]
+    n_seeds: int  # declared
+    effect: float
+    low: float
+    p: float
+    level: float
+    works: bool
+    reason: str = ""
+
+    @property
+    def word(self) -> str:
+        return "works" if self.works else "did not work"
+
+    @property
+    def words(self) -> str:
+        """The control as a sentence, with its one-sided bound."""
+        if self.reason:
+            return f"The control {self.name} {self.word}: {self.reason}."
+        bound = f"at least {self.low:.4g}, one-sided at {100 * self.level:.4g} %"
+        return f"The control {self.name} {self.word}: loss {self.effect:.4g}, {bound}, {len(self.losses)} seeds."
+
+    @property
+    def worth(self) -> str:
+        """What the control's effect is, in words."""
+        return "what the input is worth here" if self.kind == "input" else f"what {self.name} costs here"
+
+
+def judge_control(
+    name: str, kind: Kind, losses: Mapping[int, float], n_seeds: int, *, share: float = SHARE, open_ended: bool = False
+) -> ControlFinding:
+    """Does a control work, by its losses in the seeds where both it and the baseline have a score?
+
+    mean − t·s/√n above zero, t at 1 − share with n − 1 df; where the number of seeds is open, `always_valid_t`.
+    """
+    level, n = 1 - share, len(losses)
+    if n < MIN_SEEDS:
+        effect = sum(losses.values()) / n if n else 0.0
+        reason = f"{n} of {n_seeds} seeds have a score in both, and {MIN_SEEDS} are needed"
+        return ControlFinding(name, kind, losses, n_seeds, effect, -inf, 1.0, level, False, reason)
+    found = moments([losses[seed] for seed in sorted(losses)])
+    effect, error = float(found.mean), float(found.error)
+    if float(found.sd) <= _SAME * abs(effect):
+        reason = "it loses the same in every seed, so the seed does not reach its runs"
+        return ControlFinding(name, kind, losses, n_seeds, effect, -inf, 1.0, level, False, reason)
+    t = always_valid_t(n, share) if open_ended else float(critical(1 - 2 * share, n - 1))
+    low = effect - t * error
+    two_sided = float(p_of(effect, error, n - 1))
+    p = two_sided / 2 if effect > 0 else 1 - two_sided / 2
+    return ControlFinding(name, kind, losses, n_seeds, effect, low, p, level, low > 0)
+
+
+def control_finding(
+    plan: Mapping[str, Any], table: Iterable[Row], seeds: Sequence[int], column: str, share: float, open_ended: bool
+) -> ControlFinding | None:
+    """The control of a plan, by its arm or by a length of the baseline; None where the design has none."""
+    control, baseline, own = plan["design"]["control"], plan["order"][0], list(table)
+    if control is None:
+        return None
+    before = _scores((row for row in own if row["purpose"] == "reported" and row["arm"] == baseline), column)
+    after = _scores(_control_rows(plan, own), column)
+    losses = {seed: after[seed] - before[seed] for seed in seeds if seed in before and seed in after}
+    name, kind = control_words(plan)
+    return judge_control(name, kind, losses, len(seeds), share=share, open_ended=open_ended)
+
+
+def control_words(plan: Mapping[str, Any]) -> tuple[str, Kind]:
+    """What a control is called, and what it is: the input hidden, another arm, or less training."""
+    control, baseline = plan["design"]["control"], plan["order"][0]
+    if isinstance(control, Mapping):
+        share = control["length"]
+        part = "half" if share == 0.5 else f"{share:.3g}"
+        return f"{baseline} at {part} of its training", "length"
+    hides = _hides_input(plan, control) and not _hides_input(plan, baseline)
+    return control, "input" if hides else "arm"
+
+
+def control_margins(control: ControlFinding, share: float) -> dict[int, float] | None:
+    """A margin for each seed, so much of what the control loses in it; None unless the control works."""
+    return {seed: share * loss for seed, loss in control.losses.items()} if control.works else None
+
+
+def margins_by_control(plan: Mapping[str, Any], control: ControlFinding | None, unit: str) -> Margins | None:
+    """The margin by seed where a design gives it as a share of the control; None of any other margin."""
+    given = plan["design"]["primary"]["margin"]
+    share = control_margin(given) if isinstance(given, str) else None
+    if share is None:
+        return None
+    found = None if control is None else control_margins(control, share)
+    if control is None or found is None:
+        return Margins(dict.fromkeys(plan["order"]), f"{given}, and the control did not work, {NO_EQUIVALENT}")
+    if len(found) < control.n_seeds:
+        lost = f"the control has a score in {len(found)} of {control.n_seeds} seeds"
+        return Margins(dict.fromkeys(plan["order"]), f"{given}, and {lost}, {NO_EQUIVALENT}")
+    each = found.values()
+    spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
+    return Margins(dict.fromkeys(plan["order"], found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})")
+
+
+def margin_share(control: ControlFinding | None, margin: float | None) -> float | None:
+    """What part of the control's effect a margin is; None where either is not to be had, or there is no effect."""
+    if control is None or margin is None or control.effect <= 0:
+        return None
+    return margin / control.effect
+
+
+def _control_rows(plan: Mapping[str, Any], table: Iterable[Row]) -> list[Row]:
+    """The runs of the control: an arm's reported ones, or the baseline's of a length."""
+    control, baseline = plan["design"]["control"], plan["order"][0]
+    if not isinstance(control, Mapping):
+        return [row for row in table if row["purpose"] == "reported" and row["arm"] == control]
+    full = plan["arms"][baseline]["run"]["stages"][-1]["training"]["n_steps"]
+    n_steps = steps_of_share(full, control["length"])
+    own = [row for row in table if row["purpose"] == "length" and row["arm"] == baseline]
+    return [row for row in own if row["n_steps"] == n_steps]
+
+
+def _scores(rows: Iterable[Row], column: str) -> dict[int, float]:
+    """Seed → score, where a run has one; also what one had reached that was not trained long enough."""
+    scored = [row for row in rows if row["outcome"] in SEEN and row.get(column) is not None]
+    return {row["seed"]: row[column] for row in scored}
+
+
+def _hides_input(plan: Mapping[str, Any], arm: str) -> bool:
+    """Does the mask of an arm keep the output from its input? An encoder would show it all the same."""
+    architecture = plan["arms"][arm]["run"]["architecture"]
+    return HIDDEN in str(architecture.get("mask")) and architecture.get("encoder") is None

@@ -1,0 +1,80 @@
+"""A sign test for an open number of seeds: it asks about the median, and does not rest on symmetric noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+import numpy as np
+from scipy.special import betaln
+
+from paribus.analyse.verdict import Verdict
+
+SIGN_SEEDS = 8  # below, the test is not read
+TOO_FEW = f"rests on symmetric noise: a sign test, which does not, is read from {SIGN_SEEDS} seeds on"
+SILENT = "rests on symmetric noise: a sign test, which does not, is silent"
+_LOG_MOST = 700.0  # whose exponential is still finite
+
+
+@dataclass(frozen=True)
+class SignTest:
+    """What the signs of gains say of their median, at any number of seeds.
+
+    `e` is the evidence now, `largest` the most there was after any seed so far; under a median of zero the largest
+    reaches 1/α with chance at most α. `speaks` where it did, for a median on the side `is_gain`.
+    """
+
+    n: int
+    n_gains: int  # seeds whose gain is above zero
+    e: float
+    largest: float
+    needed: float  # 1/α
+    is_gain: bool  # were there more gains than losses where the evidence was largest?
+
+    @property
+    def speaks(self) -> bool:
+        return self.largest >= self.needed
+
+    @property
+    def words(self) -> str:
+        """The evidence, and what it says."""
+        side = "gain" if self.is_gain else "loss"
+        said = f"speaks for a {side} in the median" if self.speaks else "silent"
+        counts = f"gains in {self.n_gains} of {self.n}"
+        return f"{said}: e {self.largest:.3g} at most so far, {self.needed:.3g} needed; {counts}"
+
+
+def sign_test(gains: Sequence[float], alpha: float) -> SignTest | None:
+    """The sign test of gains in the order of their seeds; None below 8 of them.
+
+    e = 2ⁿ · B(k + ½, n − k + ½) / B(½, ½), k gains among n seeds: how much likelier these signs are where the chance
+    of a gain is drawn from Beta(½, ½) than where it is ½. A seed without any difference has no sign and is left out.
+    """
+    if len(gains) < SIGN_SEEDS:
+        return None
+    signs = np.sign(np.asarray(gains, dtype=np.float64))
+    signs = signs[signs != 0]
+    if not len(signs):
+        return SignTest(len(gains), 0, 1.0, 1.0, 1 / alpha, False)
+    n = np.arange(1, len(signs) + 1)
+    k = np.cumsum(signs > 0)
+    logs = log_sign_evidence(k, n)
+    most = int(np.argmax(logs))
+    now, largest = (exp(min(_LOG_MOST, float(one))) for one in (logs[-1], logs[most]))
+    return SignTest(len(gains), int(k[-1]), now, largest, 1 / alpha, bool(2 * k[most] > n[most]))
+
+
+def log_sign_evidence(n_gains: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """ln e of so many gains among n seeds."""
+    return n * log(2) + betaln(n_gains + 0.5, n - n_gains + 0.5) - betaln(0.5, 0.5)
+
+
+def symmetry_remarks(verdict: Verdict, signs: SignTest | None) -> list[str]:
+    """That a difference rests on symmetric noise, where no sign test confirms it."""
+    if verdict.word not in ("better", "worse"):
+        return []
+    if signs is None:
+        return [TOO_FEW]
+    agrees = signs.speaks and signs.is_gain == (verdict.word == "better")
+    return [] if agrees else [SILENT]

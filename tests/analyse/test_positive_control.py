@@ -1,0 +1,223 @@
+"""The positive control: outside the family, one-sided, and how large the margin is beside it."""
+
+from dataclasses import replace
+from math import inf, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from draws import N_DRAWS
+from scipy.stats import t, ttest_1samp
+
+from paribus.analyse import always_valid_t, findings, verdicts
+from paribus.analyse.control import control_margins, judge_control, margin_share
+from paribus.analyse.verdict import Verdict
+from paribus.record import Study
+from paribus.report.material import Material, gathered
+from paribus.report.positive_control import control_sentence, equivalent_within, margin_words
+from paribus.report.prose import latex, markdown
+from paribus.report.trust import Ground, grounds
+from paribus.report.verdicts import verdicts as said_verdicts
+from small_study import GAINS, SEEDS, made, with_lengths
+
+LOSSES = {1: 0.11, 2: 0.08, 3: 0.14, 4: 0.10}
+
+
+def second(root: Path, gains: dict[str, float] = GAINS, **design: Any) -> Study:
+    """The study made by hand as one of the second edition."""
+    study = made(root, gains=gains)
+    plan = study.plan()
+    plan["design"] |= design
+    study.write_plan({**plan, "edition": 2})
+    return study
+
+
+def ground(material: Material, name: str) -> Ground:
+    return next(one for one in grounds(material) if one.name == name)
+
+
+def test_a_control_works_where_a_one_sided_test_at_5_percent_says_so() -> None:
+    found = judge_control("blind", "arm", LOSSES, 4)
+    values = list(LOSSES.values())
+    by_hand = np.mean(values) - t.ppf(0.95, 3) * np.std(values, ddof=1) / 2
+    assert (found.effect, found.low) == (pytest.approx(np.mean(values)), pytest.approx(by_hand))
+    assert found.p == pytest.approx(ttest_1samp(values, 0, alternative="greater").pvalue)
+    assert (found.works, found.word, found.level) == (True, "works", 0.95)
+    turned = judge_control("blind", "arm", {seed: -loss for seed, loss in LOSSES.items()}, 4)
+    assert (turned.works, turned.word) == (False, "did not work")
+    assert turned.p == pytest.approx(1 - found.p)
+
+
+@pytest.mark.parametrize("n", [5, 10])
+def test_a_control_that_costs_nothing_works_in_one_study_of_twenty(n: int) -> None:
+    draws = np.random.default_rng(251).normal(size=(N_DRAWS, n)).tolist()
+    worked = [judge_control("blind", "arm", dict(enumerate(one)), n).works for one in draws]
+    assert 0.036 <= np.mean(worked) <= 0.064
+
+
+def test_looks_and_open_seeds_are_read_with_their_own_bound() -> None:
+    spread = np.std(list(LOSSES.values()), ddof=1) / 2
+    looked = judge_control("blind", "arm", LOSSES, 4, share=0.01)
+    assert looked.low == pytest.approx(looked.effect - t.ppf(0.99, 3) * spread)
+    opened = judge_control("blind", "arm", LOSSES, 4, open_ended=True)
+    assert opened.low == pytest.approx(opened.effect - always_valid_t(4) * spread)
+
+
+def test_a_control_without_enough_seeds_or_without_noise_does_not_work() -> None:
+    few = judge_control("blind", "arm", {1: 0.5, 2: 0.6}, 5)
+    assert (few.works, few.low) == (False, -inf)
+    assert few.words == (
+        "The control blind did not work: 2 of 5 seeds have a score in both, and 3 are needed."
+    )  # fmt: skip
+    same = judge_control("blind", "arm", dict.fromkeys(range(5), 0.5), 5)
+    assert (same.works, same.reason) == (False, "it loses the same in every seed, so the seed does not reach its runs")
+
+
+def test_the_control_is_outside_the_family_and_stands_in_every_table(tmp_path: Path) -> None:
+    study = second(tmp_path)
+    found = findings(study)
+    assert [(arm.name, arm.against) for arm in found.arms] == [("prefix", "causal")]
+    assert found.n_comparisons == 1
+    assert found.control is not None
+    assert (found.control.name, found.control.kind, found.control_found) == ("input hidden", "input", True)
+    scores = {(row["arm"], row["seed"]): row["halves.test"] for row in found.reported}
+    wanted = {seed: scores["input hidden", seed] - scores["causal", seed] for seed in SEEDS}
+    assert found.control.losses == pytest.approx(wanted)
+    last = verdicts(study)[-1]
+    assert (last["arm"], last["verdict"], last["low"]) == ("input hidden", "works", None)
+    assert (last["gain"], last["high"]) == (-found.control.effect, -found.control.low)
+    material = gathered(study)
+    said = control_sentence(material)
+    assert said.startswith("The positive control works: input hidden loses 0.5")
+    assert "one-sided at 95 %, 4 paired seeds" in said
+    assert said.replace("_", r"\_") in markdown(material)
+    assert "The positive control works: input hidden loses" in latex(material)
+    assert ground(material, "Positive control").mark == "yes"
+    assert [one.arm for one in said_verdicts(material)] == ["prefix"]
+
+
+def test_a_control_whose_pair_is_written_is_judged_as_well(tmp_path: Path) -> None:
+    pairs = [["prefix", "causal"], ["input hidden", "causal"]]
+    found = findings(second(tmp_path, comparisons=pairs))
+    assert found.n_comparisons == 2
+    assert found.arm("input hidden").judgement.verdict.word == "worse"
+    assert found.control is not None
+    assert found.control.works
+
+
+def test_a_control_that_did_not_work_says_that_the_experiment_sees_nothing(tmp_path: Path) -> None:
+    material = gathered(second(tmp_path, gains={**GAINS, "input hidden": 0.3}))
+    told = ground(material, "Positive control")
+    assert told.mark == "no"
+    assert "The positive control did not work: input hidden gains 0.3" in told.text
+    assert told.text.endswith("At this size and length, the experiment sees nothing.")
+
+
+def test_a_study_of_the_second_edition_without_a_control_says_so(tmp_path: Path) -> None:
+    material = gathered(second(tmp_path, control=None))
+    told = ground(material, "Positive control")
+    assert (told.mark, told.text) == ("mind", "The design has none: nothing that had to come out worse.")
+    assert control_sentence(material) == margin_words(material) == ""
+
+
+def test_a_margin_of_the_control_is_a_share_of_its_loss_in_each_seed() -> None:
+    found = judge_control("blind", "input", LOSSES, 4)
+    assert control_margins(found, 0.25) == pytest.approx({1: 0.0275, 2: 0.02, 3: 0.035, 4: 0.025})
+    turned = judge_control("blind", "input", {seed: -loss for seed, loss in LOSSES.items()}, 4)
+    assert control_margins(turned, 0.25) is None
+
+
+def test_the_margin_is_told_as_a_part_of_what_the_input_is_worth(tmp_path: Path) -> None:
+    material = gathered(second(tmp_path / "strong"))
+    assert material.found.control is not None
+    share = 0.02 / material.found.control.effect
+    assert margin_words(material) == f"The margin is {100 * share:.1f} % of what the input is worth here"
+    assert ground(material, "Margin and control").mark == "yes"
+    assert equivalent_within(material) == ""
+    weak = gathered(second(tmp_path / "weak", gains={**GAINS, "input hidden": -0.025}))
+    told = ground(weak, "Margin and control")
+    assert told.mark == "mind"
+    assert "so `equivalent` says little" in told.text
+    within = equivalent_within(weak)
+    assert within.startswith("within a margin of ")
+    assert within.endswith(" % of what the input is worth here")
+    (arm,) = weak.found.arms
+    equal = replace(arm, judgement=replace(arm.judgement, verdict=Verdict("equivalent", "within 0.02")))
+    (one,) = said_verdicts(replace(weak, found=replace(weak.found, arms=(equal,))))
+    assert one.headline == f"prefix and causal do equally well, {within}"
+
+
+def test_an_arm_that_hides_no_input_is_a_control_without_that_warning(tmp_path: Path) -> None:
+    study = second(tmp_path, gains={**GAINS, "prefix": -0.021, "input hidden": 0.004}, control="prefix")
+    material = gathered(study)
+    assert material.found.control is not None
+    assert material.found.control.kind == "arm"
+    assert margin_words(material).endswith(" of what prefix costs here")
+    assert ground(material, "Margin and control").mark == "yes"
+
+
+def test_a_share_of_no_effect_is_none() -> None:
+    found = judge_control("blind", "input", LOSSES, 4)
+    assert margin_share(found, 0.02) == pytest.approx(0.02 / found.effect)
+    assert margin_share(None, 0.02) is None
+    assert margin_share(found, None) is None
+    turned = judge_control("blind", "input", {seed: -loss for seed, loss in LOSSES.items()}, 4)
+    assert margin_share(turned, 0.02) is None
+
+
+def test_the_bound_of_a_seed_is_that_of_its_standard_error() -> None:
+    found = judge_control("blind", "arm", {1: 1.0, 2: 2.0, 3: 3.0}, 3)
+    assert found.low == pytest.approx(2 - t.ppf(0.95, 2) / sqrt(3))
+
+
+def by_length(root: Path, **design: Any) -> Study:
+    """The study whose control is the baseline at half its training, which costs it 0.04 for each e-fold of tokens."""
+    study = with_lengths(second(root), {"causal": 0.04}, {1: 0.004, 2: -0.003, 3: 0.001, 4: -0.002})
+    plan = study.plan()
+    plan["design"] |= {"control": {"length": 0.5}, **design}
+    study.write_plan(plan)
+    return study
+
+
+def test_a_control_by_length_is_the_baseline_at_half_its_training(tmp_path: Path) -> None:
+    study = by_length(tmp_path)
+    found = findings(study)
+    assert [arm.name for arm in found.arms] == ["prefix", "input hidden"]
+    assert found.control is not None
+    assert (found.control.name, found.control.kind) == ("causal at half of its training", "length")
+    assert found.control.works
+    lost = {seed: (0.04 + noise) * np.log(2) for seed, noise in {1: 0.004, 2: -0.003, 3: 0.001, 4: -0.002}.items()}
+    assert found.control.losses == pytest.approx(lost)
+    material = gathered(study)
+    assert "The positive control works: causal at half of its training loses 0.0" in control_sentence(material)
+    assert margin_words(material).endswith(" of what causal at half of its training costs here")
+    assert ground(material, "Margin and control").mark == "yes"  # the warning is for controls of the input
+    assert equivalent_within(material) == ""
+
+
+def test_a_margin_of_the_control_is_used_seed_by_seed(tmp_path: Path) -> None:
+    primary = {**made(tmp_path / "a").plan()["design"]["primary"], "margin": "25 % of control"}
+    found = findings(second(tmp_path / "b", primary=primary))
+    assert found.control is not None
+    wanted = {seed: 0.25 * loss for seed, loss in found.control.losses.items()}
+    assert found.margins.against["causal"] == pytest.approx(wanted)
+    made_of = found.arm("prefix").judgement.comparison
+    assert made_of is not None
+    assert made_of.margins == pytest.approx(tuple(wanted.values()))
+    assert found.margin_words.startswith("25 % of control: 0.12")
+    weak = findings(second(tmp_path / "c", gains={**GAINS, "input hidden": 0.3}, primary=primary))
+    assert weak.margin is None
+    assert weak.margin_words == "25 % of control, and the control did not work, so nothing is called equivalent"
+
+
+def test_a_control_that_lost_a_seed_gives_no_margin(tmp_path: Path) -> None:
+    study = made(tmp_path, failed=[("input hidden", 2)])
+    plan = study.plan()
+    plan["design"]["primary"]["margin"] = "25 % of control"
+    study.write_plan({**plan, "edition": 2})
+    found = findings(study)
+    assert found.control is not None
+    assert found.control.works
+    said = "25 % of control, and the control has a score in 3 of 4 seeds, so nothing is called equivalent"
+    assert (found.margin, found.margin_words) == (None, said)

@@ -1,0 +1,175 @@
+"""Fresh seeds of a finished design: which study of a series they make, and what is refused."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from little_study import little, plan_of
+from paribus.analyse import findings
+from paribus.design.run import _require_rates_of_series, described
+from paribus.design.series import Series, require_same_design, series_member
+from paribus.errors import RecordError, SpecError
+from paribus.record import Study
+from paribus.report.material import gathered
+from paribus.report.page import page
+from paribus.report.prose import latex, markdown
+from paribus.report.series import series_words
+from paribus.report.verdicts import fresh_seeds
+from paribus.spec.design import Design
+from paribus.spec.sound import load_design
+from small_study import GAINS, made, swept
+
+SEEDS = (1, 2, 3, 4)
+
+
+@pytest.fixture
+def design() -> Design:
+    return load_design(little({"seeds": list(SEEDS)}))
+
+
+def a_member(root: Path, number: int, seeds: list[int]) -> Study:
+    """A later study of the series, finished by hand: under other seeds, and with the runs of the first."""
+    study = made(root / f"of-{number}", name=f"small-{number}")
+    earlier = {"study": "small", "number": 1, "seeds": list(SEEDS), "gains": []}
+    plan = {**study.plan(), "series": {"first": "small", "number": number, "earlier": [earlier], "rates": None}}
+    plan["design"]["seeds"] = seeds
+    folder = root / "studies" / f"small-{number}"
+    folder.parent.mkdir(exist_ok=True, parents=True)
+    study.folder.rename(folder)
+    own = Study(root, folder)
+    own.write_plan(plan)
+    return own
+
+
+def test_the_second_study_has_fresh_seeds_after_those_of_the_first(tmp_path: Path, design: Design) -> None:
+    first = made(tmp_path, rates=swept(GAINS))
+    member = series_member(tmp_path, "small", design, 6)
+    assert (member.name, member.design.seeds) == ("small-2", (5, 6, 7, 8, 9, 10))
+    assert member.design.model_copy(update={"seeds": design.seeds}) == design
+    assert (member.series.first, member.series.number) == ("small", 2)
+    assert member.series.rates == dict.fromkeys(GAINS, 0.004)
+    (earlier,) = member.series.earlier
+    assert (earlier.study, earlier.number, earlier.seeds) == ("small", 1, SEEDS)
+    made_of = findings(first).arm("prefix").judgement.comparison
+    assert made_of is not None
+    assert earlier.gains[0] == {
+        "of": "prefix", "gain": made_of.effect, "low": made_of.low, "high": made_of.high, "level": made_of.level,
+    }  # fmt: skip
+    assert not any("verdict" in gain or "word" in gain for gain in earlier.gains)
+
+
+def test_a_design_whose_own_seeds_are_not_run_has_no_fresh_ones(tmp_path: Path, design: Design) -> None:
+    said = "--seeds is 6, and the design has seeds of its own, 4 of them; leave it out, or write seeds = 'open'"
+    with pytest.raises(SpecError, match=said):
+        series_member(tmp_path, "small", design, 6)
+    study = made(tmp_path)
+    plan = study.plan()
+    plan["design"]["seeds"] = [1, 2, 3, 4, 5]
+    study.write_plan(plan)
+    with pytest.raises(SpecError, match="Once the study small is finished, --seeds N makes a new one of N fresh seeds"):
+        series_member(tmp_path, "small", design, 6)
+
+
+def test_a_study_that_was_begun_is_gone_on_with_and_not_made_larger(tmp_path: Path, design: Design) -> None:
+    made(tmp_path)
+    begun = a_member(tmp_path, 2, [5, 6, 7, 8])
+    assert series_member(tmp_path, "small", design, 4).name == "small-2"
+    said = "--seeds is 9, and small-2 was begun with 4 fresh seeds; give --seeds 4, for more seeds would be a second"
+    with pytest.raises(SpecError, match=said):
+        series_member(tmp_path, "small", design, 9)
+    with pytest.raises(SpecError, match=said):
+        series_member(tmp_path, "small-2", design, 9)
+    (begun.folder / "cells.json").unlink()  # planned, and nothing of it run
+    assert series_member(tmp_path, "small", design, 9).design.seeds == tuple(range(5, 14))
+
+
+def test_a_name_with_a_number_asks_for_that_study(tmp_path: Path, design: Design) -> None:
+    made(tmp_path)
+    assert series_member(tmp_path, "small-2", design, 4).name == "small-2"
+    with pytest.raises(SpecError, match="--name is small-4, and the series of small has 1; use 2"):
+        series_member(tmp_path, "small-4", design, 4)
+    made(tmp_path / "x", name="small-2").folder.rename(tmp_path / "studies" / "small-2")
+    with pytest.raises(SpecError, match="the study small-2 is there already, and is not of the series of small; move"):
+        series_member(tmp_path, "small", design, 4)
+
+
+def test_fresh_seeds_stay_below_those_of_sweeps(tmp_path: Path, design: Design) -> None:
+    made(tmp_path)
+    assert series_member(tmp_path, "small", design, 996).design.seeds[-1] == 1000
+    said = "--seeds is 997, and the series of small has used those below 5; 996 are left below 1001"
+    with pytest.raises(SpecError, match=said):
+        series_member(tmp_path, "small", design, 997)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [({"primary.margin": 0.4}, "primary.margin 0.5 → 0.4"), ({"control": "causal"}, "control")]
+)
+def test_fresh_seeds_of_another_design_are_refused(study_cache: Path, changes: dict[str, Any], said: str) -> None:
+    plans = [described(plan_of(study_cache, one)) for one in ({}, changes)]
+    member = _member_of(plans[0])
+    require_same_design(member, {**plans[0], "design": {**plans[0]["design"], "seeds": [4, 5, 6, 7], "looks": None}})
+    with pytest.raises(
+        SpecError, match=r"little was of another design: design.*; fresh seeds are of the same one"
+    ) as fault:
+        require_same_design(member, plans[1])
+    assert said in str(fault.value)
+
+
+def _member_of(plan: dict[str, Any]) -> Any:
+    class Known:
+        first = plan
+        series = Series("little", 2, ())
+
+    return Known()
+
+
+def test_a_later_study_trains_at_the_rates_of_the_first(study_cache: Path) -> None:
+    plan = replace(
+        plan_of(study_cache), series=Series("little", 2, (), {"full": 0.05, "causal": 0.04, "reverse": 0.03})
+    )
+    _require_rates_of_series(plan, {"full": 0.05, "causal": 0.04, "reverse": 0.03})
+    said = "the sweep of little found the rate 0.04 for causal, and now it comes out as 0.02; use the version that"
+    with pytest.raises(RecordError, match=said):
+        _require_rates_of_series(plan, {"full": 0.05, "causal": 0.02, "reverse": 0.03})
+
+
+def test_the_report_says_which_study_it_is_and_shows_the_earlier_without_a_word(tmp_path: Path, design: Design) -> None:
+    study = made(tmp_path)
+    member = series_member(tmp_path, "small", design, 6)
+    study.write_plan({**study.plan(), "series": member.series.table})
+    material = gathered(study)
+    first, second = series_words(material)
+    assert first.startswith("Study 2 of a series: 4 fresh seeds, 1 to 4, judged alone. Earlier studies of the series")
+    assert second.startswith(
+        "Study 1 (small; 4 seeds, 1 to 4), gains in bits per byte, without a verdict: prefix +0.00"
+    )
+    assert not any(word in second for word in ("better", "worse", "equivalent", "inconclusive"))
+    for text in (page(material), markdown(material), latex(material)):
+        assert "Study 2 of a series" in text
+        assert "Study 1 (small" in text
+    assert series_words(gathered(made(tmp_path / "alone"))) == []
+    assert fresh_seeds(material) == ""
+
+
+def test_the_first_study_names_the_later_ones_beside_it(tmp_path: Path) -> None:
+    first = made(tmp_path)
+    a_member(tmp_path, 2, [5, 6, 7, 8])
+    later = a_member(tmp_path, 3, [9, 10, 11, 12])
+    (said,) = series_words(gathered(first))
+    assert said == (
+        "Study 1 of a series. Later studies of it, each of fresh seeds and judged alone: small-2 and small-3."
+    )  # fmt: skip
+    later.write_plan({**later.plan(), "series": None})  # a study of its own
+    assert series_words(gathered(first))[0].endswith("judged alone: small-2.")
+
+
+def test_an_anonymous_report_keeps_the_series_and_the_control(tmp_path: Path, design: Design) -> None:
+    study = made(tmp_path)
+    member = series_member(tmp_path, "small", design, 6)
+    study.write_plan({**study.plan(), "edition": 2, "series": member.series.table})
+    material = gathered(study, anonymous=True)
+    text = markdown(material)
+    assert "Study 2 of a series" in text
+    assert "The positive control works: input hidden loses" in text
