@@ -179,3 +179,11 @@ def test_simulated_studies_are_decided_as_compare_decides() -> None:
 
 def test_arms_that_do_not_differ_are_found_within_the_margin_in_compute() -> None:
     assert share_within(*draws(10, 0.2, 0.0, None, truth=0.0)) > 99
+
+
+def test_seeds_left_after_failures_whose_margins_are_not_above_zero_have_no_margin() -> None:
+    arms = {"a": {1: 0.0, 2: 0.1, 3: -0.1, 4: 0.05}, "b": {1: 0.1, 2: 0.1, 3: 0.0, 4: None}}
+    margins = {"a": {1: 0.1, 2: -0.2, 3: 0.0, 4: 3.0}}
+    own = family(arms, "a", lower_is_better=False, margins=margins)["b", "a"].comparison
+    assert own is not None
+    assert (own.margin, own.margins) == (None, ())

@@ -127,13 +127,17 @@ def judged(
 
 
 def margins_at(margin: SeedMargin | None, seeds: Sequence[int]) -> float | list[float] | None:
-    """The margin as `compare` takes it: a number, or those of these seeds in order."""
+    """The margin as `compare` takes it: a number, or those of these seeds in order.
+
+    None where they are not above 0 on average, as in the few seeds that are left after failures they may not be.
+    """
     if not isinstance(margin, Mapping):
         return margin
     missing = [seed for seed in seeds if seed not in margin]
     if missing:
         raise SpecError(f"margin has none for seeds {_some(missing)}; give one for each seed, or no margin")
-    return [margin[seed] for seed in seeds]
+    own = [margin[seed] for seed in seeds]
+    return own if sum(own) > 0 else None
 
 
 def _paired(
