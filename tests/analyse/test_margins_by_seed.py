@@ -49,7 +49,7 @@ def test_a_margin_that_follows_the_gain_decides_what_its_mean_would_not() -> Non
     made = compare(gains, margin=margins)
     assert (made.verdict.word, made.verdict.detail) == ("better", "by less than the margin")
     assert made.beside is not None
-    assert made.beside[1] < 0 < made.beside[0]
+    assert made.beside.inner_less[1] < 0 < made.beside.inner_plus[0]
 
 
 def test_negative_margins_of_single_seeds_are_used_as_they_are() -> None:
@@ -88,7 +88,7 @@ def test_an_open_number_of_seeds_uses_its_own_bound_beside_the_margin() -> None:
     opened = compare(gains, margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15], open_ended=True)
     assert fixed.beside is not None
     assert opened.beside is not None
-    assert opened.beside[0] < fixed.beside[0]
+    assert opened.beside.inner_plus[0] < fixed.beside.inner_plus[0]
     assert (opened.inner_level, fixed.inner_level) == (opened.level, pytest.approx(0.9))
 
 

@@ -49,6 +49,26 @@ def test_the_distance_of_an_equivalence_is_from_the_nearer_margin() -> None:
     assert distance(compare([1 - one for one in GAINS], margin=0.5)) == pytest.approx(0.5 - 0.3076, abs=1e-4)
 
 
+def test_where_each_seed_has_its_margin_the_distance_is_that_of_gain_and_margin() -> None:
+    made = compare([one - 1 for one in GAINS], margin=[0.5, 0.52, 0.48, 0.51, 0.49])
+    assert made.verdict.word == "equivalent"
+    assert made.beside is not None
+    assert distance(made) == pytest.approx(min(made.beside[0], -made.beside[1]))
+    less = compare(GAINS, margin=[1.5, 1.52, 1.48, 1.51, 1.49])
+    assert less.verdict.detail == "by less than the margin"
+    assert less.beside is not None
+    assert distance(less) == pytest.approx(-less.beside[1])
+
+
+def test_the_distance_of_not_worse_is_from_the_margin_and_from_what_it_adds() -> None:
+    made = compare([one - 1 for one in GAINS], margin=0.5, test="not worse")
+    assert made.verdict.word == "not worse"
+    assert distance(made) == pytest.approx(made.inner_low + 0.5)
+    better = compare(GAINS, margin=0.5, test="not worse")
+    assert better.verdict.detail == "and better"
+    assert distance(better) == pytest.approx(0.7836, abs=1e-4)
+
+
 def test_the_distance_of_an_inconclusive_word_is_that_from_a_difference() -> None:
     made = compare([one - 1 for one in GAINS])
     assert made.verdict.word == "inconclusive"
@@ -96,3 +116,23 @@ def test_a_contrast_without_a_word_carries_none() -> None:
     assert doubted.comparison.verdict.doubt == OVERTURN
     shown = replace(one, is_judged=False)
     assert contrast_with_doubt(shown, _rates(a=0.1, b=0.8)) is shown
+
+
+def test_under_margins_by_seed_the_ends_of_gain_less_and_plus_margin_count() -> None:
+    near, margins = [one - 1.0 for one in GAINS], [0.6, 0.8, 0.7, 0.7, 0.9]
+    made = compare(near, margin=margins)
+    assert made.verdict.word == "equivalent"
+    assert made.beside is not None
+    assert distance(made) == pytest.approx(min(made.beside.inner_plus[0], -made.beside.inner_less[1]))
+    more = compare(list(GAINS), margin=[0.2, 0.3, 0.1, 0.2, 0.2])
+    assert more.verdict.detail == "by more than the margin"
+    assert more.beside is not None
+    assert distance(more) == pytest.approx(more.beside.outer_less[0])
+
+
+def test_tuning_could_overturn_a_test_of_not_worse() -> None:
+    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=0.5, test="not worse")
+    assert made.verdict.word == "not worse"
+    assert distance(made) == pytest.approx(made.inner_low + 0.5)
+    assert could_overturn(made, 0.6)
+    assert not could_overturn(made, 0.3)

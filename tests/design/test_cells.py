@@ -7,6 +7,7 @@ import pytest
 
 from little_study import N_STEPS, RATE, plan_of
 from paribus.design.cells import bracket_cells, grid_of, reported_cells, sweep_cells
+from paribus.errors import SpecError
 from paribus.train.schedule import rate_at
 
 RATES = {"full": 0.01, "reverse": 0.01, "causal": 0.02, "twin": 0.01}
@@ -55,6 +56,19 @@ def test_a_sweep_at_a_part_of_the_length_is_the_whole_recipe_scaled(study_cache:
         assert rate_at(3 * tenth, swept) == pytest.approx(rate_at(10 * tenth, whole))
     assert rate_at(14, swept) == pytest.approx(rate_at(49, whole))
     assert rate_at(29, swept) == rate_at(99, whole) == whole.optimizer.rate
+
+
+def test_a_schedule_that_cannot_be_scaled_is_refused(study_cache: Path) -> None:
+    """Without a warm-up the inverse square root is counted from the first step, whatever the length."""
+    bare = {"base.training.schedule": "inverse_sqrt"}
+    plan_of(study_cache, bare | {"tune": True})
+    plan_of(study_cache, bare | {"tune": {"share": 0.5}, "base.training.warmup": 2})
+    with pytest.raises(SpecError, match=r"arms.full: training.schedule is inverse_sqrt and training.warmup is 0, of "
+                                        r"which nothing is left in a run over 0.5 of the steps \(tune.share\): it "
+                                        r"would be another recipe; use a longer warm-up, or"):  # fmt: skip
+        plan_of(study_cache, bare | {"tune": {"share": 0.5}})
+    with pytest.raises(SpecError, match=r"of which nothing is left in a run over 0.25 of the steps \(lengths\)"):
+        plan_of(study_cache, bare | {"lengths": [0.25, 0.5, 1]})
 
 
 def test_rates_of_an_arm_alone_are_swept_in_that_arm_alone(study_cache: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from scipy import interpolate, optimize, stats
 
 from paribus.cli.report import write_report
-from shorter_runs import with_curved_lengths
-from small_study import N_ITEMS, SEEDS, made
+from shorter_runs import with_curved_lengths, with_sweeps
+from small_study import GAINS, N_ITEMS, SEEDS, made, swept
 
 SCORE = "halves.test"
 
@@ -19,7 +19,8 @@ SCORE = "halves.test"
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what `paribus report --format csv` writes, and nothing else."""
     root = tmp_path_factory.mktemp("published")
-    with_curved_lengths(made(root / "runs"), ["causal"])
+    study = with_curved_lengths(made(root / "runs", rates=swept(list(GAINS))), ["causal"])
+    with_sweeps(study, {"causal": 0.0045, "prefix": 0.0031, "input hidden": 0.006})
     write_report("small", runs=root / "runs", formats="csv", out=root / "files")
     return root / "files"
 
@@ -135,6 +136,30 @@ def test_the_multiplier_and_its_interval_come_from_the_lengths(files: Path, arm:
             assert above(low) < 0  # below the shortest length
         else:
             assert float(printed[name]) == pytest.approx(np.exp(optimize.brentq(above, low, high)), rel=2e-3)
+
+
+def sweep(files: Path, arm: str) -> tuple[np.ndarray, np.ndarray, float]:
+    """log₂ rates and losses of the sweep of an arm, a point a run, and what the unigram model costs."""
+    own = [row for row in read(files / "rows.csv") if (row["arm"], row["purpose"]) == (arm, "sweep")]
+    unigram = {float(row["unigram"]) for row in own}
+    assert len(unigram) == 1
+    return np.log2([float(row["rate"]) for row in own]), np.array([float(r["halves.valid"]) for r in own]), *unigram
+
+
+@pytest.mark.parametrize("arm", ["causal", "prefix", "input hidden"])
+def test_the_tuned_rate_comes_from_the_rows_of_the_sweep(files: Path, arm: str) -> None:
+    x, losses, unigram = sweep(files, arm)
+    grid = set.intersection(*(set(sweep(files, one)[0].tolist()) for one in GAINS))
+    means = {place: losses[x == place].mean() for place in set(x.tolist())}
+    best = min(grid, key=lambda place: means[place])
+    assert len(grid) < len(means)
+    floor = min(means.values())
+    kept = [p for p in means if abs(p - best) <= 1.01 and means[p] <= floor + 0.1 * (unigram - floor)]
+    a, b, _ = np.polyfit(x[np.isin(x, kept)], losses[np.isin(x, kept)], 2)
+    printed = {
+        float(row["rate"]) for row in read(files / "rows.csv") if (row["arm"], row["purpose"]) == (arm, "reported")
+    }
+    assert printed == {float(f"{2 ** (-b / (2 * a)):.3g}")}
 
 
 def test_documents_add_up_to_the_scores_of_the_rows(files: Path) -> None:

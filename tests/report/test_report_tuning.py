@@ -11,6 +11,7 @@ from paribus.cli.terminal.verdicts import print_verdicts
 from paribus.report.material import Material, gathered
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
+from paribus.report.rows import verdict_rows
 from small_study import GAINS, MANY, made, swept
 
 OVERTURN = "tuning could overturn it"
@@ -41,6 +42,12 @@ def test_the_word_carries_it_in_terminal_page_markdown_and_latex(tmp_path: Path,
     assert "| what tuning could move | 0.03 | 1e-09 |" in words
     assert "| learning rate | 0.004; 95 % interval 0.0039 to 0.0041 |" in words
     assert "Tuning could overturn the verdict on prefix." in words
+
+
+def test_what_tuning_could_move_is_published_with_the_verdicts(tmp_path: Path) -> None:
+    rows = verdict_rows(_material(tmp_path, 0.03))
+    assert [row["tuning"] for row in rows] == [0.03, 1e-9]
+    assert OVERTURN in rows[0]["words"]
 
 
 def test_a_rate_taken_without_a_parabola_could_overturn_any_word(tmp_path: Path) -> None:

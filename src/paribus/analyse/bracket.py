@@ -71,6 +71,6 @@ def hold_verdict(own: Verdict, at: Mapping[Side, Verdict]) -> Verdict:
     lost = [f"{other.word} half an octave {side}" for side, other in at.items() if other.word != own.word]
     if lost:
         return Verdict("inconclusive", f"{own.word} at the tuned rates, {' and '.join(lost)}")
-    sized = own.word in ("better", "worse")
+    sized = own.word in ("better", "worse", "not worse")
     same = all(other.detail == own.detail for other in at.values())
     return replace(own, detail="") if sized and not same else own

@@ -29,8 +29,8 @@ class Comparison:
     """What n paired seeds say of one arm against another; a positive effect is better.
 
     `low` and `high` have level 1 − α*, α* = share / comparisons; the inner ones `inner_level`, 1 − 2α*. Where each seed
-    has a margin of its own, `margin` is their mean and `beside` holds what decides: the lower end of gain + margin and
-    the upper end of gain − margin, at the inner level. `sign_flip`, `leave_one_out` and `remarks` describe and decide
+    has a margin of its own, `margin` is their mean and `beside` holds what decides: intervals of gain − margin and of
+    gain + margin. `sign_flip`, `leave_one_out` and `remarks` describe and decide
     nothing. `advice` is there where the verdict is inconclusive.
     """
 
@@ -53,7 +53,7 @@ class Comparison:
     advice: Advice | None = None
     unit: str = ""
     inner_level: float = 0.9
-    beside: Pair | None = None
+    beside: BesideMargin | None = None
     margins: tuple[float, ...] = ()  # of the seeds, where each has its own
     sign_test: SignTest | None = None  # of an open number of seeds, from 8 on
 
@@ -66,7 +66,8 @@ class Comparison:
     def deciding(self) -> Deciding | None:
         """The interval that decided on the margin; None where the outer one decides alone."""
         inner = self.inner_low, self.inner_high
-        return deciding_interval(self.verdict, self.margin, self.inner_level, inner, self.beside)
+        beside = None if self.beside is None else self.beside.deciding_ends
+        return deciding_interval(self.verdict, self.margin, self.inner_level, inner, beside)
 
     @property
     def words(self) -> str:
@@ -143,8 +144,7 @@ def compare(
         remarks=(*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip), *rests_on),
         advice=advised(verdict, mean, sd, n, alpha, open_ended), unit=unit,
         inner_level=1 - alpha if open_ended else 1 - 2 * alpha,
-        beside=None if beside is None else (beside.inner_plus[0], beside.inner_less[1]), margins=margins,
-        sign_test=signs,
+        beside=beside, margins=margins, sign_test=signs,
     )  # fmt: skip
 
 

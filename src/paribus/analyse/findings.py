@@ -179,7 +179,7 @@ def _judged(arm: Arm) -> Row:
     own = arm.judgement
     row: Row = {"arm": arm.name, "against": arm.against, "contrast": None, "verdict": own.verdict.word}
     compute = None if arm.multiplier is None else arm.multiplier.said
-    return {**row, **_numbers(own.comparison), "compute": compute, "words": own.words}
+    return {**row, **_numbers(own.comparison), "compute": compute, "tuning": arm.movable, "words": own.words}
 
 
 def _contrasted(one: ContrastFinding) -> Row:
@@ -205,7 +205,7 @@ def findings(study: Study) -> Findings:
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = _looked_at(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
-    others = [row for row in table if row["purpose"] == "length" and row["seed"] in seeds]
+    others = [row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds]
     made_under = _environments(study, [*reported, *others])
     remarks = (*_remarks(plan, seeds), *made_under, *_padding_counted(plan, reported))
     column = name_of(plan["design"]["primary"]["measure"])

@@ -89,15 +89,13 @@ def upper_sd(sd: float, n: int) -> float:
     return sd * sqrt((n - 1) / float(chdtri(n - 1, 0.8)))
 
 
-def power_table(
-    n_own: int, m: int = 1, alpha: float = 0.05, *, open_ended: bool = False, n_arms: int = 2
-) -> tuple[PowerLine, ...]:
+def power_table(n_own: int, m: int = 1, alpha: float = 0.05, *, open_ended: bool = False) -> tuple[PowerLine, ...]:
     """What a few numbers of seeds, and a plan's own, see with 80 % power as one of m comparisons."""
     return tuple(
         PowerLine(
             n,
-            detectable(n, m, alpha=alpha, open_ended=open_ended, n_arms=n_arms),
-            equivalence_margin(n, m, alpha=alpha, open_ended=open_ended, n_arms=n_arms),
+            detectable(n, m, alpha=alpha, open_ended=open_ended),
+            equivalence_margin(n, m, alpha=alpha, open_ended=open_ended),
         )
         for n in sorted({*SEEDS_SHOWN, n_own})
     )

@@ -99,9 +99,7 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
 
 def _unigram(found: Evaluation | None) -> float | None:
     """What the yardstick that counts costs the unigram model, in bits a byte; None where no record says it."""
-    if found is None or found.head.unigram_nats is None:
-        return None
-    return found.head.unigram_nats / math.log(2) / sum(answer.n_bytes for answer in found.answers)
+    return None if found is None else unigram_bits(found)
 
 
 def _draws(study: Study, cell: Placed) -> Row:

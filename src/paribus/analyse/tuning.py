@@ -13,7 +13,7 @@ from typing import Any
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.failures import Judgement
-from paribus.analyse.verdict import LESS, MORE
+from paribus.analyse.verdict import ALSO_BETTER, LESS, MORE, YET_WORSE, BesideMargin, beside_number
 
 OVERTURN = "tuning could overturn it"
 
@@ -41,15 +41,32 @@ def movable_pair(arm: str, against: str, rates: Mapping[str, Any] | None) -> flo
 
 def distance(made: Comparison) -> float:
     """How far the deciding ends of an interval are from 0 or the margin: what would have to move for another word."""
-    margin, word = made.margin or 0.0, made.verdict.word
-    if word == "inconclusive":
-        return min(-made.low, made.high)
-    if word == "equivalent":
-        return margin - max(made.inner_high, -made.inner_low)
-    if word not in ("better", "worse"):
-        return inf
-    least, most = (made.low, made.inner_high) if word == "better" else (-made.high, -made.inner_low)
-    return {LESS: min(least, margin - most), MORE: least - margin}.get(made.verdict.detail, least)
+    beside = _beside_margin(made)
+    plus, less = beside.inner_plus[0], -beside.inner_less[1]
+    match made.verdict.word:
+        case "inconclusive":
+            return min(-made.low, made.high)
+        case "equivalent":
+            return min(plus, less)
+        case "not worse":
+            return min(plus, {ALSO_BETTER: made.low, YET_WORSE: -made.high}.get(made.verdict.detail, inf))
+        case "better":
+            return _of_difference(made, made.low, less, beside.outer_less[0])
+        case "worse":
+            return _of_difference(made, -made.high, plus, -beside.outer_plus[1])
+        case _:
+            return inf
+
+
+def _of_difference(made: Comparison, least: float, within: float, beyond: float) -> float:
+    """Of a difference of at least `least`, which is `within` the margin or `beyond` it for sure."""
+    return {LESS: min(least, within), MORE: beyond}.get(made.verdict.detail, least)
+
+
+def _beside_margin(made: Comparison) -> BesideMargin:
+    """The gain less and plus the margin, as it was decided on; an infinite margin where there is none."""
+    margin = inf if made.margin is None else made.margin
+    return made.beside or beside_number((made.low, made.high), (made.inner_low, made.inner_high), margin)
 
 
 def could_overturn(made: Comparison, excess: float | None) -> bool:

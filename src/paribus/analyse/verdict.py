@@ -38,6 +38,11 @@ class BesideMargin(NamedTuple):
     inner_plus: Pair
 
     @property
+    def deciding_ends(self) -> Pair:
+        """The lower end of gain + margin, and the upper end of gain − margin, at the inner level."""
+        return self.inner_plus[0], self.inner_less[1]
+
+    @property
     def is_within(self) -> bool:
         """Do both one-sided tests against the margin reject?"""
         return self.inner_less[1] < 0 < self.inner_plus[0]

@@ -56,7 +56,7 @@ def cost_of(plan: Plan, root: Path, device: torch.device) -> Cost:
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:
         n_swept, share = (design.tune.n_rates + OWN_RATES) * design.tune.n_seeds, design.tune.share
-    n_rates = 1 if design.tune is None or not design.tune.bracket else 1 + len(SIDES)  # that a reported seed has
+    n_rates = rates_per_seed(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
     crossed, baseline = crossing(plan), plan.arms[0]
     n_noise = 0 if crossed is None else crossed.n_new_runs  # of the baseline alone
@@ -82,6 +82,12 @@ def _length_groups(plan: Plan) -> list[Planned]:
     """One arm of every group that is one run a seed and is trained at other lengths."""
     wanted = length_arms(plan.design)
     return [group[0] for group in alike(plan) if any(arm.name in wanted for arm in group)]
+
+
+def rates_per_seed(plan: Plan) -> int:
+    """At how many rates an arm is run under each reported seed."""
+    tune = plan.design.tune
+    return 1 if tune is None or not tune.bracket else 1 + len(SIDES)
 
 
 def alike(plan: Plan) -> list[tuple[Planned, ...]]:

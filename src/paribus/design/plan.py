@@ -18,6 +18,7 @@ from paribus.design.lengths import require_lengths
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
 from paribus.design.quantities import NEAR, QUANTITIES, Planned, machine, priced, quantities
+from paribus.design.scaled import require_scalable
 from paribus.design.seeds import seeds_of
 from paribus.design.series import Series
 from paribus.design.size import size
@@ -130,6 +131,7 @@ def planned(
     require_askable(design, ready)
     _require_chosen_sizes(design, arms, ready)
     ready = _budgeted(design, ready)
+    require_scalable(design, ready)
     require_lengths(design, ready)
     lines = _lines(design, arms, ready, findings)
     _refuse(lines)

@@ -60,7 +60,7 @@ def margin_cell(made: Comparison) -> str:
     digits, level = digits_of(made), percent_level(made.inner_level)
     if made.beside is None:
         return f"{between(made.inner_low, made.inner_high, digits)}, at {level}"
-    plus, less = (signed(end, digits) for end in made.beside)
+    plus, less = (signed(end, digits) for end in made.beside.deciding_ends)
     return f"gain − margin up to {less}, gain + margin from {plus}, at {level}"
 
 

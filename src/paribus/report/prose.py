@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from paribus.analyse import name_of
+from paribus.analyse import Verdict, name_of
 from paribus.analyse.findings import UNIT, Arm
 from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind
@@ -28,7 +29,6 @@ from paribus.report.trust import allowed_confounds, grounds
 from paribus.report.verdicts import advice_on, fresh_seeds, verdicts
 
 BRIEF = {
-    "equivalent": "equivalent",
     "unstable": "unstable",
     "withheld": "withheld",
     "no verdict": "no verdict (not trained long enough)",
@@ -152,6 +152,7 @@ def latex(material: Material) -> str:
     text = text_words(material)
     notes = [
         about,
+        f"margin: {material.found.margin_words}",
         *series_words(material),
         *reading,
         *filter(None, [text, control_sentence(material)]),
@@ -184,11 +185,16 @@ def _compared(arm: str, material: Material) -> list[tuple[str, str, str]]:
 
 def _judged(arm: Arm, material: Material) -> tuple[str, str, str]:
     made = arm.judgement.comparison
-    verdict = BRIEF.get(arm.judgement.verdict.word, str(arm.judgement.verdict))
+    verdict = BRIEF.get(arm.judgement.verdict.word, _verdict(arm.judgement.verdict))
     verdict += "" if arm.against == material.found.baseline else f" (against {arm.against})"
     if made is None:
         return "–", "–", verdict
     return signed(made.effect, digits_of(made)), decided_cell(made), verdict
+
+
+def _verdict(verdict: Verdict) -> str:
+    """The verdict for a cell; the margin of `equivalent` stands beside its interval."""
+    return str(replace(verdict, detail="") if verdict.word == "equivalent" else verdict)
 
 
 def _typeset(text: str) -> str:

@@ -50,7 +50,7 @@ def _rests_on(made: Comparison | None) -> dict[str, Any]:
     gain − margin.
     """
     names = ("level", "n_comparisons", "sd", "inner_low", "inner_high", "margin")
-    plus, minus = (None, None) if made is None or made.beside is None else made.beside
+    plus, minus = (None, None) if made is None or made.beside is None else made.beside.deciding_ends
     kept = {name: None if made is None else getattr(made, name) for name in names}
     return {**kept, "plus_margin_low": plus, "minus_margin_high": minus}
 

@@ -18,9 +18,8 @@ from paribus.spec import Experts
 from paribus.spec.training import Training
 from paribus.train.loss import nats_sum
 
-_MOST_FORMS = 64  # compiled forms kept; beyond its default of 8 dynamo would go back to the slow form in silence
-
-
+# Compiled forms kept, of all models of a process; beyond its defaults dynamo would go back to the slow form in silence.
+_MOST_FORMS = {"recompile_limit": 1024, "accumulated_recompile_limit": 4096}
 _SPLIT = "L['batch'].layout.prefix"  # as the compiler calls it
 
 
@@ -97,9 +96,10 @@ def _fast(hidden: Callable[[Batch, Draws | None], Hidden]) -> Callable[[Batch, D
 
     def call(batch: Batch, draws: Draws | None) -> Hidden:
         fixed = torch.are_deterministic_algorithms_enabled()
+        split = _SPLIT if fixed else ""
         with (
-            torch._dynamo.config.patch(recompile_limit=_MOST_FORMS, automatic_dynamic_shapes=not fixed),
-            torch.compiler.config.patch(dynamic_sources=_SPLIT if fixed else ""),
+            torch._dynamo.config.patch({**_MOST_FORMS, "automatic_dynamic_shapes": not fixed}),
+            torch.compiler.config.patch(dynamic_sources=split),  # pyright: ignore[reportAttributeAccessIssue]
         ):
             return compiled(batch, draws)
 

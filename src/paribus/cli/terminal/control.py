@@ -16,6 +16,7 @@ from paribus.cli.terminal.spelling import spelled
 from paribus.design import Cost, Line, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.control import MEANING
+from paribus.design.cost import rates_per_seed
 from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
 from paribus.report.series import series_place
 from paribus.spec.design import OPEN, control_arm, control_length, declared_contrasts, pairs_of
@@ -81,7 +82,7 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     page.print(f"runs       {n_runs}; {flops(cost.flops)}, about {time} ({cost.basis})", soft_wrap=True)
     page.print(f"disk       about {size(cost.n_bytes)}")
     if plan.design.seeds == OPEN:
-        n_runs = len(alike(plan)) + cost.n_lengths // len(plan.seeds)
+        n_runs = len(alike(plan)) * rates_per_seed(plan) + cost.n_lengths // len(plan.seeds)
         told = f"{n_runs} runs; {flops(cost.seed_flops)}, about {duration(cost.seed_seconds)}"
         page.print(f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more", soft_wrap=True)
     for line in _can_see(plan, earlier):
@@ -92,6 +93,8 @@ def print_cost(plan: Plan, cost: Cost, page: Console, earlier: Spread | None) ->
     page.print(f"control    {_control_words(plan)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
     page.print(f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}")
+    if plan.design.primary.test == "not worse":
+        page.print("test       not worse: one-sided, whether a loss of the margin is ruled out", soft_wrap=True)
 
 
 def _control_words(plan: Plan) -> str:

@@ -13,7 +13,10 @@ from paribus.report.text_read import text_words
 from paribus.report.trust import allowed_confounds
 from paribus.report.verdicts import Said, fresh_seeds, too_short, verdicts
 
-STYLES = {"better": "bold green", "worse": "bold red", "equivalent": "bold blue", "inconclusive": "bold yellow"}
+STYLES = {
+    "better": "bold green", "worse": "bold red", "equivalent": "bold blue", "not worse": "bold blue",
+    "inconclusive": "bold yellow",
+}  # fmt: skip
 
 
 def print_verdicts(material: Material, page: Console) -> None:

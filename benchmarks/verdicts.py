@@ -1,0 +1,158 @@
+"""How often words are false, by simulation: the tables of docs/statistics.md, second edition.
+
+    python benchmarks/verdicts.py                      # all tables, some minutes on one core
+    python benchmarks/verdicts.py open advice          # some of them
+
+Every table calls the simulation of the test that holds its band (tests/analyse), so a table and its test cannot part.
+All numbers are percent of 4,000 studies (multipliers: 400; rates: as given) with fixed generators: the standard error
+of a share near 5 % is 0.34 at 4,000 and 1.1 at 400. How intervals cover, and what power is, `benchmarks/coverage.py`
+says.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from paribus.analyse import upper_sd
+from paribus.analyse.interval import interval
+
+TESTS = Path(__file__).parents[1] / "tests"
+SEEDS = (5, 10)
+
+
+def print_table(title: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """A table in Markdown."""
+    head = list(head)
+    print(f"\n**{title}**\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
+    for row in rows:
+        cells = [f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row]
+        print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def families() -> None:
+    """T24: a 2 × 2 in which nothing differs."""
+    test = import_module("test_one_family")
+    designs = {
+        "nothing written: two main effects and the interaction": {},
+        "three pairs": {"comparisons": test.PAIRS},
+        "three pairs and the default contrasts": {"comparisons": test.PAIRS, "contrasts": "default"},
+    }
+    rows = []
+    for name, design in designs.items():
+        plan = test.plan_for(**design)
+        said = [100 * float(test.has_false_word(plan, test.null_draws(n)).mean()) for n in SEEDS]
+        rows.append((name, test.plan_family_size(plan), *said))
+    print_table("Any false word in the report of a 2 × 2 without effects", ("family", "m", "n = 5", "n = 10"), rows)
+
+
+def advice() -> None:
+    """T25: the second study of whoever follows the advice, and what keeping the old seeds would do."""
+    test = import_module("test_following_advice")
+    rows = []
+    for n, margin in ((5, 1.0), (10, 0.6)):
+        fresh = [test.is_false(gains) for gains in test.fresh_studies(n, margin, 1)]
+        kept = test.with_old_seeds(n, margin, 1)
+        rows.append((n, f"{margin:g}", 100 * float(np.mean(fresh)), 100 * float(np.mean(kept))))
+    head = ("first study, seeds", "margin, sd_d", "fresh seeds, judged alone", "old seeds kept")
+    print_table("False words after following the advice", head, rows)
+
+
+def open_numbers() -> None:
+    """T26: open seeds, looked at from 3 to 50."""
+    test, draws = import_module("test_sign_test"), import_module("draws")
+    noises = {
+        "normal in both arms": (draws.normal, draws.normal, 1.0),
+        "t with 3 df in both arms": (draws.heavy, draws.heavy, 1.0),
+        "one arm lognormal": (draws.skewed, draws.normal, 1.0),
+        "one arm lognormal, 3 times noisier": (draws.skewed, draws.normal, 3.0),
+        "one arm lognormal, 10 times noisier": (draws.skewed, draws.normal, 10.0),
+    }
+    rows = [(name, *test.false_words(*noise)) for name, noise in noises.items()]
+    head = ("noise", "ever a false word", "of these, sign test silent at the first")
+    print_table("An open number of seeds, looked at from 3 to 50, m = 1", head, rows)
+
+
+def noisy_baseline() -> None:
+    """T27: a baseline three times as noisy as the rest, each pair by its own noise."""
+    test = import_module("test_noisy_baseline")
+    rows = []
+    for n_arms in (3, 5, 7):
+        said = []
+        for n in SEEDS:
+            scores = test.scores_of(n_arms, n)
+            low, high = interval(scores[:, 1:] - scores[:, :1], 1 - 0.05 / (n_arms - 1))
+            said.append(100 * float(((np.asarray(low) > 0) | (np.asarray(high) < 0)).any(axis=1).mean()))
+        rows.append((n_arms, *said))
+    print_table("Any false word, the baseline 3 times noisier", ("arms", "n = 5", "n = 10"), rows)
+
+
+def margins() -> None:
+    """T22: arms that differ by exactly the margin in compute."""
+    rates = import_module("margin_rates")
+    rows = []
+    for power in (None, *rates.POWERS):
+        for n in SEEDS:
+            cells = [
+                [rates.share_within(*rates.draws(n, cv, rho, power)) for rho in rates.CORRELATIONS]
+                for cv in rates.VARIATIONS
+            ]
+            known = max(rates.share_within_mean(*rates.draws(n, 0.5, rho, power)) for rho in rates.CORRELATIONS)
+            law = "straight in ln tokens" if power is None else f"power law, exponent {power:g}"
+            rows.append((law, n, *(f"{min(one):.1f} to {max(one):.1f}" for one in cells), known))
+    head = ("law", "n", *(f"slopes vary by {100 * cv:g} %" for cv in rates.VARIATIONS), "mean taken as known, 50 %")
+    print_table("False `equivalent` where the truth is the margin of 10 % compute", head, rows)
+
+
+def multipliers() -> None:
+    """T23: how often the interval of a multiplier holds the planted factor."""
+    test = import_module("test_compute_multiplier")
+    planted = [(power, factor) for power in (0.2, 0.5) for factor in (0.3, 0.5, 0.8, 1.1, 1.25)]
+    rows = [(f"{power:g}", f"{factor:g}", *(test._coverage(n, power, factor, 0.0015) for n in SEEDS))
+            for power, factor in planted]  # fmt: skip
+    print_table("Coverage of a multiplier's 95 % interval", ("exponent", "true factor", "n = 5", "n = 10"), rows)
+
+
+def rates() -> None:
+    """T20: arms equal at every rate but the highest, which diverges in one and is finite and bad in the next."""
+    test = import_module("test_tuned_verdicts")
+    rows = []
+    for m, draws in ((1, 1200), (8, 300)):
+        for noise in (0.0005, 0.002, 0.005, 0.01, 0.02):
+            arms = test.tuned_arms(noise, m + 1, draws)
+            said = [cell for n in SEEDS for cell in test.false_words(*arms, n)]
+            rows.append((f"{noise:g}", m, draws, *said))
+    head = ("sweep noise, bits per byte", "m", "studies", "n = 5, all words", "without the remark", "n = 10, all words",
+            "without the remark")  # fmt: skip
+    print_table("False words after tuning, sd_d 0.003 bits per byte", head, rows)
+
+
+def noise_bound() -> None:
+    """How often a spread is too small for the effect that it promises."""
+    rng, rows = np.random.default_rng(44), []
+    for n in (3, 5, 8, 10, 20):
+        observed = rng.normal(size=(20_000, n)).std(axis=1, ddof=1)
+        raised = upper_sd(1.0, n) * observed
+        rows.append((n, 100 * float((observed < 1).mean()), 100 * float((raised < 1).mean())))
+    print_table("How often a spread is below the true one", ("n", "observed", "`upper_sd`"), rows)
+
+
+TABLES: dict[str, Callable[[], None]] = {
+    "families": families, "advice": advice, "open": open_numbers, "noisy-baseline": noisy_baseline,
+    "margins": margins, "multipliers": multipliers, "rates": rates, "noise-bound": noise_bound,
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", choices=[[], *TABLES], metavar="TABLE", help=", ".join(TABLES))
+    sys.path[:0] = [str(TESTS), str(TESTS / "analyse")]
+    for name in parser.parse_args().tables or TABLES:
+        TABLES[name]()
+
+
+if __name__ == "__main__":
+    main()
