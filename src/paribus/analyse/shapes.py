@@ -67,6 +67,8 @@ class DesignShape(Shape):
             raise ValueError("looks are not at numbers of seeds")
         if self.lengths is not None and not all(0 < share <= 1 for share in self.lengths):
             raise ValueError("lengths are not shares of the full length")
+        if self.comparisons is not None and not self.comparisons:
+            raise ValueError("comparisons are none")
         if any(len(pair) != 2 for pair in self.comparisons or ()):
             raise ValueError("comparisons are not of two arms each")
         return self
