@@ -53,11 +53,11 @@ def test_where_each_seed_has_its_margin_the_distance_is_that_of_gain_and_margin(
     made = compare([one - 1 for one in GAINS], margin=[0.5, 0.52, 0.48, 0.51, 0.49])
     assert made.verdict.word == "equivalent"
     assert made.beside is not None
-    assert distance(made) == pytest.approx(min(made.beside[0], -made.beside[1]))
+    assert distance(made) == pytest.approx(min(made.beside.inner_plus[0], -made.beside.inner_less[1]))
     less = compare(GAINS, margin=[1.5, 1.52, 1.48, 1.51, 1.49])
     assert less.verdict.detail == "by less than the margin"
     assert less.beside is not None
-    assert distance(less) == pytest.approx(-less.beside[1])
+    assert distance(less) == pytest.approx(-less.beside.inner_less[1])
 
 
 def test_the_distance_of_not_worse_is_from_the_margin_and_from_what_it_adds() -> None:

@@ -33,13 +33,12 @@ def run_rows(material: Material) -> list[dict[str, Any]]:
 
 
 def verdict_rows(material: Material) -> list[dict[str, Any]]:
-    """One row a contrast, then one a comparison, with what each interval rests on."""
+    """One row a contrast, one a comparison, with what each interval rests on, and last the control."""
     found = material.found
-    judged = [arm.judgement.comparison for arm in found.arms] + [one.comparison for one in found.contrasts]
-    beside = [*map(_beside, found.arms), *({} for _ in found.contrasts)]
-    rows = [
-        {**row, **_rests_on(made), **more} for row, made, more in zip(verdict_table(found), judged, beside, strict=True)
-    ]
+    rests_on = [{**_rests_on(arm.judgement.comparison), **_beside(arm)} for arm in found.arms]
+    rests_on += [_rests_on(one.comparison) for one in found.contrasts]
+    rests_on += [] if found.control is None else [_rests_on(None)]
+    rows = [{**row, **more} for row, more in zip(verdict_table(found), rests_on, strict=True)]
     return sorted(rows, key=lambda row: row["contrast"] is None)
 
 
