@@ -39,7 +39,6 @@ from paribus.analyse.family import family as family
 from paribus.analyse.findings import Findings as Findings
 from paribus.analyse.findings import answers_of as answers_of
 from paribus.analyse.findings import findings as findings
-from paribus.analyse.findings import verdicts as verdicts
 from paribus.analyse.gain import as_ratio as as_ratio
 from paribus.analyse.gain import gain as gain
 from paribus.analyse.interval import interval as interval
@@ -89,3 +88,4 @@ from paribus.analyse.text_read import TextRead as TextRead
 from paribus.analyse.text_read import text_differences as text_differences
 from paribus.analyse.verdict import Verdict as Verdict
 from paribus.analyse.verdict import decide as decide
+from paribus.analyse.verdict_table import verdicts as verdicts

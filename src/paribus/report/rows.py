@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from paribus.analyse import Comparison
-from paribus.analyse.findings import Arm, verdict_table
+from paribus.analyse.findings import Arm
+from paribus.analyse.verdict_table import verdict_table
 from paribus.record import Evaluation
 from paribus.report.material import Material
 from paribus.report.times import clockless

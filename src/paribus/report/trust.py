@@ -10,7 +10,8 @@ from math import inf, isinf
 from statistics import fmean
 from typing import Any, Literal
 
-from paribus.analyse.findings import UNIT, rate_remark
+from paribus.analyse.findings import UNIT
+from paribus.analyse.remarks import rate_remark
 from paribus.analyse.sign_test import SIGN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.behind import Expected, expected, seen, units
