@@ -20,8 +20,8 @@ DESIGN = {
         },
         "corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}, "objective": "prefix",
         "training": {
-            "n_steps": 40, "n_sequences": 4, "length": 64, "warmup": 2, "row_every": 10, "valid_every": 20,
-            "checkpoint_every": 40, "optimizer": {"rate": 0.02},
+            "n_steps": 60, "n_sequences": 8, "length": 64, "warmup": 2, "row_every": 10, "valid_every": 20,
+            "checkpoint_every": 60, "optimizer": {"rate": 0.02},
         },
     },
     "arms": {"causal": {"architecture": {"mask": "causal"}}, "prefix": {"architecture": {"mask": "prefix"}}},

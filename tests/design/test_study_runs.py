@@ -194,7 +194,7 @@ def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache:
     ("rate", "outcome", "reason", "word"),
     [
         (1e30, "diverged", "is not finite", "unstable"),
-        (1e-9, "undertrained", "not trained long enough, still worse than the unigram model", "no verdict"),
+        (1e-5, "undertrained", "not trained long enough, still worse than the unigram model", "no verdict"),
     ],
 )
 def test_an_arm_that_did_not_train_is_an_outcome_that_no_seed_hides(
