@@ -257,6 +257,16 @@ def test_a_lock_of_another_plan_is_told(home: Path, tmp_path: Path) -> None:
     assert "plan.json is not the plan that plan.lock holds" in as_planned(study).text
 
 
+def test_a_checkpoint_of_another_run_is_not_the_one_that_was_measured(home: Path, tmp_path: Path) -> None:
+    shutil.copytree(home, tmp_path / "runs")
+    study = existing_study(tmp_path / "runs", "little")
+    own, other = (study.root / cell.run / "checkpoints/step-000000015" for cell in study.cells()[:2])
+    shutil.rmtree(own)
+    shutil.copytree(other, own)
+    assert "manifest.json is not of the weights that were measured" in gathered(study).found.agreement.words
+    assert no_verdict(study)
+
+
 def test_runs_of_before_checksums_are_counted(home: Path, tmp_path: Path) -> None:
     shutil.copytree(home, tmp_path / "runs")
     study = existing_study(tmp_path / "runs", "little")
