@@ -293,7 +293,7 @@ def compared(sides: list[Side], against: str, rounds: int) -> dict[str, list[flo
     return speeds
 
 
-def held(name: str) -> float:
+def memory_of_side(name: str) -> float:
     """GiB that a process of its own holds on the device after a few steps of one side."""
     command = [sys.executable, __file__, "--held", name]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
@@ -354,7 +354,9 @@ def against_minimal(rows: list[str], with_small: bool, rounds: int) -> None:
     if rows[0] == "causal":
         agree(first, sides[1])
     print_costs(rows, compared(sides, first.name, rounds))
-    print("\nGiB held: " + ", ".join(f"{name} {held(name):.1f}" for name in ("minimal", "causal")), flush=True)
+    print(
+        "\nGiB held: " + ", ".join(f"{name} {memory_of_side(name):.1f}" for name in ("minimal", "causal")), flush=True
+    )
     for name in rows:
         own, causal = flops(name), flops("causal")
         dense, visible = own.dense / causal.dense, own.visible / causal.visible

@@ -73,7 +73,7 @@ def _read_off(
     gains_S: NDArray[np.float64],
     comparison: Comparison,
 ) -> Multiplier:
-    places_P, z_PS = _apart(log_tokens_K, losses_SK, slopes_S, gains_S)
+    places_P, z_PS = _gaps_to_score(log_tokens_K, losses_SK, slopes_S, gains_S)
     found = moments(z_PS)
     mean, error, t = np.asarray(found.mean), np.asarray(found.error), _critical(comparison, len(gains_S))
     start = N_POINTS - 1  # the full length
@@ -98,7 +98,7 @@ def _critical(comparison: Comparison, n: int) -> float:
     return float(critical(comparison.level, n - 1))
 
 
-def _apart(
+def _gaps_to_score(
     log_tokens_K: NDArray[np.float64],
     losses_SK: NDArray[np.float64],
     slopes_S: NDArray[np.float64],

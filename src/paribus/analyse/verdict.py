@@ -58,10 +58,10 @@ IDENTICAL = Verdict("identical", "the same runs: nothing was compared")
 
 def beside_number(outer: Pair, inner: Pair, margin: float) -> BesideMargin:
     """The intervals beside a margin that is one number in every seed: those of the gain, moved by it."""
-    return BesideMargin(_moved(outer, -margin), _moved(outer, margin), _moved(inner, -margin), _moved(inner, margin))
+    return BesideMargin(_shift(outer, -margin), _shift(outer, margin), _shift(inner, -margin), _shift(inner, margin))
 
 
-def _moved(ends: Pair, by: float) -> Pair:
+def _shift(ends: Pair, by: float) -> Pair:
     return ends[0] + by, ends[1] + by
 
 

@@ -61,7 +61,7 @@ def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Member
     A name that ends in a number, as NAME-3, asks for that one. SpecError where the studies before it are not done.
     """
     assert design.seeds != OPEN
-    first, wanted = _asked(root, name)
+    first, wanted = _first_and_number(root, name)
     _require_first(root, first, design, n_seeds)
     names = _members(root, first)
     number = _number(root, names, n_seeds, wanted, first)
@@ -90,7 +90,7 @@ def _own_fields(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {"design": design, "arms": arms}
 
 
-def _asked(root: Path, name: str) -> tuple[str, int | None]:
+def _first_and_number(root: Path, name: str) -> tuple[str, int | None]:
     """The first study of the series that a name belongs to, and the number where the name says one."""
     found = _MEMBER.fullmatch(name)
     if found is None or not _is_there(root, found["first"]):

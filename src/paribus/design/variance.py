@@ -55,17 +55,17 @@ def variance_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     baseline = plan.arms[0].name
     starts = [cell for cell in reported_cells(replace(plan, seeds=seeds), rates) if cell.arm == baseline]
     starts = [replace(cell, purpose="variance", measures=cell.measures[:1]) for cell in starts]
-    crossed = [_made(cell, seed) for cell in starts[: found.n_starts] for seed in seeds[: found.n_orders]]
-    again = [_made(starts[0], seeds[0], number) for number in range(1, found.n_reruns + 1)]
+    crossed = [_under_order(cell, seed) for cell in starts[: found.n_starts] for seed in seeds[: found.n_orders]]
+    again = [_under_order(starts[0], seeds[0], number) for number in range(1, found.n_reruns + 1)]
     return (*crossed, *again)
 
 
-def _made(cell: Cell, seed: int, rerun: int = 0) -> Cell:
+def _under_order(cell: Cell, seed: int, rerun: int = 0) -> Cell:
     """The cell's start under the order of another seed, for the `rerun`-th time more."""
-    return replace(cell, run=_ordered(cell.run, order_seed(seed), rerun))
+    return replace(cell, run=_run_under_order(cell.run, order_seed(seed), rerun))
 
 
-def _ordered(run: RunSpec, data_seed: int, rerun: int) -> RunSpec:
+def _run_under_order(run: RunSpec, data_seed: int, rerun: int) -> RunSpec:
     stage = run.stages[-1]
     training = stage.training.model_copy(update={"data_seed": data_seed})
     stage = stage.model_copy(update={"training": training})
