@@ -8,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from lesson import WORDS, learner, posed, reading, student
 
+from paribus.batch import Reading
 from paribus.model import build
 from paribus.objectives import keeps_documents, pose
-from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
+from paribus.spec import load
+from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq, SpanCorruption
 from paribus.spec.training import Training
 from paribus.train import replay
 from paribus.train.learner import Learner
@@ -102,6 +104,38 @@ def test_prefixes_of_many_lengths_are_learnt_by_one_compiled_model() -> None:
     there, _ = learnt("unilm", PrefixLM(grid=16), 24, CUDA, wide)
     here, _ = learnt("unilm", PrefixLM(grid=16), 24, torch.device("cpu"), wide)
     assert there == pytest.approx(here, abs=0.05)
+
+
+def pairs_of_many_lengths(n_rows: int, length: int) -> Reading:
+    draws = torch.Generator().manual_seed(1)
+    n_real = torch.randint(length // 4, length + 1, (n_rows,), generator=draws)
+    real = torch.arange(length) < n_real[:, None]
+    tokens = torch.randint(WORDS.n_text, (n_rows, length), generator=draws).where(real, torch.tensor(WORDS.pad))
+    zeros = torch.zeros_like(tokens)
+    return Reading(0, torch.arange(n_rows), tokens, zeros, zeros, real, n_real // 2)
+
+
+@pytest.mark.parametrize("mask", ["causal", "prefix", "causal & same_part"])
+@pytest.mark.parametrize("length", [96, 256])
+def test_held_out_pairs_are_scored_as_on_the_cpu(mask: str, length: int) -> None:
+    changes = {
+        "mask": mask, "positions": "rotary", "n_layers": 2, "d_model": 128, "attention": {"n_heads": 4},
+        "head.scale": 0.1,
+    }  # fmt: skip
+    spec = load("gpt2", n_vocab=WORDS.size, max_length=length, changes=changes)
+    problem = pose(Seq2Seq(), pairs_of_many_lengths(64, length), WORDS, 1, False, False)
+    training = Training(n_steps=8, n_sequences=64, length=length, warmup=2)
+    scores = []
+    for device in (torch.device("cpu"), CUDA):
+        one = Learner(build(spec, seed=1, device=device), training, WORDS)
+        before = one.score(problem)
+        for k in range(8):
+            one.step(k, [problem])
+        scores.append([before, one.score(problem)])
+    (here, learnt_here), (there, learnt_there) = scores
+    assert learnt_here[0] < here[0]
+    assert there == pytest.approx(here, rel=2e-3)
+    assert learnt_there == pytest.approx(learnt_here, rel=1e-2)
 
 
 def test_a_replayed_step_is_the_launched_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import math
 import statistics
 import time
 from dataclasses import dataclass
+from itertools import islice, pairwise
 from pathlib import Path
 
 import torch
@@ -15,12 +16,14 @@ from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
 from paribus.design.variance import crossing
 from paribus.errors import RecordError
-from paribus.record import Entry, environments_of, name_of, runs
+from paribus.record import Entry, environments_of, name_of, read_rows, runs
+from paribus.record.folder import ROWS_FILE
 from paribus.spec.design import length_arms
 from paribus.train.loop import chain
 
 SHARE = 0.35  # of a plain product's speed that training usually reaches
 BYTES = 12  # of a parameter in a checkpoint: its value and two moments
+MOST_EARLIER = 20  # runs that a pace is taken from
 OWN_RATES = 3  # of an arm beside the grid: two beside its vertex, and one where a neighbour is of no use
 
 
@@ -105,16 +108,30 @@ def _n_kept(arm: Planned, share: float) -> int:
 
 
 def _speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
-    """FLOPs a second: of earlier runs on such a device, or else of a product measured now."""
-    earlier = []
-    for entry in runs(root):
-        last = entry.last or {}
-        done, seconds = last.get("dense_flops"), last.get("seconds")
-        if entry.state == "finished" and done and seconds and _device(entry) == plan.environment["device"]:
-            earlier.append(done / seconds)
+    """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
+    finished = [entry for entry in runs(root) if entry.state == "finished" and entry.last is not None]
+    paces = map(_pace, sorted((one for one in finished if _device(one) == plan.environment["device"]), key=_age))
+    earlier = list(islice((pace for pace in paces if pace is not None), MOST_EARLIER))
     if earlier:
         return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
     return _product(device) * SHARE, "guessed from one matrix product"
+
+
+def _age(entry: Entry) -> float:
+    """Smallest for the run that ended last."""
+    return -(entry.folder / ROWS_FILE).stat().st_mtime
+
+
+def _pace(entry: Entry) -> float | None:
+    """FLOPs a second, the median between rows: what is compiled or measured now and then is not counted."""
+    try:
+        rows = read_rows(entry.folder / ROWS_FILE).rows
+        marks = [(0.0, 0.0), *((row["seconds"], row["dense_flops"]) for row in rows)]
+        paces = [(done - before) / (at - since) for (since, before), (at, done) in pairwise(marks) if at > since]
+    except (RecordError, KeyError, TypeError):
+        return None
+    pace = statistics.median(paces) if paces else 0.0
+    return pace if pace > 0 else None
 
 
 def _device(entry: Entry) -> str | None:

@@ -67,11 +67,9 @@ class Positions(nn.Module):
         """How queries and keys of `width` rotary channels are turned."""
         if not isinstance(self.spec, Rotary):
             return None
-        # Rounded as transformers rounds: over thousands of positions another order of the same steps would show.
-        rates = 1.0 / self.spec.theta ** (torch.arange(0, width, 2, dtype=torch.float32, device=device) / width)
-        angles = layout.positions(device).float()[..., None] * rates
-        angles = angles[:, None] if angles.dim() == 3 else angles
-        return Turn(angles.cos(), angles.sin())
+        positions, theta = layout.positions(device), float(self.spec.theta)
+        cosine, sine = (_rotations if device.type == "cuda" else rotations)(positions, width, theta)
+        return Turn(cosine, sine)
 
     def bias(self, queries: Layout, keys: Layout, device: torch.device) -> Tensor | None:
         """What is added to the scores: [1 or B, H, T, S]."""
@@ -84,6 +82,20 @@ class Positions(nn.Module):
         assert self.weight is not None
         table_BTSH = look_up(relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight)
         return table_BTSH.movedim(-1, 1)
+
+
+def rotations(positions: Tensor, width: int, theta: float) -> tuple[Tensor, Tensor]:
+    """Cosines and sines, [T, E/2] or [B, 1, T, E/2], at rates theta^(-2i/E)."""
+    # Rounded as transformers rounds: over thousands of positions another order of the same steps would show.
+    rates = 1.0 / theta ** (torch.arange(0, width, 2, dtype=torch.float32, device=positions.device) / width)
+    angles = positions.float()[..., None] * rates
+    angles = angles[:, None] if angles.dim() == 3 else angles
+    return angles.cos(), angles.sin()
+
+
+# An operation of its own: a compiler that sees through it computes powers and cosines anew for every head and layer.
+_rotations = torch.library.custom_op("paribus::rotations", rotations, mutates_args=())
+_rotations.register_fake(rotations)
 
 
 def sinusoids(positions: Tensor, d_model: int, theta: float) -> Tensor:

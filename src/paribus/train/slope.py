@@ -15,7 +15,7 @@ try:
 except ImportError:  # triton comes with torch's CUDA builds alone
     kernel = None
 
-_BLOCK, _WARPS = 8192, 32  # few rows at a time, so that the second reading of a row finds it in the cache
+_BLOCK, _WARPS = 1024, 4  # words at a time: of eight choices the fastest on an H200, for 4,203 words and for 50,304
 
 
 class Asked(NamedTuple):

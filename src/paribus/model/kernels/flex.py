@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 from paribus.batch import Layout
-from paribus.masks import Rule
+from paribus.masks import Rule, heads, parse
 from paribus.model.kernels.compiled import compiled
 from paribus.model.kernels.view import View
 
 # Tiles measured on an H200 for heads of 64: narrower than torch's own, they waste less at the edge of a mask.
-TILED_HEAD = 64
+WIDEST_TILED = 64  # channels; wider heads take torch's own
 TILES: Any = {
     "fwd_BLOCK_M": 128, "fwd_BLOCK_N": 64, "fwd_num_warps": 4, "fwd_num_stages": 3,
     "bwd_BLOCK_M1": 64, "bwd_BLOCK_N1": 64, "bwd_BLOCK_M2": 64, "bwd_BLOCK_N2": 64,
     "bwd_num_warps": 4, "bwd_num_stages": 3,
 }  # fmt: skip
+_FEW = 8  # queries
+_BLOCK = 128  # positions of a block, as torch cuts them
 
 
 def flex(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float) -> Tensor:
@@ -30,10 +34,18 @@ def flex(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, s
 
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: float) -> Tensor:
-    options = TILES if query.shape[-1] == value.shape[-1] == TILED_HEAD else None
-    out = flex_attention(query, key, value, block_mask=blocks, scale=scale, kernel_options=options)
+    out = flex_attention(query, key, value, block_mask=blocks, scale=scale, kernel_options=_options(query, value))
     assert isinstance(out, Tensor)
     return out
+
+
+def _options(query: Tensor, value: Tensor) -> Any:
+    """Tiles for narrow heads, and never the kernel for single queries where there are many: it takes 40 times as long.
+
+    Torch chooses that one for sequences shorter than 128.
+    """
+    tiles = TILES if max(query.shape[-1], value.shape[-1]) <= WIDEST_TILED else {}
+    return {**tiles, "FORCE_USE_FLEX_ATTENTION": True} if query.shape[2] > _FEW else tiles
 
 
 def block_mask(view: View) -> BlockMask:
@@ -44,10 +56,66 @@ def block_mask(view: View) -> BlockMask:
             view.rule, view.queries.length, view.keys.length, view.queries.start, view.keys.start,
             view.keys.prefix, view.n_heads, str(view.device),
         )  # fmt: skip
-    n_sequences = view.keys.n_sequences
-    return compiled(create_block_mask)(
-        _mask_mod(view), n_sequences, _head_count(view), view.queries.length, view.keys.length, view.device
+    queries, keys = view.queries, view.keys
+    tables = _block_tables(
+        str(view.rule), view.n_heads, _numbers(queries), _numbers(keys), *_tensors(queries), *_tensors(keys)
     )
+    return BlockMask((queries.length, keys.length), *tables, BLOCK_SIZE=(_BLOCK, _BLOCK), mask_mod=_mask_mod(view))
+
+
+def _numbers(layout: Layout) -> list[int]:
+    return [layout.n_sequences, layout.length, layout.start, 0 if isinstance(layout.prefix, Tensor) else layout.prefix]
+
+
+def _tensors(layout: Layout) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    return layout.prefix if isinstance(layout.prefix, Tensor) else None, layout.documents_BT, layout.real_BT
+
+
+def _layout(numbers: Sequence[int], prefix: Tensor | None, documents: Tensor | None, real: Tensor | None) -> Layout:
+    n_sequences, length, start, n_prefix = numbers
+    return Layout(n_sequences, length, start, n_prefix if prefix is None else prefix, documents, real)
+
+
+# An operation of its own: made by create_block_mask inside a model that is compiled without gradients, the same tables
+# led FlexAttention out of its memory (torch 2.11, an H200, heads of 32, 256 positions).
+@torch.library.custom_op("paribus::block_tables", mutates_args=())
+def _block_tables(
+    rule: str, n_heads: int, queries: Sequence[int], keys: Sequence[int],
+    query_prefix: Tensor | None, query_documents: Tensor | None, query_real: Tensor | None,
+    key_prefix: Tensor | None, key_documents: Tensor | None, key_real: Tensor | None,
+) -> list[Tensor]:  # fmt: skip
+    """How many blocks of keys each block of queries sees, and which: in part, and wholly; then the other way round."""
+    of_queries = _layout(queries, query_prefix, query_documents, query_real)
+    of_keys = _layout(keys, key_prefix, key_documents, key_real)
+    view = View(parse(rule), of_queries, of_keys, n_heads, _device(key_prefix, key_documents, key_real))
+    seen = F.pad(view.dense, (0, -keys[1] % _BLOCK, 0, -queries[1] % _BLOCK))
+    n_seen = seen.unflatten(3, (-1, _BLOCK)).unflatten(2, (-1, _BLOCK)).sum((3, 5), dtype=torch.int32)
+    n_seen = n_seen.expand(of_keys.n_sequences, -1, -1, -1)
+    wholly = n_seen == _BLOCK**2
+    partly = (n_seen > 0) & ~wholly
+    flags = (partly, wholly, partly.mT, wholly.mT)
+    return [table for flag in flags for table in (flag.sum(-1, dtype=torch.int32), _true_first(flag))]
+
+
+def _true_first(flags: Tensor) -> Tensor:
+    """Places along the last dimension, those of what is true before the others."""
+    return flags.int().argsort(dim=-1, descending=True, stable=True).to(torch.int32).contiguous()
+
+
+@_block_tables.register_fake
+def _table_shapes(
+    rule: str, n_heads: int, queries: Sequence[int], keys: Sequence[int], *tensors: Tensor | None
+) -> list[Tensor]:
+    device = _device(*tensors[3:])
+    across, down = -(-queries[1] // _BLOCK), -(-keys[1] // _BLOCK)
+    first = (keys[0], n_heads if len(heads(parse(rule))) > 1 else 1)
+    shapes = ((across,), (across, down)) * 2 + ((down,), (down, across)) * 2
+    return [torch.empty((*first, *shape), dtype=torch.int32, device=device) for shape in shapes]
+
+
+def _device(*tensors: Tensor | None) -> torch.device:
+    """Where the layout of keys lies: the batch decides, so one of its tensors is there."""
+    return next(tensor.device for tensor in tensors if tensor is not None)
 
 
 def _mask_mod(view: View) -> Any:

@@ -1,0 +1,66 @@
+"""The blocks that FlexAttention is told to compute, against those that torch itself would find."""
+
+import pytest
+import torch
+from torch.nn.attention.flex_attention import create_block_mask
+
+from paribus.batch import Layout
+from paribus.masks import parse
+from paribus.model.kernels.flex import _head_count, _mask_mod, block_mask
+from paribus.model.kernels.view import View
+
+CPU = torch.device("cpu")
+N_HEADS = 4
+TABLES = (
+    "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
+    "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
+)  # fmt: skip
+
+
+def padded(length: int, n_real: list[int]) -> Layout:
+    """Sequences that end early, the first half of each its prefix."""
+    real_BT = torch.arange(length) < torch.tensor(n_real)[:, None]
+    return Layout(len(n_real), length, prefix=torch.tensor(n_real) // 2, real_BT=real_BT)
+
+
+def packed(length: int, cut: int) -> Layout:
+    """Two documents in the first sequence, one in the second."""
+    documents_BT = torch.stack([torch.arange(length) >= cut, torch.zeros(length, dtype=torch.bool)]).long()
+    return Layout(2, length, documents_BT=documents_BT)
+
+
+@pytest.mark.parametrize(
+    ("rule", "layout"),
+    [
+        ("causal", padded(96, [96, 40, 1])),
+        ("full", padded(300, [300, 130])),
+        ("prefix", padded(300, [300, 290, 129])),
+        ("causal & same_part", padded(512, [512, 200])),
+        ("by_head(causal, reverse)", padded(300, [300, 200])),
+        ("causal & same_document", packed(512, 256)),
+        ("window(40) & same_document", packed(700, 301)),
+    ],
+)
+def test_the_blocks_are_those_torch_finds(rule: str, layout: Layout) -> None:
+    view = View.of(parse(rule), layout, layout, N_HEADS, CPU)
+    ours = block_mask(view)
+    theirs = create_block_mask(
+        _mask_mod(view), layout.n_sequences, _head_count(view), layout.length, layout.length, CPU
+    )
+    assert ours.seq_lengths == theirs.seq_lengths
+    assert ours.BLOCK_SIZE == theirs.BLOCK_SIZE
+    for name in TABLES:
+        assert torch.equal(getattr(ours, name), getattr(theirs, name)), name
+
+
+def test_the_compiler_is_told_the_shapes_it_gets() -> None:
+    layout = padded(300, [300, 130])
+    view = View.of(parse("by_head(causal, prefix)"), layout, layout, N_HEADS, CPU)
+
+    def tables(of: View) -> list[torch.Tensor]:
+        return [getattr(block_mask(of), name) for name in TABLES]
+
+    compiled = torch.compile(tables, backend="aot_eager", fullgraph=True)
+    for found, expected in zip(compiled(view), tables(view), strict=True):
+        assert found.shape == expected.shape
+        assert torch.equal(found, expected)
