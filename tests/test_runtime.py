@@ -3,7 +3,7 @@ import hashlib
 import numpy as np
 import torch
 
-from paribus.runtime import best_device, key, numbers, numbers_of_each, stream
+from paribus.runtime import best_device, key, numbers, numbers_of_each, raw_numbers, stream
 
 
 def test_a_key_is_the_first_63_bits_of_the_hash_of_seed_and_names():
@@ -53,3 +53,15 @@ def test_the_best_device_is_cuda_then_mps_then_cpu(monkeypatch):
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda there=mps: there)
         chosen.append(best_device().type)
     assert chosen == ["cuda", "mps", "cpu"]
+
+
+def test_raw_numbers_of_a_row_are_its_own_whichever_others_are_drawn():
+    whole = raw_numbers(3, "masked", 8, rows=np.arange(12), n=7)
+    some = np.array([9, 4, 5])
+    assert (raw_numbers(3, "masked", 8, rows=some, n=7) == whole[some]).all()
+    assert len(np.unique(whole)) == whole.size
+    assert (raw_numbers(3, "masked", 9, rows=some, n=7) != whole[some]).all()
+    shares = raw_numbers(1, "masked", 0, rows=np.arange(400), n=1000) / 2.0**64
+    assert abs(shares.mean() - 0.5) < 0.002
+    assert abs(np.corrcoef(shares[:, :-1].ravel(), shares[:, 1:].ravel())[0, 1]) < 0.01
+    assert abs(np.corrcoef(shares[:-1].ravel(), shares[1:].ravel())[0, 1]) < 0.01

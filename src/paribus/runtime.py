@@ -9,12 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from paribus.errors import UnsupportedError
 
 Name = str | int
 WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
 WORKSPACES = (":4096:8", ":16:8")  # those under which cuBLAS sums in a fixed order; the first is as fast as its own
+_PHILOX = 4  # numbers that one turn of its counter gives
 _MEMINFO = Path("/proc/meminfo")
 _LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
 
@@ -106,3 +108,12 @@ def numbers_of_each(seed: int, *names: Name, last: Iterable[Name]) -> Iterator[n
         fresh["state"]["key"][0] = key(seed, *names, name)
         source.state = fresh
         yield draws
+
+
+def raw_numbers(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:
+    """n numbers of 64 bits for each row, [rows, n], from one stream: a row's own, whichever others are drawn."""
+    source, first, last = np.random.Philox(key=key(seed, *names)), int(rows.min()), int(rows.max())
+    n_turns = -(-n // _PHILOX)
+    source.advance(first * n_turns)
+    drawn = source.random_raw((last - first + 1) * n_turns * _PHILOX).reshape(-1, n_turns * _PHILOX)
+    return drawn[rows - first, :n]

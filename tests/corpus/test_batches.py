@@ -100,6 +100,13 @@ def test_a_batch_is_the_same_whenever_and_wherever_it_is_asked_for(tmp_path):
     assert not same(forward[0], corpus.reading("train", 4, 0, 5, 17))
 
 
+def test_rows_are_the_same_where_the_order_of_documents_is_too_long_to_keep(tmp_path, monkeypatch):
+    kept = [mixed(tmp_path).reading("train", 3, k, 5, 17) for k in range(0, 60, 9)]
+    monkeypatch.setattr("paribus.corpus.rows.N_KEPT", 0)
+    found = [mixed(tmp_path).reading("train", 3, k, 5, 17) for k in range(0, 60, 9)]
+    assert all(same(one, other) for one, other in zip(kept, found, strict=True))
+
+
 def test_a_batch_is_the_same_in_another_process(tmp_path):
     tokens = mixed(tmp_path).reading("train", 3, 11, 5, 17).tokens_BT
     code = (

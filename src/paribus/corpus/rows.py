@@ -22,6 +22,7 @@ from paribus.runtime import key
 BLOCK = 16  # documents between two entries of an epoch's index
 N_TOGETHER = 2**18  # documents looked up at once when that is made
 N_EPOCHS = 2  # whose indices are kept: a batch may reach from one into the next
+N_KEPT = 2**20  # documents up to which their order is kept, too, not found anew for each row
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +37,21 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
+class Epoch:
+    """Where each block of an epoch's documents begins, and in which order they come, if there are not too many."""
+
+    begins: Numbers
+    order: Numbers | None
+
+
+@dataclass(frozen=True, eq=False)
 class RunningText:
     """Rows of running text; `name` keys its shuffles."""
 
     shard: Shard
     name: str
     end: int
-    _indices: OrderedDict[tuple[int, int], Numbers] = field(default_factory=OrderedDict, repr=False)
+    _epochs: OrderedDict[tuple[int, int], Epoch] = field(default_factory=OrderedDict, repr=False)
 
     @property
     def n_tokens(self) -> int:
@@ -62,15 +71,16 @@ class RunningText:
 
     def _cut(self, seed: int, epoch: int, starts: Numbers, length: int) -> Rows:
         """The stretches of an epoch's text that begin at these places: all rows at once, by [row, document]."""
-        index = self._index(seed, epoch)
-        blocks = np.searchsorted(index, starts, "right") - 1
-        last = np.searchsorted(index, starts + length - 1, "right") - 1
+        kept = self._epoch(seed, epoch)
+        blocks = np.searchsorted(kept.begins, starts, "right") - 1
+        last = np.searchsorted(kept.begins, starts + length - 1, "right") - 1
         n_documents = BLOCK * int((last - blocks).max() + 1)
         places = blocks[:, None] * BLOCK + np.arange(n_documents)
-        documents = self._order(seed, epoch, np.minimum(places, self.shard.n_documents - 1))
+        there = np.minimum(places, self.shard.n_documents - 1)
+        documents = self._order(seed, epoch, there) if kept.order is None else kept.order[there]
         begins = self.shard.begins(documents)
         lengths = np.where(places < self.shard.n_documents, self.shard.begins(documents + 1) - begins + 1, 0)
-        ends = index[blocks][:, None] + lengths.cumsum(1)
+        ends = kept.begins[blocks][:, None] + lengths.cumsum(1)
         firsts = np.maximum(ends - lengths, starts[:, None])
         counts = np.maximum(np.minimum(ends, starts[:, None] + length) - firsts, 0)
 
@@ -87,24 +97,26 @@ class RunningText:
     def _order(self, seed: int, epoch: int, places: Numbers) -> Numbers:
         return shuffled(places, self.shard.n_documents, key(seed, "corpus", self.name, "documents", epoch))
 
-    def _index(self, seed: int, epoch: int) -> Numbers:
-        """Where each block of an epoch's documents begins; the last ones made are kept."""
-        made = self._indices.get((seed, epoch))
+    def _epoch(self, seed: int, epoch: int) -> Epoch:
+        """Of an epoch what is found once; the last ones are kept."""
+        made = self._epochs.get((seed, epoch))
         if made is None:
-            made = self._indices[seed, epoch] = self._made_index(seed, epoch)
-            while len(self._indices) > N_EPOCHS:
-                self._indices.popitem(last=False)
+            made = self._epochs[seed, epoch] = self._made_epoch(seed, epoch)
+            while len(self._epochs) > N_EPOCHS:
+                self._epochs.popitem(last=False)
         return made
 
-    def _made_index(self, seed: int, epoch: int) -> Numbers:
+    def _made_epoch(self, seed: int, epoch: int) -> Epoch:
         n_documents = self.shard.n_documents
         sizes = np.zeros(-(-n_documents // BLOCK) + 1, np.int64)
+        orders = []
         for first in range(0, n_documents, N_TOGETHER):
             documents = self._order(seed, epoch, np.arange(first, min(first + N_TOGETHER, n_documents)))
             lengths = self.shard.begins(documents + 1) - self.shard.begins(documents) + 1
             block_sizes = np.add.reduceat(lengths, np.arange(0, len(lengths), BLOCK))
             sizes[1 + first // BLOCK :][: len(block_sizes)] = block_sizes
-        return sizes.cumsum()[:-1]
+            orders += [documents] if n_documents <= N_KEPT else []
+        return Epoch(sizes.cumsum()[:-1], np.concatenate(orders) if orders else None)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from paribus.batch import N_SENTINELS, Batch, Reading, Vocabulary
@@ -11,7 +12,7 @@ from paribus.errors import SpecError
 from paribus.objectives.framing import Passage, apart, framing, restarted, together
 from paribus.objectives.problem import Problem
 from paribus.objectives.spans import SpanPlan, corrupted, holes, planned
-from paribus.runtime import numbers, numbers_of_each
+from paribus.runtime import numbers, numbers_of_each, raw_numbers
 from paribus.spec.objectives import (
     CausalLM,
     Continuation,
@@ -91,12 +92,11 @@ def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed:
     tokens = reading.tokens_BT
     length, n_text = tokens.shape[1], vocabulary.n_text
     n_chosen = max(round(length * objective.rate), 1)
-    drawn = [
-        (draws.choice(length, n_chosen, replace=False), draws.random(n_chosen), draws.integers(n_text, size=n_chosen))
-        for draws in numbers_of_each(seed, "masked", reading.k, last=reading.rows_B.tolist())
-    ]
-    spots, fates, others = (torch.from_numpy(np.stack(of_rows)) for of_rows in zip(*drawn, strict=True))
-    at = spots.sort(1).values
+    drawn = raw_numbers(seed, "masked", reading.k, rows=reading.rows_B.numpy(), n=length + 2 * n_chosen)
+    ranks, fates, others = np.split(drawn, [length, length + n_chosen], 1)
+    spots = np.argpartition(ranks, n_chosen - 1, 1)[:, :n_chosen]  # where the least ranks fall
+    at = torch.from_numpy(np.sort(spots, 1))
+    fates, others = torch.from_numpy(_shares(fates)), torch.from_numpy((_shares(others) * n_text).astype(np.int64))
     targets = tokens.gather(1, at)
     masked = torch.where(fates < objective.masked, vocabulary.mask, targets)
     read = tokens.scatter(1, at, torch.where(fates >= 1 - objective.replaced, others, masked))
@@ -104,6 +104,11 @@ def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed:
     inputs = _in_place(read, own, reading.rows_B)
     # A chosen token that was left stands in its own place by design: it is no leak but part of the question.
     return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
+
+
+def _shares(numbers: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Numbers of 64 bits as numbers from 0 to below 1."""
+    return (numbers >> np.uint64(11)) * 2.0**-53
 
 
 def _last_token(objective: LastToken, reading: Reading, vocabulary: Vocabulary, seed: int, documents: bool) -> Problem:
