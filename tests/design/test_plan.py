@@ -1,10 +1,13 @@
 """A plan: refused before any training where it is no fair comparison, and the same however it was asked for."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from pair_design import pair_design
 
 from little_study import CPU, LENGTH, N_SEQUENCES, N_STEPS, RATE, little, plan_of
 from paribus.design import cost_of, described, found, planned
@@ -31,6 +34,15 @@ def test_the_table_has_what_follows_and_the_machine(study_cache: Path) -> None:
                  "kernel", "precision", "threads", "device", "torch", "code"):  # fmt: skip
         assert path in found
     assert set(found["starting weights in common"].values.values()) == {1.0}
+
+
+def test_pairs_are_planned_with_the_kernels_that_take_padding(tmp_path: Path) -> None:
+    table = pair_design(tmp_path, {"factor": "architecture.mask"})
+    table["arms"] = {"decoder": {}, "hidden": {"architecture": {"mask": "causal & same_part"}}}
+    name, design = found(table)
+    plan = planned(design, name, None, tmp_path / "cache", CPU, show_progress=False)
+    line = next(line for line in plan.lines if line.path == "kernel")
+    assert (line.mark, set(line.values.values())) == ("✓", {"masked"})
 
 
 def test_sizes_kernels_and_shares_that_differ_follow_and_are_no_confounds(study_cache: Path) -> None:
@@ -302,6 +314,19 @@ def test_a_plan_is_described_in_plain_values_in_the_order_of_its_arms(study_cach
     assert told["fingerprint"] == plan.fingerprint
     assert told["design"]["looks"] == {"3": 0.05}
     assert {line["path"]: line["mark"] for line in told["control"]}["architecture.mask"] == "Δ"
+
+
+def test_the_pace_of_a_run_is_what_it_has_between_most_of_its_rows(
+    study_cache: Path, tmp_path: Path, finished_home: Path
+) -> None:
+    shutil.copytree(finished_home, tmp_path / "runs")
+    for path in (tmp_path / "runs").glob("*/rows.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        for number, row in enumerate(rows):  # a minute of compiling, then 100 FLOPs a second
+            row |= {"seconds": 60.0 + number, "dense_flops": 100.0 * number}
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cost = cost_of(plan_of(study_cache), tmp_path / "runs", CPU)
+    assert cost.seconds == pytest.approx(cost.flops / 100)
 
 
 def test_the_cost_counts_sweeps_and_runs(study_cache: Path, tmp_path: Path, finished_home: Path) -> None:

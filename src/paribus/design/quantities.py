@@ -25,6 +25,7 @@ from paribus.model.kernels import View, choose
 from paribus.model.start import deviation
 from paribus.objectives.framing import framing
 from paribus.spec import Alibi, Latent, Price, RelativeBias, Resolved, parameters, price, resolve
+from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import Pair
 from paribus.spec.match import By
 from paribus.spec.objectives import parts
@@ -210,25 +211,35 @@ def machine(arms: Sequence[Planned], environment: Mapping[str, Any], device: tor
         "precision": precision, "threads": environment["n_threads"], "device": environment["device"],
         "torch": environment["torch"], "python": environment["python"], "code": environment["code"][:16],
     }  # fmt: skip
-    kernels = {arm.name: _kernels(_spec(arm), arm.price, device) for arm in arms}
+    kernels = {arm.name: _kernels(arm, device) for arm in arms}
     equal = len(set(kernels.values())) == 1
     lines = [Line(name, "✓", dict.fromkeys(names, value)) for name, value in shared.items()]
     return Line("kernel", "✓" if equal else "→", kernels), *lines
 
 
-def _kernels(spec: Resolved, own: Price, device: torch.device) -> str:
-    """The kernels of an arm's masks, in the order of its layers."""
+def _kernels(arm: Planned, device: torch.device) -> str:
+    """The kernels of an arm's masks, in the order of its layers; pairs leave padding, which not every kernel takes."""
+    spec, own = _spec(arm), arm.price
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    pads = any(gives_pairs(source) for source in arm.built.corpus.sources)
     found: dict[str, None] = {}
     for stack, length in ((spec.encoder, own.source_length), (spec.stack, own.length)):
         if stack is None:
             continue
         biased = isinstance(stack.positions, RelativeBias | Alibi)
+        prefix = own.prefix if stack is spec.stack else length
         for block in stack.layers:
             attention = block.attention
             width = attention.d_content + attention.d_rotary if isinstance(attention, Latent) else attention.d_head
-            documents = torch.zeros(1, length, dtype=torch.int64) if SameDocument() in leaves(block.mask) else None
-            layout = Layout(1, length, prefix=own.prefix if stack is spec.stack else length, documents_BT=documents)
+            layout = Layout(
+                1,
+                length,
+                prefix=torch.tensor([prefix]) if pads else prefix,
+                documents_BT=torch.zeros(1, length, dtype=torch.int64)
+                if SameDocument() in leaves(block.mask)
+                else None,
+                real_BT=torch.ones(1, length, dtype=torch.bool) if pads else None,
+            )
             view = View.of(block.mask, layout, layout, attention.n_heads, device)
             found[choose(view, dtype, width or 1, biased)] = None
     return ", ".join(found)
