@@ -4,11 +4,13 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
+from paribus.record.syntax import syntax_digest
 
 Environment = dict[str, Any]
 Changes = dict[str, tuple[Any, Any]]  # name → (then, now)
@@ -37,7 +39,7 @@ def environment(n_threads: int, device: str, cudnn: int | None = None) -> Enviro
         "cudnn": cudnn,
         _WORKSPACE.lower(): workspace,
         **{name.lower(): os.environ.get(name) for name in _VARIABLES},
-        "code": code(Path(__file__).parent.parent),
+        "code": _own_code(),
     }
 
 
@@ -60,13 +62,19 @@ def require_same(recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bo
     return found
 
 
+@lru_cache(maxsize=1)
+def _own_code() -> str:
+    """Of the package as this process began to use it."""
+    return code(Path(__file__).parent.parent)
+
+
 def code(package: Path) -> str:
-    """The sha256 of the sources that touch numbers: each file's place, length and text, line ends made alike."""
-    total = hashlib.sha256()
-    for path in sorted(_sources(package), key=lambda path: path.relative_to(package).as_posix()):
-        text = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        total.update(f"{path.relative_to(package).as_posix()}\0{len(text)}\0".encode() + text)
-    return total.hexdigest()
+    """A hash of the code that touches numbers: of every file's syntax tree, whatever the file is called.
+
+    Comments, docstrings and layout may change, and code may move to another file; names and values may not.
+    """
+    digests = sorted(syntax_digest(path.read_bytes()) for path in _sources(package))
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def processor(cpuinfo: str) -> str:
