@@ -21,7 +21,7 @@ TEXT = (
     "the past a prefix mask the whole question a full mask everything but what is seen cannot be asked"
 )
 PAIR = ("the dog sees a cat", "le chien voit un chat")
-SEED = 68  # one whose draws show everything: a token masked, one replaced, one left; a span within, one at the end
+SEED = 14  # one whose draws show everything: a token masked, one replaced, one left; a span within, one at the end
 
 
 @dataclass(frozen=True)
