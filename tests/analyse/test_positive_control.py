@@ -14,6 +14,7 @@ from paribus.analyse import always_valid_t, findings, verdicts
 from paribus.analyse.control import control_margins, judge_control, margin_share
 from paribus.analyse.verdict import Verdict
 from paribus.record import Study
+from paribus.report.control_plot import control_plot
 from paribus.report.material import Material, gathered
 from paribus.report.positive_control import control_sentence, equivalent_within, margin_words
 from paribus.report.prose import latex, markdown
@@ -95,6 +96,23 @@ def test_the_control_is_outside_the_family_and_stands_in_every_table(tmp_path: P
     assert "The positive control works: input hidden loses" in latex(material)
     assert ground(material, "Positive control").mark == "yes"
     assert [one.arm for one in said_verdicts(material)] == ["prefix"]
+
+
+def test_the_control_is_drawn_on_the_scale_of_the_arms(tmp_path: Path) -> None:
+    material = gathered(second(tmp_path / "a"))
+    found = material.found.control
+    assert found is not None
+    (plot,) = control_plot(material)
+    assert plot.key == "effect-control"
+    assert f"control: input hidden: loss {found.effect:.4f}" in plot.spec["description"]
+    assert "The positive control works: input hidden loses" in plot.caption
+    drawn = [(row[0], float(row[2].replace("−", "-"))) for row in plot.numbers]
+    lost = [("control: input hidden", -loss) for loss in found.losses.values()]
+    assert [name for name, _ in drawn] == ["prefix"] * 4 + ["control: input hidden"] * 4
+    assert [gain for _, gain in drawn[4:]] == pytest.approx([gain for _, gain in lost], abs=1e-5)
+    pairs = [["prefix", "causal"], ["input hidden", "causal"]]
+    assert control_plot(gathered(second(tmp_path / "b", comparisons=pairs))) == []  # one of the arms already
+    assert control_plot(gathered(made(tmp_path / "c"))) == []
 
 
 def test_a_control_whose_pair_is_written_is_judged_as_well(tmp_path: Path) -> None:

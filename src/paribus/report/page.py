@@ -22,6 +22,7 @@ from paribus.report.alike import otherwise
 from paribus.report.behind import heading, numbers_behind, rate_table, sweep_words
 from paribus.report.charts import N_COLOURS, Plot
 from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts
+from paribus.report.control_plot import control_plot
 from paribus.report.curves import differences, learning, rates
 from paribus.report.early import TITLE as EARLY
 from paribus.report.early import early_words
@@ -68,7 +69,7 @@ def page(material: Material) -> str:
 
 def drawn(material: Material) -> dict[str, Plot]:
     """Every plot of a study by its key."""
-    found = [*effects(material), learning(material), *differences(material), rates(material)]
+    found = [*effects(material), *control_plot(material), learning(material), *differences(material), rates(material)]
     return {plot.key: plot for plot in found if plot is not None}
 
 

@@ -1,0 +1,111 @@
+"""The positive control beside the arms, on one scale: how large is a difference that the experiment must see?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+import altair as alt
+
+from paribus.analyse.control import ControlFinding
+from paribus.analyse.findings import UNIT, Arm
+from paribus.report.charts import Plot, colour, data, label_at, layered, place_key, spec_of
+from paribus.report.material import Material
+from paribus.report.numbers import FEW, plain, signed
+from paribus.report.positive_control import control_sentence
+
+ROW_HEIGHT, EDGE = 46, 12  # pixels of an arm, and of all of them together
+THICK = 4  # pixels of a bar
+
+
+def control_plot(material: Material) -> list[Plot]:
+    """The control and the first arms that were judged; none where it is one of them, or was not measured."""
+    control = material.found.control
+    arms = [arm for arm in material.found.arms if arm.judgement.comparison is not None]
+    if control is None or not control.losses or control.name in {arm.name for arm in arms}:
+        return []
+    arms = arms[:FEW]
+    rows = [*(_arm_row(arm, material) for arm in arms), _control_row(control)]
+    points = [*_arm_points(arms), *_control_points(control, len(arms))]
+    chart = _chart(rows, points, material.found.margin)
+    described = "; ".join(f"{row['label']}: {row['words']}" for row in rows)
+    title = "The positive control, on the scale of the arms"
+    spec = spec_of(chart, f"{title}: {described}.", ROW_HEIGHT * len(rows) + EDGE)
+    numbers = tuple((rows[int(one["place"])]["label"], str(one["seed"]), signed(one["gain"], 5)) for one in points)
+    return [Plot("effect-control", title, _caption(control, material), spec, ("arm", "seed", "gain"), numbers)]
+
+
+def _caption(control: ControlFinding, material: Material) -> str:
+    baseline = material.found.baseline
+    return (
+        f"Each small point is a seed, the diamond their mean, left of zero what is lost against {baseline}. "
+        f"{control_sentence(material)} Its bar ends at the one-sided bound."
+    )
+
+
+def _arm_row(arm: Arm, material: Material) -> dict[str, Any]:
+    made = arm.judgement.comparison
+    assert made is not None
+    low, high = _end(made.low), _end(made.high)
+    return {"label": material.found.label(arm), "gain": made.effect, "low": low, "high": high,
+            "words": f"gain {signed(made.effect, 4)}"}  # fmt: skip
+
+
+def _control_row(control: ControlFinding) -> dict[str, Any]:
+    return {"label": f"control: {control.name}", "gain": -control.effect, "low": -control.effect,
+            "high": _end(-control.low), "words": f"loss {plain(control.effect, 4)}"}  # fmt: skip
+
+
+def _end(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def _arm_points(arms: Sequence[Arm]) -> list[dict[str, Any]]:
+    return [
+        {"place": place, "seed": one.seed, "gain": one.gain}
+        for place, arm in enumerate(arms)
+        for one in arm.judgement.seeds
+        if one.gain is not None
+    ]
+
+
+def _control_points(control: ControlFinding, place: int) -> list[dict[str, Any]]:
+    return [{"place": place, "seed": seed, "gain": -loss} for seed, loss in sorted(control.losses.items())]
+
+
+def _chart(rows: Sequence[dict[str, Any]], points: Sequence[dict[str, Any]], margin: float | None) -> alt.LayerChart:
+    keys = [place_key(place) for place in range(len(rows))]
+    labels = alt.Axis(
+        labelFontSize=13, labelColor=colour("ink"), labelLimit=170, labelExpr=label_at([row["label"] for row in rows]),
+        grid=False,
+    )  # fmt: skip
+    across = alt.Y("row:N", title=None, sort=keys, axis=labels)
+    shade = alt.Color("shade:N", scale=None, legend=None)
+    shades = [colour("arm-1")] * (len(rows) - 1) + [colour("arm-2")]
+    placed = [{**row, "row": keys[place], "shade": shades[place]} for place, row in enumerate(rows)]
+    seeds = [{**one, "row": keys[one["place"]], "shade": shades[one["place"]]} for one in points]
+    bars = alt.Chart(data([row for row in placed if row["low"] is not None and row["high"] is not None]))
+    bar = bars.mark_rule(strokeWidth=THICK, strokeCap="round").encode(x=_x("low:Q"), x2="high:Q", y=across, color=shade)
+    tooltips = [alt.Tooltip("label:N"), alt.Tooltip("words:N")]
+    mean = alt.Chart(data(placed)).mark_point(shape="diamond", size=120, filled=True, opacity=1).encode(
+        x=_x("gain:Q"), y=across, color=shade, tooltip=tooltips
+    )  # fmt: skip
+    each = alt.Chart(data(seeds)).mark_circle(size=40, opacity=0.6, yOffset=12).encode(
+        x=_x("gain:Q"), y=across, color=shade
+    )  # fmt: skip
+    zero = alt.Chart(data([{"zero": 0}])).mark_rule(color=colour("muted"), strokeDash=[3, 3]).encode(x=_x("zero:Q"))
+    return layered(*_band(margin), zero, bar, mean, each)
+
+
+def _band(margin: float | None) -> list[alt.Chart]:
+    """The margin behind all rows."""
+    if margin is None:
+        return []
+    ends = alt.Chart(data([{"from": -margin, "to": margin}]))
+    return [ends.mark_rect(color=colour("band")).encode(x=_x("from:Q"), x2="to:Q")]
+
+
+def _x(field: str) -> alt.X:
+    title = f"gain in {UNIT} (positive is better)"
+    return alt.X(field, title=title, axis=alt.Axis(tickCount=5), scale=alt.Scale(padding=14))
