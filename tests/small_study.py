@@ -64,6 +64,11 @@ def made(
     return made
 
 
+def plan_table(name: str, tuned: bool = False) -> dict[str, Any]:
+    """The plan of the small study as plain values, in the first format."""
+    return json.loads(json.dumps(_plan(name, GAINS, {}, tuned)))
+
+
 def _plan(name: str, gains: Mapping[str, float], changes: dict[str, Any], tuned: bool) -> dict[str, Any]:
     base = {
         "architecture": {

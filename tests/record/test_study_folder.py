@@ -9,6 +9,7 @@ import pytest
 
 from paribus.errors import RecordError
 from paribus.record import Lock, Placed, Rows, Study, existing_study, fields_apart, study
+from small_study import plan_table
 
 CELL = Placed("a", 1, 0.5, "reported", "run1", 10, "p")
 
@@ -70,7 +71,7 @@ def test_writers_at_the_same_time_lose_no_cell(kept: Study) -> None:
 
 def test_cells_of_a_former_plan_are_kept_and_are_none_of_this_one(kept: Study) -> None:
     kept.add_cells([CELL, replace(CELL, plan="q")])
-    kept.write_plan({"design_fingerprint": "q"})
+    kept.write_plan({**plan_table("one"), "design_fingerprint": "q"})
     assert [cell.plan for cell in kept.planned_cells()] == ["q"]
     assert len(kept.cells()) == 2
 

@@ -25,7 +25,8 @@ from paribus.design.tune import (
 from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
-from paribus.record.study import EDITION, PLAN_FORMAT
+from paribus.record.plan import EDITION
+from paribus.record.plan_formats import PLAN_FORMAT
 from paribus.spec.design import declared
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after

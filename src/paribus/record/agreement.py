@@ -28,7 +28,8 @@ from paribus.record.folder import (
 )
 from paribus.record.frozen import Lock, design_fingerprint, plan_fingerprint
 from paribus.record.manifest import MANIFEST_FILE, listed_sha256
-from paribus.record.study import CELLS_FILE, LOCK_NAME, PLAN_FILE, PLAN_FORMAT, RATES_FILE, Study
+from paribus.record.plan_formats import LISTED_FORMAT
+from paribus.record.study import CELLS_FILE, LOCK_NAME, PLAN_FILE, RATES_FILE, Study
 
 WEIGHTS_FILE = "weights.safetensors"
 MAX_NAMED = 3
@@ -66,7 +67,7 @@ def agreement(study: Study, plan: Mapping[str, Any], runs: Iterable[str], open_r
 
     An open run is no result; one that was made to look open is told all the same, for a verdict may do without it.
     """
-    is_older = not _is_listed(study.folder, PLAN_FILE, plan, PLAN_FORMAT)
+    is_older = not _is_listed(study.folder, PLAN_FILE, plan, LISTED_FORMAT)
     there = [name for name in _SHOWN if (study.folder / name).exists()]
     changed = [*_of_plan(plan, study), *(() if is_older else disagreements(study.folder, (*_FILES, *there)))]
     n_older = 0
