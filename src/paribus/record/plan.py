@@ -156,7 +156,7 @@ class WorkRecord(Shape):
 class ArmRecord(Shape):
     """One arm: its levels, what is run, what that costs, and the fingerprint of its text."""
 
-    levels: dict[str, str | Number | bool | None]
+    levels: dict[str, str]  # of each factor
     run: RunRecord
     price: PriceRecord
     work: WorkRecord
@@ -186,7 +186,7 @@ class PlanRecord(Shape):
     format: int
     edition: int
     fingerprint: str
-    design_fingerprint: str | None  # None in a plan of before designs had one of their own
+    design_fingerprint: str | None = None  # a plan of before designs had one of their own has none
     design: DesignRecord
     declared: list[str]
     series: SeriesRecord | None = None

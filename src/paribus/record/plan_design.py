@@ -76,6 +76,11 @@ class DesignRecord(WholeShape):
         return self.seeds == "open"
 
     @property
+    def declared_seeds(self) -> list[int]:
+        """The seeds that the design names; none where their number is open."""
+        return self.seeds if isinstance(self.seeds, list) else []
+
+    @property
     def control_arm(self) -> str | None:
         """The arm that must come out worse; None where there is no control, or where it is by length."""
         return self.control if isinstance(self.control, str) else None

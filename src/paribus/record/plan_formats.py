@@ -19,7 +19,7 @@ LISTED_FORMAT = 2  # from here on the files of a study are listed with their sha
 REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
 _FIRST = 1  # the format of a plan without a number
 # Fields that older plans lack, with what they meant before they could be declared.
-_LATER_FIELDS: Mapping[str, Any] = {"edition": 1, "scale": None, "reference": None, "design_fingerprint": None}
+_LATER_FIELDS: Mapping[str, Any] = {"edition": 1, "scale": None, "reference": None}
 _LATER_DESIGN: Mapping[str, Any] = {"comparisons": None, "equal_noise": False, "budget": None}
 _LATER_PRIMARY: Mapping[str, Any] = {"test": "two-sided"}
 _LATER_TUNE: Mapping[str, Any] = {"bracket": False}
