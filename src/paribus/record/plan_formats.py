@@ -60,11 +60,16 @@ def convert_design(design: Any) -> Any:
     """A design of format 1 or 2 as one of format 3."""
     if not isinstance(design, Mapping):
         return design
-    converted = {**_LATER_DESIGN, **design}
+    converted = _completed(design, _LATER_DESIGN)
     for name, later in (("primary", _LATER_PRIMARY), ("tune", _LATER_TUNE)):
         if isinstance(design.get(name), Mapping):
-            converted[name] = {**later, **design[name]}
+            converted[name] = _completed(design[name], later)
     return converted
+
+
+def _completed(table: Mapping[str, Any], later: Mapping[str, Any]) -> Table:
+    """A table, and after its own fields those of `later` that it lacks."""
+    return {**table, **{name: value for name, value in later.items() if name not in table}}
 
 
 def _from_first(table: Table) -> Table:
@@ -73,7 +78,7 @@ def _from_first(table: Table) -> Table:
 
 
 def _from_second(table: Table) -> Table:
-    converted = {**_LATER_FIELDS, **table}
+    converted = _completed(table, _LATER_FIELDS)
     if "design" in table:
         converted["design"] = convert_design(table["design"])
     return converted
