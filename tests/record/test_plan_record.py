@@ -10,6 +10,7 @@ import pytest
 
 from paribus.errors import RecordError
 from paribus.record import Mark, PlanRecord, Study, parse_plan, study
+from paribus.record.plan import RunRecord
 from paribus.record.plan_design import ControlLengthRecord, DesignRecord
 from paribus.record.plan_formats import PLAN_FORMAT, convert_design, convert_plan
 from small_study import plan_table
@@ -234,3 +235,5 @@ def test_the_design_of_a_kept_study_is_read(name: str) -> None:
     assert design.primary.measure.table == kept["design"]["primary"]["measure"]
     assert design.seeds == kept["design"]["seeds"]
     assert design.comparisons == kept["design"].get("comparisons")
+    runs = {arm: RunRecord.model_validate(own["run"]) for arm, own in kept["arms"].items()}
+    assert {arm: run.table for arm, run in runs.items()} == {arm: own["run"] for arm, own in kept["arms"].items()}
