@@ -40,7 +40,7 @@ SYMMETRIC = (
     "false; with one skewed arm it is 8 to 24 %."
 )
 BATCH = ("text", "corpus", "objective", "training.length", "training.n_sequences", "training.data_seed")
-Answer = Literal["yes", "mind", "no"]
+TrustMark = Literal["yes", "mind", "no"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Ground:
     """One thing the verdict rests on: fine, to be kept in mind, or broken."""
 
     name: str
-    mark: Answer
+    mark: TrustMark
     text: str
 
 
