@@ -10,7 +10,19 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from paribus.record import Answer, Evaluation, Head, Placed, Rows, Study, answers_path, study, write_answers
+from paribus.record import (
+    Answer,
+    Evaluation,
+    Head,
+    Placed,
+    PlanRecord,
+    Rows,
+    Study,
+    answers_path,
+    parse_plan,
+    study,
+    write_answers,
+)
 from paribus.record.disk import write_json
 from paribus.record.shown import ItemText, Sample, write_items, write_samples
 from paribus.record.state import write_state
@@ -62,6 +74,19 @@ def made(
     write_samples(made, [Sample(prompt, dict.fromkeys(list(gains)[1:], text), {next(iter(gains)): "it cannot"})])
     write_items(made, {f"item{number}": ItemText(f"{text} ", f"{text}, part {number}") for number in range(N_ITEMS)})
     return made
+
+
+def plan_table(name: str, tuned: bool = False) -> dict[str, Any]:
+    """The plan of the small study as plain values, in the first format."""
+    return json.loads(json.dumps(_plan(name, GAINS, {}, tuned)))
+
+
+def plan_of_arms(levels: Mapping[str, Mapping[str, str]], edition: int = 2, **design: Any) -> PlanRecord:
+    """A plan of these arms, each with its levels, and with these fields of its design."""
+    table = plan_table("small")
+    table["arms"] = {arm: {**table["arms"]["causal"], "levels": dict(own)} for arm, own in levels.items()}
+    table["design"] |= design
+    return parse_plan({**table, "edition": edition, "order": list(levels)}, Path("plan.json"))
 
 
 def _plan(name: str, gains: Mapping[str, float], changes: dict[str, Any], tuned: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from small_study import GAINS
 
 
 def scores_of(found: Findings) -> dict[str, dict[int, float]]:
-    table = {arm: {} for arm in found.plan["order"]}
+    table = {arm: {} for arm in found.plan.order}
     for row in found.reported:
         table[row["arm"]][row["seed"]] = row["halves.test"]
     return table

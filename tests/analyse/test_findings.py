@@ -141,7 +141,8 @@ def test_a_contrast_takes_the_baselines_margins_by_seed(tmp_path: Path) -> None:
 
 def test_a_plan_of_before_there_were_pairs_is_read_as_ever(kept: Study) -> None:
     plan = kept.plan()
-    replanned(kept, {**plan, "design": {name: own for name, own in plan["design"].items() if name != "comparisons"}})
+    design = {name: own for name, own in plan["design"].items() if name != "comparisons"}
+    replanned(kept, {**plan, "format": 2, "design": design})
     assert [arm.against for arm in findings(kept).arms] == ["full", "full"]
 
 
@@ -174,7 +175,8 @@ def test_the_control_is_found_or_not(kept: Study) -> None:
     assert [arm.name for arm in found.arms] == ["reverse"]
     assert found.control is not None
     assert found.control_found == found.control.works
-    kept.write_plan({name: value for name, value in kept.plan().items() if name != "edition"})
+    older = {name: value for name, value in kept.plan().items() if name != "edition"}
+    kept.write_plan({**older, "format": 2})
     older = findings(kept)
     assert older.control is None
     assert older.control_found == (older.arm("causal").judgement.verdict.word == "worse")

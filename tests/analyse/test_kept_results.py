@@ -11,6 +11,8 @@ import pytest
 from first_edition import factor_of, mean_slope
 
 from paribus.analyse import family, seed_curves
+from paribus.record.plan_design import DesignRecord
+from paribus.record.plan_formats import convert_design
 from paribus.spec.design import compute_margin
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -55,13 +57,14 @@ def agrees(printed: str, value: float) -> bool:
 @pytest.mark.parametrize("study", KEPT)
 def test_the_numbers_of_a_kept_report_are_those_of_its_rows(study: str) -> None:
     design = json.loads((RESULTS / study / "plan.json").read_text())["design"]
+    record = DesignRecord.model_validate(convert_design(design))
     report = (RESULTS / study / "report.md").read_text()
-    share = compute_margin(design["primary"]["margin"])
+    share = compute_margin(str(record.primary.margin))
     assert share is not None
     margin = log(1 + share) * mean_slope(curves_of(study, design["baseline"]))
     assert re.search(rf"Margin: 10 % compute: {margin:.4g} bits per byte", report)
-    written = design.get("comparisons")  # older designs had none
-    pairs = None if written is None else [tuple(pair) for pair in written]
+    written = record.comparisons
+    pairs = None if written is None else [(name, against) for name, against in written]
     found = family(
         scores_of(study, design), design["baseline"], lower_is_better=True, margin=margin, comparisons=pairs
     )  # fmt: skip

@@ -18,10 +18,12 @@ from paribus.analyse.contrasts import (
 )
 from paribus.analyse.failures import Scores
 from paribus.analyse.interval import interval
+from paribus.record import PlanRecord
 from paribus.report.contrasts import contrasts
 from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
+from small_study import plan_of_arms
 
 ARMS = {"a+c": ("a", "c"), "a+d": ("a", "d"), "b+c": ("b", "c"), "b+d": ("b", "d")}
 PAIRS = [["a+d", "a+c"], ["b+c", "a+c"], ["b+d", "a+c"]]
@@ -29,16 +31,15 @@ FALSE = ("better", "worse")
 N_REAL = 150  # of the reports that are also judged one by one
 
 
-def plan_for(**design: Any) -> dict[str, Any]:
-    """As much of a plan as its family is read from."""
-    arms = {arm: {"levels": dict(zip("pq", levels, strict=True))} for arm, levels in ARMS.items()}
-    written = {"comparisons": None, "contrasts": None, "control": None, **design}
-    return {"edition": 2, "design": written, "arms": arms, "order": list(ARMS)}
+def plan_for(**design: Any) -> PlanRecord:
+    """A plan of two factors of two levels."""
+    levels = {arm: dict(zip("pq", own, strict=True)) for arm, own in ARMS.items()}
+    return plan_of_arms(levels, **{"comparisons": None, "contrasts": None, "control": None, **design})
 
 
-def report_words(plan: dict[str, Any], scores: dict[str, Scores]) -> list[str]:
+def report_words(plan: PlanRecord, scores: dict[str, Scores]) -> list[str]:
     """Every word of a report on these scores."""
-    n_family, baseline = plan_family_size(plan), plan["order"][0]
+    n_family, baseline = plan_family_size(plan), plan.baseline
     pairs, _ = plan_family(plan)
     judged = {}
     if pairs:
@@ -49,7 +50,7 @@ def report_words(plan: dict[str, Any], scores: dict[str, Scores]) -> list[str]:
     return [one.verdict.word for one in judged.values()] + [one.word for one in found if one.word is not None]
 
 
-def has_false_word(plan: dict[str, Any], draws: np.ndarray) -> np.ndarray:
+def has_false_word(plan: PlanRecord, draws: np.ndarray) -> np.ndarray:
     """Whether any interval of the family, at the family's level, leaves zero out: reports along the first axis."""
     pairs, declared = plan_family(plan)
     weights = [{name: 1.0, against: -1.0} for name, against in pairs] + list(declared.values())
@@ -111,15 +112,13 @@ def test_the_family_is_exactly_what_is_written(design: dict[str, Any], n_pairs: 
 
 
 def test_arms_in_a_list_are_each_judged_but_for_the_control() -> None:
-    arms = {name: {"levels": {"arm": name}} for name in ("base", "one", "two", "blind")}
-    design = {"comparisons": None, "contrasts": None, "control": "blind"}
-    plan = {"edition": 2, "design": design, "arms": arms, "order": list(arms)}
-    assert plan_family(plan) == ([("one", "base"), ("two", "base")], {})
-    design["comparisons"] = [["blind", "base"], ["one", "base"]]
-    assert plan_family(plan) == ([("blind", "base"), ("one", "base")], {})
-    del plan["edition"]  # one of before: the control is an arm like any other
-    design["comparisons"] = None
-    assert plan_family(plan)[0] == [("one", "base"), ("two", "base"), ("blind", "base")]
+    levels = {name: {"arm": name} for name in ("base", "one", "two", "blind")}
+    pairs = [["blind", "base"], ["one", "base"]]
+    assert plan_family(plan_of_arms(levels, control="blind")) == ([("one", "base"), ("two", "base")], {})
+    named = plan_of_arms(levels, control="blind", comparisons=pairs)
+    assert plan_family(named) == ([("blind", "base"), ("one", "base")], {})
+    before = plan_of_arms(levels, edition=1, control="blind")  # the control is an arm like any other
+    assert plan_family(before)[0] == [("one", "base"), ("two", "base"), ("blind", "base")]
 
 
 def second_edition(root: Path, **design: Any) -> Any:

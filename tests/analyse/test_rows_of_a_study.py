@@ -16,6 +16,7 @@ from paribus.errors import RecordError, UnsupportedError
 from paribus.evaluate import evaluate
 from paribus.record import Answer, Evaluation, Head, Study, existing_study
 from paribus.spec.yardstick import PseudoHalves
+from small_study import plan_of_arms
 
 
 @pytest.fixture
@@ -99,7 +100,9 @@ def test_a_run_whose_loss_rose_or_is_not_finite_has_diverged(
 def test_a_sweep_is_asked_on_the_tuning_split_and_reports_on_their_own() -> None:
     measure = {"kind": "halves", "split": "test", "n_items": 5}
     other = {"kind": "pairs", "split": "valid"}
-    plan = {"design": {"primary": {"measure": measure}, "others": [other], "tune": {"split": "valid"}}}
+    tune = {"split": "valid", "share": 1.0, "n_seeds": 2, "n_rates": 5, "bracket": False}
+    primary = {"measure": measure, "margin": None, "test": "two-sided"}
+    plan = plan_of_arms({"causal": {}}, control=None, primary=primary, others=[other], tune=tune)
     assert measures_of(plan, "reported") == [measure, other]
     assert measures_of(plan, "sweep") == [{**measure, "split": "valid"}]
     assert name_of(other) == "pairs.valid"

@@ -13,8 +13,7 @@ from little_study import RATE, plan_of
 from paribus.cli.terminal.control import print_control, written
 from paribus.cli.terminal.progress import POLL, Showing
 from paribus.design.cells import Cell, reported_cells
-from paribus.design.control import Line
-from paribus.record import study
+from paribus.record import ControlLine, Mark, study
 from paribus.record.state import write_state
 
 
@@ -85,9 +84,9 @@ def test_values_of_a_line_that_differ_look_different() -> None:
 
 def test_what_differs_comes_first_and_what_is_equal_is_counted() -> None:
     lines = [
-        Line("a", "✓", {"x": 1, "y": 1}),
-        Line("b", "Δ", {"x": 1, "y": 2}),
-        Line("c", "✗", {"x": 1, "y": 2}, "", "so"),
+        ControlLine("a", Mark.EQUAL, {"x": 1, "y": 1}),
+        ControlLine("b", Mark.FACTOR, {"x": 1, "y": 2}),
+        ControlLine("c", Mark.CONFOUND, {"x": 1, "y": 2}, "", "so"),
     ]
     console = page(terminal=False)
     print_control(lines, console, every=False)

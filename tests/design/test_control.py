@@ -6,8 +6,9 @@ from typing import Any
 
 from little_study import little
 from paribus.design.arms import arms_of
-from paribus.design.control import Line, confounds, field_lines, judge_pairs
+from paribus.design.control import confounds, field_lines, judge_pairs
 from paribus.design.paths import idle
+from paribus.record import ControlLine
 from paribus.spec.design import compared_pairs, tables_of
 from paribus.spec.sound import load_design
 
@@ -20,7 +21,7 @@ FORCED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def lines(changes: dict[str, Any] | None = None) -> dict[str, Line]:
+def lines(changes: dict[str, Any] | None = None) -> dict[str, ControlLine]:
     design = load_design(little(changes))
     arms = arms_of(design)
     return {line.path: line for line in field_lines(design, arms, judge_pairs(design, arms))}

@@ -8,10 +8,11 @@ import pytest
 
 from little_study import little, plan_of
 from paribus.analyse import findings
-from paribus.design.run import _require_rates_of_series, described
+from paribus.design import plan_record
+from paribus.design.run import _require_rates_of_series
 from paribus.design.series import Series, require_same_design, series_member
 from paribus.errors import RecordError, SpecError
-from paribus.record import Study
+from paribus.record import PlanRecord, Study, parse_plan
 from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
@@ -107,9 +108,10 @@ def test_fresh_seeds_stay_below_those_of_sweeps(tmp_path: Path, design: Design) 
     ("changes", "said"), [({"primary.margin": 0.4}, "primary.margin 0.5 → 0.4"), ({"control": "causal"}, "control")]
 )
 def test_fresh_seeds_of_another_design_are_refused(study_cache: Path, changes: dict[str, Any], said: str) -> None:
-    plans = [described(plan_of(study_cache, one)) for one in ({}, changes)]
+    plans = [plan_record(plan_of(study_cache, one)) for one in ({}, changes)]
     member = _member_of(plans[0])
-    require_same_design(member, {**plans[0], "design": {**plans[0]["design"], "seeds": [4, 5, 6, 7], "looks": None}})
+    fresh = {**plans[0].table, "design": {**plans[0].design.table, "seeds": [4, 5, 6, 7], "looks": None}}
+    require_same_design(member, parse_plan(fresh, Path("plan.json")))
     with pytest.raises(
         SpecError, match=r"little was of another design: design.*; fresh seeds are of the same one"
     ) as fault:
@@ -117,7 +119,7 @@ def test_fresh_seeds_of_another_design_are_refused(study_cache: Path, changes: d
     assert said in str(fault.value)
 
 
-def _member_of(plan: dict[str, Any]) -> Any:
+def _member_of(plan: PlanRecord) -> Any:
     class Known:
         first = plan
         series = Series("little", 2, ())

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record import Lock, Placed, Rows, Study, existing_study, fields_apart, study
+from paribus.record import Lock, Placed, PlanRecord, Rows, Study, existing_study, fields_apart, parse_plan, study
+from small_study import plan_table
 
 CELL = Placed("a", 1, 0.5, "reported", "run1", 10, "p")
 
@@ -70,7 +71,7 @@ def test_writers_at_the_same_time_lose_no_cell(kept: Study) -> None:
 
 def test_cells_of_a_former_plan_are_kept_and_are_none_of_this_one(kept: Study) -> None:
     kept.add_cells([CELL, replace(CELL, plan="q")])
-    kept.write_plan({"design_fingerprint": "q"})
+    kept.write_plan({**plan_table("one"), "design_fingerprint": "q"})
     assert [cell.plan for cell in kept.planned_cells()] == ["q"]
     assert len(kept.cells()) == 2
 
@@ -176,18 +177,27 @@ def test_a_lock_of_before_fields_were_kept_is_read(kept: Study) -> None:
 
 
 def test_fields_that_part_are_named_in_short_and_a_few() -> None:
-    def plan(margin: object, question: str = "", **more: object) -> dict[str, object]:
-        return {"design": {"primary": {"margin": margin}, "question": question, **more}, "arms": {}}
+    def plan(margin: object, question: str = "", text: str = "t1", **more: object) -> PlanRecord:
+        table = plan_table("one")
+        table["design"] |= {"primary": {**table["design"]["primary"], "margin": margin}, "question": question, **more}
+        table["arms"]["causal"]["text"] = text
+        return parse_plan(table, Path("plan.json"))
 
     assert fields_apart(plan("10 % compute"), plan(0.5, "Why?")) == ("primary.margin '10 % compute' → 0.5",)
-    assert fields_apart(plan(1), plan(1, seeds=[1, 2])) == ("seeds nothing → [1, 2]",)
+    assert fields_apart(plan(1), plan(1, seeds=[1, 2])) == ("seeds [1, 2, 3, 4] → [1, 2]",)
     many = fields_apart(plan(1), plan(1, **{f"field{number}": number for number in range(7)}))
     assert (len(many), many[-1]) == (6, "and 2 more")
     long = fields_apart(plan("a"), plan("b" * 99))
     assert long == (f"primary.margin 'a' → '{'b' * 38}…",)
-    arms = [{"design": {}, "arms": {"a": {"run": {"rate": 1}, "text": text}}} for text in ("t1", "t2")]
-    assert fields_apart(*arms) == ("arms.a.text 't1' → 't2'",)
-    assert fields_apart({}, {"design": [], "arms": []}) == ()
+    assert fields_apart(plan(1), plan(1, text="t2")) == ("arms.causal.text 't1' → 't2'",)
+    assert fields_apart(plan(1), plan(1)) == ()
+
+
+def test_a_plan_of_an_older_format_parts_in_nothing_that_came_later() -> None:
+    older = plan_table("one")
+    del older["design"]["equal_noise"], older["design"]["primary"]["test"]
+    plans = [parse_plan(table, Path("plan.json")) for table in (older, plan_table("one"))]
+    assert fields_apart(*plans) == ()
 
 
 def rows_until(home: Path, run: str, n_steps: int) -> None:

@@ -98,7 +98,7 @@ def with_comparisons(material: Material, each: list[Comparison]) -> Material:
         replace(arm, judgement=replace(arm.judgement, comparison=one, verdict=one.verdict))
         for arm, one in zip(material.found.arms, each, strict=True)
     ]
-    plan = {**material.plan, "design": {**material.plan["design"], "control": None}}
+    plan = material.plan.model_copy(update={"design": material.plan.design.model_copy(update={"control": None})})
     return replace(material, found=replace(material.found, plan=plan, arms=tuple(arms)))
 
 

@@ -80,7 +80,8 @@ def test_between_looks_the_advice_is_the_next_look(tmp_path: Path) -> None:
 
 
 def test_the_command_for_fresh_seeds_has_the_scale_and_can_be_copied(material: Material) -> None:
-    material.plan["scale"] = "smoke"
+    plan = material.plan.model_copy(update={"scale": "smoke"})
+    material = replace(material, found=replace(material.found, plan=plan))
     command = "paribus run DESIGN --scale smoke --seeds N"
     assert f"`{command}`" in fresh_seeds(material)
     assert f"`{command}`" in markdown(material)

@@ -14,7 +14,7 @@ from paribus.record import Study
 from paribus.record.state import write_state
 from paribus.report.anonymity import Hidden, hidden, without_places
 from paribus.report.material import gathered
-from small_study import SEEDS, made
+from small_study import SEEDS, made, plan_of_arms
 
 FORMATS = "html,md,csv,tex,svg,png"
 FILES = ("diaries of ada/letters.jsonl.gz", "/home/ada lovelace/texts/notes.txt", "attic", "C:\\Users\\ada\\t.csv")
@@ -85,7 +85,7 @@ def test_the_user_and_the_host_are_not_named(tmp_path: Path, monkeypatch: pytest
     for text in outputs(study, tmp_path / "out", True).values():
         assert "lovelace7" not in text
         assert "abacus" not in text
-    assert gathered(study, anonymous=True).plan["question"] == "Does NAME on NAME like it?"
+    assert gathered(study, anonymous=True).plan.question == "Does NAME on NAME like it?"
 
 
 def test_names_that_tell_of_nobody_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ def test_names_that_tell_of_nobody_stay(tmp_path: Path, monkeypatch: pytest.Monk
     plan = study.plan()
     plan["question"] = "Does the root of the tree help, at https://example.org/a/b?"
     study.write_plan(plan)
-    assert gathered(study, anonymous=True).plan["question"] == plan["question"]
+    assert gathered(study, anonymous=True).plan.question == plan["question"]
 
 
 def test_arms_that_are_called_by_files_lose_their_names_everywhere(tmp_path: Path) -> None:
@@ -118,15 +118,15 @@ def test_a_file_that_is_called_as_a_word_of_a_spec_hides_no_spec(tmp_path: Path)
     study.write_plan(plan)
     material = gathered(study, anonymous=True)
     assert material.order == list(gathered(study).order)
-    assert material.plan["design"]["primary"]["measure"]["split"] == "test"
-    assert material.plan["design"]["base"]["corpus"]["sources"] == [
+    assert material.plan.design.primary.measure.split == "test"
+    assert material.plan.design.table["base"]["corpus"]["sources"] == [
         {"kind": "files", "paths": ["file-1", "file-2", "file-3"]}
     ]
 
 
 @pytest.fixture
 def nothing() -> Hidden:
-    return hidden({"order": ["causal"]}, Path("runs"))
+    return hidden(plan_of_arms({"causal": {}}, control=None), Path("runs"))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.failures import Judgement
 from paribus.analyse.verdict import Verdict
+from paribus.record import PlanRecord
 
 Side = str
 SIDES: Mapping[Side, float] = {"below": -0.5, "above": 0.5}  # octaves from the tuned rate
@@ -25,11 +26,11 @@ def bracket_rate(rate: float, side: Side) -> float:
 
 
 def bracket_rows(
-    plan: Mapping[str, Any], table: Sequence[Mapping[str, Any]], seeds: Sequence[int]
+    plan: PlanRecord, table: Sequence[Mapping[str, Any]], seeds: Sequence[int]
 ) -> dict[Side, list[dict[str, Any]]]:
     """The rows of each side under these seeds, perhaps fewer than there will be; no side where none was asked for."""
-    tune = plan["design"]["tune"]
-    if tune is None or not tune.get("bracket", False):  # an older plan could not ask
+    tune = plan.design.tune
+    if tune is None or not tune.bracket:
         return {}
     rates = {row["arm"]: row["rate"] for row in table if row["purpose"] == "reported"}
     found: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from paribus.analyse.advice import at_next_look
 from paribus.analyse.compare import Comparison, compare
@@ -13,6 +12,7 @@ from paribus.analyse.failures import Scores, SeedMargin, margins_at
 from paribus.analyse.undertrained import Reached
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
+from paribus.record import PlanRecord
 from paribus.spec.contrasts import (
     Contrasts,
     Pair,
@@ -73,44 +73,38 @@ class ContrastFinding:
         return f"{self.name}: {numbers_of(self.comparison)}; {OUTSIDE}."
 
 
-def plan_levels(plan: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:
+def plan_levels(plan: PlanRecord) -> dict[str, Mapping[str, str]]:
     """The levels of each arm of a plan, in its order."""
-    return {arm: plan["arms"][arm]["levels"] for arm in plan["order"]}
+    return {arm: plan.arms[arm].levels for arm in plan.order}
 
 
-def plan_family(plan: Mapping[str, Any]) -> tuple[list[Pair], Contrasts]:
+def plan_family(plan: PlanRecord) -> tuple[list[Pair], Contrasts]:
     """The pairs and the contrasts that get a word, by the rule that the plan was made with.
 
     Before the second edition a control was judged as any arm, and a 2 × 2 had no contrasts unless it declared them.
     """
-    design, levels, baseline = plan["design"], plan_levels(plan), plan["order"][0]
-    pairs, contrasts = design.get("comparisons"), design.get("contrasts")
-    if pairs is not None:
-        pairs = [(name, against) for name, against in pairs]
+    design, levels, baseline = plan.design, plan_levels(plan), plan.baseline
+    pairs, contrasts = None, design.contrasts
+    if design.comparisons is not None:
+        pairs = [(name, against) for name, against in design.comparisons]
     if is_second(plan):
-        return family_of(pairs, contrasts, levels, baseline, plan_control(plan))
-    each = [(name, baseline) for name in plan["order"][1:]]
+        return family_of(pairs, contrasts, levels, baseline, design.control_arm)
+    each = [(name, baseline) for name in plan.order[1:]]
     return (each if pairs is None else pairs), contrasts_of(contrasts, levels, baseline)
 
 
-def is_second(plan: Mapping[str, Any]) -> bool:
-    """Was a plan made by the second edition of the verdict? Plans of the first do not say."""
-    return plan.get("edition", 1) >= SECOND
+def is_second(plan: PlanRecord) -> bool:
+    """Was a plan made by the second edition of the verdict?"""
+    return plan.edition >= SECOND
 
 
-def plan_control(plan: Mapping[str, Any]) -> str | None:
-    """The arm that must come out worse; None where there is no control, or where it is by length."""
-    control = plan["design"]["control"]
-    return control if isinstance(control, str) else None
-
-
-def plan_family_size(plan: Mapping[str, Any]) -> int:
+def plan_family_size(plan: PlanRecord) -> int:
     """How many words of a plan share the 5 %."""
     return family_size(*plan_family(plan))
 
 
 def contrast_findings(
-    plan: Mapping[str, Any],
+    plan: PlanRecord,
     scores: Mapping[str, Scores],
     reached: Reached,
     setting: Setting,
@@ -121,7 +115,7 @@ def contrast_findings(
     The effects of two factors get a word only where they are in the family.
     """
     found = () if factorial is None else _of_two_factors(plan, factorial, setting)
-    declared = plan["design"].get("contrasts")
+    declared = plan.design.contrasts
     if not isinstance(declared, Mapping):
         return found
     written = tuple(_one(name, weights, scores, reached, setting) for name, weights in declared.items())
@@ -167,13 +161,13 @@ def _advised(made: Comparison, setting: Setting) -> Comparison:
 
 
 def plan_factorial(
-    plan: Mapping[str, Any], scores: Mapping[str, Scores], reached: Reached, setting: Setting
+    plan: PlanRecord, scores: Mapping[str, Scores], reached: Reached, setting: Setting
 ) -> Factorial | str | None:
     """Main effects and interaction of a 2 × 2, or why they cannot be given; None of another design."""
-    factors = two_by_two(plan_levels(plan), plan["order"][0])
+    factors = two_by_two(plan_levels(plan), plan.baseline)
     if factors is None:
         return None
-    reason = _reason(plan["order"], scores, reached)
+    reason = _reason(plan.order, scores, reached)
     if reason:
         return reason
     one, other = factors
@@ -192,16 +186,16 @@ def plan_factorial(
         return str(fault)
 
 
-def _is_default(plan: Mapping[str, Any]) -> bool:
+def _is_default(plan: PlanRecord) -> bool:
     """Are the three effects of a 2 × 2 in the family?"""
-    factors = two_by_two(plan_levels(plan), plan["order"][0])
+    factors = two_by_two(plan_levels(plan), plan.baseline)
     return factors is not None and interaction_name(factors) in plan_family(plan)[1]
 
 
-def _of_two_factors(plan: Mapping[str, Any], made: Factorial | str, setting: Setting) -> tuple[ContrastFinding, ...]:
-    factors, is_judged = two_by_two(plan_levels(plan), plan["order"][0]), _is_default(plan)
+def _of_two_factors(plan: PlanRecord, made: Factorial | str, setting: Setting) -> tuple[ContrastFinding, ...]:
+    factors, is_judged = two_by_two(plan_levels(plan), plan.baseline), _is_default(plan)
     assert factors is not None
-    weights = default_contrasts(plan_levels(plan), plan["order"][0])
+    weights = default_contrasts(plan_levels(plan), plan.baseline)
     first, second = (main_effect_name(*one) for one in factors.items())
     named = {"interaction": interaction_name(factors), "first": first, "second": second}
     if isinstance(made, str):

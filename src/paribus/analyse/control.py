@@ -13,6 +13,8 @@ from paribus.analyse.looks import SHARE
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
 from paribus.analyse.power import always_valid_t
 from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.record import PlanRecord
+from paribus.record.plan_design import ControlLengthRecord
 from paribus.spec.design import control_margin
 from paribus.spec.training import steps_of_share
 
@@ -86,10 +88,10 @@ def judge_control(
 
 
 def control_finding(
-    plan: Mapping[str, Any], table: Iterable[Row], seeds: Sequence[int], column: str, share: float, open_ended: bool
+    plan: PlanRecord, table: Iterable[Row], seeds: Sequence[int], column: str, share: float, open_ended: bool
 ) -> ControlFinding | None:
     """The control of a plan, by its arm or by a length of the baseline; None where the design has none."""
-    control, baseline, own = plan["design"]["control"], plan["order"][0], list(table)
+    control, baseline, own = plan.design.control, plan.baseline, list(table)
     if control is None:
         return None
     before = _scores((row for row in own if row["purpose"] == "reported" and row["arm"] == baseline), column)
@@ -99,13 +101,14 @@ def control_finding(
     return judge_control(name, kind, losses, len(seeds), share=share, open_ended=open_ended)
 
 
-def control_words(plan: Mapping[str, Any]) -> tuple[str, Kind]:
+def control_words(plan: PlanRecord) -> tuple[str, Kind]:
     """What a control is called, and what it is: the input hidden, another arm, or less training."""
-    control, baseline = plan["design"]["control"], plan["order"][0]
-    if isinstance(control, Mapping):
-        share = control["length"]
+    control, baseline = plan.design.control, plan.baseline
+    if isinstance(control, ControlLengthRecord):
+        share = control.length
         part = "half" if share == 0.5 else f"{share:.3g}"
         return f"{baseline} at {part} of its training", "length"
+    assert control is not None
     hides = _hides_input(plan, control) and not _hides_input(plan, baseline)
     return control, "input" if hides else "arm"
 
@@ -115,21 +118,21 @@ def control_margins(control: ControlFinding, share: float) -> dict[int, float] |
     return {seed: share * loss for seed, loss in control.losses.items()} if control.works else None
 
 
-def margins_by_control(plan: Mapping[str, Any], control: ControlFinding | None, unit: str) -> Margins | None:
+def margins_by_control(plan: PlanRecord, control: ControlFinding | None, unit: str) -> Margins | None:
     """The margin by seed where a design gives it as a share of the control; None of any other margin."""
-    given = plan["design"]["primary"]["margin"]
+    given = plan.design.primary.margin
     share = control_margin(given) if isinstance(given, str) else None
     if share is None:
         return None
     found = None if control is None else control_margins(control, share)
     if control is None or found is None:
-        return Margins(dict.fromkeys(plan["order"]), f"{given}, and the control did not work, {NO_EQUIVALENT}")
+        return Margins(dict.fromkeys(plan.order), f"{given}, and the control did not work, {NO_EQUIVALENT}")
     if len(found) < control.n_seeds:
         lost = f"the control has a score in {len(found)} of {control.n_seeds} seeds"
-        return Margins(dict.fromkeys(plan["order"]), f"{given}, and {lost}, {NO_EQUIVALENT}")
+        return Margins(dict.fromkeys(plan.order), f"{given}, and {lost}, {NO_EQUIVALENT}")
     each = found.values()
     spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
-    return Margins(dict.fromkeys(plan["order"], found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})")
+    return Margins(dict.fromkeys(plan.order, found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})")
 
 
 def margin_share(control: ControlFinding | None, margin: float | None) -> float | None:
@@ -139,13 +142,12 @@ def margin_share(control: ControlFinding | None, margin: float | None) -> float 
     return margin / control.effect
 
 
-def _control_rows(plan: Mapping[str, Any], table: Iterable[Row]) -> list[Row]:
+def _control_rows(plan: PlanRecord, table: Iterable[Row]) -> list[Row]:
     """The runs of the control: an arm's reported ones, or the baseline's of a length."""
-    control, baseline = plan["design"]["control"], plan["order"][0]
-    if not isinstance(control, Mapping):
+    control, baseline = plan.design.control, plan.baseline
+    if not isinstance(control, ControlLengthRecord):
         return [row for row in table if row["purpose"] == "reported" and row["arm"] == control]
-    full = plan["arms"][baseline]["run"]["stages"][-1]["training"]["n_steps"]
-    n_steps = steps_of_share(full, control["length"])
+    n_steps = steps_of_share(plan.arms[baseline].n_steps, control.length)
     own = [row for row in table if row["purpose"] == "length" and row["arm"] == baseline]
     return [row for row in own if row["n_steps"] == n_steps]
 
@@ -156,7 +158,7 @@ def _scores(rows: Iterable[Row], column: str) -> dict[int, float]:
     return {row["seed"]: row[column] for row in scored}
 
 
-def _hides_input(plan: Mapping[str, Any], arm: str) -> bool:
+def _hides_input(plan: PlanRecord, arm: str) -> bool:
     """Does the mask of an arm keep the output from its input? An encoder would show it all the same."""
-    architecture = plan["arms"][arm]["run"]["architecture"]
+    architecture = plan.arms[arm].run.architecture
     return HIDDEN in str(architecture.get("mask")) and architecture.get("encoder") is None

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from paribus.analyse.findings import findings
 from paribus.analyse.power import upper_sd
-from paribus.analyse.shapes import readable_plan
 from paribus.errors import ParibusError
 from paribus.record import existing_study
 from paribus.record.folder import STUDIES
@@ -35,7 +34,7 @@ def earlier_spread(root: Path, measure: Mapping[str, Any]) -> Spread | None:
         name = path.parent.name
         try:
             study = existing_study(Path(root), name)
-            if readable_plan(study)["design"]["primary"]["measure"] != measure:
+            if study.plan_record().design.primary.measure.table != measure:
                 continue
             compared = [arm.judgement.comparison for arm in findings(study).arms]
         except (ParibusError, KeyError):  # not done, or of another version: it tells nothing

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paribus.analyse.bracket import bracket_rows
-from paribus.analyse.contrasts import ContrastFinding, is_second, plan_control, plan_family, plan_family_size
+from paribus.analyse.contrasts import ContrastFinding, is_second, plan_family, plan_family_size
 from paribus.analyse.control import ControlFinding, control_finding, margins_by_control
 from paribus.analyse.curves import Step
 from paribus.analyse.equal_noise import Pooled
@@ -25,11 +25,11 @@ from paribus.analyse.plan_rules import declares_one_noise, is_open, look_of, see
 from paribus.analyse.plan_verdicts import held_contrasts, held_pairs, scores_by_arm, verdicts_at
 from paribus.analyse.remarks import environment_remarks, padding_remarks, plan_remarks
 from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
-from paribus.analyse.shapes import readable_plan, readable_rates
+from paribus.analyse.shapes import readable_rates
 from paribus.analyse.tuning import movable_pair
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.verdict import Verdict
-from paribus.record import Agreement, Evaluation, Lock, Study, agreement, evaluations, read_rows
+from paribus.record import Agreement, Evaluation, Lock, PlanRecord, Study, agreement, evaluations, read_rows
 
 NOT_AT_ANY = f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 
@@ -54,7 +54,7 @@ class Arm:
 class Findings:
     """All of it; `margins` are in bits per byte, by the arm that a pair is judged against."""
 
-    plan: dict[str, Any]
+    plan: PlanRecord
     lock: Lock | None
     table: Table
     baseline: str
@@ -134,27 +134,27 @@ class Findings:
         """Did the positive control come out worse? None where there is none."""
         if self.control is not None:
             return self.control.works
-        name = plan_control(self.plan)
+        name = self.plan.design.control_arm
         return None if name is None or self.is_second else self.arm(name).judgement.verdict.word == "worse"
 
 
 def findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
-    plan, table = readable_plan(study), rows(study)
+    plan, table = study.plan_record(), rows(study)
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = seeds_read(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
     others = [row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds]
     made_under = environment_remarks(study, [*reported, *others])
     remarks = (*plan_remarks(plan, seeds), *made_under, *padding_remarks(plan, reported))
-    column = name_of(plan["design"]["primary"]["measure"])
+    column = name_of(plan.design.primary.measure.table)
     scores = scores_by_arm(plan, reported, seeds, column)
-    runs = {arm: _runs(study, reported, arm) for arm in plan["order"]}
-    baseline = plan["order"][0]
+    runs = {arm: _runs(study, reported, arm) for arm in plan.order}
+    baseline = plan.baseline
     lengths = length_curves(plan, table, seeds)
     control = _control(plan, table, seeds, column)
     margins = margins_by_control(plan, control, UNIT) or study_margins(plan, lengths, _judged_against(plan), UNIT)
-    rates = readable_rates(study, plan["order"])
+    rates = readable_rates(study, plan.order)
     tuned = verdicts_at(plan, reported, seeds, margins, remarks)
     sides = {
         side: verdicts_at(plan, own, seeds, margins, remarks) for side, own in bracket_rows(plan, table, seeds).items()
@@ -210,7 +210,7 @@ def _withheld(arm: Arm, why: str) -> Arm:
     )  # fmt: skip
 
 
-def _control(plan: Mapping[str, Any], table: Sequence[Row], seeds: Sequence[int], column: str) -> ControlFinding | None:
+def _control(plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int], column: str) -> ControlFinding | None:
     """The positive control, outside the family; None where there is none, or it was judged as any arm."""
     if not is_second(plan):
         return None
@@ -224,21 +224,21 @@ def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row
     }  # fmt: skip
 
 
-def _judged_against(plan: Mapping[str, Any]) -> list[str]:
+def _judged_against(plan: PlanRecord) -> list[str]:
     """The arms that gains are set against: those of pairs, and the baseline where contrasts are judged."""
     pairs, contrasts = plan_family(plan)
-    names = {against for _, against in pairs} | ({plan["order"][0]} if contrasts else set())
-    return [arm for arm in plan["order"] if arm in names]
+    names = {against for _, against in pairs} | ({plan.baseline} if contrasts else set())
+    return [arm for arm in plan.order if arm in names]
 
 
 def answers_of(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
     """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
-    plan = study.plan()
-    wanted = plan["design"]["primary"]["measure"]
-    found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan["order"]}
+    plan = study.plan_record()
+    wanted = plan.design.primary.measure.table
+    found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
     for row in table:
         if row["purpose"] == "reported" and row["outcome"] == "finished":
-            there, text = evaluations(study.root / row["run"]), plan["arms"][row["arm"]]["text"]
+            there, text = evaluations(study.root / row["run"]), plan.arms[row["arm"]].text
             own = [one for one in there if answers_to(one, wanted, text, row["n_steps"])]
             found[row["arm"]] |= {row["seed"]: own[0]} if own else {}
     return found

@@ -6,7 +6,6 @@ would have reached.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from paribus.analyse.interval import around, moments
 from paribus.analyse.rows import ENDED, Row, name_of
 from paribus.errors import SpecError
+from paribus.record import PlanRecord
 from paribus.spec.design import LEAST_LENGTHS
 from paribus.spec.training import steps_of_share
 
@@ -68,11 +68,11 @@ def is_rising(slopes: Sequence[float]) -> bool:
     return float(low) > 0
 
 
-def length_curves(plan: Mapping[str, Any], table: Sequence[Row], seeds: Sequence[int]) -> dict[str, LengthCurves]:
+def length_curves(plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int]) -> dict[str, LengthCurves]:
     """The curve of every arm over its annealed lengths; SpecError where runs of them are still open."""
     own = [row for row in table if row["purpose"] == "length" and row["seed"] in seeds]
     _require_done(own)
-    return {arm: _arm_curves(plan, arm, table, seeds) for arm in plan["order"]}
+    return {arm: _arm_curves(plan, arm, table, seeds) for arm in plan.order}
 
 
 def _require_done(own: Sequence[Row]) -> None:
@@ -88,15 +88,15 @@ def _require_done(own: Sequence[Row]) -> None:
         )
 
 
-def _arm_curves(plan: Mapping[str, Any], arm: str, table: Sequence[Row], seeds: Sequence[int]) -> LengthCurves:
-    shares: tuple[float, ...] = tuple(plan["design"].get("lengths") or ())  # a plan of before there were any has none
+def _arm_curves(plan: PlanRecord, arm: str, table: Sequence[Row], seeds: Sequence[int]) -> LengthCurves:
+    shares: tuple[float, ...] = tuple(plan.design.lengths or ())
     if not shares:
         return LengthCurves({}, shares, FULL_ALONE)
     if len(shares) < LEAST_LENGTHS:
         return LengthCurves({}, shares, "was trained at fewer than three lengths")
-    full = plan["arms"][arm]["run"]["stages"][-1]["training"]["n_steps"]
+    full = plan.arms[arm].n_steps
     steps = [steps_of_share(full, share) for share in shares]
-    column = name_of(plan["design"]["primary"]["measure"])
+    column = name_of(plan.design.primary.measure.table)
     found = {}
     for row in table:
         if row["arm"] == arm and row["seed"] in seeds and row["purpose"] in ("length", "reported"):

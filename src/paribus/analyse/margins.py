@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import fmean
-from typing import Any
 
 from paribus.analyse.failures import SeedMargin
 from paribus.analyse.lengths import LengthCurves, end_slopes, is_rising
 from paribus.errors import RecordError
+from paribus.record import PlanRecord
 from paribus.spec.design import compute_margin
 
 NO_EQUIVALENT = "so nothing is called equivalent"
@@ -42,10 +42,10 @@ def compute_margins(share: float, curves: LengthCurves) -> dict[int, float] | st
 
 
 def study_margins(
-    plan: Mapping[str, Any], curves: Mapping[str, LengthCurves], judged_against: Sequence[str], unit: str
+    plan: PlanRecord, curves: Mapping[str, LengthCurves], judged_against: Sequence[str], unit: str
 ) -> Margins:
     """What the design's margin comes to against every arm; the words are of those that something is judged against."""
-    given = plan["design"]["primary"]["margin"]
+    given = plan.design.primary.margin
     if given is None:
         return Margins(dict.fromkeys(curves), f"none was declared, {NO_EQUIVALENT}")
     if not isinstance(given, str):
@@ -53,7 +53,7 @@ def study_margins(
     share = compute_margin(given)
     if share is None:
         raise RecordError(f"the plan's margin is {given!r}; restore its plan.json, or begin under another name")
-    if not plan["design"].get("lengths"):  # a plan of before there were any has none
+    if not plan.design.lengths:
         return Margins(dict.fromkeys(curves), f"{given}, {NO_LENGTHS}, {NO_EQUIVALENT}")
     found = {arm: compute_margins(share, own) for arm, own in curves.items()}
     told = [_against(arm, found[arm], unit) for arm in judged_against]

@@ -27,6 +27,7 @@ from paribus.analyse.rows import Row, name_of
 from paribus.analyse.tuning import contrast_with_doubt, judged_with_doubt, movable_pair
 from paribus.analyse.undertrained import UNDERTRAINED, Reached
 from paribus.errors import SpecError
+from paribus.record import PlanRecord
 
 MAX_NAMED = 3  # of runs that are not done
 
@@ -42,12 +43,12 @@ class Verdicts:
 
 
 def verdicts_at(
-    plan: Mapping[str, Any], own: Sequence[Row], seeds: Sequence[int], margins: Margins, remarks: Sequence[str]
+    plan: PlanRecord, own: Sequence[Row], seeds: Sequence[int], margins: Margins, remarks: Sequence[str]
 ) -> Verdicts:
-    column = name_of(plan["design"]["primary"]["measure"])
+    column = name_of(plan.design.primary.measure.table)
     scores, reached = scores_by_arm(plan, own, seeds, column), reached_by_arm(own, column)
     pairs, pooled = _family(plan, scores, reached, seeds, margins, remarks)
-    setting = _setting(plan, seeds, margins.against[plan["order"][0]], remarks)
+    setting = _setting(plan, seeds, margins.against[plan.baseline], remarks)
     factorial = plan_factorial(plan, scores, reached, setting)
     contrasts = contrast_findings(plan, scores, reached, setting, factorial)
     return Verdicts(pairs, pooled, factorial if isinstance(factorial, Factorial) else None, contrasts)
@@ -75,11 +76,9 @@ def held_contrasts(
     return tuple(found)
 
 
-def scores_by_arm(
-    plan: Mapping[str, Any], reported: Sequence[Row], seeds: Sequence[int], column: str
-) -> dict[str, Scores]:
+def scores_by_arm(plan: PlanRecord, reported: Sequence[Row], seeds: Sequence[int], column: str) -> dict[str, Scores]:
     """Arm → seed → its score, None where it failed; SpecError where a run is not there yet."""
-    scores: dict[str, dict[int, float | None]] = {arm: {} for arm in plan["order"]}
+    scores: dict[str, dict[int, float | None]] = {arm: {} for arm in plan.order}
     missing = []
     for row in reported:
         if row["outcome"] in ("open", "failed"):
@@ -109,21 +108,21 @@ def reached_by_arm(reported: Sequence[Row], column: str) -> dict[str, dict[int, 
 
 
 def _family(
-    plan: Mapping[str, Any],
+    plan: PlanRecord,
     scores: Mapping[str, Scores],
     reached: Reached,
     seeds: Sequence[int],
     margins: Margins,
     remarks: Sequence[str],
 ) -> tuple[dict[Pair, Judgement], Pooled | None]:
-    declared, baseline = declared_looks(plan), plan["order"][0]
+    declared, baseline = declared_looks(plan), plan.baseline
     pairs, _ = plan_family(plan)
     if not pairs:
         return {}, None
     found = family(
         scores, baseline, lower_is_better=True, margins=margins.against, looks=declared, seeds=seeds, unit=UNIT,
         comparisons=pairs, remarks=remarks,
-        open_ended=is_open(plan), undertrained=reached, control=plan["design"]["control"],
+        open_ended=is_open(plan), undertrained=reached, control=plan.design.control_arm,
         n_comparisons=plan_family_size(plan), test=plan_test(plan),
     )  # fmt: skip
     pooled = None
@@ -135,7 +134,7 @@ def _family(
     return {pair: _with_next_look(own, plan, len(seeds)) for pair, own in found.items()}, pooled
 
 
-def _with_next_look(own: Judgement, plan: Mapping[str, Any], n_seeds: int) -> Judgement:
+def _with_next_look(own: Judgement, plan: PlanRecord, n_seeds: int) -> Judgement:
     """The same judgement; its advice is the next declared look where there is one."""
     later = next_look(plan, n_seeds)
     if later is None or own.comparison is None or own.comparison.advice is None:
@@ -143,9 +142,7 @@ def _with_next_look(own: Judgement, plan: Mapping[str, Any], n_seeds: int) -> Ju
     return replace(own, comparison=replace(own.comparison, advice=at_next_look(later)))
 
 
-def _setting(
-    plan: Mapping[str, Any], seeds: Sequence[int], margin: SeedMargin | None, remarks: Sequence[str]
-) -> Setting:
+def _setting(plan: PlanRecord, seeds: Sequence[int], margin: SeedMargin | None, remarks: Sequence[str]) -> Setting:
     """What the contrasts of a study are judged with."""
     return Setting(
         margin=margin, share=share_of(plan, len(seeds)), unit=UNIT, open_ended=is_open(plan), remarks=tuple(remarks),

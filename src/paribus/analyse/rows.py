@@ -9,10 +9,9 @@ from html import escape
 from typing import Any
 
 from paribus.analyse.failures import outcome as learnt
-from paribus.analyse.shapes import readable_plan
 from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
-from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
+from paribus.record import Evaluation, Placed, PlanRecord, Study, evaluations, last_row, read_rows
 from paribus.record.folder import ROWS_FILE, SPEC_FILE, stages_of
 from paribus.record.rows import NONFINITE
 
@@ -68,8 +67,8 @@ def rows(study: Study) -> Table:
 
     RecordError where a finished run has lost rows: what is left would make another curve, and so another verdict.
     """
-    plan = readable_plan(study)
-    order = {name: place for place, name in enumerate(plan["order"])}
+    plan = study.plan_record()
+    order = {name: place for place, name in enumerate(plan.order)}
     cells = [cell for cell in study.planned_cells() if cell.arm in order]
     cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate, cell.n_steps))
     for cell in cells:
@@ -77,7 +76,7 @@ def rows(study: Study) -> Table:
     return Table(tuple(_row(study, plan, cell) for cell in cells))
 
 
-def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
+def _row(study: Study, plan: PlanRecord, cell: Placed) -> Row:
     asked = measures_of(plan, cell.purpose)
     found = _found(study, plan, cell, asked)
     outcome, reason = _outcome(study, cell, found, name_of(asked[0]))
@@ -89,7 +88,7 @@ def _row(study: Study, plan: Mapping[str, Any], cell: Placed) -> Row:
     path = study.root / cell.run / ROWS_FILE
     last = (last_row(path) if path.exists() else None) or {}
     return {
-        "study": plan["name"], "arm": cell.arm, **plan["arms"][cell.arm]["levels"], "purpose": cell.purpose,
+        "study": plan.name, "arm": cell.arm, **plan.arms[cell.arm].levels, "purpose": cell.purpose,
         "seed": cell.seed, "rate": cell.rate, "run": cell.run, "n_steps": cell.n_steps,
         "outcome": outcome, "reason": reason, **scores, "unigram": _unigram(found.get(name_of(asked[0]))),
         **{name: last.get(name) for name in COUNTED},
@@ -112,14 +111,14 @@ def _draws(study: Study, cell: Placed) -> Row:
     return {"start": training["seed"], "order": training["data_seed"], "rerun": stage.get("rerun", 0)}
 
 
-def measures_of(plan: Mapping[str, Any], purpose: str) -> list[dict[str, Any]]:
+def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
     """The yardsticks that a cell of this purpose is asked, the one that counts first."""
-    design = plan["design"]
-    if purpose == "sweep":
-        return [{**design["primary"]["measure"], "split": design["tune"]["split"]}]
-    if purpose in ("length", "bracket", "variance"):
-        return [design["primary"]["measure"]]
-    return [design["primary"]["measure"], *design["others"]]
+    primary, tune = plan.design.primary.measure.table, plan.design.tune
+    if purpose == "sweep" and tune is not None:
+        return [{**primary, "split": tune.split}]
+    if purpose in ("sweep", "length", "bracket", "variance"):
+        return [primary]
+    return [primary, *(other.table for other in plan.design.others)]
 
 
 def answers_to(found: Evaluation, yardstick: Mapping[str, Any], text: str, n_steps: int) -> bool:
@@ -128,11 +127,9 @@ def answers_to(found: Evaluation, yardstick: Mapping[str, Any], text: str, n_ste
     return head.yardstick == yardstick and head.text == text and head.step == n_steps - 1
 
 
-def _found(
-    study: Study, plan: Mapping[str, Any], cell: Placed, asked: Sequence[Mapping[str, Any]]
-) -> dict[str, Evaluation]:
+def _found(study: Study, plan: PlanRecord, cell: Placed, asked: Sequence[Mapping[str, Any]]) -> dict[str, Evaluation]:
     """What a cell's run answered, by the name of the column."""
-    text = plan["arms"][cell.arm]["text"]
+    text = plan.arms[cell.arm].text
     there = list(evaluations(study.root / cell.run))
     pairs = ((name_of(told), one) for told in asked for one in there if answers_to(one, told, text, cell.n_steps))
     return dict(pairs)

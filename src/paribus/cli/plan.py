@@ -17,7 +17,7 @@ from paribus.cli.terminal.arguments import DesignSettings, Json, changes
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.control import print_alike, print_control, print_cost, print_idle, print_series, print_widths
 from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder
-from paribus.design import Design, Plan, cost_of, described, found, planned, proposed
+from paribus.design import Design, Plan, cost_of, described, found, plan_record, planned, proposed
 from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
 from paribus.record import is_name, study
@@ -68,7 +68,7 @@ def plan(
         return planned(asked, called, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
     member = series_member(Path(runs), called, asked, seeds)
     made = planned(member.design, member.name, scale, cache_folder(cache), own, n_jobs=jobs)
-    require_same_design(member, described(made))
+    require_same_design(member, plan_record(made))
     return replace(made, series=member.series)
 
 

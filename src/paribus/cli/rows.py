@@ -11,7 +11,6 @@ from paribus.analyse import Table
 from paribus.analyse import rows as rows_of
 from paribus.analyse import verdicts as verdicts_of
 from paribus.analyse.rows import ENDED
-from paribus.analyse.shapes import readable_plan
 from paribus.cli.terminal.arguments import Json
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, Runs
@@ -26,7 +25,7 @@ def rows(study: str, runs: str | Path = RUNS) -> Table:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
     there = existing_study(Path(runs), study)
     found = rows_of(there)
-    require_agreement_of(there, readable_plan(there), (row["run"] for row in found if row["outcome"] in ENDED))
+    require_agreement_of(there, there.plan_record(), (row["run"] for row in found if row["outcome"] in ENDED))
     return found
 
 

@@ -3,7 +3,6 @@
 from paribus.design.arms import Arm as Arm
 from paribus.design.arms import arms_of as arms_of
 from paribus.design.cells import Cell as Cell
-from paribus.design.control import Line as Line
 from paribus.design.control import field_lines as field_lines
 from paribus.design.control import judge_pairs as judge_pairs
 from paribus.design.cost import Cost as Cost
@@ -16,10 +15,11 @@ from paribus.design.match import Matched as Matched
 from paribus.design.match import matched as matched
 from paribus.design.plan import Plan as Plan
 from paribus.design.plan import planned as planned
+from paribus.design.plan_table import described as described
+from paribus.design.plan_table import plan_record as plan_record
 from paribus.design.run import Carried as Carried
 from paribus.design.run import carry_out as carry_out
 from paribus.design.run import departure as departure
-from paribus.design.run import described as described
 from paribus.design.run import frozen as frozen
 from paribus.design.run import proposed as proposed
 from paribus.design.shipped import found as found

@@ -7,37 +7,21 @@ is a confound; what the factor forces follows from it. `trials` finds out which 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from paribus.design.arms import Arm, arm_refusal
 from paribus.design.trials import ABSENT, NONE_FITS, Finding, pair_findings
+from paribus.record import ControlLine, Mark
 from paribus.spec.design import Design, Pair, compared_pairs, declared
 
-Mark = Literal["✓", "Δ", "≈", "⟳", "→", "✗"]
-MEANING: dict[Mark, str] = {
-    "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
-    "✓": "equal",
-}  # fmt: skip
-WORST_FIRST: tuple[Mark, ...] = ("✗", "Δ", "→", "≈")  # a line has the worst mark of its pairs
+WORST_FIRST = (Mark.CONFOUND, Mark.FACTOR, Mark.FOLLOWS, Mark.MATCHED)  # a line has the worst mark of its pairs
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
 RATE = "training.optimizer.rate"
 TABLE = "a table"  # stands for the value of a field that is nothing in another arm
 LONGEST = 60  # of a value in a message
 Findings = Mapping[Pair, Mapping[str, Finding]]  # of each compared pair, by path
-
-
-@dataclass(frozen=True)
-class Line:
-    """One field or quantity of all arms."""
-
-    path: str
-    mark: Mark
-    values: Mapping[str, Any]  # by arm
-    note: str = ""
-    allowed: str | None = None  # why a confound is let pass
 
 
 def judge_pairs(design: Design, arms: Sequence[Arm]) -> Findings:
@@ -56,7 +40,7 @@ def field_lines(
     findings: Findings,
     moved: Mapping[str, Mapping[str, str]] | None = None,
     tuned: str | None = None,
-) -> tuple[Line, ...]:
+) -> tuple[ControlLine, ...]:
     """A line for each field of a run.
 
     `moved` says of each arm which paths a match or a budget moved, and for what; `tuned` is the protocol of the rate.
@@ -72,7 +56,7 @@ def _line(
     findings: Findings,
     moved: Mapping[str, Mapping[str, str]],
     tuned: str | None,
-) -> Line:
+) -> ControlLine:
     values = {arm.name: _value(arm, path) for arm in arms}
     notes: dict[Mark, list[str]] = {}
     for (one, other), found in findings.items():
@@ -81,18 +65,18 @@ def _line(
         elif values[one] == values[other]:
             continue
         elif path in moved.get(one, {}) or path in moved.get(other, {}):
-            notes.setdefault("≈", [])
+            notes.setdefault(Mark.MATCHED, [])
         else:
-            notes.setdefault("→", []).append(FOLLOWS_TEXT)
+            notes.setdefault(Mark.FOLLOWS, []).append(FOLLOWS_TEXT)
     mark = min(notes, key=WORST_FIRST.index, default=None)
-    if path == RATE and tuned and mark != "✗":  # rates that are written apart give grids apart
-        return Line(path, "⟳", values, tuned)
+    if path == RATE and tuned and mark != Mark.CONFOUND:  # rates that are written apart give grids apart
+        return ControlLine(path, Mark.TUNED, values, tuned)
     if mark is None:
         is_equal = all(value == values[arms[0].name] for value in values.values())
-        return Line(path, "✓", values, "" if is_equal else NOT_COMPARED)
+        return ControlLine(path, Mark.EQUAL, values, "" if is_equal else NOT_COMPARED)
     allowed = next((reason for place, reason in design.allow.items() if is_inside(path, place)), None)
     note = next((note for note in notes[mark] if note), "") or _moved_note(path, values, moved)
-    return Line(path, mark, values, note, allowed if mark == "✗" else None)
+    return ControlLine(path, mark, values, note, allowed if mark == Mark.CONFOUND else None)
 
 
 def is_inside(path: str, place: str) -> bool:
@@ -123,12 +107,12 @@ def by_arm(notes: Mapping[str, str | None]) -> str:
     return "; ".join(f"{', '.join(arms)}: {note}" for note, arms in found.items())
 
 
-def confounds(lines: Iterable[Line]) -> tuple[str, ...]:
+def confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
     """Every confound that is not allowed, in three beats."""
     return tuple(
         f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note}; {_remedy(line.note)}"
         for line in lines
-        if line.mark == "✗" and line.allowed is None
+        if line.mark == Mark.CONFOUND and line.allowed is None
     )
 
 

@@ -6,9 +6,10 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from paribus.design.arms import Arm
-from paribus.design.control import Line, is_inside
+from paribus.design.control import is_inside
 from paribus.design.quantities import MACHINE, QUANTITIES, full_name
 from paribus.errors import SpecError, name_few
+from paribus.record import ControlLine, Mark
 from paribus.spec.design import Design
 
 
@@ -39,9 +40,9 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
         raise SpecError(problems)
 
 
-def idle(design: Design, lines: Sequence[Line]) -> tuple[str, ...]:
+def idle(design: Design, lines: Sequence[ControlLine]) -> tuple[str, ...]:
     """The allowances under which nothing is a confound: they let nothing pass."""
-    confounds = [line.path for line in lines if line.mark == "✗"]
+    confounds = [line.path for line in lines if line.mark == Mark.CONFOUND]
     return tuple(path for path in design.allow if not any(is_inside(one, full_name(path)) for one in confounds))
 
 

@@ -13,7 +13,7 @@ import torch
 from paribus.corpus import Built, build
 from paribus.design.arms import Arm, arms_of
 from paribus.design.asked import require_askable
-from paribus.design.control import MEANING, Findings, Line, confounds, field_lines, judge_pairs
+from paribus.design.control import Findings, confounds, field_lines, judge_pairs
 from paribus.design.lengths import require_lengths
 from paribus.design.match import Matched, matched
 from paribus.design.paths import idle, require_known_paths
@@ -25,7 +25,7 @@ from paribus.design.size import size
 from paribus.design.text_lines import text_confounds
 from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
-from paribus.record import environment
+from paribus.record import ControlLine, environment
 from paribus.record.frozen import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version
 from paribus.spec.corpus import Corpus
@@ -49,7 +49,7 @@ class Plan:
     scale: str | None
     design: Design
     arms: tuple[Planned, ...]  # the baseline first
-    lines: tuple[Line, ...]
+    lines: tuple[ControlLine, ...]
     environment: dict[str, Any]
     seeds: tuple[int, ...]  # to be reported; of an open design, as many as it is to be carried to now
     series: Series | None = None  # where it is a later study of a series
@@ -59,7 +59,7 @@ class Plan:
         return words_of(self.design)
 
     @property
-    def allowed(self) -> tuple[Line, ...]:
+    def allowed(self) -> tuple[ControlLine, ...]:
         return tuple(line for line in self.lines if line.allowed is not None)
 
     @property
@@ -70,7 +70,7 @@ class Plan:
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
         head = "".join(f"<th>{escape(name)}</th>" for name in ("", "field", *(arm.name for arm in self.arms), ""))
-        ordered = sorted(self.lines, key=lambda line: list(MEANING).index(line.mark))
+        ordered = sorted(self.lines, key=lambda line: line.mark.place)
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in _cells(line)) + "</tr>" for line in ordered
         )
@@ -95,7 +95,7 @@ class Plan:
         return RULE.format(test="paired t", equal=TWO_TESTS)
 
 
-def _cells(line: Line) -> tuple[Any, ...]:
+def _cells(line: ControlLine) -> tuple[Any, ...]:
     return line.mark, line.path, *line.values.values(), line.allowed or line.note
 
 
@@ -145,7 +145,7 @@ def surroundings(device: torch.device, n_jobs: int) -> dict[str, Any]:
     return {**alone, **ONE_THREAD} if n_jobs > 1 and device.type == "cpu" else alone
 
 
-def _refuse(lines: Sequence[Line]) -> None:
+def _refuse(lines: Sequence[ControlLine]) -> None:
     fields_apart = confounds(line for line in lines if line.path not in QUANTITIES)
     found = (*fields_apart, *text_confounds(lines))
     if found:
@@ -234,7 +234,9 @@ def _lasting(arm: Planned, n_steps: int) -> Planned:
     return replace(arm, run=arm.run.model_copy(update={"stages": (lasting,)}))
 
 
-def _lines(design: Design, arms: Sequence[Arm], ready: Sequence[Planned], findings: Findings) -> tuple[Line, ...]:
+def _lines(
+    design: Design, arms: Sequence[Arm], ready: Sequence[Planned], findings: Findings
+) -> tuple[ControlLine, ...]:
     moved = {arm.name: _moved(design, arm) for arm in ready}
     final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
     return (

@@ -13,7 +13,7 @@ from paribus.analyse import TextRead
 from paribus.analyse.text_read import epochs_of
 from paribus.batch import Layout
 from paribus.corpus import Built
-from paribus.design.control import Line, by_arm
+from paribus.design.control import by_arm
 from paribus.design.match import Matched
 from paribus.design.size import size
 from paribus.design.text_lines import with_text_read
@@ -24,6 +24,7 @@ from paribus.masks import SameDocument, leaves
 from paribus.model.kernels import View, choose
 from paribus.model.start import deviation
 from paribus.objectives.framing import framing
+from paribus.record import ControlLine, Mark
 from paribus.spec import Alibi, Latent, Price, RelativeBias, Resolved, parameters, price, resolve
 from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import Pair
@@ -79,7 +80,7 @@ def quantities(
     budget: str | None,
     pairs: Sequence[Pair] = (),
     allow: Mapping[str, str] | None = None,
-) -> tuple[Line, ...]:
+) -> tuple[ControlLine, ...]:
     """A line for each derived quantity; what is not equal, nor made so, follows from the factor.
 
     Under a budget of tokens, the text that each judged pair reads has a mark of its own.
@@ -108,37 +109,37 @@ def _epochs(arm: Planned) -> str:
     return ", ".join(f"{times:.3g}" for times in arm.epochs)
 
 
-def _line(name: str, values: Mapping[str, Any], arms: Sequence[Planned], budget: str | None) -> Line:
+def _line(name: str, values: Mapping[str, Any], arms: Sequence[Planned], budget: str | None) -> ControlLine:
     first, *others = values.values()
     if name in COUNTED:
         return _size_line(name, values, {arm.name: arm.matched for arm in arms if _by(arm) == name and arm.matched})
     if all(value == first for value in others):
-        return Line(name, "✓", values)
+        return ControlLine(name, Mark.EQUAL, values)
     if budget is None or name != f"{budget} in all":
-        return Line(name, "→", values)
+        return ControlLine(name, Mark.FOLLOWS, values)
     apart = max(abs(value / first - 1) for value in others)
     whole = "" if apart <= NEAR else ", as near as whole steps come"
-    return Line(name, "≈", values, f"budget matched to {apart:.2%}{whole}")
+    return ControlLine(name, Mark.MATCHED, values, f"budget matched to {apart:.2%}{whole}")
 
 
 def _by(arm: Planned) -> str | None:
     return None if arm.matched is None else arm.matched.by
 
 
-def _size_line(name: str, values: Mapping[str, Any], matched: Mapping[str, Matched]) -> Line:
+def _size_line(name: str, values: Mapping[str, Any], matched: Mapping[str, Matched]) -> ControlLine:
     """A size that some arms were brought to: each with how near it came, the others as what they are."""
     first = next(iter(values.values()))
     apart = [arm for arm, value in values.items() if value != first]
     if not apart:
-        return Line(name, "✓", values)
+        return ControlLine(name, Mark.EQUAL, values)
     if not matched:
-        return Line(name, "→", values)
+        return ControlLine(name, Mark.FOLLOWS, values)
     others = {arm: "not matched by it" for arm in apart if arm not in matched}
     told = {arm: f"sizes {own.agreement}" for arm, own in matched.items() if others or arm in apart}
-    return Line(name, "≈", values, by_arm(told | others))
+    return ControlLine(name, Mark.MATCHED, values, by_arm(told | others))
 
 
-def _matched_work(arms: Sequence[Planned]) -> tuple[Line, ...]:
+def _matched_work(arms: Sequence[Planned]) -> tuple[ControlLine, ...]:
     """FLOPs of the texts that arms were matched by, one line for each: of the architecture, not of its training."""
     texts: dict[tuple[By, int, int], dict[str, Matched]] = {}
     for arm in arms:
@@ -203,7 +204,7 @@ def _drawn(parameter: Any, spec: Resolved) -> float:
     return 0.0 if parameter.role in ("gain", "bias") else deviation(parameter, spec)
 
 
-def machine(arms: Sequence[Planned], environment: Mapping[str, Any], device: torch.device) -> tuple[Line, ...]:
+def machine(arms: Sequence[Planned], environment: Mapping[str, Any], device: torch.device) -> tuple[ControlLine, ...]:
     """Lines for what is the same because one machine runs them all, and for the kernel each arm gets there."""
     names = [arm.name for arm in arms]
     precision = "bf16 autocast" if device.type == "cuda" else "float32"
@@ -213,8 +214,8 @@ def machine(arms: Sequence[Planned], environment: Mapping[str, Any], device: tor
     }  # fmt: skip
     kernels = {arm.name: _kernels(arm, device) for arm in arms}
     equal = len(set(kernels.values())) == 1
-    lines = [Line(name, "✓", dict.fromkeys(names, value)) for name, value in shared.items()]
-    return Line("kernel", "✓" if equal else "→", kernels), *lines
+    lines = [ControlLine(name, Mark.EQUAL, dict.fromkeys(names, value)) for name, value in shared.items()]
+    return ControlLine("kernel", Mark.EQUAL if equal else Mark.FOLLOWS, kernels), *lines
 
 
 def _kernels(arm: Planned, device: torch.device) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse.shapes import readable_rates
@@ -12,6 +12,7 @@ from paribus.design.crew import Crew, Means, Watcher
 from paribus.design.execute import Done, execute, own_part
 from paribus.design.perform import settled
 from paribus.design.plan import Plan
+from paribus.design.plan_table import plan_record
 from paribus.design.tune import (
     grown,
     more_rates,
@@ -25,8 +26,6 @@ from paribus.design.tune import (
 from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
-from paribus.record.study import EDITION, PLAN_FORMAT
-from paribus.spec.design import declared
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
 
@@ -43,8 +42,9 @@ class Carried:
 def frozen(plan: Plan, study: Study) -> None:
     """The plan on disk, and its lock: that first, for what changed is told by the plan that is still there."""
     code = plan.environment["code"]
+    study.require_no_newer_plan()
     study.freeze(plan.fingerprint, plan.design_fingerprint, plan.rule, code, _fields_changed(plan, study))
-    study.write_plan(described(plan))
+    study.write_plan(plan_record(plan).table)
 
 
 def proposed(plan: Plan, study: Study) -> str | None:
@@ -70,10 +70,10 @@ def departure(plan: Plan, study: Study) -> str | None:
 def _fields_changed(plan: Plan, study: Study) -> tuple[str, ...]:
     """Where a plan parts from the one on disk; nothing where that cannot be read."""
     try:
-        before = study.plan()
+        before = study.plan_record()
     except RecordError:
         return ()
-    return fields_apart(before, described(plan)) if isinstance(before, dict) else ()
+    return fields_apart(before, plan_record(plan))
 
 
 def carry_out(plan: Plan, study: Study, means: Means, watch: Stage) -> Carried:
@@ -250,46 +250,3 @@ def _swept(plan: Plan, study: Study, crew: Crew, watch: Stage) -> tuple[dict[str
             study.write_rates(rates_record(swept, grid, found, rates))
             return rates, done
         more = more_rates(more, found)
-
-
-def _written_design(plan: Plan) -> dict[str, Any]:
-    """The design as plain values; without what is newer than the first plans it is what it was."""
-    unsaid = {name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None}
-    return plan.design.model_dump(mode="json", exclude=unsaid)
-
-
-def described(plan: Plan) -> dict[str, Any]:
-    """All that a report needs of a plan, as plain values."""
-    design = plan.design
-    series = {} if plan.series is None else {"series": plan.series.table}
-    return {
-        **series,
-        "format": PLAN_FORMAT,
-        "edition": EDITION,
-        "name": plan.name,
-        "scale": plan.scale,
-        "question": design.question,
-        "reference": design.reference,
-        "fingerprint": plan.fingerprint,
-        "design_fingerprint": plan.design_fingerprint,
-        "design": _written_design(plan),
-        "declared": list(declared(design)),
-        "order": [arm.name for arm in plan.arms],
-        "arms": {
-            arm.name: {
-                "levels": dict(arm.levels),
-                "run": arm.run.model_dump(mode="json"),
-                "price": asdict(arm.price),
-                "work": asdict(arm.work),
-                "text": arm.built.fingerprint,
-            }
-            for arm in plan.arms
-        },
-        "control": [
-            {"path": line.path, "mark": line.mark, "values": dict(line.values), "note": line.note,
-             "allowed": line.allowed}
-            for line in plan.lines
-        ],
-        "environment": plan.environment,
-        "rule": plan.rule,
-    }  # fmt: skip

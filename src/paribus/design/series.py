@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from paribus.analyse import Comparison, Findings, findings
 from paribus.errors import SpecError
-from paribus.record import Study
+from paribus.record import PlanRecord, Study
 from paribus.record.folder import STUDIES, place
 from paribus.record.frozen import apart
 from paribus.record.study import PLAN_FILE
@@ -52,7 +51,7 @@ class Member:
     name: str
     design: Design
     series: Series
-    first: Mapping[str, Any]  # the plan of the first study
+    first: PlanRecord  # the plan of the first study
 
 
 def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Member:
@@ -67,15 +66,15 @@ def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Member
     number = _number(root, names, n_seeds, wanted, first)
     earlier = tuple(_earlier(root, one, place) for place, one in enumerate(names[: number - 1], 1))
     seeds = _fresh(earlier, n_seeds, first)
-    plan, rates = _study(root, first).plan(), _study(root, first).rates()
+    plan, rates = _study(root, first).plan_record(), _study(root, first).rates()
     own = None if rates is None else {arm: found["rate"] for arm, found in rates.items()}
     series = Series(first, number, earlier, own)
     return Member(_name(first, number), design.model_copy(update={"seeds": seeds}), series, plan)
 
 
-def require_same_design(member: Member, described: Mapping[str, Any]) -> None:
+def require_same_design(member: Member, plan: PlanRecord) -> None:
     """SpecError where a new study would differ from the first of its series in more than its seeds."""
-    fields = apart(_own_fields(member.first), _own_fields(described))
+    fields = apart(_own_fields(member.first), _own_fields(plan))
     if fields:
         raise SpecError(
             f"{member.series.first} was of another design: {'; '.join(fields)}; fresh seeds are of the same one: "
@@ -83,10 +82,10 @@ def require_same_design(member: Member, described: Mapping[str, Any]) -> None:
         )
 
 
-def _own_fields(plan: Mapping[str, Any]) -> dict[str, Any]:
+def _own_fields(plan: PlanRecord) -> dict[str, Any]:
     """What studies of a series have in common: the design but for its seeds, and what the arms came out as."""
-    design = {name: value for name, value in plan["design"].items() if name not in ITS_OWN}
-    arms = {name: {"run": arm["run"], "text": arm["text"]} for name, arm in plan["arms"].items()}
+    design = {name: value for name, value in plan.design.table.items() if name not in ITS_OWN}
+    arms = {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}
     return {"design": design, "arms": arms}
 
 
@@ -95,7 +94,7 @@ def _first_and_number(root: Path, name: str) -> tuple[str, int | None]:
     found = _MEMBER.fullmatch(name)
     if found is None or not _is_there(root, found["first"]):
         return name, None
-    if _is_there(root, name) and _study(root, name).plan().get("series") is None:
+    if _is_there(root, name) and _study(root, name).plan_record().series is None:
         return name, None  # a study of its own that happens to be called so
     return found["first"], int(found["number"])
 
@@ -151,7 +150,7 @@ def _earlier(root: Path, name: str, number: int) -> EarlierStudy:
     found = findings(_study(root, name))
     gains = [_gain(found.label(arm), arm.judgement.comparison) for arm in found.arms]
     gains += [_gain(one.name, one.comparison) for one in found.contrasts if one.is_judged]
-    return EarlierStudy(name, number, tuple(found.plan["design"]["seeds"]), tuple(gains))
+    return EarlierStudy(name, number, tuple(found.plan.design.declared_seeds), tuple(gains))
 
 
 def _gain(label: str, made: Comparison | None) -> dict[str, Any]:
@@ -171,16 +170,15 @@ def _is_done(study: Study) -> bool:
 
 
 def _n_seeds(study: Study) -> int:
-    seeds = study.plan()["design"]["seeds"]
-    return 0 if seeds == OPEN else len(seeds)
+    return len(study.plan_record().design.declared_seeds)
 
 
 def _members(root: Path, first: str) -> list[str]:
     """The studies of a series there are, in order."""
     names = [first]
     while _is_there(root, name := _name(first, len(names) + 1)):
-        series = _study(root, name).plan().get("series")
-        if series is None or series["first"] != first:
+        series = _study(root, name).plan_record().series
+        if series is None or series.first != first:
             raise SpecError(
                 f"the study {name} is there already, and is not of the series of {first}; move its folder away, or "
                 f"begin under another --name"

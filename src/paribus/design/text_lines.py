@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from paribus.analyse import TextDifference, TextRead, text_differences
 from paribus.analyse.text_read import TOKEN_BUDGETS
-from paribus.design.control import Line
+from paribus.record import ControlLine, Mark
 from paribus.spec.design import Pair
 
 BYTES, EPOCHS = "bytes_read in all", "epochs"
@@ -15,12 +15,12 @@ CHOSEN = "by the budget chosen"
 
 
 def with_text_read(
-    lines: Iterable[Line],
+    lines: Iterable[ControlLine],
     budget: str | None,
     pairs: Sequence[Pair],
     reads: Mapping[str, TextRead],
     allow: Mapping[str, str],
-) -> tuple[Line, ...]:
+) -> tuple[ControlLine, ...]:
     """The same lines, with a mark and a note on the text that a budget of tokens left unequal.
 
     `allow` has the names of the table. An allowance of bytes or of epochs is one of the text, and lets both pass.
@@ -32,12 +32,12 @@ def with_text_read(
     return tuple(_marked(line, found, allowed) if line.path in (BYTES, EPOCHS) else line for line in lines)
 
 
-def _marked(line: Line, found: Sequence[TextDifference], allowed: str | None) -> Line:
-    if line.mark == "✓":
+def _marked(line: ControlLine, found: Sequence[TextDifference], allowed: str | None) -> ControlLine:
+    if line.mark == Mark.EQUAL:
         return line
     if any(one.is_confound for one in found):
-        return replace(line, mark="✗", note=_note(line.path, found), allowed=allowed)
-    return replace(line, mark="≈", note=_note(line.path, found))
+        return replace(line, mark=Mark.CONFOUND, note=_note(line.path, found), allowed=allowed)
+    return replace(line, mark=Mark.MATCHED, note=_note(line.path, found))
 
 
 def _note(path: str, found: Sequence[TextDifference]) -> str:
@@ -63,7 +63,7 @@ def _steps(one: TextDifference) -> str:
     return f"equal bytes would give it {one.equal_steps} steps"
 
 
-def text_confounds(lines: Iterable[Line]) -> tuple[str, ...]:
+def text_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
     """The difference in text that could have been avoided and is not allowed, in three beats.
 
     Epochs differ with bytes, and are not told again.
@@ -72,9 +72,9 @@ def text_confounds(lines: Iterable[Line]) -> tuple[str, ...]:
         f"{line.path} is {_values(line)}, but corpus, tokenizer and objective are equal, and so could the text be "
         f"({line.note}); use budget = 'bytes_read', or list bytes_read under allow with a reason"
         for line in lines
-        if line.path == BYTES and line.mark == "✗" and line.allowed is None
+        if line.path == BYTES and line.mark == Mark.CONFOUND and line.allowed is None
     )
 
 
-def _values(line: Line) -> str:
+def _values(line: ControlLine) -> str:
     return ", ".join(f"{value} in {arm}" for arm, value in line.values.items())

@@ -12,10 +12,11 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from paribus.design.arms import Arm
 from paribus.masks import divisors
+from paribus.record import Mark
 from paribus.spec.design import Table, leaves_of
 
 ABSENT = "–"
@@ -28,7 +29,7 @@ Refusal = Callable[[Table], str | None]  # why a table describes no arm of the d
 class Finding:
     """What was found out about one field in which two arms differ."""
 
-    mark: Literal["Δ", "→", "✗"]
+    mark: Mark  # the factor, what follows from it, or a confound
     note: str = ""
 
 
@@ -50,10 +51,10 @@ def pair_findings(first: Arm, second: Arm, declared: Sequence[str], refusal: Ref
     first, second = _with_sizes(first, second), _with_sizes(second, first)
     fields, dependents = differing_fields(first.table, second.table)
     free = [path for path, values in fields.items() if not _is_declared(path, values, declared)]
-    findings = {path: Finding("Δ") for path in fields if path not in free}
+    findings = {path: Finding(Mark.FACTOR) for path in fields if path not in free}
     for path, owner in dependents.items():
         note = f"only one of the two has it: they differ in {owner}"
-        findings[path] = Finding("Δ") if under(path, declared) else Finding("→", note)
+        findings[path] = Finding(Mark.FACTOR) if under(path, declared) else Finding(Mark.FOLLOWS, note)
     return findings | _free_findings(first, second, free, _remembered(refusal))
 
 
@@ -118,7 +119,7 @@ def _free_findings(first: Arm, second: Arm, free: Sequence[str], refusal: Refusa
         if set(trial.paths) <= findings.keys() or _trial_refusal(trial, first, second, refusal):
             continue
         for path in trial.paths:
-            findings.setdefault(path, Finding("✗", _trial_words(path, trial, first, second)))
+            findings.setdefault(path, Finding(Mark.CONFOUND, _trial_words(path, trial, first, second)))
     for path in free:
         if path not in findings:
             findings[path] = _without_common_value(path, first, second, refusal)
@@ -203,13 +204,13 @@ def _without_common_value(path: str, first: Arm, second: Arm, refusal: Refusal) 
     if not whole or not all(value is None or value in whole for value in values):
         reason = _trial_refusal(Trial((path,), into_first=True), first, second, refusal)
         assert reason is not None
-        return Finding("→", reason)
+        return Finding(Mark.FOLLOWS, reason)
     for value in itertools.islice(_whole_numbers(whole, first, second), MOST_VALUES):
         if all(refusal(_with_value(arm.table, path, value)) is None for arm in (first, second)):
-            return Finding("✗", f"{value} is accepted in both {first.name} and {second.name}")
+            return Finding(Mark.CONFOUND, f"{value} is accepted in both {first.name} and {second.name}")
     most = 2 * max(whole)
     tried = "no value" if most < MOST_VALUES else f"none of {MOST_VALUES:,} values"
-    return Finding("✗", f"{tried} up to {most:,} is accepted in both {first.name} and {second.name}")
+    return Finding(Mark.CONFOUND, f"{tried} up to {most:,} is accepted in both {first.name} and {second.name}")
 
 
 def _whole_numbers(held: Sequence[int], first: Arm, second: Arm) -> Iterator[int]:

@@ -41,6 +41,10 @@ from paribus.record.manifest import verify as verify
 from paribus.record.named import RUNS as RUNS
 from paribus.record.named import Chosen as Chosen
 from paribus.record.named import choose_checkpoint as choose_checkpoint
+from paribus.record.plan import ControlLine as ControlLine
+from paribus.record.plan import Mark as Mark
+from paribus.record.plan import PlanRecord as PlanRecord
+from paribus.record.plan import parse_plan as parse_plan
 from paribus.record.rows import Cut as Cut
 from paribus.record.rows import Row as Row
 from paribus.record.rows import Rows as Rows

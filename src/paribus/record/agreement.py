@@ -6,7 +6,7 @@ answered with the manifest of the checkpoint that was asked. No checkpoint is re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ from paribus.record.folder import (
 )
 from paribus.record.frozen import Lock, design_fingerprint, plan_fingerprint
 from paribus.record.manifest import MANIFEST_FILE, listed_sha256
-from paribus.record.study import CELLS_FILE, LOCK_NAME, PLAN_FILE, PLAN_FORMAT, RATES_FILE, Study
+from paribus.record.plan import PlanRecord
+from paribus.record.study import CELLS_FILE, LOCK_NAME, PLAN_FILE, RATES_FILE, Study
 
 WEIGHTS_FILE = "weights.safetensors"
 MAX_NAMED = 3
@@ -61,12 +62,12 @@ class Agreement:
         return f"{runs} made before checksums were kept, and not checked." if n else ""
 
 
-def agreement(study: Study, plan: Mapping[str, Any], runs: Iterable[str], open_runs: Iterable[str] = ()) -> Agreement:
+def agreement(study: Study, plan: PlanRecord, runs: Iterable[str], open_runs: Iterable[str] = ()) -> Agreement:
     """How the files of a study, its plan as it was read, and of these runs compare with what was written.
 
     An open run is no result; one that was made to look open is told all the same, for a verdict may do without it.
     """
-    is_older = not _is_listed(study.folder, PLAN_FILE, plan, PLAN_FORMAT)
+    is_older = not plan.is_listed and not _is_listed_and_changed(study.folder, PLAN_FILE)
     there = [name for name in _SHOWN if (study.folder / name).exists()]
     changed = [*_of_plan(plan, study), *(() if is_older else disagreements(study.folder, (*_FILES, *there)))]
     n_older = 0
@@ -79,7 +80,7 @@ def agreement(study: Study, plan: Mapping[str, Any], runs: Iterable[str], open_r
     return Agreement(tuple(dict.fromkeys(changed)), is_older, n_older)
 
 
-def require_agreement_of(study: Study, plan: Mapping[str, Any], runs: Iterable[str]) -> None:
+def require_agreement_of(study: Study, plan: PlanRecord, runs: Iterable[str]) -> None:
     """RecordError where a study, or one of these runs, does not hold what was written."""
     found = agreement(study, plan, runs)
     if found.changed:
@@ -96,11 +97,16 @@ def require_agreement_of_run(study: Study, run: str) -> None:
         )
 
 
-def _is_listed(folder: Path, name: str, table: Any, least: int) -> bool:
-    """Is a folder of those that list their files? One whose first file was changed says nothing about itself."""
-    match table:
-        case {"format": int(number)} if number >= least:
+def _lists_its_files(folder: Path, spec: Any) -> bool:
+    """Is the folder of a run of those that list their files?"""
+    match spec:
+        case {"format": int(number)} if number >= RUN_FORMAT:
             return True
+    return _is_listed_and_changed(folder, SPEC_FILE)
+
+
+def _is_listed_and_changed(folder: Path, name: str) -> bool:
+    """Does a folder list its first file as another one than it is? Then what the file says of itself does not count."""
     try:
         listed = checksums(folder)
     except RecordError:
@@ -108,38 +114,41 @@ def _is_listed(folder: Path, name: str, table: Any, least: int) -> bool:
     return listed is not None and name in listed.files and listed.disagreement(folder, name) is not None
 
 
-def _of_plan(plan: Mapping[str, Any], study: Study) -> Iterator[str]:
+def _of_plan(plan: PlanRecord, study: Study) -> Iterator[str]:
     """Where a plan is not what its fingerprints, or its lock, name."""
-    own, named = plan.get("design_fingerprint"), {cell.plan for cell in study.cells()}
+    own, named = plan.design_fingerprint, {cell.plan for cell in study.cells()}
     if own is None and named <= {""}:
         return  # a plan of before designs had a fingerprint of their own
     if own != _design_of(plan):
         yield f"{PLAN_FILE} does not hold the design that its fingerprint names"
-    if plan.get("fingerprint") != plan_fingerprint(str(own), str(plan.get("rule")), _code(plan)):
+    if plan.fingerprint != plan_fingerprint(str(own), plan.rule, _code(plan)):
         yield f"{PLAN_FILE} does not hold the plan that its fingerprint names"
     lock = study.lock()
     if lock is not None and not _is_of(lock, plan):
         yield f"{PLAN_FILE} is not the plan that {LOCK_NAME} holds"
 
 
-def _is_of(lock: Lock, plan: Mapping[str, Any]) -> bool:
-    there = (plan.get("fingerprint"), plan.get("design_fingerprint"), plan.get("rule"), _code(plan))
+def _is_of(lock: Lock, plan: PlanRecord) -> bool:
+    there = (plan.fingerprint, plan.design_fingerprint, plan.rule, _code(plan))
     return there == (lock.latest, lock.design, lock.rule, lock.code)
 
 
-def _code(plan: Mapping[str, Any]) -> str:
-    return str(plan["environment"].get("code"))
+def _code(plan: PlanRecord) -> str:
+    return str(plan.environment.get("code"))
 
 
-def _design_of(plan: Mapping[str, Any]) -> str:
-    return design_fingerprint(plan["design"], {name: (arm["run"], arm["text"]) for name, arm in plan["arms"].items()})
+def _design_of(plan: PlanRecord) -> str:
+    """The fingerprint of the design as the file holds it: one that was converted has another."""
+    written = plan.written
+    runs = {name: (arm["run"], arm["text"]) for name, arm in written["arms"].items()}
+    return design_fingerprint(written["design"], runs)
 
 
 def _of_run(folder: Path) -> tuple[str, ...] | None:
     """What of a finished run is not what was written; None of one made before checksums were kept."""
     try:
         spec = read_json(folder / SPEC_FILE)
-        if not _is_listed(folder, SPEC_FILE, spec, RUN_FORMAT):
+        if not _lists_its_files(folder, spec):
             return None
         answers = [f"{EVALUATIONS}/{path.name}" for path in sorted((folder / EVALUATIONS).glob("*.jsonl"))]
         changed = disagreements(folder, (*_RUN_FILES, *answers))
@@ -153,7 +162,7 @@ def _of_open_run(folder: Path) -> tuple[str, ...]:
     if not (folder / SPEC_FILE).exists() and not (folder / CHECKSUMS_FILE).exists():
         return ()  # not begun
     try:
-        if not _is_listed(folder, SPEC_FILE, read_json(folder / SPEC_FILE), RUN_FORMAT):
+        if not _lists_its_files(folder, read_json(folder / SPEC_FILE)):
             return ()
         return disagreements(folder, (SPEC_FILE,), growing=(ROWS_FILE,))
     except RecordError as fault:

@@ -9,6 +9,7 @@ from typing import Any
 
 from paribus.errors import RecordError
 from paribus.record.address import canonical
+from paribus.record.plan import PlanRecord
 
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value
@@ -120,7 +121,7 @@ def parts_apart(before: Lock, after: Lock) -> str:
     return ", ".join(name for name in ("design", "rule", "code") if old[name] != new[name])
 
 
-def fields_apart(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[str, ...]:
+def fields_apart(before: PlanRecord, after: PlanRecord) -> tuple[str, ...]:
     """Where two plans part, `path from → to`: in their designs, or else in what their arms came out as."""
     return apart(_design(before), _design(after)) or apart(_arms(before), _arms(after))
 
@@ -132,16 +133,12 @@ def apart(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
     return (*found[:MAX_NAMED], *([f"and {more} more"] if more > 0 else []))
 
 
-def _design(plan: Mapping[str, Any]) -> dict[str, Any]:
-    design = plan.get("design")
-    return {name: own for name, own in design.items() if name not in _UNSAID} if isinstance(design, dict) else {}
+def _design(plan: PlanRecord) -> dict[str, Any]:
+    return {name: value for name, value in plan.design.table.items() if name not in _UNSAID}
 
 
-def _arms(plan: Mapping[str, Any]) -> dict[str, Any]:
-    arms = plan.get("arms")
-    if not isinstance(arms, dict):
-        return {}
-    return {"arms": {name: {key: own.get(key) for key in ("run", "text")} for name, own in arms.items()}}
+def _arms(plan: PlanRecord) -> dict[str, Any]:
+    return {"arms": {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}}
 
 
 def _apart(left: Any, right: Any, path: str = "") -> Iterator[str]:

@@ -34,17 +34,16 @@ from paribus.record.folder import (
 )
 from paribus.record.frozen import Lock, changed, lock_of
 from paribus.record.lock import is_held, lock
+from paribus.record.plan import PlanRecord, parse_plan
+from paribus.record.plan_formats import REPAIR, require_no_newer_format
 from paribus.record.rows import last_row, require_ended
 from paribus.record.state import read_state
 
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 PLAN_FILE, LOCK_NAME, CELLS_FILE, RATES_FILE = "plan.json", "plan.lock", "cells.json", "rates.json"
 DIVERGED = "DivergedError"
-EDITION = 2  # of the verdict, which plans of the first do not say: from the second on a report has one family
-PLAN_FORMAT = 2  # of a study's folder: from here on its files are listed with their sha256
 _BEGIN_ANEW = "restore it, or begin under another name"
 _REMOVE = "remove it, and `paribus run` writes it"
-REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a rate beside the
 # tuned one, `variance` a start, an order or a rerun made to take the noise apart.
 Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
@@ -79,6 +78,18 @@ class Study:
         """The plan as it is written, whatever it holds."""
         return _table(self.folder / PLAN_FILE, REPAIR)
 
+    def plan_record(self) -> PlanRecord:
+        """The plan, converted where it is of an older format; RecordError where it cannot be read."""
+        return parse_plan(self.plan(), self.folder / PLAN_FILE)
+
+    def require_no_newer_plan(self) -> None:
+        """RecordError where a newer version of paribus wrote the plan; a damaged one may be written again."""
+        try:
+            table = self.plan()
+        except RecordError:
+            return
+        require_no_newer_format(table.get("format"), self.folder / PLAN_FILE)
+
     def add_cells(self, cells: Iterable[Placed]) -> None:
         """Cells beside those there are; a process that knows of fewer takes none away."""
         with self._writing():
@@ -100,7 +111,7 @@ class Study:
 
     def planned_cells(self) -> tuple[Placed, ...]:
         """The cells of the plan as it stands; what a former plan left is no result of this one."""
-        own = self.plan().get("design_fingerprint")
+        own = self.plan_record().design_fingerprint
         return tuple(cell for cell in self.cells() if own in (None, cell.plan))
 
     def write_rates(self, rates: Mapping[str, Any]) -> None:

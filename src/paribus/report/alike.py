@@ -100,7 +100,7 @@ def _annealed(arm: Arm, material: Material, by: Total) -> Alike | None:
     seeds = sorted(found.runs[arm.against].keys() & found.runs[arm.name].keys())
     before, after = (annealed_lengths(found.table, name, seeds) for name in (arm.against, arm.name))
     return alike_annealed(
-        before, after, by, name_of(material.plan["design"]["primary"]["measure"]),
+        before, after, by, name_of(material.plan.design.primary.measure.table),
         margin=found.margins.against[arm.against], n_comparisons=found.n_comparisons, share=found.share, unit=UNIT,
         open_ended=found.open_ended, test=_test(material),
     )  # fmt: skip
@@ -123,7 +123,7 @@ def _in_mid_schedule(arm: Arm, material: Material, got: Alike, read: MidSchedule
 
 
 def _test(material: Material) -> Test:
-    return material.plan["design"]["primary"].get("test", "two-sided")  # a plan of before it could be declared has none
+    return material.plan.design.primary.test
 
 
 def _is_same(arm: Arm, made: Comparison) -> str:
@@ -141,7 +141,7 @@ def _than(arm: Arm, material: Material) -> str:
 
 
 def _base_rate(arm: Arm, material: Material) -> Otherwise:
-    rate = material.stage(material.found.baseline)["training"]["optimizer"]["rate"]
+    rate = material.stage(material.found.baseline).training.optimizer.rate
     by = f"the base rate, {rate:g}"
     if arm.judgement.verdict.word == "no verdict":
         return Otherwise(arm.name, by, "–", NOTHING_TO_COMPARE)
@@ -172,7 +172,7 @@ def _at_base_rate(arm: Arm, material: Material, rate: float, by: str) -> Otherwi
 
 def _scores_at(arm: str, material: Material, rate: float) -> dict[int, float]:
     """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
-    column = name_of(material.plan["design"]["primary"]["measure"])
+    column = name_of(material.plan.design.primary.measure.table)
     own = [row for row in material.found.table if row["arm"] == arm and row["purpose"] in AT_FULL_LENGTH]
     n_steps = {row["n_steps"] for row in own if row["purpose"] == "reported"}
     whole = [row for row in own if row["outcome"] == "finished" and row["n_steps"] in n_steps]

@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
+from paribus.record import PlanRecord
+
 PERSONAL = (  # of an environment: what tells of a place
     "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",
 )  # fmt: skip
@@ -66,9 +68,9 @@ def _replaced(text: str, words: Mapping[str, str]) -> str:
     return text
 
 
-def hidden(plan: Mapping[str, Any], root: Path) -> Hidden:
+def hidden(plan: PlanRecord, root: Path) -> Hidden:
     """What a study's plan, its folder and this machine hold of places and people."""
-    written = list(dict.fromkeys(_files(plan)))
+    written = list(dict.fromkeys(_files(plan.table)))
     files = {path: f"file-{number}" for number, path in enumerate(written, 1)}
     names = {_last(path): label for path, label in files.items()}
     mangled = {re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-._"): label for path, label in files.items()}
@@ -79,7 +81,7 @@ def hidden(plan: Mapping[str, Any], root: Path) -> Hidden:
         roots[f"{root}/"] = f"{RUNS}/"  # one that is called as a word is, such as runs, stays in sentences
     people = {word: NAME for word in _people((*files, *roots)) if word not in SHARED and len(word) > 1}
     inside = _longest_first(whole | roots | dotted)
-    return Hidden(files, inside, _longest_first(names | people), tuple(plan["order"]))
+    return Hidden(files, inside, _longest_first(names | people), tuple(plan.order))
 
 
 def _longest_first(words: Mapping[str, str]) -> dict[str, str]:

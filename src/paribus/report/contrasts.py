@@ -134,7 +134,7 @@ def _brief(one: ContrastFinding) -> tuple[str, str, str, str]:
 
 def undeclared(material: Material) -> str:
     """That a factorial of more than two levels was asked for no interaction, where that is so."""
-    levels = {arm: material.plan["arms"][arm]["levels"] for arm in material.order}
+    levels = {arm: material.plan.arms[arm].levels for arm in material.order}
     factors = list(levels[material.found.baseline])
     if len(factors) < 2 or material.found.contrasts or two_by_two(levels, material.found.baseline) is not None:
         return ""

@@ -35,11 +35,11 @@ def limits(material: Material) -> list[str]:
 
 def _limits(material: Material) -> Iterator[str]:
     baseline = material.found.baseline
-    work, stage = material.plan["arms"][baseline]["work"], material.stage(baseline)
-    tokens = count(work["tokens_read"] * stage["training"]["n_steps"])
-    sizes = [material.plan["arms"][arm]["price"]["parameters"] for arm in material.order]
+    work, stage = material.plan.arms[baseline].work, material.stage(baseline)
+    tokens = count(work.tokens_read * stage.training.n_steps)
+    sizes = [material.plan.arms[arm].price.parameters for arm in material.order]
     size = " to ".join(dict.fromkeys((count(min(sizes)), count(max(sizes)))))
-    sources = listed(list(dict.fromkeys(_source(source, material) for source in stage["corpus"]["sources"])))
+    sources = listed(list(dict.fromkeys(_source(source.table, material) for source in stage.corpus.sources)))
     yield f"What happens at other sizes, or after more training: {size} parameters read {tokens} tokens."
     yield f"What happens on other text: all of it was {sources}."
     yield f"How good the text is that the arms write, or how well they do a task: measured was {measured(material)}."
@@ -73,5 +73,5 @@ def source_words(source: Mapping[str, Any]) -> str:
 
 def measured(material: Material) -> str:
     """The primary yardstick in words."""
-    measure = material.plan["design"]["primary"]["measure"]
+    measure = material.plan.design.primary.measure.table
     return f"{MEASURED.get(measure['kind'], measure['kind'])} ({name_of(measure)})"

@@ -10,17 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, findings
-from paribus.analyse.contrasts import plan_control
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
-from paribus.record import Study, differences, environments_of
+from paribus.record import PlanRecord, Study, differences, environments_of, parse_plan
+from paribus.record.plan import StageRecord
 from paribus.record.series import later_studies
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
+from paribus.record.study import PLAN_FILE
 from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places
 from paribus.spec import Architecture, Resolved, resolve
 
 SAID = (
-    "plan",
     "baseline",
     "arms",
     "margins",
@@ -49,12 +49,12 @@ class Material:
     later: tuple[str, ...] = ()  # studies of its series that came after it
 
     @property
-    def plan(self) -> dict[str, Any]:
+    def plan(self) -> PlanRecord:
         return self.found.plan
 
     @property
     def order(self) -> list[str]:
-        return self.plan["order"]
+        return self.plan.order
 
     @property
     def many(self) -> bool:
@@ -64,12 +64,12 @@ class Material:
     @property
     def control(self) -> str | None:
         """The arm that must come out worse and was judged as any arm, as in plans of the first edition."""
-        return None if self.found.is_second else plan_control(self.plan)
+        return None if self.found.is_second else self.plan.design.control_arm
 
     def spec(self, arm: str) -> Resolved:
         """What an arm's architecture comes to."""
         try:
-            return resolve(Architecture.model_validate_json(_json(self.plan["arms"][arm]["run"]["architecture"])))
+            return resolve(Architecture.model_validate_json(_json(self.plan.arms[arm].run.architecture)))
         except (ValidationError, SpecError) as fault:
             said = " ".join(str(fault).split())
             raise RecordError(
@@ -77,12 +77,12 @@ class Material:
                 f"use the version that the study was made with, or `paribus run DESIGN`, which writes the plan again"
             ) from fault
 
-    def stage(self, arm: str) -> dict[str, Any]:
-        return self.plan["arms"][arm]["run"]["stages"][-1]
+    def stage(self, arm: str) -> StageRecord:
+        return self.plan.arms[arm].stage
 
     def rate(self, arm: str) -> float:
         """The learning rate as it was written for an arm."""
-        return self.stage(arm)["training"]["optimizer"]["rate"]
+        return self.stage(arm).training.optimizer.rate
 
     @property
     def one_rate(self) -> bool:
@@ -99,7 +99,7 @@ class Material:
     def asked_alike(self, arm: str, against: str | None = None) -> bool:
         """Is an arm trained on the baseline's, or another's, question and text? Only then are curves comparable."""
         own, other = self.stage(arm), self.stage(against or self.found.baseline)
-        return own["objective"] == other["objective"] and own["corpus"] == other["corpus"]
+        return own.objective == other.objective and own.corpus.table == other.corpus.table
 
 
 def gathered(study: Study, anonymous: bool = False) -> Material:
@@ -122,6 +122,7 @@ def _anonymous(whole: Material, study: Study) -> Material:
     names = {arm: private.text(arm) for arm in whole.order}
     found = replace(
         found,
+        plan=parse_plan(without_places(whole.plan.table, private), study.folder / PLAN_FILE),
         table=table,
         lock=found.lock and found.lock.without_values,
         runs={names[arm]: own for arm, own in found.runs.items()},

@@ -76,7 +76,7 @@ def drawn(material: Material) -> dict[str, Plot]:
 def _told(material: Material) -> dict[str, Any]:
     found, plan = material.found, material.plan
     differing, equal = control_lines(material)
-    column = name_of(plan["design"]["primary"]["measure"])
+    column = name_of(plan.design.primary.measure.table)
     briefs = overview(material)
     return {
         "briefs": briefs, "brief_headings": headings(briefs, material), "tally": tally(briefs, material),
@@ -97,7 +97,7 @@ def _told(material: Material) -> dict[str, Any]:
         "environments": material.environments, "times": times(material), "control": material.control,
         "control_sentence": control_sentence(material), "series": series_words(material),
         "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
-        "design": designed(plan["design"]),
+        "design": designed(plan.design.table),
         "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
         "curve_rows": download(curve_rows(material)), "verdict_rows": download(verdict_rows(material)),
         "document_rows": _small_download(document_rows(material)),

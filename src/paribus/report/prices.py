@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from paribus.masks import appendable
+from paribus.record.plan import PriceRecord
 from paribus.report.material import Material
 from paribus.report.numbers import Writer, are_equal, count, flops, percent, size, written_apart
 
@@ -22,17 +23,17 @@ class Cost:
 def costs(material: Material) -> list[Cost]:
     """Every line but those of the clock, which stand among the times."""
     lines: list[tuple[str, Callable[[str], float], Writer]] = [
-        ("parameters", lambda arm: _price(material, arm)["parameters"], count),
-        ("of them outside word tables", lambda arm: _price(material, arm)["non_embedding_parameters"], count),
-        ("training FLOPs a token", lambda arm: _work(material, arm, "training_flops"), flops),
+        ("parameters", lambda arm: _price(material, arm).parameters, count),
+        ("of them outside word tables", lambda arm: _price(material, arm).non_embedding_parameters, count),
+        ("training FLOPs a token", lambda arm: _flops_per_token(material, arm), flops),
         ("training FLOPs in all", lambda arm: _total(material, arm), flops),
-        ("FLOPs to read a prompt", lambda arm: _price(material, arm)["prefill"]["dense"], flops),
-        ("FLOPs to write a token", lambda arm: _price(material, arm)["decode"]["dense"], flops),
-        ("pairs of positions that see each other", lambda arm: _price(material, arm)["visible_share"], percent),
-        ("KV cache a token", lambda arm: _price(material, arm)["kv_bytes_per_token"], size),
+        ("FLOPs to read a prompt", lambda arm: _price(material, arm).prefill.dense, flops),
+        ("FLOPs to write a token", lambda arm: _price(material, arm).decode.dense, flops),
+        ("pairs of positions that see each other", lambda arm: _price(material, arm).visible_share, percent),
+        ("KV cache a token", lambda arm: _price(material, arm).kv_bytes_per_token, size),
     ]
-    if any(_price(material, arm)["kv_bytes_per_source_token"] for arm in material.order):
-        sources = ("KV cache a source token", lambda arm: _price(material, arm)["kv_bytes_per_source_token"], size)
+    if any(_price(material, arm).kv_bytes_per_source_token for arm in material.order):
+        sources = ("KV cache a source token", lambda arm: _price(material, arm).kv_bytes_per_source_token, size)
         lines.append(sources)
     counted = [_cost(name, [value(arm) for arm in material.order], writer) for name, value, writer in lines]
     keys = tuple(kept(material, arm) for arm in material.order)
@@ -66,14 +67,14 @@ def _cost(name: str, values: list[float], writer: Writer) -> Cost:
     return Cost(name, tuple(written_apart(values, writer)), are_equal(values))
 
 
-def _price(material: Material, arm: str) -> dict:
-    return material.plan["arms"][arm]["price"]
+def _price(material: Material, arm: str) -> PriceRecord:
+    return material.plan.arms[arm].price
 
 
-def _work(material: Material, arm: str, name: str) -> float:
-    work = material.plan["arms"][arm]["work"]
-    return work[name] / work["tokens_read"]
+def _flops_per_token(material: Material, arm: str) -> float:
+    work = material.plan.arms[arm].work
+    return work.training_flops / work.tokens_read
 
 
 def _total(material: Material, arm: str) -> float:
-    return material.plan["arms"][arm]["work"]["training_flops"] * material.stage(arm)["training"]["n_steps"]
+    return material.plan.arms[arm].work.training_flops * material.stage(arm).training.n_steps

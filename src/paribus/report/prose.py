@@ -49,7 +49,7 @@ def markdown(material: Material) -> str:
 
 
 def _markdown(material: Material) -> Iterator[str]:
-    yield f"# {_plain(material.plan['question'])}\n"
+    yield f"# {_plain(material.plan.question)}\n"
     if material.found.reading:
         yield f"{_plain(material.found.reading)}.\n"
     yield from (f"{_plain(one)}\n" for one in series_words(material))
@@ -139,7 +139,7 @@ def _with_code(text: str) -> str:
 
 def latex(material: Material) -> str:
     """A booktabs table: score, gain, interval and verdict of every arm."""
-    column = name_of(material.plan["design"]["primary"]["measure"])
+    column = name_of(material.plan.design.primary.measure.table)
     lines = [r"\begin{tabular}{lrrrl}", r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
     told = [(name, "–", *cells) for name, *cells in typeset_contrasts(material)]
     lines += [" & ".join(map(_typeset, one)) + r" \\" for one in told]

@@ -105,8 +105,12 @@ def _by_document(found: Evaluation) -> dict[str, tuple[float, int]]:
 
 def design_text(material: Material) -> str:
     """The design as it was resolved, as JSON: margin, looks, comparisons, contrasts, sweeps and lengths."""
-    kept = ("name", "question", "fingerprint", "order", "design", "rule")
-    return json.dumps({name: material.plan[name] for name in kept}, indent=2, sort_keys=True) + "\n"
+    plan = material.plan
+    shown = {
+        "name": plan.name, "question": plan.question, "fingerprint": plan.fingerprint, "order": plan.order,
+        "design": plan.design.table, "rule": plan.rule,
+    }  # fmt: skip
+    return json.dumps(shown, indent=2, sort_keys=True) + "\n"
 
 
 def clock_rows(material: Material) -> list[dict[str, Any]]:

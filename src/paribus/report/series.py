@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isinf
-from typing import Any
 
 from paribus.analyse.findings import UNIT
+from paribus.record.plan import EarlierRecord, GainRecord
 from paribus.report.material import Material
 from paribus.report.numbers import NONE, decimals, listed, signed, some
 
@@ -15,17 +15,17 @@ NOT_JUDGED = "Earlier studies of the series are shown and not judged; their seed
 
 def series_words(material: Material) -> list[str]:
     """That a study is a later one of a series, then a sentence an earlier one; nothing of a study that stands alone."""
-    series = material.plan.get("series")
+    series = material.plan.series
     later = [f"Later studies of it, each of fresh seeds and judged alone: {listed(list(material.later))}."]
     if series is None:
         return [f"Study 1 of a series. {later[0]}"] if material.later else []
-    place = f"{series_place(series, material.plan['design']['seeds'])}. {NOT_JUDGED}"
-    return [place, *(_earlier(one) for one in series["earlier"]), *(later if material.later else ())]
+    place = f"{series_place(series.number, material.plan.design.declared_seeds)}. {NOT_JUDGED}"
+    return [place, *(_earlier(one) for one in series.earlier), *(later if material.later else ())]
 
 
-def series_place(series: Mapping[str, Any], seeds: Sequence[int]) -> str:
+def series_place(number: int, seeds: Sequence[int]) -> str:
     """Study 2 of a series: 8 fresh seeds, 6 to 13, judged alone."""
-    return f"Study {series['number']} of a series: {some(len(seeds), 'fresh seed')}, {seed_range(seeds)}, judged alone"
+    return f"Study {number} of a series: {some(len(seeds), 'fresh seed')}, {seed_range(seeds)}, judged alone"
 
 
 def seed_range(seeds: Sequence[int]) -> str:
@@ -37,18 +37,18 @@ def seed_range(seeds: Sequence[int]) -> str:
     return listed([str(seed) for seed in ordered])
 
 
-def _earlier(one: Mapping[str, Any]) -> str:
-    gains = "; ".join(_gain(gain) for gain in one["gains"])
-    seeds = f"{some(len(one['seeds']), 'seed')}, {seed_range(one['seeds'])}"
-    return f"Study {one['number']} ({one['study']}; {seeds}), gains in {UNIT}, without a verdict: {gains}."
+def _earlier(one: EarlierRecord) -> str:
+    gains = "; ".join(_gain(gain) for gain in one.gains)
+    seeds = f"{some(len(one.seeds), 'seed')}, {seed_range(one.seeds)}"
+    return f"Study {one.number} ({one.study}; {seeds}), gains in {UNIT}, without a verdict: {gains}."
 
 
-def _gain(gain: Mapping[str, Any]) -> str:
-    if gain["gain"] is None:
-        return f"{gain['of']} {NONE}"
-    width = (gain["high"] - gain["low"]) / 2
+def _gain(gain: GainRecord) -> str:
+    if gain.gain is None or gain.low is None or gain.high is None or gain.level is None:
+        return f"{gain.of} {NONE}"
+    width = (gain.high - gain.low) / 2
     digits = decimals(width)
     if isinf(width):
-        return f"{gain['of']} {signed(gain['gain'], digits)}"
-    ends = f"{signed(gain['low'], digits)} to {signed(gain['high'], digits)} at {100 * gain['level']:.4g} %"
-    return f"{gain['of']} {signed(gain['gain'], digits)} ({ends})"
+        return f"{gain.of} {signed(gain.gain, digits)}"
+    ends = f"{signed(gain.low, digits)} to {signed(gain.high, digits)} at {100 * gain.level:.4g} %"
+    return f"{gain.of} {signed(gain.gain, digits)} ({ends})"

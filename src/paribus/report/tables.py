@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -10,13 +11,9 @@ from typing import Any
 from paribus.analyse import interval, name_of
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.record import ControlLine, Mark
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, line_texts, plain, signed
-
-MARKS = {
-    "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
-    "✓": "equal",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,7 @@ class Line:
     """A field of all arms."""
 
     path: str
-    mark: str
+    mark: Mark
     meaning: str
     values: tuple[str, ...]
     note: str
@@ -32,16 +29,16 @@ class Line:
 
 def control_lines(material: Material) -> tuple[list[Line], list[Line]]:
     """What differs, confounds first; and what is equal."""
-    order = list(MARKS)
-    lines = [
-        Line(
-            line["path"], line["mark"], MARKS[line["mark"]],
-            tuple(line_texts(line["path"], [line["values"].get(arm) for arm in material.order], written)),
-            f"allowed: {line['allowed']}" if line["allowed"] else line["note"],
-        )
-        for line in sorted(material.plan["control"], key=lambda line: order.index(line["mark"]))
-    ]  # fmt: skip
-    return [line for line in lines if line.mark != "✓"], [line for line in lines if line.mark == "✓"]
+    ordered = sorted(material.plan.control, key=lambda line: line.mark.place)
+    lines = [_line(line, material.order) for line in ordered]
+    equal = [line for line in lines if line.mark == Mark.EQUAL]
+    return [line for line in lines if line.mark != Mark.EQUAL], equal
+
+
+def _line(line: ControlLine, arms: Sequence[str]) -> Line:
+    values = line_texts(line.path, [line.values.get(arm) for arm in arms], written)
+    note = f"allowed: {line.allowed}" if line.allowed else line.note
+    return Line(line.path, line.mark, line.mark.meaning, values=tuple(values), note=note)
 
 
 def written(value: Any) -> str:
@@ -68,7 +65,7 @@ class SeedLine:
 
 def seed_lines(material: Material) -> list[SeedLine]:
     """The primary yardstick, seed by seed; a run that failed is named, not dropped."""
-    column = name_of(material.plan["design"]["primary"]["measure"])
+    column = name_of(material.plan.design.primary.measure.table)
     rows = {(row["arm"], row["seed"]): row for row in material.found.reported}
     gains = [{one.seed: one.gain for one in arm.judgement.seeds} for arm in material.found.arms]
     return [
@@ -119,7 +116,7 @@ OTHER_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", 
 
 def others(material: Material) -> list[tuple[str, list[tuple[str, ...]]]]:
     """Every other yardstick of the design: paired intervals to explore, for no comparison is added; no verdict."""
-    names = [name_of(measure) for measure in material.plan["design"]["others"]]
+    names = [name_of(measure.table) for measure in material.plan.design.others]
     return [(name, _other(material, name)) for name in names]
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from paribus.analyse import TextDifference, TextRead, text_differences
 from paribus.analyse.text_read import LARGE, epochs_of
+from paribus.record.plan import ArmRecord
 from paribus.report.material import Material
 from paribus.report.numbers import FEW, percent
 
@@ -18,7 +19,7 @@ def text_words(material: Material) -> str:
     large = sorted((one for one in _differences(material) if one.is_large), key=_size, reverse=True)
     if not large:
         return ""
-    budget = material.plan["design"]["budget"].replace("_", " ")
+    budget = str(material.plan.design.budget).replace("_", " ")
     more = f" So it is in {len(large) - FEW} more comparisons; the control table lists all." if large[FEW:] else ""
     return f"Text {DIFFERS} ({budget}). {' '.join(_sentence(one, material) for one in large[:FEW])}{more}"
 
@@ -27,23 +28,21 @@ def _differences(material: Material) -> tuple[TextDifference, ...]:
     plan, written = material.plan, epochs_line(material)
     if written is None:
         return ()
-    reads = {arm: _read(plan["arms"][arm], str(written[arm])) for arm in material.order}
+    reads = {arm: _read(plan.arms[arm], str(written[arm])) for arm in material.order}
     pairs = [(arm.name, arm.against) for arm in material.found.arms]
     pairs = pairs or [(arm, material.found.baseline) for arm in material.order[1:]]  # where contrasts are judged
-    return text_differences(plan["design"].get("budget"), pairs, reads)
+    return text_differences(plan.design.budget, pairs, reads)
 
 
 def epochs_line(material: Material) -> Mapping[str, Any] | None:
     """Arm → its epochs, as the control table writes them."""
-    lines = (line["values"] for line in material.plan["control"] if line["path"] == "epochs")
+    lines = (line.values for line in material.plan.control if line.path == "epochs")
     return next(lines, None)
 
 
-def _read(arm: Mapping[str, Any], epochs: str) -> TextRead:
-    stage = arm["run"]["stages"][-1]
-    n_steps = stage["training"]["n_steps"]
-    question = (stage["corpus"], stage["objective"])
-    return TextRead(n_steps, arm["work"]["bytes_read"] * n_steps, epochs_of(epochs), question)
+def _read(arm: ArmRecord, epochs: str) -> TextRead:
+    question = (arm.stage.corpus.table, arm.stage.objective)
+    return TextRead(arm.n_steps, arm.work.bytes_read * arm.n_steps, epochs_of(epochs), question)
 
 
 def _size(one: TextDifference) -> float:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 from paribus.analyse.findings import UNIT
 from paribus.analyse.remarks import rate_remark
 from paribus.analyse.sign_test import SIGN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.record import ControlLine, Mark
 from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
 from paribus.report.noise import TITLE, noise_words
@@ -39,7 +40,7 @@ SYMMETRIC = (
     "false; with one skewed arm it is 8 to 24 %."
 )
 BATCH = ("text", "corpus", "objective", "training.length", "training.n_sequences", "training.data_seed")
-Mark = Literal["yes", "mind", "no"]
+TrustMark = Literal["yes", "mind", "no"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Ground:
     """One thing the verdict rests on: fine, to be kept in mind, or broken."""
 
     name: str
-    mark: Mark
+    mark: TrustMark
     text: str
 
 
@@ -63,31 +64,31 @@ def grounds(material: Material) -> list[Ground]:
 
 
 def _confounds(material: Material) -> Ground:
-    lines = [line for line in material.plan["control"] if line["mark"] == "✗"]
-    allowed = [line for line in lines if line["allowed"] is not None]
+    lines = [line for line in material.plan.control if line.mark == Mark.CONFOUND]
+    allowed = [line for line in lines if line.allowed is not None]
     if len(allowed) < len(lines):
-        paths = listed([line["path"] for line in lines if line["allowed"] is None])
+        paths = listed([line.path for line in lines if line.allowed is None])
         return Ground("Confounds", "no", f"{paths} differ between the arms and are not the factor.")
-    n_equal = sum(line["mark"] == "✓" for line in material.plan["control"])
-    factor, them = ("differ", "them") if len(material.plan["declared"]) > 1 else ("differs", "it")
+    n_equal = sum(line.mark == Mark.EQUAL for line in material.plan.control)
+    factor, them = ("differ", "them") if len(material.plan.declared) > 1 else ("differs", "it")
     if allowed:
         reasons = "; ".join(allowed_confounds(material))
         return Ground("Confounds", "mind", f"{some(len(allowed), 'difference')} allowed by the design. {reasons}.")
     return Ground(
-        "Confounds", "yes", f"None: only {listed(material.plan['declared'])} {factor}, and what follows from {them}; "
+        "Confounds", "yes", f"None: only {listed(material.plan.declared)} {factor}, and what follows from {them}; "
         f"{n_equal} other fields are equal.",
     )  # fmt: skip
 
 
 def allowed_confounds(material: Material) -> list[str]:
     """Every confound that the design lets pass, with its reason."""
-    lines = [line for line in material.plan["control"] if line["mark"] == "✗" and line["allowed"] is not None]
-    return [f"{line['path']}: {line['allowed']}" for line in lines]
+    lines = [line for line in material.plan.control if line.mark == Mark.CONFOUND]
+    return [f"{line.path}: {line.allowed}" for line in lines if line.allowed is not None]
 
 
 def _tuning(material: Material) -> Ground:
     rates = material.found.rates
-    if material.plan["design"]["tune"] is None or rates is None:
+    if material.plan.design.tune is None or rates is None:
         return _untuned(material)
     found = each({arm: rates[arm]["rate"] for arm in material.order}, _rate)
     outside = [arm for arm in material.order if not rates[arm]["optimum"]["inside"]]
@@ -115,7 +116,7 @@ def _untuned(material: Material) -> Ground:
     if material.one_rate:
         said = f"Not tuned: every arm trained at {material.rate(material.found.baseline):g}, which may suit one better."
         return Ground("Learning rates", "mind", said)
-    if any(path == RATE or RATE.startswith(f"{path}.") for path in material.plan["declared"]):
+    if any(path == RATE or RATE.startswith(f"{path}.") for path in material.plan.declared):
         return Ground("Learning rates", "yes", f"Not tuned, for the rate is what is compared: {rates}.")
     return Ground("Learning rates", "mind", f"Not tuned, and not equal: {rates}.")
 
@@ -206,15 +207,15 @@ def _pairing(material: Material) -> Ground:
 
 def _apart(material: Material) -> list[str]:
     """What of a batch is not equal in all arms, by the control table; an encoder is given its input apart."""
-    lines = [line["path"] for line in material.plan["control"] if line["mark"] != "✓"]
+    lines = [line.path for line in material.plan.control if line.mark != Mark.EQUAL]
     found = [path for path in lines if any(path == part or path.startswith(f"{part}.") for part in BATCH)]
-    encoders = {material.plan["arms"][arm]["run"]["architecture"].get("encoder") is None for arm in material.order}
+    encoders = {material.plan.arms[arm].run.architecture.get("encoder") is None for arm in material.order}
     return [*found, "how input and target are laid out"] if len(encoders) > 1 else found
 
 
 def _share_of_start(material: Material) -> str:
     line = _line(material, "starting weights in common")
-    return "some" if line is None else percent(min(float(value) for value in line["values"].values()))
+    return "some" if line is None else percent(min(float(value) for value in line.values.values()))
 
 
 def _control(material: Material) -> Ground:
@@ -239,7 +240,7 @@ def _control(material: Material) -> Ground:
 
 def _control_outside(material: Material) -> Ground:
     """The control of a plan that does not judge it as any arm."""
-    found, declared = material.found.control, material.plan["design"]["control"]
+    found, declared = material.found.control, material.plan.design.control
     if declared is None:
         return Ground("Positive control", "mind", "The design has none: nothing that had to come out worse.")
     if found is None:
@@ -275,7 +276,7 @@ def _failures(material: Material) -> Iterator[Ground]:
 
 
 def _size(material: Material) -> Ground:
-    sizes = {arm: material.plan["arms"][arm]["price"]["parameters"] for arm in material.order}
+    sizes = {arm: material.plan.arms[arm].price.parameters for arm in material.order}
     if len(set(sizes.values())) == 1:
         size = count(sizes[material.order[0]])
         return Ground("Size", "mind", f"One size, {size} parameters: no trend over sizes was measured.")
@@ -293,7 +294,7 @@ def _reading(material: Material) -> Ground:
     line = _line(material, "epochs")
     if line is None:
         return Ground("Text", "mind", "How often the text was read is not known.")
-    times = [float(one) for value in line["values"].values() for one in str(value).split(",")]
+    times = [float(one) for value in line.values.values() for one in str(value).split(",")]
     tokens = fmean(_tokens(material, arm) for arm in material.order)
     often = f"{min(times):.3g}" if min(times) == max(times) else f"{min(times):.3g} to {max(times):.3g}"
     repeated = max(times) > 1
@@ -312,7 +313,7 @@ def _budget(material: Material) -> Iterator[Ground]:
 
 
 def _tokens(material: Material, arm: str) -> float:
-    return material.plan["arms"][arm]["work"]["tokens_read"] * material.stage(arm)["training"]["n_steps"]
+    return material.plan.arms[arm].work.tokens_read * material.stage(arm).training.n_steps
 
 
 def _cut(material: Material) -> Iterator[Ground]:
@@ -389,5 +390,5 @@ def _as_planned(material: Material) -> Ground:
     return Ground("As planned", "no", f"Not as planned: {lock.words}.")
 
 
-def _line(material: Material, path: str) -> dict[str, Any] | None:
-    return next((line for line in material.plan["control"] if line["path"] == path), None)
+def _line(material: Material, path: str) -> ControlLine | None:
+    return next((line for line in material.plan.control if line.path == path), None)

@@ -80,12 +80,12 @@ def fresh_seeds(material: Material) -> str:
     asked += [advice_on_comparison(one.comparison, one.word or "") for one in material.found.contrasts]
     if not any(one is not None and one.is_fresh for one in asked):
         return ""
-    series = material.plan.get("series")
-    scale = material.plan["scale"]
+    series = material.plan.series
+    scale = material.plan.scale
     options = f" --scale {scale}" if scale else ""
     # The same command again would go on with this study, which has a number of its own.
-    options += "" if series is None else f" --name {series['first']}-{series['number'] + 1}"
-    used = seed_range(material.plan["design"]["seeds"])
+    options += "" if series is None else f" --name {series.first}-{series.number + 1}"
+    used = seed_range(material.plan.design.declared_seeds)
     return (
         f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as advised: "
         f"`paribus run DESIGN{options} --seeds N`, and whatever else was --set or named for this study. Its verdict is "

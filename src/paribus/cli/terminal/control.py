@@ -13,23 +13,25 @@ from paribus.analyse import Spread, detectable, equivalence_margin, power_table
 from paribus.analyse.looks import SHARE
 from paribus.cli.terminal.power import noise_words, print_power
 from paribus.cli.terminal.spelling import spelled
-from paribus.design import Cost, Line, Plan, alike
+from paribus.design import Cost, Plan, alike
 from paribus.design.arms import width_notes
-from paribus.design.control import MEANING
 from paribus.design.cost import rates_per_seed
+from paribus.record import ControlLine, Mark
 from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
 from paribus.report.series import series_place
 from paribus.spec.design import OPEN, control_arm, control_length, declared_contrasts, pairs_of
 
-STYLES = {"✗": "bold red", "Δ": "bold cyan", "≈": "yellow", "⟳": "yellow", "→": "", "✓": "green"}
-ORDER = "✗Δ≈⟳→✓"
+STYLES = {
+    Mark.CONFOUND: "bold red", Mark.FACTOR: "bold cyan", Mark.MATCHED: "yellow", Mark.TUNED: "yellow",
+    Mark.FOLLOWS: "", Mark.EQUAL: "green",
+}  # fmt: skip
 OPEN_AT = (5, 10, 20)  # seeds at which it is told what an open design can see
 
 
-def print_control(lines: Iterable[Line], page: Console, every: bool) -> None:
+def print_control(lines: Iterable[ControlLine], page: Console, every: bool) -> None:
     """The table, what differs first; equal fields are counted unless all are asked for."""
-    ordered = sorted(lines, key=lambda line: ORDER.index(line.mark))
-    shown = [line for line in ordered if every or line.mark != "✓"]
+    ordered = sorted(lines, key=lambda line: line.mark.place)
+    shown = [line for line in ordered if every or line.mark != Mark.EQUAL]
     arms = list(ordered[0].values) if ordered else []
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("", "field", *arms, ""):
@@ -39,10 +41,10 @@ def print_control(lines: Iterable[Line], page: Console, every: bool) -> None:
         cells = written(line.path, [line.values[arm] for arm in arms])
         table.add_row(line.mark, line.path, *cells, note, style=STYLES[line.mark])
     page.print(table)
-    n_equal = sum(line.mark == "✓" for line in ordered)
+    n_equal = sum(line.mark == Mark.EQUAL for line in ordered)
     if not every:
         page.print(f"✓  {n_equal} other fields and quantities are equal; --all lists them", style="green")
-    page.print("   ".join(f"{mark} {meaning}" for mark, meaning in MEANING.items()), style="dim")
+    page.print("   ".join(f"{mark} {mark.meaning}" for mark in Mark), style="dim")
 
 
 def print_idle(plan: Plan, page: Console) -> None:
@@ -109,7 +111,7 @@ def _control_words(plan: Plan) -> str:
 def print_series(plan: Plan, page: Console) -> None:
     """Which study of a series is carried out, where it is a later one."""
     if plan.series is not None:
-        said = f"{series_place(plan.series.table, plan.seeds)}; earlier seeds are shown and not judged"
+        said = f"{series_place(plan.series.number, plan.seeds)}; earlier seeds are shown and not judged"
         page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
 
 

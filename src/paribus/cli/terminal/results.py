@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.table import Table as Page
 
 from paribus.analyse import name_of
-from paribus.analyse.shapes import readable_plan
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import Study
 from paribus.report.verdicts import LONGER, SHORT
@@ -18,14 +17,14 @@ from paribus.report.verdicts import LONGER, SHORT
 
 def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
     """The reported runs' primary score; lower is better."""
-    plan = readable_plan(study)
-    column = name_of(plan["design"]["primary"]["measure"])
+    plan = study.plan_record()
+    column = name_of(plan.design.primary.measure.table)
     reported = [row for row in rows if row["purpose"] == "reported"]
     seeds = sorted({row["seed"] for row in reported})
     table = Page(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("arm", "rate", *(f"seed {seed}" for seed in seeds), "mean"):
         table.add_column(heading, justify="left" if heading == "arm" else "right")
-    for arm in plan["order"]:
+    for arm in plan.order:
         own = {row["seed"]: row for row in reported if row["arm"] == arm}
         trained = [own[seed] for seed in seeds if seed in own and own[seed]["outcome"] != UNDERTRAINED]
         values = [row.get(column) for row in trained]

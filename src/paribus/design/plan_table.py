@@ -1,0 +1,64 @@
+"""A plan as it is written: a table of plain values, and the same table through its types."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from paribus.design.plan import Plan
+from paribus.record import PlanRecord, parse_plan
+from paribus.record.disk import as_json
+from paribus.record.plan import EDITION
+from paribus.record.plan_formats import PLAN_FORMAT
+from paribus.record.study import PLAN_FILE
+from paribus.spec.design import declared
+
+
+def plan_record(plan: Plan) -> PlanRecord:
+    """All that a report needs of a plan, as it is read again from its file."""
+    return parse_plan(json.loads(as_json(described(plan))), Path(PLAN_FILE))
+
+
+def described(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values, in the present format."""
+    design = plan.design
+    series = {} if plan.series is None else {"series": plan.series.table}
+    return {
+        **series,
+        "format": PLAN_FORMAT,
+        "edition": EDITION,
+        "name": plan.name,
+        "scale": plan.scale,
+        "question": design.question,
+        "reference": design.reference,
+        "fingerprint": plan.fingerprint,
+        "design_fingerprint": plan.design_fingerprint,
+        "design": _written_design(plan),
+        "declared": list(declared(design)),
+        "order": [arm.name for arm in plan.arms],
+        "arms": {
+            arm.name: {
+                "levels": dict(arm.levels),
+                "run": arm.run.model_dump(mode="json"),
+                "price": asdict(arm.price),
+                "work": asdict(arm.work),
+                "text": arm.built.fingerprint,
+            }
+            for arm in plan.arms
+        },
+        "control": [
+            {"path": line.path, "mark": line.mark, "values": dict(line.values), "note": line.note,
+             "allowed": line.allowed}
+            for line in plan.lines
+        ],
+        "environment": plan.environment,
+        "rule": plan.rule,
+    }  # fmt: skip
+
+
+def _written_design(plan: Plan) -> dict[str, Any]:
+    """The design as plain values; without what is newer than the first plans it is what it was."""
+    unsaid = {name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None}
+    return plan.design.model_dump(mode="json", exclude=unsaid)

@@ -1,0 +1,228 @@
+"""A plan: what a design decided before anything was run, as it is written, and read by analyse and report.
+
+One that was written in an older format is converted where it is read, and nowhere else (`plan_formats`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from paribus.errors import RecordError
+from paribus.record.plan_design import DesignRecord
+from paribus.record.plan_formats import LISTED_FORMAT, REPAIR, convert_plan, plan_format
+from paribus.record.shape import Number, Shape, WholeShape, parse_table
+
+EDITION = 2  # of the verdict: from the second on a report has one family
+
+
+class Mark(StrEnum):
+    """What a line of the control table says of its field; a table shows the lines in this order."""
+
+    meaning: str
+
+    CONFOUND = "✗", "confound"
+    FACTOR = "Δ", "the factor"
+    MATCHED = "≈", "matched"
+    TUNED = "⟳", "tuned alike"
+    FOLLOWS = "→", "follows from the factor"
+    EQUAL = "✓", "equal"
+
+    def __new__(cls, sign: str, meaning: str) -> Self:
+        mark = str.__new__(cls, sign)
+        mark._value_ = sign
+        mark.meaning = meaning
+        return mark
+
+    @property
+    def place(self) -> int:
+        """Where its lines stand in a table, counted from 0."""
+        return list(Mark).index(self)
+
+
+@dataclass(frozen=True)
+class ControlLine:
+    """One field or quantity of all arms, a line of the control table."""
+
+    __pydantic_config__ = ConfigDict(strict=False)  # a plan holds it as a table
+
+    path: str
+    mark: Mark
+    values: Mapping[str, Any]  # by arm
+    note: str = ""
+    allowed: str | None = None  # why a confound is let pass
+
+
+class GainRecord(Shape):
+    """The gain of one comparison in an earlier study of a series, without a word."""
+
+    of: str
+    gain: Number | None
+    low: Number | None
+    high: Number | None
+    level: Number | None
+
+
+class EarlierRecord(Shape):
+    """An earlier study of a series: its numbers, which are shown and not judged."""
+
+    study: str
+    number: int
+    seeds: list[int] = Field(min_length=1)
+    gains: list[GainRecord]
+
+
+class SeriesRecord(Shape):
+    """Which study of a series a plan is."""
+
+    first: str
+    number: int = Field(ge=2)
+    earlier: list[EarlierRecord] = Field(min_length=1)
+
+
+class OptimizerRecord(Shape):
+    """The learning rate, as it was written."""
+
+    rate: Number
+
+
+class TrainingRecord(Shape):
+    """How long an arm is trained, and on how much text a step."""
+
+    n_steps: int = Field(ge=1)
+    n_sequences: int
+    length: int
+    optimizer: OptimizerRecord
+
+
+class SourceRecord(WholeShape):
+    """One source of text."""
+
+    kind: str
+
+
+class CorpusRecord(WholeShape):
+    """The text of a stage."""
+
+    sources: list[SourceRecord]
+
+
+class StageRecord(Shape):
+    """One stage of a run."""
+
+    training: TrainingRecord
+    objective: dict[str, Any]
+    corpus: CorpusRecord
+
+
+class RunRecord(WholeShape):
+    """The run of an arm: its architecture and its stages."""
+
+    architecture: dict[str, Any]
+    stages: list[StageRecord] = Field(min_length=1)
+
+
+class FlopsRecord(Shape):
+    """FLOPs by arithmetic."""
+
+    dense: Number
+
+
+class PriceRecord(Shape):
+    """What an architecture costs, by arithmetic."""
+
+    parameters: int = Field(ge=1)
+    non_embedding_parameters: int
+    visible_share: Number
+    kv_bytes_per_token: Number
+    kv_bytes_per_source_token: Number
+    prefill: FlopsRecord
+    decode: FlopsRecord
+
+
+class WorkRecord(Shape):
+    """What a step of an arm reads and computes."""
+
+    tokens_read: Number = Field(gt=0)
+    bytes_read: Number
+    training_flops: Number
+
+
+class ArmRecord(Shape):
+    """One arm: its levels, what is run, what that costs, and the fingerprint of its text."""
+
+    levels: dict[str, str]  # of each factor
+    run: RunRecord
+    price: PriceRecord
+    work: WorkRecord
+    text: str
+
+    @property
+    def stage(self) -> StageRecord:
+        """The last stage, which is measured."""
+        return self.run.stages[-1]
+
+    @property
+    def n_steps(self) -> int:
+        """The steps of the last stage."""
+        return self.stage.training.n_steps
+
+
+class PlanRecord(Shape):
+    """All that a report needs of a plan; `table` is the plan in the present format.
+
+    `written` is the plan as the file holds it: its fingerprints are of that.
+    """
+
+    name: str
+    question: str
+    reference: str | None
+    scale: str | None
+    format: int
+    edition: int
+    fingerprint: str
+    design_fingerprint: str | None = None  # a plan of before designs had one of their own has none
+    design: DesignRecord
+    declared: list[str]
+    series: SeriesRecord | None = None
+    order: list[str] = Field(min_length=1)
+    arms: dict[str, ArmRecord]
+    control: list[ControlLine]
+    environment: dict[str, Any]
+    rule: str
+    table: dict[str, Any] = Field(repr=False)
+    written: dict[str, Any] = Field(repr=False)
+
+    @model_validator(mode="after")
+    def _require_known_arms(self) -> Self:
+        pairs = [name for pair in self.design.comparisons or () for name in pair]
+        control = [] if self.design.control_arm is None else [self.design.control_arm]
+        unknown = [name for name in (*self.order, *pairs, *control) if name not in self.arms]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is named, and no arm")
+        if len(set(self.order)) < len(self.order):
+            raise ValueError("order has an arm twice")
+        return self
+
+    @property
+    def baseline(self) -> str:
+        """The arm that the others are judged against, unless the design names another."""
+        return self.order[0]
+
+    @property
+    def is_listed(self) -> bool:
+        """Was it written when the files of a study were listed with their sha256?"""
+        return self.written.get("format", 1) >= LISTED_FORMAT
+
+
+def parse_plan(table: Any, path: Path) -> PlanRecord:
+    """A plan as the file at `path` holds it; RecordError where it is damaged, or of a newer format."""
+    if not isinstance(table, Mapping):
+        raise RecordError(f"{path} holds a {type(table).__name__}, not a table; {REPAIR}")
+    converted = convert_plan(table, plan_format(table, path))
+    return parse_table(PlanRecord, {**converted, "table": converted, "written": dict(table)}, path, REPAIR)

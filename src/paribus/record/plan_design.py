@@ -1,0 +1,86 @@
+"""The design of a plan, as the verdict and the report read it."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from paribus.record.shape import Number, Shape, WholeShape
+
+
+class MeasureRecord(WholeShape):
+    """A yardstick, on which split of the text."""
+
+    kind: str
+    split: str
+
+
+class PrimaryRecord(Shape):
+    """The yardstick a verdict is read from, its margin and its test."""
+
+    measure: MeasureRecord
+    margin: Number | str | None
+    test: Literal["two-sided", "not worse"]
+
+
+class TuneRecord(Shape):
+    """How the learning rate of each arm is searched."""
+
+    share: Number
+    split: str
+    n_seeds: int
+    n_rates: int
+    bracket: bool
+
+
+class ControlLengthRecord(Shape):
+    """A positive control that is the baseline at a share of its training."""
+
+    length: Number = Field(gt=0, lt=1)
+
+
+class DesignRecord(WholeShape):
+    """The fields of a design that are read; `table` holds all of them."""
+
+    seeds: list[int] | Literal["open"]
+    looks: dict[str, Number] | None
+    primary: PrimaryRecord
+    others: list[MeasureRecord]
+    tune: TuneRecord | None
+    control: str | ControlLengthRecord | None
+    comparisons: list[list[str]] | None
+    equal_noise: bool
+    budget: str | None
+    # Left out of the file where they are not used.
+    contrasts: dict[str, dict[str, Number]] | str | None = None
+    lengths: list[Number] | None = None
+
+    @model_validator(mode="after")
+    def _require_sense(self) -> Self:
+        if self.seeds != "open" and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
+            raise ValueError("seeds are none, or some of them twice")
+        if self.looks is not None and not all(n.isascii() and n.isdigit() for n in self.looks):
+            raise ValueError("looks are not at numbers of seeds")
+        if self.lengths is not None and not all(0 < share <= 1 for share in self.lengths):
+            raise ValueError("lengths are not shares of the full length")
+        if self.comparisons is not None and not self.comparisons:
+            raise ValueError("comparisons are none")
+        if any(len(pair) != 2 for pair in self.comparisons or ()):
+            raise ValueError("comparisons are not of two arms each")
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Is the number of seeds no part of the design?"""
+        return self.seeds == "open"
+
+    @property
+    def declared_seeds(self) -> list[int]:
+        """The seeds that the design names; none where their number is open."""
+        return self.seeds if isinstance(self.seeds, list) else []
+
+    @property
+    def control_arm(self) -> str | None:
+        """The arm that must come out worse; None where there is no control, or where it is by length."""
+        return self.control if isinstance(self.control, str) else None

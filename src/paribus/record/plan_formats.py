@@ -1,0 +1,87 @@
+"""The formats of plan.json, and how an older one becomes the present one.
+
+1  no number. The files of the study are not listed with their sha256.
+2  the files are listed. The edition of the verdict, and fields of a design that came later, may be missing.
+3  every field that is read is there, but for `contrasts` and `lengths` of a design that does not use them, and `series`
+   of a study that stands alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError
+
+PLAN_FORMAT = 3
+LISTED_FORMAT = 2  # from here on the files of a study are listed with their sha256
+REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
+_FIRST = 1  # the format of a plan without a number
+# Fields that older plans lack, with what they meant before they could be declared.
+_LATER_FIELDS: Mapping[str, Any] = {"edition": 1, "scale": None, "reference": None}
+_LATER_DESIGN: Mapping[str, Any] = {"comparisons": None, "equal_noise": False, "budget": None}
+_LATER_PRIMARY: Mapping[str, Any] = {"test": "two-sided"}
+_LATER_TUNE: Mapping[str, Any] = {"bracket": False}
+
+Table = dict[str, Any]
+
+
+def plan_format(table: Mapping[str, Any], path: Path) -> int:
+    """The number of the format a plan was written in; RecordError where this version cannot read it."""
+    number = table.get("format", _FIRST)
+    if isinstance(number, bool) or not isinstance(number, int) or number < _FIRST:
+        raise RecordError(f"{path} has the format {number!r}, and formats are {_FIRST} to {PLAN_FORMAT}; {REPAIR}")
+    require_no_newer_format(number, path)
+    return number
+
+
+def require_no_newer_format(number: Any, path: Path) -> None:
+    """RecordError where a plan was written by a newer version of paribus."""
+    if isinstance(number, int) and number > PLAN_FORMAT:
+        raise RecordError(
+            f"{path} is of format {number}, and this version of paribus reads {_FIRST} to {PLAN_FORMAT}; "
+            f"use the version that wrote it, or a newer one"
+        )
+
+
+def convert_plan(table: Mapping[str, Any], number: int) -> Table:
+    """A plan of an older format as one of the present format; of the present format, as it is.
+
+    What is not of its shape stays as it is, for the reader to refuse it by name.
+    """
+    converted = dict(table)
+    for before in range(number, PLAN_FORMAT):
+        converted = {**_STEPS[before](converted), "format": before + 1}
+    return converted
+
+
+def convert_design(design: Any) -> Any:
+    """A design of format 1 or 2 as one of format 3."""
+    if not isinstance(design, Mapping):
+        return design
+    converted = _completed(design, _LATER_DESIGN)
+    for name, later in (("primary", _LATER_PRIMARY), ("tune", _LATER_TUNE)):
+        if isinstance(design.get(name), Mapping):
+            converted[name] = _completed(design[name], later)
+    return converted
+
+
+def _completed(table: Mapping[str, Any], later: Mapping[str, Any]) -> Table:
+    """A table, and after its own fields those of `later` that it lacks."""
+    return {**table, **{name: value for name, value in later.items() if name not in table}}
+
+
+def _from_first(table: Table) -> Table:
+    """Format 2 lists the files beside the plan; the plan itself is the same."""
+    return table
+
+
+def _from_second(table: Table) -> Table:
+    converted = _completed(table, _LATER_FIELDS)
+    if "design" in table:
+        converted["design"] = convert_design(table["design"])
+    return converted
+
+
+_STEPS: Mapping[int, Callable[[Table], Table]] = {1: _from_first, 2: _from_second}
