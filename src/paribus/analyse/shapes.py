@@ -13,7 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, RootModel, Valid
 
 from paribus.errors import RecordError
 from paribus.record import Study
-from paribus.record.study import PLAN_FILE, RATES_FILE, REPAIR
+from paribus.record.file_names import PLAN_FILE, RATES_FILE
+from paribus.record.study import REPAIR
 
 Number = int | FiniteFloat
 MAX_NAMED = 3  # faults of one file

@@ -17,7 +17,7 @@ from paribus.design.quantities import Planned
 from paribus.design.variance import crossing
 from paribus.errors import RecordError
 from paribus.record import Entry, environments_of, name_of, read_rows, runs
-from paribus.record.folder import ROWS_FILE
+from paribus.record.file_names import ROWS_FILE
 from paribus.spec.design import length_arms
 from paribus.train.loop import chain
 

@@ -17,9 +17,9 @@ from paribus.evaluate import context_is_prefix, items
 from paribus.generate import continued
 from paribus.model import Transformer, restore
 from paribus.record import CHECKPOINTS, Study, latest
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.record.shown import ItemText, Sample, write_items, write_samples
 from paribus.spec.design import pairs_of
-from paribus.train.checkpoint import TOKENIZER_FILE
 
 N_TOKENS = 80  # of a sample
 N_EXTREMES = 5  # items of each arm, best and worst

@@ -16,12 +16,13 @@ from paribus.corpus import Tokenizer
 from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError, UnsupportedError
-from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
+from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
 from paribus.masks import Causal
 from paribus.model import Transformer, origin, restore
 from paribus.model.kernels import Wanted
-from paribus.model.weights import ORIGIN_FILE, read_architecture, read_json
+from paribus.model.weights import read_architecture, read_json
 from paribus.record import RUNS, choose_checkpoint, stages_of
+from paribus.record.file_names import ORIGIN_FILE, TOKENIZER_FILE
 from paribus.spec import Resolved, resolve
 from paribus.spec.objectives import CausalLM, Objective
 from paribus.spec.reading import complaints

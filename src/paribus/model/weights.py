@@ -27,11 +27,10 @@ from paribus.model.build import allocated, empty
 from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
 from paribus.record import RUNS, choose_checkpoint
-from paribus.record.named import WEIGHTS_FILE as WEIGHTS_FILE
+from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
 from paribus.spec import Architecture, read
-from paribus.spec.reading import SPEC_FILE, once, require_shallow
+from paribus.spec.reading import once, require_shallow
 
-ORIGIN_FILE = "origin.json"
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -24,7 +24,7 @@ from paribus.record.checkpoints import save as save
 from paribus.record.environment import differences as differences
 from paribus.record.environment import environment as environment
 from paribus.record.environment import require_same as require_same
-from paribus.record.folder import CHECKPOINTS as CHECKPOINTS
+from paribus.record.file_names import CHECKPOINTS as CHECKPOINTS
 from paribus.record.folder import environments_of as environments_of
 from paribus.record.folder import existing as existing
 from paribus.record.folder import is_name as is_name

@@ -26,8 +26,8 @@ from paribus.errors import RecordError
 from paribus.files import MAX_RECORD, open_regular, read_whole
 from paribus.record.address import canonical
 from paribus.record.disk import digest, replace, told
+from paribus.record.file_names import CHECKSUMS_FILE
 
-CHECKSUMS_FILE = "checksums.jsonl"
 CHANGED = "is not what was written (sha256 differs)"
 _NAMES = {"file", "sha256", "before"}
 _SETTLED_NS = 10**9  # a file that changed within this time may change again and show no other time

@@ -14,6 +14,7 @@ from paribus.analyse.contrasts import plan_control
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, differences, environments_of
+from paribus.record.file_names import PLAN_FILE
 from paribus.record.series import later_studies
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
 from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places
@@ -73,7 +74,7 @@ class Material:
         except (ValidationError, SpecError) as fault:
             said = " ".join(str(fault).split())
             raise RecordError(
-                f"plan.json: arms.{arm}.run.architecture is none that this version knows: {said}; "
+                f"{PLAN_FILE}: arms.{arm}.run.architecture is none that this version knows: {said}; "
                 f"use the version that the study was made with, or `paribus run DESIGN`, which writes the plan again"
             ) from fault
 

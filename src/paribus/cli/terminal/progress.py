@@ -15,6 +15,7 @@ from paribus.analyse.rows import unlearnt
 from paribus.design import Cell
 from paribus.design.perform import answer, settled
 from paribus.record import Study, last_row
+from paribus.record.file_names import ROWS_FILE
 from paribus.report.numbers import duration
 
 POLL = 0.5  # seconds between looks at runs that other processes make
@@ -111,7 +112,7 @@ class Showing:
             self._show()
 
     def _share(self, cell: Cell) -> float:
-        path = self.study.root / cell.name / "rows.jsonl"
+        path = self.study.root / cell.name / ROWS_FILE
         row = last_row(path) if path.exists() else None
         return 0.0 if row is None else (row["step"] + 1) / cell.n_steps
 
