@@ -7,7 +7,7 @@ import paribus
 
 ROOT = Path(paribus.__file__).parent
 LEVELS = {
-    "errors": 0, "escapes": 0, "files": 0, "nearest": 0, "masks": 0, "spec": 0, "record": 0,
+    "canonical": 0, "errors": 0, "escapes": 0, "files": 0, "nearest": 0, "masks": 0, "spec": 0, "record": 0,
     "runtime": 1, "batch": 1, "analyse": 1,
     "corpus": 2, "model": 2, "objectives": 2, "report": 2,
     "train": 3, "generate": 3, "interop": 3,
@@ -15,10 +15,10 @@ LEVELS = {
     "design": 5,
     "cli": 6, "__main__": 7,
 }  # fmt: skip
-BELOW_ALL = {(name, target) for name in LEVELS for target in ("errors", "escapes", "files", "nearest")}
+BELOW_ALL = {(name, target) for name in LEVELS for target in ("canonical", "errors", "escapes", "files", "nearest")}
 SAME_LEVEL = {("spec", "masks"), ("report", "analyse")} | BELOW_ALL
 FORBIDDEN = {("evaluate", "train"), ("probe", "train"), ("serve", "train"), ("design", "serve")}
-WITHOUT_TORCH = {"errors", "escapes", "files", "nearest", "masks", "spec", "record", "analyse", "report"}
+WITHOUT_TORCH = {"canonical", "errors", "escapes", "files", "nearest", "masks", "spec", "record", "analyse", "report"}
 LATE = {"cli"}  # the one place where an import may be late
 
 

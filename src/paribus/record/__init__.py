@@ -1,7 +1,6 @@
 """What happened?"""
 
 from paribus.record.address import address as address
-from paribus.record.address import canonical as canonical
 from paribus.record.agreement import Agreement as Agreement
 from paribus.record.agreement import agreement as agreement
 from paribus.record.agreement import require_agreement_of as require_agreement_of

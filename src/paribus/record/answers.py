@@ -1,6 +1,5 @@
 """Answers: what a checkpoint said to each item of a yardstick, one JSON object a line under a head, whole or absent."""
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -8,9 +7,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from paribus.canonical import canonical_hash, canonical_json
 from paribus.errors import RecordError
 from paribus.files import MAX_ROWS, read_whole
-from paribus.record.address import canonical
 from paribus.record.checksums import require_agreement, write_listed
 from paribus.record.disk import told
 from paribus.record.file_names import EVALUATIONS
@@ -69,7 +68,7 @@ class Evaluation:
 
 def answers_path(folder: Path, yardstick: Mapping[str, Any], items: str) -> Path:
     """Where a run keeps its answers to these items; a later checkpoint's take the place of an earlier one's."""
-    name = hashlib.sha256(canonical({"yardstick": dict(yardstick), "items": items}).encode()).hexdigest()
+    name = canonical_hash({"yardstick": dict(yardstick), "items": items})
     return folder / EVALUATIONS / f"{name[:_NAME_CHARACTERS]}{_ENDING}"
 
 
@@ -78,7 +77,7 @@ def write_answers(path: Path, evaluation: Evaluation) -> None:
     lines = [asdict(evaluation.head), *map(_row, evaluation.answers)]
     with told(path.parent, "made", "remove what is in its place"):
         path.parent.mkdir(exist_ok=True)
-    content = "".join(canonical(line) + "\n" for line in lines).encode()
+    content = "".join(canonical_json(line) + "\n" for line in lines).encode()
     write_listed(path.parent.parent, f"{path.parent.name}/{path.name}", content)
 
 

@@ -2,14 +2,13 @@
 
 import math
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from paribus.errors import RecordError
-from paribus.record.disk import as_json, discard, draft, read_json, sync
+from paribus.record.disk import as_json, discard, folder_draft, read_json
 from paribus.record.file_names import CHECKPOINT_FILE, MANIFEST_FILE, checkpoint_name, checkpoint_step
 from paribus.record.manifest import seal, verify
 
@@ -110,23 +109,18 @@ def places(folder: Path) -> list[Path]:
 
 
 def _write(place: Path, step: int, fill: Callable[[Path], object], score: float | None, rows: str | None) -> None:
-    new = draft(place)
     try:
-        new.mkdir(parents=True)
-        fill(new)
-        _describe(new, step, score, rows)
-        seal(new)
-        if place.exists():
-            discard(place)
-        new.rename(place)
-        sync(place.parent)
+        with folder_draft(place) as new:
+            fill(new)
+            _describe(new, step, score, rows)
+            seal(new)
+            if place.exists():
+                discard(place)
     except Exception as fault:  # safetensors and others have errors of their own
         raise RecordError(
             f"{place} cannot be written: {_reason(fault)}; free some space or mend that, and the same command resumes: "
             f"earlier checkpoints are untouched"
         ) from fault
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _describe(new: Path, step: int, score: float | None, rows: str | None) -> None:
