@@ -98,8 +98,7 @@ def _measured(
     device: torch.device,
     n_sequences: int,
 ) -> Evaluation:
-    label, objective, tokenizer = measures(yardstick), loaded.objective(), loaded.tokenizer()
-    vocabulary = loaded.vocabulary(tokenizer)
+    label, objective, vocabulary = measures(yardstick), loaded.objective(), loaded.vocabulary
     # Batches differ in length: what would have to be compiled anew for each is not used.
     model = loaded.restore(device, kernel="masked" if device.type == "cuda" else "auto")
     most = model.spec.max_length
@@ -107,7 +106,7 @@ def _measured(
     told = likelihoods(
         model,
         objective,
-        tokenizer,
+        loaded.tokenizer,
         asked,
         label,
         n_sequences=n_sequences,
