@@ -72,6 +72,20 @@ def test_the_lower_floors_are_free_of_torch() -> None:
             assert not roots & {"torch", "safetensors", "tokenizers", "transformers"}, path
 
 
+def test_only_what_trains_imports_the_training_loop() -> None:
+    assert _importers("design", "paribus.train.loop") == {"perform.py"}
+
+
+def test_evaluate_takes_only_loaded_checkpoints_from_interop() -> None:
+    found = {name for path in (ROOT / "evaluate").rglob("*.py") for name in imported(ast.parse(path.read_text()))}
+    assert {name for name in found if ours(name) == "interop"} <= {"paribus.interop.loaded"}
+
+
+def _importers(importer: str, module: str) -> set[str]:
+    paths = (ROOT / importer).rglob("*.py")
+    return {path.name for path in paths if module in imported(ast.parse(path.read_text()))}
+
+
 def test_our_modules_are_imported_at_the_top_and_nowhere_else() -> None:
     for path in sources():
         if package(path) in LATE:

@@ -46,6 +46,15 @@ class RunSpec(Spec):
     rerun: Annotated[int, Field(ge=0, exclude_if=lambda number: number == 0)] = 0
 
 
+def addressed_stages(run: RunSpec, text: str) -> list[dict[str, Any]]:
+    """The stages that a run is addressed by, with the fingerprint of its text; a rerun has its number there, too."""
+    architecture = run.architecture.model_dump(mode="json")
+    again = {"rerun": run.rerun} if run.rerun else {}
+    return [
+        {"architecture": architecture, "text": text, **stage.model_dump(mode="json"), **again} for stage in run.stages
+    ]
+
+
 _FIELDS = {"architecture": Architecture.model_fields, "training": Training.model_fields, "corpus": Corpus.model_fields}
 
 
