@@ -86,6 +86,13 @@ def _importers(importer: str, module: str) -> set[str]:
     return {path.name for path in paths if module in imported(ast.parse(path.read_text()))}
 
 
+def test_the_report_imports_nothing_that_computes_statistics() -> None:
+    for path in (ROOT / "report").rglob("*.py"):
+        found = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
+        drawn = {"numpy"} if path.name == "icons.py" else set()  # a mask as a picture
+        assert not (found & {"statistics", "numpy", "scipy"}) - drawn, path
+
+
 def test_our_modules_are_imported_at_the_top_and_nowhere_else() -> None:
     for path in sources():
         if package(path) in LATE:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isinf, sqrt
+from math import isinf
 
-from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained, detectable, upper_sd
+from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained
+from paribus.analyse.detection import detectable_effect, detectable_spreads
+from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.spent import flops_by_purpose
 from paribus.report.intervals import NONE, between, margin_cell, multiplied, percent_level
 from paribus.report.material import Material
 from paribus.report.numbers import decimals, flops, percent, plain, signed
-
-ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What gain to expect on new documents; where their interval is the narrower one, the hull with the verdict's."""
-
-    effect: float
-    low: float
-    high: float
-    level: float
-    is_hull: bool
 
 
 def heading(material: Material) -> tuple[str, ...]:
@@ -102,23 +91,12 @@ def _crossed(told: Callable[[Crossed], str]) -> Callable[[Arm], str]:
     )  # fmt: skip
 
 
-def expected(arm: Arm) -> Expected | None:
-    """Of one comparison. The crossed interval has more degrees of freedom, and may be narrower for that alone."""
-    found = None if arm.other_text is None else arm.other_text.interval
-    if found is None:
-        return None
-    made, width = arm.judgement.comparison, found.high - found.low
-    if made is None or width >= (made.high - made.low) * (1 - ROUNDING):
-        return Expected(found.effect, found.low, found.high, found.level, False)
-    return Expected(found.effect, min(found.low, made.low), max(found.high, made.high), found.level, True)
-
-
 def _hull(arm: Arm) -> str:
-    found = expected(arm)
+    found = expected_gain(arm)
     return between(found.low, found.high, _digits(found)) if found is not None and found.is_hull else NONE
 
 
-def _digits(made: Comparison | Crossed | Expected) -> int:
+def _digits(made: Comparison | Crossed | ExpectedGain) -> int:
     return decimals((made.high - made.low) / 2)
 
 
@@ -151,24 +129,9 @@ def _new(found: Crossed) -> str:
 
 
 def _seen(made: Comparison, material: Material) -> str:
-    return NONE if isinf(units(material)) else f"{seen(made, material):.2g}"
-
-
-def seen(made: Comparison, material: Material) -> float:
-    """The effect that these seeds show with 80 % power, were the noise as large as they allow it to be."""
-    pooled = material.found.pooled
-    if pooled is None:
-        return units(material) * upper_sd(made.sd, made.n)
-    return units(material) * upper_sd(sqrt(2) * pooled.residual_sd, pooled.df + 1)  # of a difference of two arms
-
-
-def units(material: Material) -> float:
-    """The same in spreads between seeds."""
-    found = material.found
-    n_arms = len(found.pooled.own_sds) if found.pooled is not None else 2
-    return detectable(
-        len(found.seeds), found.n_comparisons, alpha=found.share, open_ended=found.open_ended, n_arms=n_arms
-    )
+    if isinf(detectable_spreads(material.found)):
+        return NONE
+    return f"{detectable_effect(made, material.found):.2g}"
 
 
 def _left(found: Pairing | None) -> str:
@@ -235,9 +198,7 @@ def _at(arm: Arm, rate: float) -> str:
 
 def sweep_words(material: Material) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent: dict[str, float] = {"sweep": 0.0}
-    for row in material.rows:
-        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
+    spent = flops_by_purpose(material.rows)
     if not spent["sweep"]:
         return ""
     share = percent(spent["sweep"] / sum(spent.values()))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import altair as alt
-import numpy as np
 
 from paribus.analyse import bits, held_out
 from paribus.analyse.curves import BAND, NOT_ANNEALED
 from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.rate_fit import parabola_points
 from paribus.report.charts import Plot, arm_colours, arm_dashes, colour, data, layered, spec_of
 from paribus.report.effect import APART, partners
 from paribus.report.material import Material
@@ -182,5 +181,4 @@ def _parabola(arm: str, swept: dict[str, Any]) -> list[dict[str, Any]]:
     rated = swept["optimum"].get("fitted") or [rate for rate, score in swept["points"] if score is not None]
     if fit is None or not rated:
         return []
-    places = np.linspace(math.log2(min(rated)), math.log2(max(rated)), 33)
-    return [{"arm": arm, "rate": float(2**place), "bits": float(np.polyval(fit, place))} for place in places]
+    return [{"arm": arm, "rate": rate, "bits": loss} for rate, loss in parabola_points(fit, rated)]

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
-from statistics import fmean
 from typing import Any, Literal
 
+from paribus.analyse.detection import detectable_effect, detectable_spreads
+from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import UNIT
 from paribus.analyse.remarks import rate_remark
 from paribus.analyse.sign_test import SIGN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
-from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
 from paribus.report.noise import TITLE, noise_words
 from paribus.report.numbers import (
@@ -127,11 +127,12 @@ def _rate(rate: float) -> str:
 def _seeds(material: Material) -> Ground:
     found = material.found
     n, m = len(found.seeds), found.n_comparisons
-    if isinf(units(material)):
+    spreads = detectable_spreads(found)
+    if isinf(spreads):
         said = f"{n} seeds of an open number can show no difference, however large: run more of them."
         return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
-    effects = {name: seen(one, material) for name, one in made.items() if one is not None}
+    effects = {name: detectable_effect(one, found) for name, one in made.items() if one is not None}
     can = (
         f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, lambda effect: f'{effect:.2g}')}"
         if effects
@@ -142,7 +143,7 @@ def _seeds(material: Material) -> Ground:
     look = f" {found.reading}." if found.reading else ""
     return Ground(
         "Seeds", "yes" if n >= 5 and not early else "mind",
-        f"{n} seeds{family} see, four times in five, an effect of {units(material):.2g} times the spread between seeds"
+        f"{n} seeds{family} see, four times in five, an effect of {spreads:.2g} times the spread between seeds"
         f"{can}.{look}",
     )  # fmt: skip
 
@@ -294,7 +295,7 @@ def _reading(material: Material) -> Ground:
     if line is None:
         return Ground("Text", "mind", "How often the text was read is not known.")
     times = [float(one) for value in line["values"].values() for one in str(value).split(",")]
-    tokens = fmean(_tokens(material, arm) for arm in material.order)
+    tokens = sum(_tokens(material, arm) for arm in material.order) / len(material.order)
     often = f"{min(times):.3g}" if min(times) == max(times) else f"{min(times):.3g} to {max(times):.3g}"
     repeated = max(times) > 1
     return Ground(
@@ -327,7 +328,7 @@ def _cut(material: Material) -> Iterator[Ground]:
 
 
 def _other_text(material: Material) -> Ground:
-    told = [(material.found.label(arm), expected(arm)) for arm in material.found.arms]
+    told = [(material.found.label(arm), expected_gain(arm)) for arm in material.found.arms]
     found = {name: one for name, one in told if one is not None}
     if not found:
         return Ground("Other documents", "mind", "The verdict is about these items, and says nothing of others.")
@@ -352,7 +353,7 @@ def _narrower(names: list[str], of: int) -> str:
     )
 
 
-def _interval(found: Expected) -> str:
+def _interval(found: ExpectedGain) -> str:
     digits = decimals((found.high - found.low) / 2)
     return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({100 * found.level:.4g} %)"
 
