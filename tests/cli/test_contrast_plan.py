@@ -30,7 +30,7 @@ def test_what_a_plan_can_see_counts_contrasts_and_each_is_told(ask, tmp_path: Pa
     (tmp_path / "little.json").write_text(canonical_json(little(GAP | pairs)))
     told = ask("plan", "little.json", "--cache", str(study_cache), "--device", "cpu")
     assert told.status == 0, told.err
-    assert "can see    with 3 seeds and 2 comparisons and 1 contrast: an effect of 5.67 sd" in told.out
+    assert "can see    with 3 seeds and 2 comparisons and 1 contrast: an effect of 5.7 sd" in told.out
     assert "contrast   gap: 1 × reverse − 0.5 × causal − 0.5 × full" in told.out
 
 

@@ -12,7 +12,7 @@ from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.spent import flops_by_purpose
 from paribus.report.intervals import NONE, between, margin_cell, multiplied, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, flops, percent, plain, signed
+from paribus.report.numbers import decimals, flops, percent, plain, rough, signed, significant
 
 
 def heading(material: Material) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
         (f"gain, {UNIT}", _compared(lambda made: signed(made.effect, _digits(made)))),
-        ("spread of paired gains", _compared(lambda made: f"{made.sd:.3g}")),
+        ("spread of paired gains", _compared(lambda made: significant(made.sd))),
         ("interval", _compared(_interval)),
         ("what decides on the margin", _compared(margin_cell)),
         ("p", _compared(lambda made: _p(made.p))),
@@ -58,8 +58,8 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
         ("to expect there, the wider of the two intervals", _hull),
-        ("its variance between seeds", _crossed(lambda found: f"{found.seed_variance:.3g}")),
-        ("its variance between documents", _crossed(lambda found: f"{found.item_variance:.3g}")),
+        ("its variance between seeds", _crossed(lambda found: significant(found.seed_variance))),
+        ("its variance between documents", _crossed(lambda found: significant(found.item_variance))),
         ("compute multiplier", lambda arm: multiplied(arm.multiplier)),
     )
 
@@ -69,7 +69,7 @@ def _noise(pooled: Pooled | None) -> Sequence[tuple[str, Callable[[Arm], str]]]:
     if pooled is None:
         return ()
     return (
-        ("one noise for all arms", lambda arm: f"{pooled.residual_sd:.3g}, {pooled.df} degrees of freedom"),
+        ("one noise for all arms", lambda arm: f"{significant(pooled.residual_sd)}, {pooled.df} degrees of freedom"),
         ("the arm's own", lambda arm: _sd(pooled.own_sds, arm.name)),
         ("own, of what it is judged against", lambda arm: _sd(pooled.own_sds, arm.against)),
         ("spread of the arm's scores", lambda arm: _sd(pooled.arm_sds, arm.name)),
@@ -78,7 +78,7 @@ def _noise(pooled: Pooled | None) -> Sequence[tuple[str, Callable[[Arm], str]]]:
 
 
 def _sd(sds: Mapping[str, float], arm: str) -> str:
-    return f"{sds[arm]:.3g}" if arm in sds else NONE
+    return significant(sds[arm]) if arm in sds else NONE
 
 
 def _compared(told: Callable[[Comparison], str]) -> Callable[[Arm], str]:
@@ -109,7 +109,7 @@ def _left_out(made: Comparison) -> str:
 
 
 def _p(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3g}"
+    return NONE if value is None else significant(value)
 
 
 def _trained(found: Trained) -> str:
@@ -131,7 +131,7 @@ def _new(found: Crossed) -> str:
 def _seen(made: Comparison, material: Material) -> str:
     if isinf(detectable_spreads(material.found)):
         return NONE
-    return f"{detectable_effect(made, material.found):.2g}"
+    return rough(detectable_effect(made, material.found))
 
 
 def _left(found: Pairing | None) -> str:
@@ -142,17 +142,17 @@ def _rate(name: str, material: Material) -> str:
     """The rate an arm trained at, where not all had one, with the interval of its vertex where there is one."""
     rates = material.found.rates
     if rates is None:
-        return NONE if material.one_rate else f"{material.rate(name):.3g}"
+        return NONE if material.one_rate else significant(material.rate(name))
     ends = rates[name]["optimum"].get("interval")
-    interval = "" if ends is None else f"; 95 % interval {ends[0]:.3g} to {ends[1]:.3g}"
-    return f"{rates[name]['rate']:.3g}{interval}"
+    interval = "" if ends is None else f"; 95 % interval {significant(ends[0])} to {significant(ends[1])}"
+    return f"{significant(rates[name]['rate'])}{interval}"
 
 
 def _movable(arm: Arm) -> str:
     """The loss if the best rate of either arm were at an end of its interval."""
     if arm.movable is None:
         return NONE
-    return "not known" if isinf(arm.movable) else f"{arm.movable:.2g}"
+    return "not known" if isinf(arm.movable) else rough(arm.movable)
 
 
 def _bracket(arm: Arm, side: str) -> str:
@@ -177,7 +177,7 @@ def _cut(name: str, material: Material) -> str:
 def gains_by_rate(material: Material) -> list[tuple[str, ...]]:
     """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
     grid = sorted({rate for arm in material.found.arms for rate in arm.by_rate})
-    return [(f"{rate:.3g}", *(_at(arm, rate) for arm in material.found.arms)) for rate in grid]
+    return [(significant(rate), *(_at(arm, rate) for arm in material.found.arms)) for rate in grid]
 
 
 def rate_table(material: Material) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -9,7 +9,7 @@ from typing import Any
 from paribus.analyse import name_of
 from paribus.analyse.seed_scores import explored_gain, moments, seed_scores
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, line_texts, plain, signed
+from paribus.report.numbers import decimals, line_texts, plain, score, signed, signed_score, significant
 
 MARKS = {
     "✗": "confound", "Δ": "the factor", "≈": "matched", "⟳": "tuned alike", "→": "follows from the factor",
@@ -48,7 +48,7 @@ def written(value: Any) -> str:
         case bool() | None:
             return {True: "true", False: "false", None: "none"}[value]
         case float():
-            return f"{value:.6g}"
+            return significant(value, 6)
         case dict() | list():
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
         case _:
@@ -100,12 +100,8 @@ def summary(material: Material, column: str) -> list[tuple[str, str]]:
     for arm in material.order:
         own = moments(list(seed_scores(material.found, arm, column).values()))
         count = "" if own.n == n_seeds else f" ({own.n} of {n_seeds})"
-        found.append((_moment(own.mean) + count, _moment(own.sd)))
+        found.append((score(own.mean) + count, score(own.sd)))
     return found
-
-
-def _moment(value: float | None) -> str:
-    return "–" if value is None else plain(value, 4)
 
 
 OTHER_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", "seeds")
@@ -135,8 +131,8 @@ def _explored(material: Material, arm: str, column: str) -> tuple[str, str, str]
 
 def _score(row: dict[str, Any], column: str) -> str:
     value = row.get(column)
-    return plain(value, 4) if row["outcome"] == "finished" and value is not None else row["outcome"]
+    return score(value) if row["outcome"] == "finished" and value is not None else row["outcome"]
 
 
 def _gain(value: float | None) -> str:
-    return "–" if value is None else signed(value, 4)
+    return "–" if value is None else signed_score(value)

@@ -26,7 +26,11 @@ from paribus.report.numbers import (
     each,
     listed,
     percent,
+    percent_level,
+    plain,
+    rough,
     signed,
+    significant,
     some,
 )
 from paribus.report.positive_control import control_means, control_sentence, is_weak, margin_words
@@ -121,7 +125,7 @@ def _untuned(material: Material) -> Ground:
 
 
 def _rate(rate: float) -> str:
-    return f"{rate:.3g}"
+    return significant(rate)
 
 
 def _seeds(material: Material) -> Ground:
@@ -133,17 +137,13 @@ def _seeds(material: Material) -> Ground:
         return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
     effects = {name: detectable_effect(one, found) for name, one in made.items() if one is not None}
-    can = (
-        f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, lambda effect: f'{effect:.2g}')}"
-        if effects
-        else ""
-    )
+    can = f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, rough)}" if effects else ""
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
     look = f" {found.reading}." if found.reading else ""
     return Ground(
         "Seeds", "yes" if n >= 5 and not early else "mind",
-        f"{n} seeds{family} see, four times in five, an effect of {spreads:.2g} times the spread between seeds"
+        f"{n} seeds{family} see, four times in five, an effect of {rough(spreads)} times the spread between seeds"
         f"{can}.{look}",
     )  # fmt: skip
 
@@ -156,14 +156,14 @@ def _noise(material: Material) -> Iterator[Ground]:
     if pooled is None:
         yield Ground("One noise", "no", "Declared, and not to be had: too few arms trained in every seed.")
         return
-    own = listed([f"{sd:.2g} for {arm}" for arm, sd in pooled.own_sds.items()])
+    own = listed([f"{rough(sd)} for {arm}" for arm, sd in pooled.own_sds.items()])
     apart = max(pooled.own_sds.values()) / min(pooled.own_sds.values()) if min(pooled.own_sds.values()) else inf
     yield Ground(
         "One noise", "mind",
-        f"Declared before the runs: all arms share one spread, {pooled.residual_sd:.2g} {UNIT} with {pooled.df} "
+        f"Declared before the runs: all arms share one spread, {rough(pooled.residual_sd)} {UNIT} with {pooled.df} "
         f"degrees of freedom. Each arm's own, without what its seeds share with the others: {own}; the largest is "
-        f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow; designs may no "
-        f"longer declare it.",
+        f"{rough(apart)} times the smallest. For an arm noisier than the rest the interval is too narrow; designs may "
+        f"no longer declare it.",
     )  # fmt: skip
 
 
@@ -296,7 +296,9 @@ def _reading(material: Material) -> Ground:
         return Ground("Text", "mind", "How often the text was read is not known.")
     times = [float(one) for value in line["values"].values() for one in str(value).split(",")]
     tokens = sum(_tokens(material, arm) for arm in material.order) / len(material.order)
-    often = f"{min(times):.3g}" if min(times) == max(times) else f"{min(times):.3g} to {max(times):.3g}"
+    often = significant(min(times))
+    if min(times) != max(times):
+        often += f" to {significant(max(times))}"
     repeated = max(times) > 1
     return Ground(
         "Text", "mind" if repeated else "yes",
@@ -323,7 +325,7 @@ def _cut(material: Material) -> Iterator[Ground]:
     if any(head is not None and head.n_cut for head in heads.values()):
         n_items = max(head.n_items for head in heads.values() if head is not None)
         cut = {arm: float(head.n_cut) for arm, head in heads.items() if head is not None}
-        told = each(cut, lambda n_cut: f"{n_cut:.0f} of {n_items}")
+        told = each(cut, lambda n_cut: f"{plain(n_cut, 0)} of {n_items}")
         yield Ground("Window", "mind", f"Contexts that did not fit, and lost their beginnings: {told}.")
 
 
@@ -355,7 +357,7 @@ def _narrower(names: list[str], of: int) -> str:
 
 def _interval(found: ExpectedGain) -> str:
     digits = decimals((found.high - found.low) / 2)
-    return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({100 * found.level:.4g} %)"
+    return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({percent_level(found.level)})"
 
 
 def _machine(material: Material) -> Ground:

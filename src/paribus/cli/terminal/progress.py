@@ -16,7 +16,7 @@ from paribus.design import Cell
 from paribus.design.perform import answer, settled
 from paribus.record import Study, last_row
 from paribus.record.file_names import ROWS_FILE
-from paribus.report.numbers import duration
+from paribus.report.numbers import duration, score
 
 POLL = 0.5  # seconds between looks at runs that other processes make
 
@@ -83,7 +83,7 @@ class Showing:
         value = value_of(found)
         if value is None:
             return ": ".join(unlearnt(found, self.study, cell.name))
-        return f"{value:.4f} bits per byte ({name_of(found.head.yardstick)})"
+        return f"{score(value)} bits per byte ({name_of(found.head.yardstick)})"
 
     def _remaining(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its time."""
