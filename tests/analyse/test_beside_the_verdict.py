@@ -72,6 +72,7 @@ def test_a_gain_to_explore_pairs_the_seeds_that_both_arms_have(found: Findings):
     assert tuple(scores) == found.seeds
     gain = explored_gain(found, "prefix", column)
     assert gain.effect == pytest.approx(sum(before[seed] - scores[seed] for seed in scores) / 4)
+    assert gain.effect is not None
     assert gain.low is not None
     assert gain.high is not None
     assert gain.low < gain.effect < gain.high

@@ -8,7 +8,7 @@ from statistics import fmean, stdev
 
 from paribus.analyse.findings import Findings
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.rows import Table
+from paribus.analyse.rows import Row
 from paribus.analyse.undertrained import UNDERTRAINED
 
 SAME_RATE = 1e-9  # rates that differ by less are one rate
@@ -57,7 +57,7 @@ def explored_gain(found: Findings, arm: str, column: str) -> ExploredGain:
     return ExploredGain(fmean(gains), low, high, len(gains))
 
 
-def scores_at_rate(table: Table, arm: str, rate: float, column: str) -> dict[int, float]:
+def scores_at_rate(table: Sequence[Row], arm: str, rate: float, column: str) -> dict[int, float]:
     """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
     own = [row for row in table if row["arm"] == arm and row["purpose"] in AT_FULL_LENGTH]
     n_steps = {row["n_steps"] for row in own if row["purpose"] == "reported"}
