@@ -7,7 +7,7 @@ from typing import Any
 
 from paribus.record import Placed, Study
 from paribus.record.disk import write_json
-from paribus.record.study import CELLS_FILE
+from paribus.record.file_names import CELLS_FILE
 from small_study import GAINS, N_STEPS, _run, made
 
 WIDE = {**GAINS, "a": 0.1, "b": -0.05}

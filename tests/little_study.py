@@ -18,8 +18,8 @@ from paribus.cli.run import run
 from paribus.design import Plan, found, planned
 from paribus.record import Placed, Study, existing_study
 from paribus.record.checksums import remove_listed
+from paribus.record.file_names import CELLS_FILE, PLAN_LOCK_FILE
 from paribus.record.frozen import design_fingerprint, plan_fingerprint
-from paribus.record.study import CELLS_FILE, LOCK_NAME
 from paribus.spec.reading import assign
 
 CPU = torch.device("cpu")
@@ -75,7 +75,7 @@ def replanned(study: Study, plan: dict[str, Any], cells: Sequence[Placed] | None
     code = plan["environment"]["code"]
     plan = {**plan, "design_fingerprint": design, "fingerprint": plan_fingerprint(design, plan["rule"], code)}
     own = [replace(cell, plan=design) for cell in (study.cells() if cells is None else cells)]
-    for name in (CELLS_FILE, LOCK_NAME):
+    for name in (CELLS_FILE, PLAN_LOCK_FILE):
         remove_listed(study.folder, name)
     study.write_plan(plan)
     study.freeze(plan["fingerprint"], design, plan["rule"], code)

@@ -3,7 +3,7 @@ import hashlib
 import numpy as np
 import torch
 
-from paribus.runtime import best_device, key, numbers, numbers_of_each, raw_numbers, stream
+from paribus.runtime import best_device, device_kind, key, numbers, numbers_of_each, raw_numbers, stream
 
 
 def test_a_key_is_the_first_63_bits_of_the_hash_of_seed_and_names():
@@ -65,3 +65,8 @@ def test_raw_numbers_of_a_row_are_its_own_whichever_others_are_drawn():
     assert abs(shares.mean() - 0.5) < 0.002
     assert abs(np.corrcoef(shares[:, :-1].ravel(), shares[:, 1:].ravel())[0, 1]) < 0.01
     assert abs(np.corrcoef(shares[:-1].ravel(), shares[1:].ravel())[0, 1]) < 0.01
+
+
+def test_the_kind_of_a_device_says_how_many_ranks_there_are():
+    assert device_kind(torch.device("cpu")) == "cpu"
+    assert device_kind(torch.device("cpu"), 3) == "3 × cpu"

@@ -66,6 +66,12 @@ def cudnn_version(device: torch.device) -> int | None:
     return torch.backends.cudnn.version() if device.type == "cuda" else None
 
 
+def device_kind(device: torch.device, n_ranks: int = 1) -> str:
+    """What a run computes on, as its record says it."""
+    kind = f"cuda {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
+    return kind if n_ranks == 1 else f"{n_ranks} × {kind}"
+
+
 def free_memory(device: torch.device) -> int:
     """Bytes that could be allocated on a device now, at most."""
     if device.type == "cuda":

@@ -36,7 +36,7 @@ def test_a_line_tells_the_pace_and_its_share_of_the_peak():
     first, second = told(console).splitlines()
     assert first == "step      1  nats 2.5000  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
     assert second == (
-        "step      2  nats 2.5000  valid 2.2500  gap -0.2500  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
+        "step      2  nats 2.5000  valid 2.2500  gap −0.2500  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
     )
 
 
@@ -61,7 +61,7 @@ def test_a_bar_says_that_the_first_step_is_compiled_only_where_it_is(compiles):
         assert (task.completed, task.fields["said"]) == (1, "")
         watch.row(row(1))
         watch.step(1)
-        assert (task.completed, task.fields["said"]) == (2, "2.500 nats  2k tokens/s  50 % of peak")
+        assert (task.completed, task.fields["said"]) == (2, "2.5000 nats  2k tokens/s  50 % of peak")
 
 
 def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
@@ -69,7 +69,7 @@ def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
         assert watch.bar is not None
         watch.row(row(0))
         watch.step(0)
-        assert watch.bar.tasks[0].fields["said"] == "2.500 nats  2k tokens/s"
+        assert watch.bar.tasks[0].fields["said"] == "2.5000 nats  2k tokens/s"
 
 
 def test_the_time_left_of_a_resumed_run_is_told_from_where_it_resumed():
@@ -92,7 +92,7 @@ def test_a_narrow_terminal_keeps_the_numbers_whole(width, has_bar, has_pace):
         watch.bar.refresh()
     shown = told(console)
     assert "70001/100000" in shown
-    assert "2.500 nats" in shown
+    assert "2.5000 nats" in shown
     assert ("━" in shown, "50 % of peak" in shown) == (has_bar, has_pace)
     assert "…" not in shown
 

@@ -77,7 +77,7 @@ def test_a_record_of_before_chance_was_kept_is_shown_without_it(ask, here: Path)
     assert refused.status == 1
     assert "is not what was written (sha256 differs); remove it, and the same command measures again" in refused.err
     (here / "runs/filler/checksums.jsonl").unlink()  # nor were checksums kept then
-    assert ask(*words).out.splitlines()[1].split() == [*before[:-2], "—", before[-1]]
+    assert ask(*words).out.splitlines()[1].split() == [*before[:-2], "–", before[-1]]
 
 
 @pytest.mark.parametrize(

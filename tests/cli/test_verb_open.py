@@ -61,7 +61,7 @@ def test_a_plan_prices_a_seed_and_says_what_an_open_number_can_see(ask, here: Pa
     assert "runs       6; " in told.out
     assert "a seed     2 runs; " in told.out
     assert "3 are counted above, and --seeds N adds more" in told.out
-    seen = ", ".join(f"{detectable(n, open_ended=True):.2f}" for n in (5, 10, 20))
+    seen = ", ".join(f"{detectable(n, open_ended=True):.2g}" for n in (5, 10, 20))
     assert (
         f"can see    with 3, 5, 10, 20 seeds, of a number that is open, and 1 comparison: an effect of none, {seen} sd"
         in (told.out)

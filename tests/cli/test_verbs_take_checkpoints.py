@@ -313,3 +313,13 @@ def test_an_encoder_is_not_asked_for_a_likelihood(here: Path, monkeypatch: pytes
     pb.save(pb.build(spec), "filler")
     with pytest.raises(UnsupportedError, match="filler was not trained here, and neither a config nor a spec says"):
         pb.evaluate_run("filler", corpus="text.json", cache="cache")
+
+
+def test_a_loaded_checkpoint_holds_model_tokenizer_vocabulary_and_stage(here: Path):
+    loaded = load_checkpoint(here / "runs/first")
+    assert loaded.tokenizer is loaded.tokenizer  # read once
+    assert loaded.vocabulary is loaded.vocabulary
+    assert loaded.vocabulary.size == loaded.restore().spec.n_vocab
+    assert loaded.text_ids(TEXT) == loaded.tokenizer.ids(TEXT)
+    assert loaded.stage is not None
+    assert loaded.stage.training.n_steps == TRAINING["n_steps"]

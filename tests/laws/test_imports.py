@@ -7,7 +7,7 @@ import paribus
 
 ROOT = Path(paribus.__file__).parent
 LEVELS = {
-    "errors": 0, "escapes": 0, "files": 0, "masks": 0, "spec": 0, "record": 0,
+    "canonical": 0, "errors": 0, "escapes": 0, "files": 0, "nearest": 0, "masks": 0, "spec": 0, "record": 0,
     "runtime": 1, "batch": 1, "analyse": 1,
     "corpus": 2, "model": 2, "objectives": 2, "report": 2,
     "train": 3, "generate": 3, "interop": 3,
@@ -15,10 +15,10 @@ LEVELS = {
     "design": 5,
     "cli": 6, "__main__": 7,
 }  # fmt: skip
-BELOW_ALL = {(name, target) for name in LEVELS for target in ("errors", "escapes", "files")}
+BELOW_ALL = {(name, target) for name in LEVELS for target in ("canonical", "errors", "escapes", "files", "nearest")}
 SAME_LEVEL = {("spec", "masks"), ("report", "analyse")} | BELOW_ALL
 FORBIDDEN = {("evaluate", "train"), ("probe", "train"), ("serve", "train"), ("design", "serve")}
-WITHOUT_TORCH = {"errors", "escapes", "files", "masks", "spec", "record", "analyse", "report"}
+WITHOUT_TORCH = {"canonical", "errors", "escapes", "files", "nearest", "masks", "spec", "record", "analyse", "report"}
 LATE = {"cli"}  # the one place where an import may be late
 
 
@@ -70,6 +70,27 @@ def test_the_lower_floors_are_free_of_torch() -> None:
         if package(path) in WITHOUT_TORCH:
             roots = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
             assert not roots & {"torch", "safetensors", "tokenizers", "transformers"}, path
+
+
+def test_only_what_trains_imports_the_training_loop() -> None:
+    assert _importers("design", "paribus.train.loop") == {"perform.py"}
+
+
+def test_evaluate_takes_only_loaded_checkpoints_from_interop() -> None:
+    found = {name for path in (ROOT / "evaluate").rglob("*.py") for name in imported(ast.parse(path.read_text()))}
+    assert {name for name in found if ours(name) == "interop"} <= {"paribus.interop.loaded"}
+
+
+def _importers(importer: str, module: str) -> set[str]:
+    paths = (ROOT / importer).rglob("*.py")
+    return {path.name for path in paths if module in imported(ast.parse(path.read_text()))}
+
+
+def test_the_report_imports_nothing_that_computes_statistics() -> None:
+    for path in (ROOT / "report").rglob("*.py"):
+        found = {name.split(".")[0] for name in imported(ast.parse(path.read_text()))}
+        drawn = {"numpy"} if path.name == "icons.py" else set()  # a mask as a picture
+        assert not (found & {"statistics", "numpy", "scipy"}) - drawn, path
 
 
 def test_our_modules_are_imported_at_the_top_and_nowhere_else() -> None:

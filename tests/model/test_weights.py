@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 
 from paribus.errors import RecordError
 from paribus.model import Transformer, build, origin, restore, save
+from paribus.record.file_names import SPEC_FILE
 from paribus.spec import load, presets
-from paribus.spec.reading import SPEC_FILE
 from tiny import tiny as small
 
 

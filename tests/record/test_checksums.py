@@ -9,7 +9,6 @@ import pytest
 from paribus.errors import RecordError
 from paribus.record import checksums as module
 from paribus.record.checksums import (
-    CHECKSUMS_FILE,
     checksums,
     disagreements,
     is_listed,
@@ -18,6 +17,7 @@ from paribus.record.checksums import (
     require_agreement,
     write_listed,
 )
+from paribus.record.file_names import CHECKSUMS_FILE
 
 
 def lines(folder: Path) -> list[bytes]:

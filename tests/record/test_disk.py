@@ -1,9 +1,11 @@
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record.disk import discard, read_json, replace, sweep, write_json
+from paribus.record.disk import discard, folder_draft, read_json, replace, sweep, write_atomically, write_json
 
 
 def test_replacing_leaves_nothing_else_behind(tmp_path: Path):
@@ -55,3 +57,30 @@ def test_discarding_what_is_gone_is_told_of(tmp_path: Path):
         RecordError, match=r"gone cannot be removed: No such file or directory; make its folder writable"
     ):
         discard(tmp_path / "gone")
+
+
+def test_an_atomic_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_atomically(tmp_path / "a", b"1")
+    monkeypatch.setattr("paribus.record.disk.sync", _full)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(tmp_path / "a", b"2")
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"1"}
+
+
+def test_a_folder_takes_its_name_when_it_is_filled_and_not_before(tmp_path: Path):
+    place = tmp_path / "place"
+    with folder_draft(place) as new:
+        (new / "file").write_bytes(b"1")
+        assert not place.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["place"]
+    assert (place / "file").read_bytes() == b"1"
+
+
+def test_a_folder_that_could_not_be_filled_vanishes(tmp_path: Path):
+    with pytest.raises(FileNotFoundError), folder_draft(tmp_path / "place") as new:
+        (new / "missing" / "file").write_bytes(b"1")
+    assert not list(tmp_path.iterdir())
+
+
+def _full(path: Path) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -6,7 +6,8 @@ import pytest
 
 from paribus.errors import RecordError
 from paribus.record import verify
-from paribus.record.manifest import MANIFEST_FILE, seal
+from paribus.record.file_names import MANIFEST_FILE
+from paribus.record.manifest import seal
 
 
 @pytest.fixture

@@ -3,8 +3,9 @@ import math
 
 import pytest
 
+from paribus.canonical import canonical_json
 from paribus.errors import RecordError
-from paribus.record import address, canonical
+from paribus.record import address
 
 PRETRAIN, TUNE = {"name": "pretrain", "seed": 3}, {"name": "tune", "rate": 0.1}
 
@@ -33,4 +34,4 @@ def test_what_json_cannot_say_has_no_address(value: object):
 
 
 def test_what_is_canonical_has_sorted_keys_and_no_spaces():
-    assert canonical({"b": [1, 2.0, None], "a": "é"}) == '{"a":"\\u00e9","b":[1,2.0,null]}'
+    assert canonical_json({"b": [1, 2.0, None], "a": "é"}) == '{"a":"\\u00e9","b":[1,2.0,null]}'

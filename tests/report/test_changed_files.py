@@ -15,8 +15,8 @@ from paribus.analyse import verdicts
 from paribus.cli import main
 from paribus.errors import ParibusError, SpecError
 from paribus.record import Study, existing_study
-from paribus.record.checksums import CHECKSUMS_FILE
 from paribus.record.disk import as_json
+from paribus.record.file_names import CHECKSUMS_FILE
 from paribus.report.material import gathered
 from paribus.report.prose import latex, markdown
 from paribus.report.trust import Ground, grounds

@@ -12,8 +12,14 @@ from paribus.report.numbers import (
     flops,
     line_texts,
     percent,
+    percent_level,
+    rough,
     scaled,
+    score,
+    signed_score,
+    significant,
     size,
+    whole_percent,
     written_apart,
 )
 from paribus.report.prices import _cost
@@ -77,3 +83,19 @@ def test_costs_are_equal_only_where_the_numbers_are():
     near = _cost("parameters", [123_456, 123_457], count)
     assert (near.equal, near.values) == (False, ("123.456k", "123.457k"))
     assert _cost("parameters", [123_456, 123_456], count).equal
+
+
+def test_scores_have_four_decimals_and_differences_of_them_a_sign():
+    assert (score(1.23456), score(-0.00001), score(None)) == ("1.2346", "0.0000", "–")
+    assert (signed_score(0.25), signed_score(-0.25), signed_score(0.0)) == ("+0.2500", "−0.2500", "0.0000")
+
+
+def test_estimates_have_two_digits_and_other_numbers_three():
+    assert (rough(0.01234), rough(4.62), rough(126.4)) == ("0.012", "4.6", "126")
+    assert (significant(0.0034567), significant(1234.5), significant(2.0)) == ("0.00346", "1234", "2")
+    assert (rough(float("inf")), significant(1e7)) == ("inf", "1e+07")
+
+
+def test_shares_are_whole_and_levels_exact():
+    assert (whole_percent(0.4231), whole_percent(1.0)) == ("42 %", "100 %")
+    assert (percent_level(0.975), percent_level(0.98333333)) == ("97.5 %", "98.33 %")

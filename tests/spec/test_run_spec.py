@@ -9,10 +9,11 @@ from tokenizers import models
 
 from paribus.corpus.tokenizer import loaded
 from paribus.errors import SpecError
+from paribus.record import name_of as run_name
 from paribus.spec import Corpus, Files, PythonDocs
 from paribus.spec.corpus import N_SIGNS
 from paribus.spec.objectives import MaskedLM, Mixture, SpanCorruption
-from paribus.spec.run import load_run, load_text
+from paribus.spec.run import addressed_stages, load_run, load_text
 
 RUN = {"architecture": "gpt2", "training": {"n_steps": 3, "length": 17}}
 
@@ -214,3 +215,10 @@ def test_a_tokenizer_file_with_a_word_twice_is_refused(tmp_path):
 def test_an_empty_table_over_a_run_s_own_is_refused(path):
     with pytest.raises(SpecError, match=rf"^{path} is set to {{}}, an empty table, which changes nothing of what is"):
         load_run(RUN, {path: {}})
+
+
+def test_the_address_of_a_run_lasts():
+    training = {"n_steps": 7, "length": 11, "n_sequences": 3}
+    run = load_run({"architecture": {"preset": "gpt2"}, "objective": {"kind": "causal"}, "training": training})
+    assert run_name(addressed_stages(run, "feed")) == "b43e4e7c0b63b3db"
+    assert run_name(addressed_stages(run.model_copy(update={"rerun": 2}), "feed")) == "4e2d1d53513b77c0"

@@ -10,8 +10,7 @@ from paribus.analyse.findings import findings
 from paribus.analyse.power import upper_sd
 from paribus.errors import ParibusError
 from paribus.record import existing_study
-from paribus.record.folder import STUDIES
-from paribus.record.study import PLAN_FILE
+from paribus.record.file_names import PLAN_FILE, STUDIES
 
 
 class Spread(NamedTuple):

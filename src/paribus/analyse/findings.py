@@ -30,6 +30,7 @@ from paribus.analyse.tuning import movable_pair
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.verdict import Verdict
 from paribus.record import Agreement, Evaluation, Lock, PlanRecord, Study, agreement, evaluations, read_rows
+from paribus.record.file_names import ROWS_FILE
 
 NOT_AT_ANY = f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 
@@ -219,7 +220,7 @@ def _control(plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int], colum
 
 def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
     return {
-        row["seed"]: read_rows(study.root / row["run"] / "rows.jsonl").rows
+        row["seed"]: read_rows(study.root / row["run"] / ROWS_FILE).rows
         for row in reported if row["arm"] == arm and row["outcome"] == "finished"
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ from paribus.analyse.failures import SeedMargin
 from paribus.analyse.lengths import LengthCurves, end_slopes, is_rising
 from paribus.errors import RecordError
 from paribus.record import PlanRecord
+from paribus.record.file_names import PLAN_FILE
 from paribus.spec.design import compute_margin
 
 NO_EQUIVALENT = "so nothing is called equivalent"
@@ -52,7 +53,7 @@ def study_margins(
         return Margins(dict.fromkeys(curves, float(given)), f"{given:g} {unit}")
     share = compute_margin(given)
     if share is None:
-        raise RecordError(f"the plan's margin is {given!r}; restore its plan.json, or begin under another name")
+        raise RecordError(f"the plan's margin is {given!r}; restore its {PLAN_FILE}, or begin under another name")
     if not plan.design.lengths:
         return Margins(dict.fromkeys(curves), f"{given}, {NO_LENGTHS}, {NO_EQUIVALENT}")
     found = {arm: compute_margins(share, own) for arm, own in curves.items()}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log2, sqrt
 
+import numpy as np
 from scipy.special import fdtrc, stdtrit
 
 LEVEL = 0.95  # of the vertex's interval
@@ -104,3 +105,11 @@ def _squares(own: Sequence[float]) -> float:
 @lru_cache(maxsize=256)
 def _t_quantile(df: int) -> float:
     return float(stdtrit(df, (1 + LEVEL) / 2))
+
+
+def parabola_points(
+    coefficients: Sequence[float], rates: Sequence[float], n_points: int = 33
+) -> list[tuple[float, float]]:
+    """Points (rate, loss) of a parabola in log₂ rate, evenly spaced from the lowest of some rates to the highest."""
+    places = np.linspace(log2(min(rates)), log2(max(rates)), n_points)
+    return [(float(2**place), float(np.polyval(coefficients, place))) for place in places]

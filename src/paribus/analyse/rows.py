@@ -12,7 +12,8 @@ from paribus.analyse.failures import outcome as learnt
 from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import Evaluation, Placed, PlanRecord, Study, evaluations, last_row, read_rows
-from paribus.record.folder import ROWS_FILE, SPEC_FILE, stages_of
+from paribus.record.file_names import ROWS_FILE, SPEC_FILE
+from paribus.record.folder import stages_of
 from paribus.record.rows import NONFINITE
 
 Row = dict[str, Any]

@@ -9,9 +9,9 @@ from pydantic import Field, FiniteFloat, RootModel
 
 from paribus.errors import RecordError
 from paribus.record import Study
+from paribus.record.file_names import RATES_FILE
 from paribus.record.plan_formats import REPAIR
 from paribus.record.shape import Number, Shape, parse_table
-from paribus.record.study import RATES_FILE
 
 
 class OptimumShape(Shape):

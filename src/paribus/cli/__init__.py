@@ -6,7 +6,6 @@ asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted
 """
 
 import ast
-import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +20,7 @@ from paribus import __version__
 from paribus.cli.terminal.console import complain, console, write_plainly
 from paribus.errors import ConfoundError, ParibusError, SpecError
 from paribus.escapes import visible_streams
+from paribus.nearest import did_you_mean
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,8 +123,7 @@ def _run(words: list[str]) -> int:
 def _call(verb: str, rest: list[str]) -> int:
     known = verbs()
     if verb not in known:
-        near = difflib.get_close_matches(verb, known, n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = did_you_mean(verb, known)
         raise SpecError(f"{verb!r} is no verb of paribus; {advice}verbs are {', '.join(known)}")
     _let_torch_be_absent()
     module = import_module(f"{__name__}.{known[verb]}")

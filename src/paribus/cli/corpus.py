@@ -5,7 +5,6 @@ or one with a corpus table alone; without it, the text read by default. What was
 there again; show and sample build it first where it is not.
 """
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +20,7 @@ from paribus.cli.terminal.samples import print_samples, samples_described
 from paribus.corpus import Built, Split, build
 from paribus.corpus.splits import SPLITS
 from paribus.errors import SpecError
+from paribus.nearest import did_you_mean
 from paribus.spec.run import load_text
 
 ACTIONS = ("build", "show", "sample")
@@ -67,8 +67,7 @@ def command(
 
 def _check(action: str, given: Mapping[str, object]) -> None:
     if action not in ACTIONS:
-        near = difflib.get_close_matches(action, ACTIONS, n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = did_you_mean(action, ACTIONS)
         raise SpecError(f"ACTION is {action!r}, which is not done with a corpus; {advice}use build, show or sample")
     extra = [option for option, value in given.items() if value is not None]
     if action != "sample" and extra:

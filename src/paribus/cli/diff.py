@@ -17,6 +17,7 @@ from paribus.cli.terminal.console import console, print_json, room
 from paribus.cli.terminal.prices import CACHE, SIZES, WORK, terms
 from paribus.cli.terminal.spelling import spelled
 from paribus.cli.terminal.text_price import longest_text, text_price, text_words
+from paribus.report.numbers import significant
 from paribus.spec import Difference, difference
 
 
@@ -88,7 +89,7 @@ def _print_price(a: Asked, b: Asked, page: Console) -> None:
     for line in (*SIZES, *CACHE, *WORK):
         before, after = line.value(left), line.value(right)
         if before != after:
-            ratio = f"{after / before:.3g}" if before and not isinstance(before, bool) else ""
+            ratio = significant(after / before) if before and not isinstance(before, bool) else ""
             table.add_row(line.label.strip(), *line.written([left, right]), ratio)
     if table.row_count:
         page.print(table)

@@ -20,7 +20,7 @@ from paribus.cli.checkup.machine import Machine, machine
 from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes
 from paribus.cli.terminal.console import console, print_json
 from paribus.model.kernels import kernel_named
-from paribus.report.numbers import size
+from paribus.report.numbers import significant, size
 from paribus.runtime import best_device
 from paribus.spec import presets
 
@@ -75,8 +75,8 @@ def _print(found: Checkup) -> None:
 
 
 def _facts(here: Machine) -> Table:
-    slower = f"{1 / here.bf16_speed:.3g} × slower than float32 on {here.device}: compute in float32 here"
-    faster = f"{here.bf16_speed:.3g} × as fast as float32 on {here.device}"
+    slower = f"{significant(1 / here.bf16_speed)} × slower than float32 on {here.device}: compute in float32 here"
+    faster = f"{significant(here.bf16_speed)} × as fast as float32 on {here.device}"
     rows = {
         "processor": f"{here.processor}, {here.n_cores} cores, {here.n_threads} threads in use",
         "memory": size(here.memory_bytes),

@@ -33,10 +33,9 @@ def generate_text(
     require_sampling(n_tokens, temperature, seed)
     loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
     note(*loaded.notes)
-    reader = loaded.tokenizer()
-    if not reader.ids(text):
+    if not loaded.tokenizer.ids(text):
         raise SpecError("TEXT is empty; give something to go on from")
-    ids, vocabulary = loaded.text_ids(reader, text), loaded.vocabulary(reader)
+    ids, vocabulary = loaded.text_ids(text), loaded.vocabulary
     model = loaded.restore()
     n_read, n_said = _room(model, len(ids), n_tokens)
     note(*_remarks(loaded), *_cut(len(ids), n_read, model.spec.max_length))
@@ -44,7 +43,7 @@ def generate_text(
     is_prefix = loaded.stage is None or context_is_prefix(loaded.stage.objective)
     answer = continued(model, vocabulary, context, n_said, temperature, seed, context_is_prefix=is_prefix)
     special = set((vocabulary.own or {}).values())
-    return reader.text([number for number in answer[0].tolist() if number not in special])
+    return loaded.tokenizer.text([number for number in answer[0].tolist() if number not in special])
 
 
 def _room(model: Transformer, n_given: int, n_tokens: int) -> tuple[int, int]:

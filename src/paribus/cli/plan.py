@@ -21,6 +21,7 @@ from paribus.design import Design, Plan, cost_of, described, found, plan_record,
 from paribus.design.series import require_same_design, series_member
 from paribus.errors import ConfoundError, SpecError, UnsupportedError
 from paribus.record import is_name, study
+from paribus.record.file_names import PLAN_LOCK_FILE, STUDIES
 from paribus.record.folder import NAMES
 from paribus.runtime import device_named
 from paribus.spec.design import OPEN
@@ -116,7 +117,7 @@ def command(
     page.print()
     earlier = earlier_spread(runs, made.design.primary.measure.model_dump(mode="json"))
     print_cost(made, cost_of(made, runs, own), page, earlier)
-    said = f"frozen     {runs}/studies/{made.name}/plan.lock, {made.fingerprint[:16]}"
+    said = f"frozen     {runs}/{STUDIES}/{made.name}/{PLAN_LOCK_FILE}, {made.fingerprint[:16]}"
     page.print(said if changed is None else f"not frozen {changed}", soft_wrap=True)
 
 

@@ -10,6 +10,7 @@ from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import Runs
 from paribus.record import Entry, stages_of
 from paribus.record import runs as found
+from paribus.report.numbers import NONE, score
 
 
 def command(runs: Runs = Path("runs"), json: Json = False) -> None:
@@ -40,7 +41,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
     step = str(last["step"] + 1) if "step" in last else "0"
     of = _inner(stage, "training", "n_steps")
     mask = _inner(stage, "architecture", "mask")
-    nats, valid = (f"{last[name]:.4f}" if last.get(name) is not None else "—" for name in ("nats", "valid_nats"))
+    nats, valid = (score(last.get(name)) for name in ("nats", "valid_nats"))
     state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
     state = f"{state}: {entry.reason}" if entry.reason else state
     return entry.name, state, _inner(stage, "objective", "kind"), mask, step, of, nats, valid
@@ -49,7 +50,7 @@ def _cells(entry: Entry) -> tuple[str, ...]:
 def _inner(stage: dict[str, Any], table: str, name: str) -> str:
     """A value of one of a stage's tables; a dash where there is none."""
     found = stage.get(table)
-    return str(found.get(name, "—")) if isinstance(found, dict) else "—"
+    return str(found.get(name, NONE)) if isinstance(found, dict) else NONE
 
 
 def _described(entry: Entry) -> dict[str, Any]:

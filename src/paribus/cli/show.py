@@ -4,7 +4,6 @@ Without an architecture: all presets. An objective (causal, reverse, prefix, mas
 seq2seq, ul2) is shown by an example, with the presets that may be trained with it; --set changes its fields.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,6 +28,7 @@ from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.overview import NOTES, Entry, overview
 from paribus.cli.terminal.text_price import longest_text, text_price
 from paribus.errors import SpecError
+from paribus.nearest import nearest, suggestion
 from paribus.spec import fingerprint, presets
 from paribus.spec.objectives import NAMED, Objective
 from paribus.spec.run import load_objective
@@ -84,9 +84,9 @@ def _check_spelling(name: str) -> None:
     """Tell of objectives where one was probably meant; what else is wrong with a name is told by its reading."""
     if name == "mixture":
         raise SpecError(f"'mixture' is an objective made of parts that a run gives; show one of {', '.join(NAMED)}")
-    near = difflib.get_close_matches(name, (*presets(), *NAMED), n=1)
-    if near and near[0] in NAMED and not Path(name).suffix and not Path(name).is_dir():
-        advice = f"did you mean {near[0]!r}? objectives are {', '.join(NAMED)}"
+    near = nearest(name, (*presets(), *NAMED))
+    if near in NAMED and not Path(name).suffix and not Path(name).is_dir():
+        advice = f"{suggestion(near)}objectives are {', '.join(NAMED)}"
         raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {advice}")
 
 

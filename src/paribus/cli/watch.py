@@ -12,6 +12,7 @@ from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import RUNS, Runs
 from paribus.record import Entry, Placed, existing_study
 from paribus.record import runs as entries
+from paribus.report.numbers import score, significant
 
 
 def watch(study: str | None = None, runs: str | Path = RUNS) -> Table:
@@ -53,7 +54,7 @@ def _seen(root: Path, study: str | None) -> Table:
 
 
 def _line(cell: Placed, entry: Entry | None) -> tuple[str, ...]:
-    rate = f", rate {cell.rate:g}"
+    rate = f", rate {significant(cell.rate)}"
     own = {"sweep": rate, "bracket": rate, "length": f", {cell.n_steps} steps"}
     of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}"
     last = entry.last if entry is not None and entry.last else {}
@@ -69,4 +70,4 @@ def _alone(entry: Entry) -> tuple[str, ...]:
 
 
 def _number(row: dict[str, Any], name: str) -> str:
-    return f"{row[name]:.4f}" if row.get(name) is not None else "–"
+    return score(row.get(name))

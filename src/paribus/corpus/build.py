@@ -34,6 +34,7 @@ from paribus.corpus.sources import documents
 from paribus.corpus.splits import SPLITS, Split, deal
 from paribus.corpus.tokenizer import N_BYTES, Tokenizer, byte_tokenizer, loaded, trained
 from paribus.errors import SpecError
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.spec.corpus import BytePairs, Bytes, Corpus, Source, TokenizerFile, gives_pairs
 
 
@@ -58,7 +59,7 @@ def _written(corpus: Corpus, folder: Path, progress: Progress, n_workers: int) -
     tokenizer = _tokenizer(corpus, folder, progress)
     if not isinstance(corpus.tokenizer, Bytes):
         sources = [_encoded(corpus, number, one, folder, tokenizer, progress) for number, one in enumerate(sources)]
-    (folder / "tokenizer.json").write_text(tokenizer.json, "utf-8")
+    (folder / TOKENIZER_FILE).write_text(tokenizer.json, "utf-8")
     name = text_fingerprint(corpus, [source.digest for source in sources], tokenizer.json)
     files = {path.name: written(path) for path in sorted(folder.iterdir())}
     return Index(name, described(corpus, {"weight"}), tuple(sources), files)

@@ -18,6 +18,7 @@ from paribus.corpus.shards import Shard
 from paribus.corpus.splits import SPLITS, Split
 from paribus.corpus.tokenizer import Tokenizer, opened
 from paribus.errors import SpecError
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import key
 from paribus.spec.corpus import Corpus, Files, Source, gives_pairs
 
@@ -92,7 +93,7 @@ class Built:
 
 def built(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> Built:
     """What lies in a folder of the cache, opened."""
-    tokenizer = opened(folder / "tokenizer.json")
+    tokenizer = opened(folder / TOKENIZER_FILE)
     vocabulary = vocabulary_of(tokenizer)
     readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
     for split in SPLITS:

@@ -21,11 +21,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from paribus.canonical import canonical_hash
 from paribus.corpus.documents import Notes
 from paribus.corpus.sources import identity
 from paribus.corpus.splits import Split
 from paribus.files import MAX_RECORD, home_expanded, read_text
-from paribus.record.disk import digest, told
+from paribus.record.disk import digest, told, write_atomically
 from paribus.spec.corpus import Corpus, TokenizerFile
 
 FORMAT = 1  # another number where what is written, or how text is cut, has changed
@@ -103,13 +104,9 @@ def described(corpus: Corpus, without: set[str]) -> dict[str, Any]:
     return {**table, "sources": kept, "tokenizer": tokenizer}
 
 
-def hashed(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
 def text_fingerprint(corpus: Corpus, digests: list[str], tokenizer: str) -> str:
     """A name for the tokens: what was asked, every text read, and the tokenizer; weights and places do not matter."""
-    return hashed(
+    return canonical_hash(
         [FORMAT, described(corpus, {"weight"} | PATHS), digests, hashlib.sha256(tokenizer.encode()).hexdigest()]
     )
 
@@ -117,13 +114,15 @@ def text_fingerprint(corpus: Corpus, digests: list[str], tokenizer: str) -> str:
 def fingerprint(corpus: Corpus, text: str) -> str:
     """A name for what is read: the tokens, and in which shares."""
     total = sum(source.weight for source in corpus.sources)
-    return hashed([text, [source.weight / total for source in corpus.sources]])
+    return canonical_hash([text, [source.weight / total for source in corpus.sources]])
 
 
 def cheap_key(corpus: Corpus) -> str:
     """What is known before anything is read."""
     tokenizer = _file_stamp(corpus.tokenizer) if isinstance(corpus.tokenizer, TokenizerFile) else None
-    return hashed([FORMAT, described(corpus, {"weight"}), [identity(source) for source in corpus.sources], tokenizer])
+    return canonical_hash(
+        [FORMAT, described(corpus, {"weight"}), [identity(source) for source in corpus.sources], tokenizer]
+    )
 
 
 def _file_stamp(tokenizer: TokenizerFile) -> list[int] | None:
@@ -248,9 +247,4 @@ def _cleared(place: Path, aside: Path) -> bool:
 
 def _write(path: Path, value: Any) -> None:
     """JSON that is there whole or not at all."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    with open(beside, "w") as file:
-        json.dump(value, file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
+    write_atomically(path, json.dumps(value, indent=1).encode())

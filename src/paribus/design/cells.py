@@ -15,10 +15,9 @@ from paribus.design.seeds import order_seed, start_seed
 from paribus.record import Placed, name_of
 from paribus.record.study import Purpose
 from paribus.spec.design import SWEEP_SEED, Design, length_arms
-from paribus.spec.run import RunSpec
+from paribus.spec.run import RunSpec, addressed_stages
 from paribus.spec.training import scaled_training, steps_of_share
 from paribus.spec.yardstick import Yardstick
-from paribus.train.loop import chain
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +37,7 @@ class Cell:
     @cached_property
     def name(self) -> str:
         """Of its run's folder: two cells that ask for the same run share it."""
-        return name_of(chain(self.run, self.built))
+        return name_of(addressed_stages(self.run, self.built.fingerprint))
 
     @property
     def n_steps(self) -> int:

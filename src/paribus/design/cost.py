@@ -17,9 +17,9 @@ from paribus.design.quantities import Planned
 from paribus.design.variance import crossing
 from paribus.errors import RecordError
 from paribus.record import Entry, environments_of, name_of, read_rows, runs
-from paribus.record.folder import ROWS_FILE
+from paribus.record.file_names import ROWS_FILE
 from paribus.spec.design import length_arms
-from paribus.train.loop import chain
+from paribus.spec.run import addressed_stages
 
 SHARE = 0.35  # of a plain product's speed that training usually reaches
 BYTES = 12  # of a parameter in a checkpoint: its value and two moments
@@ -97,7 +97,8 @@ def alike(plan: Plan) -> list[tuple[Planned, ...]]:
     """Arms in groups that are one run a seed, for they differ in name only; the baseline's first."""
     groups: dict[str, list[Planned]] = {}
     for arm in plan.arms:
-        groups.setdefault(name_of(chain(arm.run, arm.built)), []).append(arm)
+        name = name_of(addressed_stages(arm.run, arm.built.fingerprint))
+        groups.setdefault(name, []).append(arm)
     return [tuple(group) for group in groups.values()]
 
 

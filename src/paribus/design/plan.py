@@ -27,13 +27,12 @@ from paribus.design.work import Work, work
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import ControlLine, environment
 from paribus.record.frozen import design_fingerprint, plan_fingerprint
-from paribus.runtime import cudnn_version
+from paribus.runtime import cudnn_version, device_kind
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import OPEN, Design, compared_pairs, words_of
 from paribus.spec.match import Match, lengths
 from paribus.spec.run import RunSpec
 from paribus.spec.sound import require_sound
-from paribus.train.loop import device_kind
 
 RULE = "{test}, Bonferroni over one family a report, {equal} for equivalence, last checkpoint"
 TWO_TESTS = "two one-sided tests"

@@ -26,6 +26,7 @@ from paribus.design.tune import (
 from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
+from paribus.record.file_names import PLAN_LOCK_FILE
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
 
@@ -107,8 +108,8 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
     if now is None or now.latest != plan.fingerprint:
         there = "none" if now is None else now.latest[:16]
         raise RecordError(
-            f"{study.folder} was begun by the plan {plan.fingerprint[:16]}, and its plan.lock now holds {there}: "
-            f"another process changed it; carry one plan out at a time, each under its own --name"
+            f"{study.folder} was begun by the plan {plan.fingerprint[:16]}, and its {PLAN_LOCK_FILE} now holds "
+            f"{there}: another process changed it; carry one plan out at a time, each under its own --name"
         )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 from paribus.analyse import Comparison, Findings, findings
 from paribus.errors import SpecError
 from paribus.record import PlanRecord, Study
-from paribus.record.folder import STUDIES, place
+from paribus.record.file_names import PLAN_FILE, STUDIES
+from paribus.record.folder import place
 from paribus.record.frozen import apart
-from paribus.record.study import PLAN_FILE
 from paribus.spec.design import OPEN, SWEEP_SEED, Design
 
 ITS_OWN = ("seeds", "looks", "question", "reference", "prompts")  # fields in which studies of a series may differ

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import paribus
 from paribus.errors import SpecError
+from paribus.nearest import did_you_mean
 from paribus.spec.design import Design
 from paribus.spec.sound import load_design, require_sound
 
@@ -42,8 +42,7 @@ def found(
     if str(source) in shipped():
         path = folder() / f"{source}.toml"
     elif path.suffix not in (".toml", ".json"):
-        near = difflib.get_close_matches(str(source), shipped(), n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = did_you_mean(str(source), shipped())
         raise SpecError(f"{source} is no design and no .toml or .json file; {advice}designs are {', '.join(shipped())}")
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "design"
     return (f"{name}-{scale}" if scale else name), load_design(path, scale, changes)

@@ -8,28 +8,26 @@ from typing import NamedTuple
 import torch
 
 from paribus.analyse import Table, answers_of, extremes, rows
-from paribus.corpus.built import vocabulary_of
-from paribus.corpus.tokenizer import Tokenizer, opened
 from paribus.design.plan import Plan
 from paribus.design.quantities import Planned
 from paribus.errors import UnsupportedError
 from paribus.evaluate import context_is_prefix, items
 from paribus.generate import continued
-from paribus.model import Transformer, restore
+from paribus.interop.loaded import Loaded, load_checkpoint
+from paribus.model import Transformer
 from paribus.record import CHECKPOINTS, Study, latest
 from paribus.record.shown import ItemText, Sample, write_items, write_samples
 from paribus.spec.design import pairs_of
-from paribus.train.checkpoint import TOKENIZER_FILE
 
 N_TOKENS = 80  # of a sample
 N_EXTREMES = 5  # items of each arm, best and worst
 
 
 class Speaker(NamedTuple):
-    """A trained model with its tokenizer, and whether it goes on from a prompt as from its prefix."""
+    """A checkpoint with its model, and whether it goes on from a prompt as from its prefix."""
 
+    loaded: Loaded
     model: Transformer
-    tokenizer: Tokenizer
     context_is_prefix: bool
 
 
@@ -48,12 +46,10 @@ def _speaker(arm: Planned, table: Table, study: Study, device: torch.device) -> 
     checkpoint = None if run is None else latest(study.root / run / CHECKPOINTS).checkpoint
     if checkpoint is None:
         return None
+    loaded = load_checkpoint(checkpoint.folder)
     kernel = "masked" if device.type == "cuda" else "auto"  # lengths grow by one: nothing is compiled for each
-    return Speaker(
-        restore(checkpoint.folder, device, kernel=kernel),
-        opened(checkpoint.folder / TOKENIZER_FILE),
-        context_is_prefix(arm.run.stages[-1].objective),
-    )
+    model = loaded.restore(device, kernel=kernel)
+    return Speaker(loaded, model, context_is_prefix(arm.run.stages[-1].objective))
 
 
 def _sample(prompt: str, speaking: Mapping[str, Speaker | None]) -> Sample:
@@ -70,11 +66,11 @@ def _continued(prompt: str, speaker: Speaker | None) -> str:
     """Greedily: no draw, so the same on every rerun."""
     if speaker is None:
         raise UnsupportedError("none of its runs trained; there is nothing to go on with")
-    model, tokenizer = speaker.model, speaker.tokenizer
+    model, tokenizer, vocabulary = speaker.model, speaker.loaded.tokenizer, speaker.loaded.vocabulary
     ids = tokenizer.ids(prompt)[-(model.spec.max_length - 1) :]
     device = next(model.parameters()).device
     context = torch.tensor([ids], device=device)
-    told = continued(model, vocabulary_of(tokenizer), context, N_TOKENS, context_is_prefix=speaker.context_is_prefix)
+    told = continued(model, vocabulary, context, N_TOKENS, context_is_prefix=speaker.context_is_prefix)
     return tokenizer.text(told[0].tolist())
 
 

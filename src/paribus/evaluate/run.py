@@ -15,7 +15,6 @@ from paribus.evaluate.parts import answering
 from paribus.evaluate.unigram import unigram_nats
 from paribus.interop.loaded import Loaded, load_checkpoint
 from paribus.interop.loaded import stage_of as stage_of
-from paribus.model.weights import WEIGHTS_FILE
 from paribus.record import (
     CHECKPOINTS,
     Evaluation,
@@ -30,7 +29,7 @@ from paribus.record import (
     write_answers,
 )
 from paribus.record.disk import digest
-from paribus.record.folder import ROWS_FILE
+from paribus.record.file_names import ROWS_FILE, WEIGHTS_FILE
 from paribus.runtime import cudnn_version
 from paribus.spec.yardstick import Yardstick, measures
 
@@ -99,8 +98,7 @@ def _measured(
     device: torch.device,
     n_sequences: int,
 ) -> Evaluation:
-    label, objective, tokenizer = measures(yardstick), loaded.objective(), loaded.tokenizer()
-    vocabulary = loaded.vocabulary(tokenizer)
+    label, objective, vocabulary = measures(yardstick), loaded.objective(), loaded.vocabulary
     # Batches differ in length: what would have to be compiled anew for each is not used.
     model = loaded.restore(device, kernel="masked" if device.type == "cuda" else "auto")
     most = model.spec.max_length
@@ -108,7 +106,7 @@ def _measured(
     told = likelihoods(
         model,
         objective,
-        tokenizer,
+        loaded.tokenizer,
         asked,
         label,
         n_sequences=n_sequences,

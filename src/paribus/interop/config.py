@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError, UnsupportedError, name_few
+from paribus.nearest import nearest
 from paribus.spec.architecture import Activation
 
 Config = Mapping[str, Any]
@@ -150,8 +150,8 @@ def _refusals(config: Config, known: list[str], refused: Mapping[str, Refused]) 
     names = {*known, *refused}
 
     def say(name: str) -> str:
-        near = difflib.get_close_matches(name, [*known, *refused], n=1)
-        advice = f"did you mean {near[0]}? " if near else ""
+        near = nearest(name, [*known, *refused])
+        advice = f"did you mean {near}? " if near else ""
         return f"{name} is {_written(config[name])}, a key we do not know; {advice}take it out if it changes nothing"
 
     yield from name_few([name for name in config if name not in names], say, "keys that we do not know")

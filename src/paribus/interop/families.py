@@ -1,6 +1,5 @@
 """The families whose weights go in and out."""
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from paribus.interop.llama import LLAMA
 from paribus.interop.mixtral import MIXTRAL
 from paribus.interop.openai_gpt import OPENAI_GPT
 from paribus.interop.t5 import T5
+from paribus.nearest import did_you_mean
 
 FAMILIES: dict[str, Family] = {
     family.model_type: family for family in (OPENAI_GPT, GPT2, LLAMA, BERT, T5, BART, MIXTRAL, DEEPSEEK_V3)
@@ -26,7 +26,6 @@ def family_of(config: dict[str, Any], where: Path) -> Family:
     if not isinstance(name, str):
         raise RecordError(f"{where} has no model_type; use one of {', '.join(FAMILIES)}")
     if name not in FAMILIES:
-        near = difflib.get_close_matches(name, FAMILIES, n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = did_you_mean(name, FAMILIES)
         raise UnsupportedError(f"{where}: model_type is {name!r}; {advice}use one of {', '.join(FAMILIES)}")
     return FAMILIES[name]

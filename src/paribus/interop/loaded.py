@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,13 @@ from paribus.corpus import Tokenizer
 from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
 from paribus.errors import RecordError, UnsupportedError
-from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
+from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
 from paribus.masks import Causal
 from paribus.model import Transformer, origin, restore
 from paribus.model.kernels import Wanted
-from paribus.model.weights import ORIGIN_FILE, read_architecture, read_json
+from paribus.model.weights import read_architecture, read_json
 from paribus.record import RUNS, choose_checkpoint, stages_of
+from paribus.record.file_names import ORIGIN_FILE, TOKENIZER_FILE
 from paribus.spec import Resolved, resolve
 from paribus.spec.objectives import CausalLM, Objective
 from paribus.spec.reading import complaints
@@ -39,7 +41,7 @@ TOKENS = {
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A checkpoint with its tokenizer, and what it was last trained on where that is known; weights wait for a call."""
+    """A checkpoint: its spec, tokenizer, vocabulary and stage; `restore` reads its weights."""
 
     folder: Path
     run: Path | None  # the run's folder; None: it was imported, or saved by hand
@@ -55,8 +57,9 @@ class Loaded:
         """The model with its weights."""
         return restore(self.folder, device, dtype, kernel)
 
+    @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer; RecordError where there is none."""
+        """The tokenizer, read when it is first asked for; RecordError where there is none."""
         if self.tokenizer_file is None:
             raise RecordError(
                 f"{self.folder} holds no {TOKENIZER_FILE}, so text cannot be read; put the one it was trained with "
@@ -64,9 +67,10 @@ class Loaded:
             )
         return opened(self.tokenizer_file)
 
-    def vocabulary(self, tokenizer: Tokenizer) -> Vocabulary:
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
         """Which ids are text and which are special tokens: ours, or those of an imported tokenizer."""
-        vocabulary = vocabulary_of(tokenizer) if self.origin is None else self._own_vocabulary(tokenizer)
+        vocabulary = vocabulary_of(self.tokenizer) if self.origin is None else self._own_vocabulary(self.tokenizer)
         if vocabulary.size > self.spec.n_vocab:
             raise UnsupportedError(
                 f"{self.folder} has n_vocab {self.spec.n_vocab}, but its tokenizer needs {vocabulary.size} ids, of "
@@ -86,11 +90,11 @@ class Loaded:
             f"encoder-decoder was trained to predict; measure a decoder, or a run"
         )
 
-    def text_ids(self, tokenizer: Tokenizer, text: str) -> list[int]:
+    def text_ids(self, text: str) -> list[int]:
         """A text as the model is used to read it: an imported tokenizer adds the special tokens that it always adds."""
-        if self.origin is None or self._has_our_tokens(tokenizer):
-            return tokenizer.ids(text)
-        return tokenizer.library.encode(text, add_special_tokens=True).ids
+        if self.origin is None or self._has_our_tokens(self.tokenizer):
+            return self.tokenizer.ids(text)
+        return self.tokenizer.library.encode(text, add_special_tokens=True).ids
 
     def _own_vocabulary(self, tokenizer: Tokenizer) -> Vocabulary:
         n_text, counts = tokenizer.n_text, tokenizer.n_bytes

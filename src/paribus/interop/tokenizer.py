@@ -16,9 +16,9 @@ from paribus.corpus.built import vocabulary_of
 from paribus.corpus.tokenizer import opened
 from paribus.errors import UnsupportedError
 from paribus.model.weights import write_json
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.spec import Resolved
 
-TOKENIZER_FILE = "tokenizer.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILES = (
     TOKENIZER_FILE, TOKENIZER_CONFIG_FILE, "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",

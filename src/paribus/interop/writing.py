@@ -58,7 +58,7 @@ def export_loaded(loaded: Loaded, model: Transformer, folder: str | Path) -> Non
     """Write a checkpoint with its tokenizer: ours with our special tokens, an imported one as it came."""
     imported = loaded.origin is not None
     source = loaded.tokenizer_file.parent if imported and loaded.tokenizer_file else None
-    tokenizer = loaded.tokenizer() if loaded.tokenizer_file and not imported else None
+    tokenizer = loaded.tokenizer if loaded.tokenizer_file and not imported else None
     _write(model, folder, loaded.origin, tokenizer, source)
 
 

@@ -1,10 +1,10 @@
 """Rules in writing: `causal & window(256)`, `by_head(causal, reverse)`; `str(rule)` is the way back."""
 
 import ast
-import difflib
 
 from paribus.errors import SpecError
 from paribus.masks.rules import LEAVES, SEVERAL, SIZED, Rule
+from paribus.nearest import did_you_mean
 
 WORDS = (*LEAVES, *(f"{name}(n)" for name in SIZED), *(f"{name}(…, …)" for name in SEVERAL))
 
@@ -49,7 +49,6 @@ def _complaint(node: ast.expr, text: str) -> str:
     name = word.id if isinstance(word, ast.Name) else ""
     if name in SIZED:
         return f"mask {text!r} has {given!r}; {name} takes one whole number, as in '{name}(8)'"
-    near = difflib.get_close_matches(name, [*LEAVES, *SIZED, *SEVERAL], n=1)
-    advice = f"did you mean {near[0]!r}? " if near else ""
+    advice = did_you_mean(name, [*LEAVES, *SIZED, *SEVERAL])
     fault = "is no rule" if given == text.strip() else f"has {given!r}, which is no rule"
     return f"mask {text!r} {fault}; {advice}rules are {', '.join(WORDS)}, joined by & and |"

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,11 +25,11 @@ from paribus.model.build import allocated, empty
 from paribus.model.kernels import Wanted
 from paribus.model.transformer import Transformer
 from paribus.record import RUNS, choose_checkpoint
-from paribus.record.named import WEIGHTS_FILE as WEIGHTS_FILE
+from paribus.record.disk import folder_draft
+from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
 from paribus.spec import Architecture, read
-from paribus.spec.reading import SPEC_FILE, once, require_shallow
+from paribus.spec.reading import once, require_shallow
 
-ORIGIN_FILE = "origin.json"
 FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -170,12 +168,8 @@ def whole(folder: str | Path) -> Iterator[Path]:
     folder = Path(folder).absolute()
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise RecordError(f"{folder} already holds something; give a new or an empty folder")
-    draft = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
     try:
-        draft.mkdir(parents=True)
-        yield draft
-        draft.rename(folder)
+        with folder_draft(folder) as draft:
+            yield draft
     except (OSError, SafetensorError) as fault:
         raise RecordError(f"{folder} cannot be written: {fault}; choose another folder") from fault
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -108,7 +108,7 @@ def _masked(objective: MaskedLM, reading: Reading, vocabulary: Vocabulary, seed:
 
 def _shares(numbers: NDArray[np.uint64]) -> NDArray[np.float64]:
     """Numbers of 64 bits as numbers from 0 to below 1."""
-    return (numbers >> np.uint64(11)) * 2.0**-53
+    return (numbers >> np.uint64(11)).astype(np.float64) * np.float64(2.0**-53)
 
 
 def _last_token(objective: LastToken, reading: Reading, vocabulary: Vocabulary, seed: int, documents: bool) -> Problem:

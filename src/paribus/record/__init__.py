@@ -1,7 +1,6 @@
 """What happened?"""
 
 from paribus.record.address import address as address
-from paribus.record.address import canonical as canonical
 from paribus.record.agreement import Agreement as Agreement
 from paribus.record.agreement import agreement as agreement
 from paribus.record.agreement import require_agreement_of as require_agreement_of
@@ -24,7 +23,7 @@ from paribus.record.checkpoints import save as save
 from paribus.record.environment import differences as differences
 from paribus.record.environment import environment as environment
 from paribus.record.environment import require_same as require_same
-from paribus.record.folder import CHECKPOINTS as CHECKPOINTS
+from paribus.record.file_names import CHECKPOINTS as CHECKPOINTS
 from paribus.record.folder import environments_of as environments_of
 from paribus.record.folder import existing as existing
 from paribus.record.folder import is_name as is_name

@@ -1,11 +1,9 @@
 """The name of a run: a fingerprint of its chain of stages."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paribus.errors import RecordError
+from paribus.canonical import canonical_hash
 
 Stage = Mapping[str, Any]
 
@@ -19,14 +17,4 @@ def address(stages: Sequence[Stage]) -> str:
     """
     assert stages, "a chain has at least one stage"
     parent = address(stages[:-1]) if len(stages) > 1 else None
-    return hashlib.sha256(canonical({"parent": parent, "stage": dict(stages[-1])}).encode()).hexdigest()
-
-
-def canonical(value: Any) -> str:
-    """JSON with keys in order and no spaces: equal for equal values, whatever the order they were written in."""
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as fault:
-        raise RecordError(
-            f"a stage cannot be written as JSON: {fault}; give finite numbers, text, lists and tables"
-        ) from fault
+    return canonical_hash({"parent": parent, "stage": dict(stages[-1])})

@@ -13,28 +13,36 @@ from typing import Any
 
 from paribus.errors import RecordError
 from paribus.record.address import address
-from paribus.record.answers import read_head
-from paribus.record.checksums import CHECKSUMS_FILE, checksums, disagreements
+from paribus.record.answers import evaluation_paths, read_head
+from paribus.record.checksums import checksums, disagreements
 from paribus.record.disk import read_json
-from paribus.record.folder import (
+from paribus.record.file_names import (
+    CELLS_FILE,
     CHECKPOINTS,
+    CHECKSUMS_FILE,
     ENVIRONMENT_FILE,
     EVALUATIONS,
+    ITEMS_FILE,
+    MANIFEST_FILE,
+    PLAN_FILE,
+    PLAN_LOCK_FILE,
+    RATES_FILE,
     ROWS_FILE,
-    RUN_FORMAT,
+    SAMPLES_FILE,
     SPEC_FILE,
     STATE_FILE,
-    stages_of,
+    WEIGHTS_FILE,
+    checkpoint_name,
 )
+from paribus.record.folder import RUN_FORMAT, stages_of
 from paribus.record.frozen import Lock, design_fingerprint, plan_fingerprint
-from paribus.record.manifest import MANIFEST_FILE, listed_sha256
+from paribus.record.manifest import listed_sha256
 from paribus.record.plan import PlanRecord
-from paribus.record.study import CELLS_FILE, LOCK_NAME, PLAN_FILE, RATES_FILE, Study
+from paribus.record.study import Study
 
-WEIGHTS_FILE = "weights.safetensors"
 MAX_NAMED = 3
-_FILES = (PLAN_FILE, LOCK_NAME, CELLS_FILE)
-_SHOWN = (RATES_FILE, "items.json", "samples.json")  # in some studies
+_FILES = (PLAN_FILE, PLAN_LOCK_FILE, CELLS_FILE)
+_SHOWN = (RATES_FILE, ITEMS_FILE, SAMPLES_FILE)  # in some studies
 _RUN_FILES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, STATE_FILE)
 
 
@@ -125,7 +133,7 @@ def _of_plan(plan: PlanRecord, study: Study) -> Iterator[str]:
         yield f"{PLAN_FILE} does not hold the plan that its fingerprint names"
     lock = study.lock()
     if lock is not None and not _is_of(lock, plan):
-        yield f"{PLAN_FILE} is not the plan that {LOCK_NAME} holds"
+        yield f"{PLAN_FILE} is not the plan that {PLAN_LOCK_FILE} holds"
 
 
 def _is_of(lock: Lock, plan: PlanRecord) -> bool:
@@ -150,7 +158,7 @@ def _of_run(folder: Path) -> tuple[str, ...] | None:
         spec = read_json(folder / SPEC_FILE)
         if not _lists_its_files(folder, spec):
             return None
-        answers = [f"{EVALUATIONS}/{path.name}" for path in sorted((folder / EVALUATIONS).glob("*.jsonl"))]
+        answers = [f"{EVALUATIONS}/{path.name}" for path in evaluation_paths(folder)]
         changed = disagreements(folder, (*_RUN_FILES, *answers))
         return changed or tuple(_of_answers(folder))
     except RecordError as fault:
@@ -174,8 +182,8 @@ def _of_answers(folder: Path) -> Iterator[str]:
     own = address(stages_of(folder))
     if folder.name != own[: len(folder.name)]:
         yield f"{SPEC_FILE} is of the run {own[:16]}"
-    for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
+    for path in evaluation_paths(folder):
         head = read_head(path)
-        place = folder / CHECKPOINTS / f"step-{head.step:09}"
+        place = folder / CHECKPOINTS / checkpoint_name(head.step)
         if place.is_dir() and listed_sha256(place, WEIGHTS_FILE) != head.weights:
             yield f"{CHECKPOINTS}/{place.name}/{MANIFEST_FILE} is not of the weights that were measured"

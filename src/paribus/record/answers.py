@@ -1,6 +1,5 @@
 """Answers: what a checkpoint said to each item of a yardstick, one JSON object a line under a head, whole or absent."""
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -8,16 +7,17 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from paribus.canonical import canonical_hash, canonical_json
 from paribus.errors import RecordError
 from paribus.files import MAX_ROWS, read_whole
-from paribus.record.address import canonical
 from paribus.record.checksums import require_agreement, write_listed
 from paribus.record.disk import told
-from paribus.record.folder import EVALUATIONS
+from paribus.record.file_names import EVALUATIONS
 from paribus.record.rows import NONFINITE
 
 _REMEDY = "remove it, and the same command measures again"
 _NAME_CHARACTERS = 16
+_ENDING = ".jsonl"
 _KINDS: dict[str, Any] = {
     "yardstick": dict, "label": str, "part": dict, "step": int, "weights": str, "window": int, "items": str,
     "n_items": int, "n_cut": int, "text": str, "unigram_nats": int | float | None, "environment": dict,
@@ -68,8 +68,8 @@ class Evaluation:
 
 def answers_path(folder: Path, yardstick: Mapping[str, Any], items: str) -> Path:
     """Where a run keeps its answers to these items; a later checkpoint's take the place of an earlier one's."""
-    name = hashlib.sha256(canonical({"yardstick": dict(yardstick), "items": items}).encode()).hexdigest()
-    return folder / EVALUATIONS / f"{name[:_NAME_CHARACTERS]}.jsonl"
+    name = canonical_hash({"yardstick": dict(yardstick), "items": items})
+    return folder / EVALUATIONS / f"{name[:_NAME_CHARACTERS]}{_ENDING}"
 
 
 def write_answers(path: Path, evaluation: Evaluation) -> None:
@@ -77,7 +77,7 @@ def write_answers(path: Path, evaluation: Evaluation) -> None:
     lines = [asdict(evaluation.head), *map(_row, evaluation.answers)]
     with told(path.parent, "made", "remove what is in its place"):
         path.parent.mkdir(exist_ok=True)
-    content = "".join(canonical(line) + "\n" for line in lines).encode()
+    content = "".join(canonical_json(line) + "\n" for line in lines).encode()
     write_listed(path.parent.parent, f"{path.parent.name}/{path.name}", content)
 
 
@@ -113,8 +113,13 @@ def require_unchanged_answers(path: Path) -> None:
 
 def evaluations(folder: Path) -> Iterator[Evaluation]:
     """Every evaluation of a run, in the order of their names."""
-    for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
+    for path in evaluation_paths(folder):
         yield read_answers(path)
+
+
+def evaluation_paths(folder: Path) -> list[Path]:
+    """The file of every evaluation of a run, in the order of their names."""
+    return sorted((folder / EVALUATIONS).glob(f"*{_ENDING}"))
 
 
 def _head(table: dict[str, Any]) -> Head:

@@ -2,17 +2,16 @@
 
 import math
 import re
-import shutil
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from paribus.errors import RecordError
-from paribus.record.disk import as_json, discard, draft, read_json, sync
-from paribus.record.manifest import MANIFEST_FILE, seal, verify
+from paribus.record.disk import as_json, discard, folder_draft, read_json
+from paribus.record.file_names import CHECKPOINT_FILE, MANIFEST_FILE, checkpoint_name, checkpoint_step
+from paribus.record.manifest import seal, verify
 
-CHECKPOINT_FILE = "checkpoint.json"
 _NAME = re.compile(r"step-(\d{9})", re.ASCII)
 _MAX_STEP = 10**9 - 1
 
@@ -60,7 +59,7 @@ def save(
         raise RecordError(f"{folder}: step is {step}; give 0 to {_MAX_STEP}")
     if keep < 1:
         raise RecordError(f"{folder}: {keep} checkpoints would be kept; keep 1 or more")
-    place = folder / f"step-{step:09}"
+    place = folder / checkpoint_name(step)
     if not _intact(place):
         _write(place, step, fill, score, rows)
     _retain(folder, step, keep, {*skipped} - {place})
@@ -89,7 +88,7 @@ def _first_intact(places: Iterable[Path]) -> Found:
 
 def rows_then(folder: Path, step: int) -> str | None:
     """The sha256 of the rows that the checkpoint of a step counts on; None without one, and in older checkpoints."""
-    place = folder / f"step-{step:09}"
+    place = folder / checkpoint_name(step)
     match read_json(place / CHECKPOINT_FILE) if place.is_dir() else None:
         case {"rows": str(rows)}:
             return rows
@@ -110,23 +109,18 @@ def places(folder: Path) -> list[Path]:
 
 
 def _write(place: Path, step: int, fill: Callable[[Path], object], score: float | None, rows: str | None) -> None:
-    new = draft(place)
     try:
-        new.mkdir(parents=True)
-        fill(new)
-        _describe(new, step, score, rows)
-        seal(new)
-        if place.exists():
-            discard(place)
-        new.rename(place)
-        sync(place.parent)
+        with folder_draft(place) as new:
+            fill(new)
+            _describe(new, step, score, rows)
+            seal(new)
+            if place.exists():
+                discard(place)
     except Exception as fault:  # safetensors and others have errors of their own
         raise RecordError(
             f"{place} cannot be written: {_reason(fault)}; free some space or mend that, and the same command resumes: "
             f"earlier checkpoints are untouched"
         ) from fault
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
 
 
 def _describe(new: Path, step: int, score: float | None, rows: str | None) -> None:
@@ -182,4 +176,4 @@ def _opened(place: Path) -> Checkpoint:
 
 
 def _step(place: Path) -> int:
-    return int(place.name.removeprefix("step-"))
+    return checkpoint_step(place.name)

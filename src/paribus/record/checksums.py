@@ -22,12 +22,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from paribus.canonical import canonical_json
 from paribus.errors import RecordError
 from paribus.files import MAX_RECORD, open_regular, read_whole
-from paribus.record.address import canonical
 from paribus.record.disk import digest, replace, told
+from paribus.record.file_names import CHECKSUMS_FILE
 
-CHECKSUMS_FILE = "checksums.jsonl"
 CHANGED = "is not what was written (sha256 differs)"
 _NAMES = {"file", "sha256", "before"}
 _SETTLED_NS = 10**9  # a file that changed within this time may change again and show no other time
@@ -143,7 +143,7 @@ def _append(descriptor: int, entry: dict[str, Any], folder: Path) -> None:
     with told(path, "written", "free some space or choose another folder"):
         content = read_whole(path, MAX_RECORD)
         whole = content.rfind(b"\n") + 1
-        line = canonical({**entry, "sum": _sum(_parsed(content, path).last_sum, entry)}) + "\n"
+        line = canonical_json({**entry, "sum": _sum(_parsed(content, path).last_sum, entry)}) + "\n"
         os.ftruncate(descriptor, whole)
         os.pwrite(descriptor, line.encode(), whole)
         os.fsync(descriptor)
@@ -168,7 +168,7 @@ def _entry(line: bytes, before: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     match entry:
-        case {"file": str(), "sha256": None | str(), "sum": str(total)}:
+        case {"file": str(), "sha256": None | str(), "sum": str(total)} if isinstance(entry.get("before"), str | None):
             rest = {name: value for name, value in entry.items() if name != "sum"}
             return entry if set(rest) <= _NAMES and total == _sum(before, rest) else None
     return None
@@ -181,8 +181,7 @@ def _before(entry: Mapping[str, Any]) -> str | None:
 
 
 def _sum(before: str, entry: Mapping[str, Any]) -> str:
-    text = json.dumps(dict(entry), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256((before + text).encode()).hexdigest()
+    return hashlib.sha256((before + canonical_json(dict(entry))).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str | None:

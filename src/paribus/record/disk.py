@@ -32,14 +32,32 @@ def draft(path: Path) -> Path:
 
 
 def replace(path: Path, content: bytes) -> None:
+    """Make `content` all that `path` holds; RecordError where that fails, and it holds what it held."""
+    with told(path, "written", "free some space or choose another folder"):
+        write_atomically(path, content)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
     """Make `content` all that `path` holds; after a kill or a full disk it holds either that or what it held before."""
     new = draft(path)
     try:
-        with told(path, "written", "free some space or choose another folder"):
-            new.write_bytes(content)
-            sync(new)
-            new.rename(path)
-            sync(path.parent)
+        new.write_bytes(content)
+        sync(new)
+        new.rename(path)
+        sync(path.parent)
+    finally:
+        _remove(new)
+
+
+@contextmanager
+def folder_draft(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the name of `folder` at once if all goes well, and vanishes if not."""
+    new = draft(folder)
+    try:
+        new.mkdir(parents=True)
+        yield new
+        new.rename(folder)
+        sync(folder.parent)
     finally:
         _remove(new)
 

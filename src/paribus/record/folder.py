@@ -16,18 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.checksums import CHECKSUMS_FILE
 from paribus.record.disk import DRAFT, WASTE, read_json
 from paribus.record.environment import Environment
+from paribus.record.file_names import (
+    CHECKPOINTS,
+    CHECKSUMS_FILE,
+    ENVIRONMENT_FILE,
+    EVALUATIONS,
+    LOCK_FILE,
+    ROWS_FILE,
+    SPEC_FILE,
+    STATE_FILE,
+    STUDIES,
+)
 
-SPEC_FILE = "spec.json"
-ENVIRONMENT_FILE = "environment.json"
-ROWS_FILE = "rows.jsonl"
-CHECKPOINTS = "checkpoints"
-EVALUATIONS = "evaluations"
-STATE_FILE = "state"
-LOCK_FILE = "lock"
-STUDIES = "studies"  # beside the runs: a folder of studies
 RUN_FORMAT = 2  # of a run's folder: from here on its files are listed with their sha256
 _ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, CHECKSUMS_FILE, LOCK_FILE)
 NAMES = "use up to 100 letters, digits, '.', '_' or '-', the first of them not '.'"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from paribus.canonical import canonical_hash
 from paribus.errors import RecordError
-from paribus.record.address import canonical
 from paribus.record.plan import PlanRecord
 
 MAX_NAMED = 5  # of the fields that changed at once
@@ -23,16 +22,12 @@ def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[An
     """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text."""
     unused = [name for name in _LATER if not design.get(name)]
     said = {name: value for name, value in design.items() if name not in (*_UNSAID, *unused)}
-    return _hashed({"design": said, "runs": {arm: list(own) for arm, own in runs.items()}})
+    return canonical_hash({"design": said, "runs": {arm: list(own) for arm, own in runs.items()}})
 
 
 def plan_fingerprint(design: str, rule: str, code: str) -> str:
     """Of a design, the rule of the verdict and the code: what must not change on the way."""
-    return _hashed({"design": design, "rule": rule, "code": code})
-
-
-def _hashed(value: Any) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return canonical_hash({"design": design, "rule": rule, "code": code})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from paribus.errors import RecordError
-from paribus.record.folder import LOCK_FILE, ROWS_FILE, SPEC_FILE, STATE_FILE, stages_of
+from paribus.record.file_names import LOCK_FILE, ROWS_FILE, SPEC_FILE, STATE_FILE
+from paribus.record.folder import stages_of
 from paribus.record.lock import is_held
 from paribus.record.rows import Row, last_row, require_ended
 from paribus.record.state import State, Word, read_state

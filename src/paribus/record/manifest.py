@@ -6,8 +6,7 @@ from typing import Any
 
 from paribus.errors import RecordError
 from paribus.record.disk import as_json, digest, read_json, sync, told
-
-MANIFEST_FILE = "manifest.json"
+from paribus.record.file_names import MANIFEST_FILE
 
 
 def seal(folder: Path) -> None:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from paribus.errors import RecordError, SpecError
 from paribus.record.checkpoints import best as best_of
 from paribus.record.checkpoints import latest
-from paribus.record.folder import CHECKPOINTS, SPEC_FILE, STATE_FILE, STUDIES, existing
+from paribus.record.file_names import CHECKPOINTS, SPEC_FILE, STATE_FILE, STUDIES, WEIGHTS_FILE
+from paribus.record.folder import existing
 
 RUNS = Path("runs")
-WEIGHTS_FILE = "weights.safetensors"
 ANEW = "train it further, or if it has finished, remove its folder and make it again"
 _THEIR_CONFIG = "config.json"  # of a Hugging Face folder
 

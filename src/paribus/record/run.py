@@ -12,20 +12,16 @@ from paribus.record.checkpoints import Checkpoint, Found, latest, places, rows_t
 from paribus.record.checksums import list_file, require_agreement, write_listed
 from paribus.record.disk import as_json, sweep, sync, told
 from paribus.record.environment import Changes, Environment, differences, require_same
-from paribus.record.folder import (
+from paribus.record.file_names import (
     CHECKPOINTS,
     ENVIRONMENT_FILE,
     EVALUATIONS,
     LOCK_FILE,
     ROWS_FILE,
-    RUN_FORMAT,
     SPEC_FILE,
     STATE_FILE,
-    environments_of,
-    place,
-    require_own,
-    stages_of,
 )
+from paribus.record.folder import RUN_FORMAT, environments_of, place, require_own, stages_of
 from paribus.record.frozen import apart
 from paribus.record.lock import lock
 from paribus.record.rows import Cut, Rows, cut, read_rows, require_ended, rows_sum, sync_rows

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from paribus.record.study import PLAN_FILE, Study
+from paribus.record.file_names import PLAN_FILE
+from paribus.record.study import Study
 
 
 def later_studies(study: Study) -> tuple[str, ...]:

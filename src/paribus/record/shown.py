@@ -15,9 +15,9 @@ from typing import Any
 from paribus.errors import RecordError
 from paribus.record.checksums import write_listed
 from paribus.record.disk import as_json, read_json
+from paribus.record.file_names import ITEMS_FILE, SAMPLES_FILE
 from paribus.record.study import Study
 
-SAMPLES_FILE, ITEMS_FILE = "samples.json", "items.json"
 _REMEDY = "remove it, and `paribus run` writes it again"
 
 

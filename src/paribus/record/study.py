@@ -20,18 +20,21 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from paribus.errors import RecordError
-from paribus.record.answers import require_unchanged_answers
+from paribus.record.answers import evaluation_paths, require_unchanged_answers
 from paribus.record.checksums import is_listed, remove_listed, require_agreement, write_listed
 from paribus.record.disk import as_json, read_json, told
-from paribus.record.folder import (
-    EVALUATIONS,
+from paribus.record.file_names import (
+    CELLS_FILE,
     LOCK_FILE,
+    PLAN_FILE,
+    PLAN_LOCK_FILE,
+    RATES_FILE,
     ROWS_FILE,
     SPEC_FILE,
     STATE_FILE,
     STUDIES,
-    place,
 )
+from paribus.record.folder import place
 from paribus.record.frozen import Lock, changed, lock_of
 from paribus.record.lock import is_held, lock
 from paribus.record.plan import PlanRecord, parse_plan
@@ -40,7 +43,6 @@ from paribus.record.rows import last_row, require_ended
 from paribus.record.state import read_state
 
 _TRIES, _PAUSE_SECONDS = 500, 0.02
-PLAN_FILE, LOCK_NAME, CELLS_FILE, RATES_FILE = "plan.json", "plan.lock", "cells.json", "rates.json"
 DIVERGED = "DivergedError"
 _BEGIN_ANEW = "restore it, or begin under another name"
 _REMOVE = "remove it, and `paribus run` writes it"
@@ -148,13 +150,13 @@ class Study:
         folder = self.root / run
         if self.outcome(run)[0] not in ("finished", "diverged"):
             return
-        for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
+        for path in evaluation_paths(folder):
             require_unchanged_answers(path)
         for name in (SPEC_FILE, ROWS_FILE, STATE_FILE):
             require_agreement(folder, name, "restore it, or remove that folder and run the study again")
 
     def lock(self) -> Lock | None:
-        path = self.folder / LOCK_NAME
+        path = self.folder / PLAN_LOCK_FILE
         if not path.exists():
             return None
         return lock_of(read_json(path, _BEGIN_ANEW), f"{path} is no lock of a plan", _BEGIN_ANEW)
@@ -166,14 +168,14 @@ class Study:
         """
         with self._writing():
             if self.has_result():
-                require_agreement(self.folder, LOCK_NAME, _BEGIN_ANEW)
+                require_agreement(self.folder, PLAN_LOCK_FILE, _BEGIN_ANEW)
             before, now = self.lock(), datetime.now(UTC).isoformat(timespec="seconds")
             lock = Lock(fingerprint, design, rule, code, now)
             if before is not None and before.latest == fingerprint:
                 return before
             if before is not None and self.has_result():
                 lock = changed(before, lock, fields)
-            write_listed(self.folder, LOCK_NAME, as_json({**asdict(lock), "changes": list(lock.changes)}))
+            write_listed(self.folder, PLAN_LOCK_FILE, as_json({**asdict(lock), "changes": list(lock.changes)}))
             return lock
 
     def note_older(self, n_runs: int) -> None:
@@ -182,7 +184,7 @@ class Study:
             lock = self.lock()
             assert lock is not None
             lock = replace(lock, n_older=lock.n_older + n_runs)
-            write_listed(self.folder, LOCK_NAME, as_json({**asdict(lock), "changes": list(lock.changes)}))
+            write_listed(self.folder, PLAN_LOCK_FILE, as_json({**asdict(lock), "changes": list(lock.changes)}))
 
     def has_result(self) -> bool:
         """Has a reported run, of whatever plan, come to an end? Where the cells are lost, one may have."""
@@ -247,7 +249,7 @@ def existing_study(root: Path, name: str) -> Study:
     """A study that there is, to be read."""
     folder = place(Path(root) / STUDIES, name, "study")
     if not (folder / PLAN_FILE).is_file():
-        if any((folder / name).is_file() for name in (CELLS_FILE, LOCK_NAME)):
+        if any((folder / name).is_file() for name in (CELLS_FILE, PLAN_LOCK_FILE)):
             raise RecordError(f"{folder} has lost its {PLAN_FILE}; {REPAIR}")
         there = sorted(path.parent.name for path in (Path(root) / STUDIES).glob(f"*/{PLAN_FILE}"))
         known = f"studies there are {', '.join(there)}" if there else "`paribus run DESIGN` makes one"

@@ -22,6 +22,7 @@ from paribus.analyse import (
 from paribus.analyse.failures import margins_at
 from paribus.analyse.findings import UNIT, Arm
 from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.seed_scores import scores_at_rate
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.report.intervals import between
@@ -39,8 +40,6 @@ NOTHING_TO_COMPARE = "there is no verdict to compare with"
 STEADY: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored")
 NOT_ANNEALED = "not annealed"
 NOT_KNOWN = "not known"
-SAME_RATE = 1e-9  # rates that differ by less are one rate
-AT_FULL_LENGTH = ("reported", "bracket")  # purposes of runs of the reported seeds that are as long as the reported ones
 
 
 @dataclass(frozen=True)
@@ -152,12 +151,12 @@ def _base_rate(arm: Arm, material: Material) -> Otherwise:
 
 def _at_base_rate(arm: Arm, material: Material, rate: float, by: str) -> Otherwise:
     """What the reported seeds say at the base rate and the reported length; not known where one was not trained so."""
-    before, after = (_scores_at(name, material, rate) for name in (arm.against, arm.name))
-    seeds = material.found.seeds
+    found, seeds = material.found, material.found.seeds
+    column = name_of(material.plan.design.primary.measure.table)
+    before, after = (scores_at_rate(found.table, name, rate, column) for name in (arm.against, arm.name))
     if len(seeds) < MIN_SEEDS or any(seed not in before or seed not in after for seed in seeds):
         why = "the reported seeds were not all trained at it, at the reported length"
         return Otherwise(arm.name, by, NOT_KNOWN, why)
-    found = material.found
     try:
         made = compare(
             [before[seed] - after[seed] for seed in seeds], n_comparisons=found.n_comparisons, share=found.share,
@@ -168,15 +167,6 @@ def _at_base_rate(arm: Arm, material: Material, rate: float, by: str) -> Otherwi
         return Otherwise(arm.name, by, "–", str(fault))
     said = f"{made.verdict.word}{_than(arm, material)}: {_numbers(made)}, the reported seeds at that rate"
     return Otherwise(arm.name, by, _is_same(arm, made), said)
-
-
-def _scores_at(arm: str, material: Material, rate: float) -> dict[int, float]:
-    """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
-    column = name_of(material.plan.design.primary.measure.table)
-    own = [row for row in material.found.table if row["arm"] == arm and row["purpose"] in AT_FULL_LENGTH]
-    n_steps = {row["n_steps"] for row in own if row["purpose"] == "reported"}
-    whole = [row for row in own if row["outcome"] == "finished" and row["n_steps"] in n_steps]
-    return {row["seed"]: row[column] for row in whole if abs(row["rate"] / rate - 1) < SAME_RATE}
 
 
 def _written_rate(arm: Arm, material: Material, by: str) -> Otherwise:

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isinf, sqrt
+from math import isinf
 
-from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained, detectable, upper_sd
+from paribus.analyse import Comparison, Crossed, Pairing, Pooled, Trained
+from paribus.analyse.detection import detectable_effect, detectable_spreads
+from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.spent import flops_by_purpose
 from paribus.report.intervals import NONE, between, margin_cell, multiplied, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, flops, percent, plain, signed
-
-ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What gain to expect on new documents; where their interval is the narrower one, the hull with the verdict's."""
-
-    effect: float
-    low: float
-    high: float
-    level: float
-    is_hull: bool
+from paribus.report.numbers import decimals, flops, percent, plain, rough, signed, significant
 
 
 def heading(material: Material) -> tuple[str, ...]:
@@ -43,7 +32,7 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
         (f"gain, {UNIT}", _compared(lambda made: signed(made.effect, _digits(made)))),
-        ("spread of paired gains", _compared(lambda made: f"{made.sd:.3g}")),
+        ("spread of paired gains", _compared(lambda made: significant(made.sd))),
         ("interval", _compared(_interval)),
         ("what decides on the margin", _compared(margin_cell)),
         ("p", _compared(lambda made: _p(made.p))),
@@ -69,8 +58,8 @@ def _lines(material: Material) -> Sequence[tuple[str, Callable[[Arm], str]]]:
         ("contexts cut, what it is judged against", lambda arm: _cut(arm.against, material)),
         ("gain on new documents", _crossed(_new)),
         ("to expect there, the wider of the two intervals", _hull),
-        ("its variance between seeds", _crossed(lambda found: f"{found.seed_variance:.3g}")),
-        ("its variance between documents", _crossed(lambda found: f"{found.item_variance:.3g}")),
+        ("its variance between seeds", _crossed(lambda found: significant(found.seed_variance))),
+        ("its variance between documents", _crossed(lambda found: significant(found.item_variance))),
         ("compute multiplier", lambda arm: multiplied(arm.multiplier)),
     )
 
@@ -80,7 +69,7 @@ def _noise(pooled: Pooled | None) -> Sequence[tuple[str, Callable[[Arm], str]]]:
     if pooled is None:
         return ()
     return (
-        ("one noise for all arms", lambda arm: f"{pooled.residual_sd:.3g}, {pooled.df} degrees of freedom"),
+        ("one noise for all arms", lambda arm: f"{significant(pooled.residual_sd)}, {pooled.df} degrees of freedom"),
         ("the arm's own", lambda arm: _sd(pooled.own_sds, arm.name)),
         ("own, of what it is judged against", lambda arm: _sd(pooled.own_sds, arm.against)),
         ("spread of the arm's scores", lambda arm: _sd(pooled.arm_sds, arm.name)),
@@ -89,7 +78,7 @@ def _noise(pooled: Pooled | None) -> Sequence[tuple[str, Callable[[Arm], str]]]:
 
 
 def _sd(sds: Mapping[str, float], arm: str) -> str:
-    return f"{sds[arm]:.3g}" if arm in sds else NONE
+    return significant(sds[arm]) if arm in sds else NONE
 
 
 def _compared(told: Callable[[Comparison], str]) -> Callable[[Arm], str]:
@@ -102,23 +91,12 @@ def _crossed(told: Callable[[Crossed], str]) -> Callable[[Arm], str]:
     )  # fmt: skip
 
 
-def expected(arm: Arm) -> Expected | None:
-    """Of one comparison. The crossed interval has more degrees of freedom, and may be narrower for that alone."""
-    found = None if arm.other_text is None else arm.other_text.interval
-    if found is None:
-        return None
-    made, width = arm.judgement.comparison, found.high - found.low
-    if made is None or width >= (made.high - made.low) * (1 - ROUNDING):
-        return Expected(found.effect, found.low, found.high, found.level, False)
-    return Expected(found.effect, min(found.low, made.low), max(found.high, made.high), found.level, True)
-
-
 def _hull(arm: Arm) -> str:
-    found = expected(arm)
+    found = expected_gain(arm)
     return between(found.low, found.high, _digits(found)) if found is not None and found.is_hull else NONE
 
 
-def _digits(made: Comparison | Crossed | Expected) -> int:
+def _digits(made: Comparison | Crossed | ExpectedGain) -> int:
     return decimals((made.high - made.low) / 2)
 
 
@@ -131,7 +109,7 @@ def _left_out(made: Comparison) -> str:
 
 
 def _p(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3g}"
+    return NONE if value is None else significant(value)
 
 
 def _trained(found: Trained) -> str:
@@ -151,24 +129,9 @@ def _new(found: Crossed) -> str:
 
 
 def _seen(made: Comparison, material: Material) -> str:
-    return NONE if isinf(units(material)) else f"{seen(made, material):.2g}"
-
-
-def seen(made: Comparison, material: Material) -> float:
-    """The effect that these seeds show with 80 % power, were the noise as large as they allow it to be."""
-    pooled = material.found.pooled
-    if pooled is None:
-        return units(material) * upper_sd(made.sd, made.n)
-    return units(material) * upper_sd(sqrt(2) * pooled.residual_sd, pooled.df + 1)  # of a difference of two arms
-
-
-def units(material: Material) -> float:
-    """The same in spreads between seeds."""
-    found = material.found
-    n_arms = len(found.pooled.own_sds) if found.pooled is not None else 2
-    return detectable(
-        len(found.seeds), found.n_comparisons, alpha=found.share, open_ended=found.open_ended, n_arms=n_arms
-    )
+    if isinf(detectable_spreads(material.found)):
+        return NONE
+    return rough(detectable_effect(made, material.found))
 
 
 def _left(found: Pairing | None) -> str:
@@ -179,17 +142,17 @@ def _rate(name: str, material: Material) -> str:
     """The rate an arm trained at, where not all had one, with the interval of its vertex where there is one."""
     rates = material.found.rates
     if rates is None:
-        return NONE if material.one_rate else f"{material.rate(name):.3g}"
+        return NONE if material.one_rate else significant(material.rate(name))
     ends = rates[name]["optimum"].get("interval")
-    interval = "" if ends is None else f"; 95 % interval {ends[0]:.3g} to {ends[1]:.3g}"
-    return f"{rates[name]['rate']:.3g}{interval}"
+    interval = "" if ends is None else f"; 95 % interval {significant(ends[0])} to {significant(ends[1])}"
+    return f"{significant(rates[name]['rate'])}{interval}"
 
 
 def _movable(arm: Arm) -> str:
     """The loss if the best rate of either arm were at an end of its interval."""
     if arm.movable is None:
         return NONE
-    return "not known" if isinf(arm.movable) else f"{arm.movable:.2g}"
+    return "not known" if isinf(arm.movable) else rough(arm.movable)
 
 
 def _bracket(arm: Arm, side: str) -> str:
@@ -214,7 +177,7 @@ def _cut(name: str, material: Material) -> str:
 def gains_by_rate(material: Material) -> list[tuple[str, ...]]:
     """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
     grid = sorted({rate for arm in material.found.arms for rate in arm.by_rate})
-    return [(f"{rate:.3g}", *(_at(arm, rate) for arm in material.found.arms)) for rate in grid]
+    return [(significant(rate), *(_at(arm, rate) for arm in material.found.arms)) for rate in grid]
 
 
 def rate_table(material: Material) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -235,9 +198,7 @@ def _at(arm: Arm, rate: float) -> str:
 
 def sweep_words(material: Material) -> str:
     """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent: dict[str, float] = {"sweep": 0.0}
-    for row in material.rows:
-        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
+    spent = flops_by_purpose(material.rows)
     if not spent["sweep"]:
         return ""
     share = percent(spent["sweep"] / sum(spent.values()))

@@ -10,7 +10,7 @@ from paribus.analyse.contrasts import OUTSIDE, ContrastFinding
 from paribus.analyse.findings import UNIT
 from paribus.report.intervals import NONE, between, decided_cell, digits_of, numbers, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import signed, sum_of
+from paribus.report.numbers import signed, significant, sum_of
 from paribus.report.verdicts import advice_on_comparison
 from paribus.spec.contrasts import DEFAULT, two_by_two
 
@@ -114,7 +114,7 @@ def _cells(made: Comparison, is_judged: bool) -> tuple[str, str, str]:
     ends = f"{between(made.low, made.high, digits)}, at {percent_level(made.level)}"
     if is_judged and made.deciding is not None:
         ends = f"{decided_cell(made)}; {ends}"
-    return signed(made.effect, digits), ends, f"{made.p_adjusted:.3g}"
+    return signed(made.effect, digits), ends, significant(made.p_adjusted)
 
 
 def typeset_contrasts(material: Material) -> list[tuple[str, str, str, str]]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import altair as alt
-import numpy as np
 
 from paribus.analyse import bits, held_out
 from paribus.analyse.curves import BAND, NOT_ANNEALED
 from paribus.analyse.findings import UNIT, Arm
+from paribus.analyse.rate_fit import parabola_points
 from paribus.report.charts import Plot, arm_colours, arm_dashes, colour, data, layered, spec_of
 from paribus.report.effect import APART, partners
 from paribus.report.material import Material
-from paribus.report.numbers import count, plain, signed
+from paribus.report.numbers import count, score, signed, significant
 
 HEIGHT = 300
 TOKENS = alt.X(
@@ -63,7 +62,7 @@ def _points(arm: str, material: Material) -> list[dict[str, Any]]:
     return [
         {
             "arm": arm, "seed": seed, "run": names[arm, seed], "tokens": row["tokens_read"], "bits": bits(row),
-            "read": count(row["tokens_read"]), "score": plain(bits(row), 4),
+            "read": count(row["tokens_read"]), "score": score(bits(row)),
         }
         for seed, rows in sorted(material.found.runs[arm].items())
         for row in held_out(rows)
@@ -139,8 +138,8 @@ def rates(material: Material) -> Plot | None:
     if found is None:
         return None
     points = [
-        {"arm": arm, "rate": rate, "bits": score, "score": plain(score, 4), "at": f"{rate:.3g}"}
-        for arm in material.order for rate, score in found[arm]["points"] if score is not None
+        {"arm": arm, "rate": rate, "bits": loss, "score": score(loss), "at": significant(rate)}
+        for arm in material.order for rate, loss in found[arm]["points"] if loss is not None
     ]  # fmt: skip
     grid = sorted({rate for own in found.values() for rate in _grid(own)})
     x = alt.X("rate:Q", scale=alt.Scale(type="log", base=2, nice=False), title="learning rate",
@@ -163,7 +162,7 @@ def rates(material: Material) -> Plot | None:
     )
     taken = [{"arm": arm, "rate": found[arm]["rate"]} for arm in material.order]
     rules = alt.Chart(data(taken, material.order)).mark_rule(strokeDash=[2, 3]).encode(x=x, color=shade)
-    said = "; ".join(f"{arm} {found[arm]['rate']:.3g}" for arm in material.order)
+    said = "; ".join(f"{arm} {significant(found[arm]['rate'])}" for arm in material.order)
     return Plot(
         "rates", "Rate curves", "Every point is a run of a sweep, whose seeds are not reported; the curve is the "
         "parabola in log₂ rate over the rates it was fitted to, the dashed line the rate that was taken.",
@@ -174,13 +173,12 @@ def rates(material: Material) -> Plot | None:
 
 def _grid(swept: dict[str, Any]) -> list[float]:
     """The rates that every arm was swept at; an older study does not say which, and had no others."""
-    return swept.get("grid") or [rate for rate, score in swept["points"] if score is not None]
+    return swept.get("grid") or [rate for rate, loss in swept["points"] if loss is not None]
 
 
 def _parabola(arm: str, swept: dict[str, Any]) -> list[dict[str, Any]]:
     fit = swept["optimum"]["coefficients"]
-    rated = swept["optimum"].get("fitted") or [rate for rate, score in swept["points"] if score is not None]
+    rated = swept["optimum"].get("fitted") or [rate for rate, loss in swept["points"] if loss is not None]
     if fit is None or not rated:
         return []
-    places = np.linspace(math.log2(min(rated)), math.log2(max(rated)), 33)
-    return [{"arm": arm, "rate": float(2**place), "bits": float(np.polyval(fit, place))} for place in places]
+    return [{"arm": arm, "rate": rate, "bits": loss} for rate, loss in parabola_points(fit, rated)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from paribus.analyse import EarlyOrder, early_order, seed_curves
 from paribus.analyse.curves import NOT_ANNEALED
 from paribus.report.material import Material
-from paribus.report.numbers import listed
+from paribus.report.numbers import listed, whole_percent
 
 TITLE = "How early the final order shows"
 PARTS = (0.25, 0.5, 0.75)  # of the tokens
@@ -20,8 +20,8 @@ def early_words(material: Material) -> str:
         return ""
     end = max(found.agreement)
     steps = dict.fromkeys(_nearest(list(found.agreement), part * end) for part in PARTS)
-    at = listed([f"{100 * step / end:.0f} %" for step in steps])
-    right = listed([f"{100 * found.agreement[step]:.0f} %" for step in steps])
+    at = listed([whole_percent(step / end) for step in steps])
+    right = listed([whole_percent(found.agreement[step]) for step in steps])
     return (
         f"After {at} of the tokens, half of the seeds order {listed(list(found.decided))} against "
         f"{material.found.baseline} as the other half does at the end in {right} of splits, on validation text; by "

@@ -19,7 +19,7 @@ from paribus.analyse.findings import UNIT, Arm
 from paribus.report.charts import Plot, arm_colours, colour, data, layered, lines_at, place_key, spec_of
 from paribus.report.intervals import between, decided_words, digits_of, percent_level
 from paribus.report.material import Material
-from paribus.report.numbers import FEW, plain, signed
+from paribus.report.numbers import FEW, plain, signed, significant
 
 ROW, LOW_ROW, EDGE = 64, 46, 12  # pixels an arm takes, one of many, and all of them together
 LINE, LEADING = 18, 15  # letters of a label's line, and pixels
@@ -128,7 +128,7 @@ def _band_words(arms: Sequence[Arm]) -> str:
         return " The grey band is the margin of each."
     by_seed = any(made.margins for arm in arms if (made := arm.judgement.comparison) is not None)
     average = " on average over seeds" if by_seed else ""
-    return f" The grey band is the margin, ±{different.pop():.3g}{average}."
+    return f" The grey band is the margin, ±{significant(different.pop())}{average}."
 
 
 def _chart(arms: Sequence[Arm], seeds: Sequence[dict[str, Any]], material: Material) -> alt.LayerChart:

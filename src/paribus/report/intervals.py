@@ -8,14 +8,7 @@ from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.deciding import Deciding, deciding_words
 from paribus.analyse.findings import UNIT
 from paribus.analyse.lengths import FULL_ALONE
-from paribus.report.numbers import decimals, plain, signed, some
-
-NONE = "–"
-
-
-def percent_level(level: float) -> str:
-    """0.975 → 97.5 %."""
-    return f"{100 * level:.4g} %"
+from paribus.report.numbers import NONE, decimals, percent_level, plain, signed, some
 
 
 def digits_of(made: Comparison) -> int:

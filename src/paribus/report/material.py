@@ -13,10 +13,10 @@ from paribus.analyse import Findings, findings
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
 from paribus.record import PlanRecord, Study, differences, environments_of, parse_plan
+from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import StageRecord
 from paribus.record.series import later_studies
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
-from paribus.record.study import PLAN_FILE
 from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places
 from paribus.spec import Architecture, Resolved, resolve
 
@@ -73,7 +73,7 @@ class Material:
         except (ValidationError, SpecError) as fault:
             said = " ".join(str(fault).split())
             raise RecordError(
-                f"plan.json: arms.{arm}.run.architecture is none that this version knows: {said}; "
+                f"{PLAN_FILE}: arms.{arm}.run.architecture is none that this version knows: {said}; "
                 f"use the version that the study was made with, or `paribus run DESIGN`, which writes the plan again"
             ) from fault
 

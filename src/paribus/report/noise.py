@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from paribus.analyse.findings import UNIT
 from paribus.analyse.variance import Component, NoiseSources
 from paribus.report.material import Material
-from paribus.report.numbers import listed, percent
+from paribus.report.numbers import listed, percent, rough, significant
 
 TITLE = "Where the noise comes from"
 HEADING = ("component", f"standard deviation, {UNIT}", "share of the variance", "degrees of freedom", "p")
@@ -31,8 +31,8 @@ def noise_lines(material: Material) -> list[tuple[str, ...]]:
 
 def _line(one: Component, total: float) -> tuple[str, ...]:
     share = percent(max(one.variance, 0.0) / total) if total else NONE
-    sd = f"{one.sd:.3g}" if one.variance >= 0 else "0 (estimate below 0)"
-    return one.name, sd, share, str(one.df), NONE if one.p is None else f"{one.p:.2g}"
+    sd = significant(one.sd) if one.variance >= 0 else "0 (estimate below 0)"
+    return one.name, sd, share, str(one.df), NONE if one.p is None else rough(one.p)
 
 
 def noise_words(material: Material) -> str:
@@ -46,7 +46,7 @@ def _sentences(noise: NoiseSources, material: Material) -> Iterator[str]:
         yield f"The noise of {noise.arm} was to be taken apart, and is not: {noise.why}."
         return
     if noise.components:
-        parts = listed([f"{one.sd:.2g} for the {one.name}" for one in noise.components])
+        parts = listed([f"{rough(one.sd)} for the {one.name}" for one in noise.components])
         yield f"Of {noise.arm}, {noise.n_starts} starts under {noise.n_orders} orders of the text spread by {parts}."
     if noise.rerun is not None:
         yield _rerun_words(noise.rerun, material)
@@ -58,6 +58,6 @@ def _rerun_words(rerun: Component, material: Material) -> str:
     if rerun.variance == 0.0:
         return f"The same run, {times}, ended the same to the last bit."
     made = {material.found.label(arm): arm.judgement.comparison for arm in material.found.arms}
-    spreads = [f"{one.sd:.2g} for {name}" for name, one in made.items() if one is not None]
+    spreads = [f"{rough(one.sd)} for {name}" for name, one in made.items() if one is not None]
     beside = f"; paired gains spread by {listed(spreads)}" if spreads else ""
-    return f"The same run, {times}, spreads by {rerun.sd:.2g} {UNIT}: a seed does not fix it{beside}."
+    return f"The same run, {times}, spreads by {rough(rerun.sd)} {UNIT}: a seed does not fix it{beside}."

@@ -11,6 +11,9 @@ MINUS = "−"
 NONE = "–"
 FEW = 3  # so many are told one by one
 DIGITS = 3  # of a number in short
+ROUGH = 2  # digits of what is an estimate of noise itself
+LEVEL_DIGITS = 4
+SCORE_DECIMALS = 4
 EXACT_DIGITS = 12  # numbers that agree to so many are equal: sums of floats agree to no more
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")  # a hyphen that stands for a minus
 _COUNTED = ("", "k", "M", "B", "T")  # a model of 7B parameters
@@ -34,6 +37,21 @@ def plain(value: float, decimals: int) -> str:
     return f"{MINUS}{text[1:]}" if negative else text.removeprefix("-")
 
 
+def rough(value: float) -> str:
+    """0.01234 → 0.012: two digits, for what is an estimate of noise."""
+    return significant(value, ROUGH)
+
+
+def score(value: float | None) -> str:
+    """1.23456 → 1.2346: a score, or a loss; – where there is none."""
+    return NONE if value is None else plain(value, SCORE_DECIMALS)
+
+
+def signed_score(value: float) -> str:
+    """0.01234 → +0.0123: a difference of scores."""
+    return signed(value, SCORE_DECIMALS)
+
+
 def decimals(width: float) -> int:
     """As many as give the half-width of an interval two digits: 3 to 6."""
     if not (isfinite(width) and width > 0):
@@ -48,15 +66,15 @@ def scaled(value: float, unit: str = "", digits: int = DIGITS) -> str:
     while place < len(steps) - 1 and abs(_rounded(value, digits)) >= 1000 and isfinite(value):
         value, place = value / 1000, place + 1
     space = " " if unit else ""
-    return f"{_short(value, digits)}{space}{steps[place]}{unit}"
+    return f"{significant(value, digits)}{space}{steps[place]}{unit}"
 
 
 def _rounded(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _short(value: float, digits: int) -> str:
-    """Without an exponent where a number of the largest step stays readable without it."""
+def significant(value: float, digits: int = DIGITS) -> str:
+    """0.0034567 → 0.00346; a large number is whole, without an exponent where it stays readable without it."""
     whole = 10 ** (digits - 1) <= abs(value) < 10**6
     return f"{value:.0f}" if whole else f"{value:.{digits}g}"
 
@@ -79,6 +97,16 @@ def size(n_bytes: float, digits: int = DIGITS) -> str:
 def percent(part: float, digits: int = DIGITS) -> str:
     """0.50048 → 50 %."""
     return f"{100 * part:.{digits}g} %"
+
+
+def whole_percent(part: float) -> str:
+    """0.4231 → 42 %."""
+    return f"{100 * part:.0f} %"
+
+
+def percent_level(level: float) -> str:
+    """0.975 → 97.5 %."""
+    return percent(level, LEVEL_DIGITS)
 
 
 def duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ from math import isinf
 from paribus.analyse.control import WEAK, ControlFinding, margin_share
 from paribus.analyse.findings import UNIT
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, plain, some
+from paribus.report.numbers import decimals, percent_level, plain, some
 
 
 def control_sentence(material: Material) -> str:
@@ -69,4 +69,4 @@ def _parts(found: ControlFinding, material: Material) -> Iterator[str]:
     verb = "loses" if found.effect >= 0 else "gains"
     yield f"{found.name} {verb} {plain(abs(found.effect), digits)} {UNIT} against {material.found.baseline}"
     bound = "no bound yet" if isinf(found.low) else f"a loss of at least {plain(found.low, digits)}"
-    yield f"({bound}, one-sided at {100 * found.level:.4g} %, {some(len(found.losses), 'paired seed')})"
+    yield f"({bound}, one-sided at {percent_level(found.level)}, {some(len(found.losses), 'paired seed')})"

@@ -18,7 +18,7 @@ from paribus.report.material import Material
 from paribus.report.noise import HEADING as NOISE_HEADING
 from paribus.report.noise import METHOD, noise_lines, noise_words
 from paribus.report.noise import TITLE as NOISE
-from paribus.report.numbers import MINUS, signed
+from paribus.report.numbers import MINUS, percent_level, signed
 from paribus.report.overview import headings, overview, tally
 from paribus.report.positive_control import control_sentence
 from paribus.report.prices import costs, costs_by_arm
@@ -147,7 +147,7 @@ def latex(material: Material) -> str:
     for arm, (mean, _) in zip(material.order, summary(material, column), strict=True):
         lines += [" & ".join(map(_typeset, (arm, mean, *told))) + r" \\" for told in _compared(arm, material)]
     level = 1 - material.found.share / material.found.n_comparisons
-    about = f"score: {UNIT} of {column}, lower is better; intervals at {100 * level:.4g} % unless they say otherwise"
+    about = f"score: {UNIT} of {column}, lower is better; intervals at {percent_level(level)} unless they say otherwise"
     reading = [material.found.reading] if material.found.reading else []
     text = text_words(material)
     notes = [

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterable
 from typing import Any
 
 from paribus.analyse import Comparison
+from paribus.analyse.document_sums import document_sums
 from paribus.analyse.findings import Arm
 from paribus.analyse.verdict_table import verdict_table
-from paribus.record import Evaluation
 from paribus.report.material import Material
 from paribus.report.times import clockless
 
@@ -88,19 +87,10 @@ def document_rows(material: Material) -> list[dict[str, Any]]:
     rows = []
     for arm in material.order:
         for seed, found in sorted(material.found.answers[arm].items()):
-            for document, (bits, n_bytes) in _by_document(found).items():
+            for document, (bits, n_bytes) in document_sums(found).items():
                 name = names.setdefault(document, f"document-{len(names) + 1}" if material.anonymous else document)
                 rows.append({"arm": arm, "seed": seed, "document": name, "bits": bits, "bytes": n_bytes})
     return rows
-
-
-def _by_document(found: Evaluation) -> dict[str, tuple[float, int]]:
-    """Document → bits and bytes of its targets; an item without a document is one of its own."""
-    sums: dict[str, tuple[float, int]] = {}
-    for answer in found.answers:
-        bits, n_bytes = sums.get(answer.document or answer.item, (0.0, 0))
-        sums[answer.document or answer.item] = bits + answer.nats / math.log(2), n_bytes + answer.n_bytes
-    return sums
 
 
 def design_text(material: Material) -> str:

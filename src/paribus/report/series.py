@@ -8,7 +8,7 @@ from math import isinf
 from paribus.analyse.findings import UNIT
 from paribus.record.plan import EarlierRecord, GainRecord
 from paribus.report.material import Material
-from paribus.report.numbers import NONE, decimals, listed, signed, some
+from paribus.report.numbers import NONE, decimals, listed, percent_level, signed, some
 
 NOT_JUDGED = "Earlier studies of the series are shown and not judged; their seeds are no part of this verdict."
 
@@ -50,5 +50,5 @@ def _gain(gain: GainRecord) -> str:
     digits = decimals(width)
     if isinf(width):
         return f"{gain.of} {signed(gain.gain, digits)}"
-    ends = f"{signed(gain.low, digits)} to {signed(gain.high, digits)} at {100 * gain.level:.4g} %"
+    ends = f"{signed(gain.low, digits)} to {signed(gain.high, digits)} at {percent_level(gain.level)}"
     return f"{gain.of} {signed(gain.gain, digits)} ({ends})"

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 from typing import Any
 
-from paribus.analyse import interval, name_of
-from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.analyse import name_of
+from paribus.analyse.seed_scores import explored_gain, moments, seed_scores
 from paribus.record import ControlLine, Mark
 from paribus.report.material import Material
-from paribus.report.numbers import decimals, line_texts, plain, signed
+from paribus.report.numbers import decimals, line_texts, plain, score, signed, signed_score, significant
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ def written(value: Any) -> str:
         case bool() | None:
             return {True: "true", False: "false", None: "none"}[value]
         case float():
-            return f"{value:.6g}"
+            return significant(value, 6)
         case dict() | list():
             return json.dumps(value, ensure_ascii=False, sort_keys=True)
         case _:
@@ -97,18 +95,10 @@ def summary(material: Material, column: str) -> list[tuple[str, str]]:
     """Mean and spread of each arm's score at a yardstick; where not all of its runs have one, of how many it is."""
     found, n_seeds = [], len(material.found.seeds)
     for arm in material.order:
-        values = list(_values(material, arm, column).values())
-        count = "" if len(values) == n_seeds else f" ({len(values)} of {n_seeds})"
-        mean = (plain(fmean(values), 4) if values else "–") + count
-        found.append((mean, plain(stdev(values), 4) if len(values) > 1 else "–"))
+        own = moments(list(seed_scores(material.found, arm, column).values()))
+        count = "" if own.n == n_seeds else f" ({own.n} of {n_seeds})"
+        found.append((score(own.mean) + count, score(own.sd)))
     return found
-
-
-def _values(material: Material, arm: str, column: str) -> dict[int, float]:
-    """Seed → an arm's score at a yardstick, where it has one."""
-    own = [row for row in material.found.reported if row["arm"] == arm]
-    trained = [row for row in own if row["outcome"] != UNDERTRAINED]
-    return {row["seed"]: row[column] for row in trained if row.get(column) is not None}
 
 
 OTHER_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", "seeds")
@@ -129,19 +119,17 @@ def _explored(material: Material, arm: str, column: str) -> tuple[str, str, str]
     """The mean paired gain, its interval and the seeds it is of."""
     if arm == material.found.baseline:
         return "–", "–", "–"
-    before, after = (_values(material, name, column) for name in (material.found.baseline, arm))
-    gains = [before[seed] - after[seed] for seed in before if seed in after]
-    if len(gains) < MIN_SEEDS:
-        return "–", "–", str(len(gains))
-    low, high = (float(end) for end in interval(gains))
-    digits = decimals((high - low) / 2)
-    return signed(fmean(gains), digits), f"{signed(low, digits)} to {signed(high, digits)}", str(len(gains))
+    made = explored_gain(material.found, arm, column)
+    if made.effect is None or made.low is None or made.high is None:
+        return "–", "–", str(made.n)
+    digits = decimals((made.high - made.low) / 2)
+    return signed(made.effect, digits), f"{signed(made.low, digits)} to {signed(made.high, digits)}", str(made.n)
 
 
 def _score(row: dict[str, Any], column: str) -> str:
     value = row.get(column)
-    return plain(value, 4) if row["outcome"] == "finished" and value is not None else row["outcome"]
+    return score(value) if row["outcome"] == "finished" and value is not None else row["outcome"]
 
 
 def _gain(value: float | None) -> str:
-    return "–" if value is None else signed(value, 4)
+    return "–" if value is None else signed_score(value)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
+from paribus.analyse.spent import run_times
 from paribus.report.alike import by_seconds
 from paribus.report.material import Material
 from paribus.report.numbers import count, duration
@@ -34,14 +34,10 @@ def times(material: Material) -> Times:
 
 
 def _line(arm: str, material: Material) -> tuple[str, ...]:
-    timed = [row for row in material.found.reported if row["arm"] == arm and row["seconds"]]
-    if not timed:
+    own = run_times(material.found.reported, arm)
+    if own is None:
         return arm, "–", "–", "–"
-    return (
-        arm, duration(fmean(row["seconds"] for row in timed)),
-        duration(fmean(row["seconds"] / row["n_steps"] for row in timed)),
-        count(fmean(row["tokens_read"] / row["seconds"] for row in timed)),
-    )  # fmt: skip
+    return arm, duration(own.seconds_per_run), duration(own.seconds_per_step), count(own.tokens_per_second)
 
 
 def _dates(material: Material) -> list[tuple[str, str]]:

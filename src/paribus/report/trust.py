@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf, isinf
-from statistics import fmean
 from typing import Literal
 
+from paribus.analyse.detection import detectable_effect, detectable_spreads
+from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import UNIT
 from paribus.analyse.remarks import rate_remark
 from paribus.analyse.sign_test import SIGN_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import ControlLine, Mark
-from paribus.report.behind import Expected, expected, seen, units
 from paribus.report.material import Material
 from paribus.report.noise import TITLE, noise_words
 from paribus.report.numbers import (
@@ -27,7 +27,11 @@ from paribus.report.numbers import (
     each,
     listed,
     percent,
+    percent_level,
+    plain,
+    rough,
     signed,
+    significant,
     some,
 )
 from paribus.report.positive_control import control_means, control_sentence, is_weak, margin_words
@@ -122,28 +126,25 @@ def _untuned(material: Material) -> Ground:
 
 
 def _rate(rate: float) -> str:
-    return f"{rate:.3g}"
+    return significant(rate)
 
 
 def _seeds(material: Material) -> Ground:
     found = material.found
     n, m = len(found.seeds), found.n_comparisons
-    if isinf(units(material)):
+    spreads = detectable_spreads(found)
+    if isinf(spreads):
         said = f"{n} seeds of an open number can show no difference, however large: run more of them."
         return Ground("Seeds", "mind", f"{said} {found.reading}.")
     made = {found.label(arm): arm.judgement.comparison for arm in found.arms}
-    effects = {name: seen(one, material) for name, one in made.items() if one is not None}
-    can = (
-        f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, lambda effect: f'{effect:.2g}')}"
-        if effects
-        else ""
-    )
+    effects = {name: detectable_effect(one, found) for name, one in made.items() if one is not None}
+    can = f"; in {UNIT}, at noise as large as these seeds allow, {each(effects, rough)}" if effects else ""
     family = f" in a family of {m} comparisons" if m > 1 else ""
     early = found.look is not None and n < found.look.planned
     look = f" {found.reading}." if found.reading else ""
     return Ground(
         "Seeds", "yes" if n >= 5 and not early else "mind",
-        f"{n} seeds{family} see, four times in five, an effect of {units(material):.2g} times the spread between seeds"
+        f"{n} seeds{family} see, four times in five, an effect of {rough(spreads)} times the spread between seeds"
         f"{can}.{look}",
     )  # fmt: skip
 
@@ -156,14 +157,14 @@ def _noise(material: Material) -> Iterator[Ground]:
     if pooled is None:
         yield Ground("One noise", "no", "Declared, and not to be had: too few arms trained in every seed.")
         return
-    own = listed([f"{sd:.2g} for {arm}" for arm, sd in pooled.own_sds.items()])
+    own = listed([f"{rough(sd)} for {arm}" for arm, sd in pooled.own_sds.items()])
     apart = max(pooled.own_sds.values()) / min(pooled.own_sds.values()) if min(pooled.own_sds.values()) else inf
     yield Ground(
         "One noise", "mind",
-        f"Declared before the runs: all arms share one spread, {pooled.residual_sd:.2g} {UNIT} with {pooled.df} "
+        f"Declared before the runs: all arms share one spread, {rough(pooled.residual_sd)} {UNIT} with {pooled.df} "
         f"degrees of freedom. Each arm's own, without what its seeds share with the others: {own}; the largest is "
-        f"{apart:.2g} times the smallest. For an arm noisier than the rest the interval is too narrow; designs may no "
-        f"longer declare it.",
+        f"{rough(apart)} times the smallest. For an arm noisier than the rest the interval is too narrow; designs may "
+        f"no longer declare it.",
     )  # fmt: skip
 
 
@@ -295,8 +296,10 @@ def _reading(material: Material) -> Ground:
     if line is None:
         return Ground("Text", "mind", "How often the text was read is not known.")
     times = [float(one) for value in line.values.values() for one in str(value).split(",")]
-    tokens = fmean(_tokens(material, arm) for arm in material.order)
-    often = f"{min(times):.3g}" if min(times) == max(times) else f"{min(times):.3g} to {max(times):.3g}"
+    tokens = sum(_tokens(material, arm) for arm in material.order) / len(material.order)
+    often = significant(min(times))
+    if min(times) != max(times):
+        often += f" to {significant(max(times))}"
     repeated = max(times) > 1
     return Ground(
         "Text", "mind" if repeated else "yes",
@@ -323,12 +326,12 @@ def _cut(material: Material) -> Iterator[Ground]:
     if any(head is not None and head.n_cut for head in heads.values()):
         n_items = max(head.n_items for head in heads.values() if head is not None)
         cut = {arm: float(head.n_cut) for arm, head in heads.items() if head is not None}
-        told = each(cut, lambda n_cut: f"{n_cut:.0f} of {n_items}")
+        told = each(cut, lambda n_cut: f"{plain(n_cut, 0)} of {n_items}")
         yield Ground("Window", "mind", f"Contexts that did not fit, and lost their beginnings: {told}.")
 
 
 def _other_text(material: Material) -> Ground:
-    told = [(material.found.label(arm), expected(arm)) for arm in material.found.arms]
+    told = [(material.found.label(arm), expected_gain(arm)) for arm in material.found.arms]
     found = {name: one for name, one in told if one is not None}
     if not found:
         return Ground("Other documents", "mind", "The verdict is about these items, and says nothing of others.")
@@ -353,9 +356,9 @@ def _narrower(names: list[str], of: int) -> str:
     )
 
 
-def _interval(found: Expected) -> str:
+def _interval(found: ExpectedGain) -> str:
     digits = decimals((found.high - found.low) / 2)
-    return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({100 * found.level:.4g} %)"
+    return f"{signed(found.low, digits)} to {signed(found.high, digits)} ({percent_level(found.level)})"
 
 
 def _machine(material: Material) -> Ground:

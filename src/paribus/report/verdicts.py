@@ -14,7 +14,7 @@ from paribus.analyse.sign_test import SILENT, TOO_FEW
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import compute_words, numbers
 from paribus.report.material import Material
-from paribus.report.numbers import some
+from paribus.report.numbers import rough, significant, some
 from paribus.report.positive_control import equivalent_within
 from paribus.report.series import seed_range
 
@@ -108,9 +108,8 @@ def tuning_words(arm: Arm) -> str:
         return ""
     if isinf(arm.movable):
         return "What tuning could move is not known: a rate was taken without a parabola."
-    return (
-        f"An error in the arms' rates could move the gain by {arm.movable:.2g} {UNIT}, and more seeds do not heal it."
-    )
+    move = f"An error in the arms' rates could move the gain by {rough(arm.movable)} {UNIT}"
+    return f"{move}, and more seeds do not heal it."
 
 
 def bracket_words(arm: Arm) -> str:
@@ -146,7 +145,7 @@ def _sentence(arm: Arm, baseline: str, within: str) -> str:
 def _meaning(made: Comparison, word: str) -> str:
     """What an arm's verdict says, which failures can change from what its numbers alone would."""
     average = " on average over seeds" if made.margins else ""
-    margin = "" if made.margin is None else f"±{made.margin:.3g} {UNIT}{average}"
+    margin = "" if made.margin is None else f"±{significant(made.margin)} {UNIT}{average}"
     match word:
         case "better":
             return "The whole interval lies above zero: over many seeds, the mean would be a gain."

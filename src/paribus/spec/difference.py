@@ -1,12 +1,12 @@
 """What differs between two specs, and a name for what does not."""
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from paribus.canonical import canonical_hash
 from paribus.spec.resolved import Resolved
 
 ABSENT = "absent"
@@ -28,8 +28,7 @@ def difference(left: Resolved, right: Resolved) -> tuple[Difference, ...]:
 
 def fingerprint(spec: Resolved) -> str:
     """The same for two specs that resolve alike; any difference in what is resolved shows."""
-    text = json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return canonical_hash(spec.model_dump(mode="json"))
 
 
 Path = tuple[str | int, ...]

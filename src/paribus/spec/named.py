@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
 from paribus.errors import SpecError
+from paribus.nearest import did_you_mean
 from paribus.spec.reading import file_table, presets
 
 Table = dict[str, Any]
@@ -26,8 +26,7 @@ def _opened(name: str, folder: Path) -> Table:
         return {"architecture": {"preset": name}}
     if Path(name).suffix in (".toml", ".json"):
         return file_table(folder / name, "give base a preset, a table, or a file that describes a run")
-    near = difflib.get_close_matches(name, presets(), n=1)
-    advice = f"did you mean {near[0]!r}? " if near else ""
+    advice = did_you_mean(name, presets())
     raise SpecError(
         f"base is {name!r}, which is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import tomllib
 from collections import Counter
@@ -17,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from paribus.errors import SpecError, name_few
 from paribus.files import MAX_SPEC, read_text
+from paribus.nearest import did_you_mean
 from paribus.spec.architecture import Architecture
 from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
@@ -98,8 +98,7 @@ def table_of(source: str | Path | Mapping[str, Any]) -> Table:
     if _is_folder(path):
         path = path / SPEC_FILE
     if path.suffix not in (".toml", ".json"):
-        near = difflib.get_close_matches(str(source), presets(), n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = did_you_mean(str(source), presets())
         raise SpecError(f"{source} is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}")
     return _on_preset(file_table(path))
 
@@ -169,8 +168,7 @@ def _on_preset(table: Table) -> Table:
         return table
     name = table.pop("preset")
     if name not in presets():
-        near = difflib.get_close_matches(str(name), presets(), n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = did_you_mean(str(name), presets())
         raise SpecError(f"preset is {name!r}, which does not exist; {advice}presets are {', '.join(presets())}")
     return merged(_preset(name), table)
 
@@ -289,21 +287,18 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
     match error["type"]:
         case "extra_forbidden":
             known = _fields(error["loc"], root)
-            near = difflib.get_close_matches(str(where[-1]), known, n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
+            advice = did_you_mean(str(where[-1]), known)
             return f"{path} is not a key here; {advice}keys are {', '.join(known)}"
         case "missing":
             return f"{path} is missing; give it a value"
         case "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-            near = difflib.get_close_matches(str(context["tag"]), tags, n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
+            advice = did_you_mean(str(context["tag"]), tags)
             return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
         case "union_tag_not_found":
             return f"{path}.kind is missing; say which kind it is"
         case "literal_error":
-            near = difflib.get_close_matches(str(given), _quoted(context["expected"]), n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
+            advice = did_you_mean(str(given), _quoted(context["expected"]))
             return f"{path} is {given!r}; {advice}use {context['expected']}"
         case "is_instance_of":
             return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"

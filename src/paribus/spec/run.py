@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from pydantic import Field, ValidationError
 
 from paribus.errors import SpecError, name_few
 from paribus.files import MAX_TOKENIZER, home_expanded, read_text
+from paribus.nearest import nearest, suggestion
 from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
 from paribus.spec.named import based
@@ -44,6 +44,15 @@ class RunSpec(Spec):
     stages: tuple[Stage, ...]
     # The same run made again, to see whether it repeats, has another number and so another folder.
     rerun: Annotated[int, Field(ge=0, exclude_if=lambda number: number == 0)] = 0
+
+
+def addressed_stages(run: RunSpec, text: str) -> list[dict[str, Any]]:
+    """The stages that a run is addressed by, with the fingerprint of its text; a rerun has its number there, too."""
+    architecture = run.architecture.model_dump(mode="json")
+    again = {"rerun": run.rerun} if run.rerun else {}
+    return [
+        {"architecture": architecture, "text": text, **stage.model_dump(mode="json"), **again} for stage in run.stages
+    ]
 
 
 _FIELDS = {"architecture": Architecture.model_fields, "training": Training.model_fields, "corpus": Corpus.model_fields}
@@ -121,9 +130,8 @@ def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unknown_key(key: str) -> str:
-    near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields]
-    near = near or difflib.get_close_matches(key, KEYS, n=1)
-    advice = f"did you mean {near[0]!r}? " if near else ""
+    inside = next((f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields), None)
+    advice = suggestion(inside or nearest(key, KEYS))
     return f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.errors import SpecError, name_few
+from paribus.nearest import did_you_mean
 from paribus.spec.contrasts import EXAMPLE
 from paribus.spec.design import (
     FEW_SEEDS,
@@ -89,11 +89,6 @@ def _unknown(table: Table) -> Iterator[str]:
     yield from _unknown_keys("", table, KEYS)
 
 
-def _near(key: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(key, list(known), n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
-
-
 def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
     """The scale's own table laid over the rest."""
     scales = table.pop("scales", {})
@@ -101,7 +96,9 @@ def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
         raise SpecError(f"scales is {scales!r}; write tables {', '.join(SCALES)}")
     for name, own in scales.items():
         if name not in SCALES:
-            raise SpecError(f"scales.{name} is not a key here; {_near(name, SCALES)}scales are {', '.join(SCALES)}")
+            raise SpecError(
+                f"scales.{name} is not a key here; {did_you_mean(name, SCALES)}scales are {', '.join(SCALES)}"
+            )
         if not isinstance(own, Mapping):
             raise SpecError(f"scales.{name} is {own!r}; write a table that is laid over the rest")
     if scale is None:
@@ -241,7 +238,7 @@ def _arm_faults(design: Design) -> Iterator[str]:
         yield f"arms has {len(arms)}; a comparison needs two"
     for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
-            yield f"{field} is {name!r}, which is no arm; {_near(name, arms)}arms are {', '.join(arms)}"
+            yield f"{field} is {name!r}, which is no arm; {did_you_mean(name, arms)}arms are {', '.join(arms)}"
     if design.control == design.baseline:
         yield f"control is {design.control!r}, the baseline itself; name an arm that must come out worse than it"
     yield from _unknown_tables("base", design.base, RUN_TABLES)
@@ -326,7 +323,7 @@ def _no_arms(named: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Itera
 
     def say(where_name: tuple[str, str]) -> str:
         where, name = where_name
-        return f"{where} has {name!r}, which is no arm; {_near(name, arms)}arms are {listed}"
+        return f"{where} has {name!r}, which is no arm; {did_you_mean(name, arms)}arms are {listed}"
 
     unknown = dict.fromkeys(one for one in named if one[1] not in arms)
     yield from name_few(list(unknown), say, "names that no arm has")
@@ -359,7 +356,7 @@ def _unknown_keys(before: str, table: Mapping[str, Any], known: Sequence[str]) -
     listed = ", ".join(known)
 
     def say(key: str) -> str:
-        return f"{before}{key} is not a key here; {_near(key, known)}keys are {listed}"
+        return f"{before}{key} is not a key here; {did_you_mean(key, known)}keys are {listed}"
 
     yield from name_few([key for key in table if key not in known], say, "keys that are not known")
 

@@ -7,12 +7,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from paribus.model.weights import WEIGHTS_FILE, check, read_tensors, write_json, write_tensors
-from paribus.spec.reading import SPEC_FILE
+from paribus.model.weights import check, read_tensors, write_json, write_tensors
+from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, TOKENIZER_FILE, WEIGHTS_FILE
 from paribus.train.learner import Learner
-
-LEARNING_FILE = "learning.safetensors"
-TOKENIZER_FILE = "tokenizer.json"
 
 
 def write(folder: Path, learner: Learner, tokenizer: str, pending: dict[str, Tensor]) -> None:

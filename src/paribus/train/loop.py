@@ -19,10 +19,10 @@ from paribus.masks import Layout
 from paribus.model import build
 from paribus.objectives import Problem, keeps_documents, permit
 from paribus.record import Rows, Run, environment, opened
-from paribus.runtime import cudnn_version, prepare_cuda
+from paribus.runtime import cudnn_version, device_kind, prepare_cuda
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
-from paribus.spec.run import RunSpec, Stage
+from paribus.spec.run import RunSpec, Stage, addressed_stages
 from paribus.train import checkpoint
 from paribus.train.beginning import Beginning, beginning
 from paribus.train.determinism import deterministic_algorithms
@@ -72,19 +72,9 @@ def train(
     prepare_cuda(device)
     if not ranks.leads:
         return _Loop(None, spec, stage, built, device, ranks, None, None, None).go()
-    here = environment(torch.get_num_threads(), device_kind(device, ranks), cudnn_version(device))
-    with opened(root, chain(spec, built), here, name, accept_environment) as run:
+    here = environment(torch.get_num_threads(), device_kind(device, ranks.size), cudnn_version(device))
+    with opened(root, addressed_stages(spec, built.fingerprint), here, name, accept_environment) as run:
         return _Loop(run, spec, stage, built, device, ranks, on_row, on_step, on_note).go()
-
-
-def chain(spec: RunSpec, built: Built) -> list[dict[str, Any]]:
-    """What a run is addressed by: its stages, with the text that was read; made again, also by which time it is."""
-    architecture = spec.architecture.model_dump(mode="json")
-    again = {"rerun": spec.rerun} if spec.rerun else {}
-    return [
-        {"architecture": architecture, "text": built.fingerprint, **stage.model_dump(mode="json"), **again}
-        for stage in spec.stages
-    ]
 
 
 def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
@@ -96,12 +86,6 @@ def _check(spec: RunSpec, stage: Stage, built: Built) -> None:
             f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our signs need "
             f"{built.vocabulary.size}; use that or more, or leave it out"
         )
-
-
-def device_kind(device: torch.device, ranks: Ranks = ALONE) -> str:
-    """What a run computes on, as its record says it."""
-    kind = f"cuda {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
-    return kind if ranks.size == 1 else f"{ranks.size} × {kind}"
 
 
 class _Loop:

@@ -17,7 +17,7 @@ from paribus.design import Cost, Plan, alike
 from paribus.design.arms import width_notes
 from paribus.design.cost import rates_per_seed
 from paribus.record import ControlLine, Mark
-from paribus.report.numbers import duration, flops, line_texts, size, some, sum_of
+from paribus.report.numbers import duration, flops, line_texts, rough, size, some, sum_of
 from paribus.report.series import series_place
 from paribus.spec.design import OPEN, control_arm, control_length, declared_contrasts, pairs_of
 
@@ -133,12 +133,12 @@ def _can_see(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     effect, margin = (ask(n, m, alpha=share) for ask in (detectable, equivalence_margin))
     last = f"; at the last of {len(looks)} looks, with its share of {share:g}" if len(looks) > 1 else ""
     yield (
-        f"can see    with {n} seeds and {_family(plan)}: an effect of {effect:.2f} sd of the "
-        f"paired difference, at 80 % power; a true zero is called equivalent from a margin of {margin:.2f} sd{last}"
+        f"can see    with {n} seeds and {_family(plan)}: an effect of {rough(effect)} sd of the paired difference, at "
+        f"80 % power; a true zero is called equivalent from a margin of {rough(margin)} sd{last}"
     )
     if earlier is not None:
         yield (
-            f"           in bits per byte, {effect * earlier.upper:.2g} and {margin * earlier.upper:.2g}; "
+            f"           in bits per byte, {rough(effect * earlier.upper)} and {rough(margin * earlier.upper)}; "
             f"{noise_words(earlier)}"
         )
 
@@ -154,17 +154,17 @@ def _can_see_open(plan: Plan, earlier: Spread | None) -> Iterator[str]:
     m, sd = plan.n_comparisons, 1.0 if earlier is None else earlier.upper
     at = sorted({*OPEN_AT, len(plan.seeds)})
     effects, margins = ([ask(n, m, open_ended=True) for n in at] for ask in (detectable, equivalence_margin))
-    seeds = f"with {_listed(at, 'd')} seeds, of a number that is open, and {_family(plan)}"
+    seeds = f"with {', '.join(map(str, at))} seeds, of a number that is open, and {_family(plan)}"
     yield (
-        f"can see    {seeds}: an effect of {_listed(effects, '.2f')} sd of the paired difference, at 80 % power; a "
-        f"true zero is called equivalent from a margin of {_listed(margins, '.2f')} sd"
+        f"can see    {seeds}: an effect of {_listed(effects)} sd of the paired difference, at 80 % power; a "
+        f"true zero is called equivalent from a margin of {_listed(margins)} sd"
     )
     if earlier is not None:
         yield (
-            f"           in bits per byte, {_listed([sd * one for one in effects], '.2g')}; "
-            f"{_listed([sd * one for one in margins], '.2g')}; {noise_words(earlier)}"
+            f"           in bits per byte, {_listed([sd * one for one in effects])}; "
+            f"{_listed([sd * one for one in margins])}; {noise_words(earlier)}"
         )
 
 
-def _listed(values: Sequence[float], form: str) -> str:
-    return ", ".join("none" if isinf(value) else format(value, form) for value in values)
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join("none" if isinf(value) else rough(value) for value in values)

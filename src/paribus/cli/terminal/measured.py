@@ -11,6 +11,7 @@ from rich.table import Table
 
 from paribus.evaluate import scored
 from paribus.record import Evaluation
+from paribus.report.numbers import plain, score
 
 LEFT = ("yardstick", "label", "asked as")
 
@@ -56,9 +57,9 @@ def _cells(made: Evaluation) -> dict[str, str]:
         "step": str(head.step + 1),
         "items": str(sums.n_items),
         "bytes": str(sums.n_bytes),
-        "nats": f"{sums.nats_sum:.2f}",
-        "bits per byte": f"{sums.bits_per_byte:.4f}",
-        "unigram": "—" if chance is None else f"{chance:.4f}",
+        "nats": plain(sums.nats_sum, 2),
+        "bits per byte": score(sums.bits_per_byte),
+        "unigram": score(chance),
         "contexts cut": str(head.n_cut),
     }
 

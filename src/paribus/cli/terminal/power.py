@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paribus.analyse import PowerLine, Spread
+from paribus.report.numbers import rough, significant
 
 UNIT = "bits per byte"
 
@@ -35,8 +36,8 @@ def print_power(lines: tuple[PowerLine, ...], n_own: int, about: str, earlier: S
 def noise_words(earlier: Spread) -> str:
     """Which spread numbers in bits are of: not the observed one, which is too small more often than not."""
     return (
-        f"bits are at an sd of {earlier.upper:.3g}, up to which {earlier.n} seeds allow the noise of the study "
-        f"{earlier.study} to be; they saw {earlier.sd:.3g}"
+        f"bits are at an sd of {significant(earlier.upper)}, up to which {earlier.n} seeds allow the noise of the "
+        f"study {earlier.study} to be; they saw {significant(earlier.sd)}"
     )
 
 
@@ -45,7 +46,7 @@ def _headings(what: str, earlier: Spread | None) -> tuple[str, ...]:
 
 
 def _cells(value: float, earlier: Spread | None) -> tuple[str, ...]:
-    in_sd = "none" if isinf(value) else f"{value:.2f}"
+    in_sd = "none" if isinf(value) else rough(value)
     if earlier is None:
         return (in_sd,)
-    return in_sd, "none" if isinf(value) else f"{value * earlier.upper:.2g}"
+    return in_sd, "none" if isinf(value) else rough(value * earlier.upper)

@@ -15,7 +15,8 @@ from paribus.analyse.rows import unlearnt
 from paribus.design import Cell
 from paribus.design.perform import answer, settled
 from paribus.record import Study, last_row
-from paribus.report.numbers import duration
+from paribus.record.file_names import ROWS_FILE
+from paribus.report.numbers import duration, score
 
 POLL = 0.5  # seconds between looks at runs that other processes make
 
@@ -82,7 +83,7 @@ class Showing:
         value = value_of(found)
         if value is None:
             return ": ".join(unlearnt(found, self.study, cell.name))
-        return f"{value:.4f} bits per byte ({name_of(found.head.yardstick)})"
+        return f"{score(value)} bits per byte ({name_of(found.head.yardstick)})"
 
     def _remaining(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its time."""
@@ -111,7 +112,7 @@ class Showing:
             self._show()
 
     def _share(self, cell: Cell) -> float:
-        path = self.study.root / cell.name / "rows.jsonl"
+        path = self.study.root / cell.name / ROWS_FILE
         row = last_row(path) if path.exists() else None
         return 0.0 if row is None else (row["step"] + 1) / cell.n_steps
 

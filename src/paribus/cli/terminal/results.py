@@ -12,6 +12,7 @@ from rich.table import Table as Page
 from paribus.analyse import name_of
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import Study
+from paribus.report.numbers import NONE, score, significant
 from paribus.report.verdicts import LONGER, SHORT
 
 
@@ -28,7 +29,7 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
         own = {row["seed"]: row for row in reported if row["arm"] == arm}
         trained = [own[seed] for seed in seeds if seed in own and own[seed]["outcome"] != UNDERTRAINED]
         values = [row.get(column) for row in trained]
-        rate = f"{next(iter(own.values()))['rate']:.3g}" if own else "–"
+        rate = significant(next(iter(own.values()))["rate"]) if own else NONE
         table.add_row(arm, rate, *(_cell(own.get(seed), column) for seed in seeds), _mean(values, len(seeds)))
     page.print(table)
     if any(row["outcome"] == UNDERTRAINED for row in reported):
@@ -40,14 +41,11 @@ def _mean(values: Sequence[float | None], n_seeds: int) -> str:
     """Over the runs that have a value, with their count where that is not all of them."""
     kept = [value for value in values if value is not None]
     count = "" if len(kept) == n_seeds else f" ({len(kept)} of {n_seeds})"
-    return f"{_number(fmean(kept) if kept else None)}{count}"
+    mean = fmean(kept) if kept else None
+    return f"{score(mean)}{count}"
 
 
 def _cell(row: dict[str, Any] | None, column: str) -> str:
     if row is None:
-        return "–"
-    return _number(row.get(column)) if row["outcome"] == "finished" else row["outcome"]
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4f}"
+        return NONE
+    return score(row.get(column)) if row["outcome"] == "finished" else row["outcome"]

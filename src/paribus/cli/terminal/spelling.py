@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
+from paribus.report.numbers import significant
+
 
 def whether(answer: float, digits: int = 0) -> str:
     """True → yes; no number, so no digits."""
@@ -33,6 +35,6 @@ def spelled(value: Any, key: str = "") -> str:
         case bool() | None:
             return {True: "true", False: "false", None: "none"}[value]
         case float():
-            return f"{value:.6g}"
+            return significant(value, 6)
         case _:
             return str(value)

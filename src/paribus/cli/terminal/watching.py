@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColum
 from rich.text import Text
 
 from paribus.record.rows import NONFINITE
-from paribus.report.numbers import count, duration
+from paribus.report.numbers import NONE, count, duration, score, signed_score, significant, whole_percent
 
 NARROW, NARROWER = 100, 75  # columns under which the bar itself leaves, then the pace, so that the rest stays whole
 
@@ -25,7 +25,7 @@ class Pace:
     share: float | None
 
     def __str__(self) -> str:
-        of_peak = "" if self.share is None else f"  {100 * self.share:.0f} % of peak"
+        of_peak = "" if self.share is None else f"  {whole_percent(self.share)} of peak"
         return f"{count(round(self.tokens_per_second))} tokens/s{of_peak}"
 
 
@@ -50,7 +50,7 @@ class Watch:
             self.page.print(line(row, self.pace))
         if self.bar is not None:
             pace = f"  {self.pace}" if self.pace and self.page.width >= NARROWER else ""
-            self.bar.update(self.bar.task_ids[0], said=f"{_number(row, 'nats', '.3f')} nats{pace}")
+            self.bar.update(self.bar.task_ids[0], said=f"{_number(row, 'nats', score)} nats{pace}")
 
     def step(self, step: int) -> None:
         if self.bar is None:
@@ -92,15 +92,15 @@ def _columns(width: int) -> list[ProgressColumn]:
 
 def line(row: dict[str, Any], pace: Pace | None) -> str:
     """A row for a person."""
-    valid, gap = _number(row, "valid_nats", ".4f"), _number(row, "gap", "+.4f")
+    valid, gap = _number(row, "valid_nats", score), _number(row, "gap", signed_score)
     held = f"  valid {valid}  gap {gap}" if "valid_nats" in row else ""
     return (
-        f"step {row['step'] + 1:>6}  nats {_number(row, 'nats', '.4f')}{held}  "
-        f"norm {_number(row, 'gradient_norm', '.3g')}  rate {row['rate']:.3g}  {pace or ''}"
+        f"step {row['step'] + 1:>6}  nats {_number(row, 'nats', score)}{held}  "
+        f"norm {_number(row, 'gradient_norm', significant)}  rate {significant(row['rate'])}  {pace or ''}"
     )
 
 
-def _number(row: dict[str, Any], name: str, form: str) -> str:
+def _number(row: dict[str, Any], name: str, written: Callable[[float], str]) -> str:
     """A number of a row; `nan`, `inf` or `-inf` where the row holds null for it, – where nothing was asked."""
     value = row.get(name)
-    return format(value, form) if value is not None else row.get(NONFINITE, {}).get(name, "–")
+    return written(value) if value is not None else row.get(NONFINITE, {}).get(name, NONE)

@@ -1,0 +1,35 @@
+"""What gain to expect on documents that were not read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paribus.analyse.findings import Arm
+
+ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
+
+
+@dataclass(frozen=True)
+class ExpectedGain:
+    """A gain on new documents; where their interval is the narrower one, the hull with the verdict's."""
+
+    effect: float
+    low: float
+    high: float
+    level: float
+    is_hull: bool
+
+
+def expected_gain(arm: Arm) -> ExpectedGain | None:
+    """The gain to expect of one comparison; None where nothing is said of new documents.
+
+    The crossed interval has more degrees of freedom than the verdict's, and may be narrower for that alone.
+    """
+    found = None if arm.other_text is None else arm.other_text.interval
+    if found is None:
+        return None
+    made, low, high = arm.judgement.comparison, found.low, found.high
+    is_hull = made is not None and high - low < (made.high - made.low) * (1 - ROUNDING)
+    if made is not None and is_hull:
+        low, high = min(low, made.low), max(high, made.high)
+    return ExpectedGain(effect=found.effect, low=low, high=high, level=found.level, is_hull=is_hull)

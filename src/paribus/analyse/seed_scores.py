@@ -1,0 +1,65 @@
+"""What the seeds of an arm scored at any yardstick of a study: mean, spread, and a paired gain to explore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from paribus.analyse.findings import Findings
+from paribus.analyse.interval import MIN_SEEDS, interval
+from paribus.analyse.rows import Row
+from paribus.analyse.undertrained import UNDERTRAINED
+
+SAME_RATE = 1e-9  # rates that differ by less are one rate
+AT_FULL_LENGTH = ("reported", "bracket")  # purposes of runs of the reported seeds that are as long as the reported ones
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The mean of some scores, their standard deviation, and how many there are; None where there are too few."""
+
+    mean: float | None
+    sd: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class ExploredGain:
+    """A mean paired gain with its interval; None where there are too few pairs for one."""
+
+    effect: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+def seed_scores(found: Findings, arm: str, column: str) -> dict[int, float]:
+    """Seed → an arm's score at a yardstick, where it has one."""
+    own = [row for row in found.reported if row["arm"] == arm and row["outcome"] != UNDERTRAINED]
+    return {row["seed"]: row[column] for row in own if row.get(column) is not None}
+
+
+def moments(values: Sequence[float]) -> Moments:
+    """Mean and standard deviation of scores."""
+    mean = fmean(values) if values else None
+    sd = stdev(values) if len(values) > 1 else None
+    return Moments(mean, sd, len(values))
+
+
+def explored_gain(found: Findings, arm: str, column: str) -> ExploredGain:
+    """The gain of an arm over the baseline at a yardstick, over the seeds in which both have a score."""
+    before, after = (seed_scores(found, name, column) for name in (found.baseline, arm))
+    gains = [before[seed] - after[seed] for seed in before if seed in after]
+    if len(gains) < MIN_SEEDS:
+        return ExploredGain(None, None, None, len(gains))
+    low, high = (float(end) for end in interval(gains))
+    return ExploredGain(fmean(gains), low, high, len(gains))
+
+
+def scores_at_rate(table: Sequence[Row], arm: str, rate: float, column: str) -> dict[int, float]:
+    """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
+    own = [row for row in table if row["arm"] == arm and row["purpose"] in AT_FULL_LENGTH]
+    n_steps = {row["n_steps"] for row in own if row["purpose"] == "reported"}
+    whole = [row for row in own if row["outcome"] == "finished" and row["n_steps"] in n_steps]
+    return {row["seed"]: row[column] for row in whole if abs(row["rate"] / rate - 1) < SAME_RATE}

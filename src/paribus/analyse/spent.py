@@ -1,0 +1,38 @@
+"""What a study took: time of its runs, and the FLOPs of each purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from paribus.analyse.rows import Row
+
+
+@dataclass(frozen=True)
+class RunTimes:
+    """Means over the runs of an arm."""
+
+    seconds_per_run: float
+    seconds_per_step: float
+    tokens_per_second: float
+
+
+def run_times(rows: Sequence[Row], arm: str) -> RunTimes | None:
+    """How long the runs of an arm took; None where no clock was kept."""
+    timed = [row for row in rows if row["arm"] == arm and row["seconds"]]
+    if not timed:
+        return None
+    return RunTimes(
+        seconds_per_run=fmean(row["seconds"] for row in timed),
+        seconds_per_step=fmean(row["seconds"] / row["n_steps"] for row in timed),
+        tokens_per_second=fmean(row["tokens_read"] / row["seconds"] for row in timed),
+    )
+
+
+def flops_by_purpose(rows: Sequence[Row]) -> dict[str, float]:
+    """Purpose → the training FLOPs of its runs; sweeps are there with 0 where there were none."""
+    spent: dict[str, float] = {"sweep": 0.0}
+    for row in rows:
+        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
+    return spent

@@ -1,0 +1,40 @@
+"""What the files and folders of a run, a checkpoint and a study are called; written here and nowhere else."""
+
+# A run: record/folder.py draws its folder.
+SPEC_FILE = "spec.json"  # of a run its chain of stages, of a checkpoint its architecture
+ENVIRONMENT_FILE = "environment.json"
+ROWS_FILE = "rows.jsonl"
+CHECKPOINTS = "checkpoints"
+EVALUATIONS = "evaluations"
+STATE_FILE = "state"
+CHECKSUMS_FILE = "checksums.jsonl"
+LOCK_FILE = "lock"
+
+# A checkpoint: its spec, and beside it
+CHECKPOINT_FILE = "checkpoint.json"
+WEIGHTS_FILE = "weights.safetensors"
+LEARNING_FILE = "learning.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+ORIGIN_FILE = "origin.json"
+MANIFEST_FILE = "manifest.json"
+
+# A study: record/study.py draws its folder.
+STUDIES = "studies"  # beside the runs: a folder of studies
+PLAN_FILE = "plan.json"
+PLAN_LOCK_FILE = "plan.lock"
+CELLS_FILE = "cells.json"
+RATES_FILE = "rates.json"
+SAMPLES_FILE = "samples.json"
+ITEMS_FILE = "items.json"
+
+_STEP = "step-"
+
+
+def checkpoint_name(step: int) -> str:
+    """What the folder of a step's checkpoint is called."""
+    return f"{_STEP}{step:09}"
+
+
+def checkpoint_step(name: str) -> int:
+    """The step whose checkpoint has this name."""
+    return int(name.removeprefix(_STEP))
