@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.errors import RecordError
 from paribus.record.address import address
@@ -28,8 +28,10 @@ from paribus.record.folder import (
 )
 from paribus.record.frozen import Lock, design_fingerprint, plan_fingerprint
 from paribus.record.manifest import MANIFEST_FILE, listed_sha256
-from paribus.record.plan import PlanRecord
 from paribus.record.study import CELLS_FILE, LOCK_NAME, PLAN_FILE, RATES_FILE, Study
+
+if TYPE_CHECKING:
+    from paribus.record.plan import PlanRecord  # pydantic is for those who read a plan
 
 WEIGHTS_FILE = "weights.safetensors"
 MAX_NAMED = 3
