@@ -10,20 +10,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from paribus.record import (
-    Answer,
-    Evaluation,
-    Head,
-    Placed,
-    PlanRecord,
-    Rows,
-    Study,
-    answers_path,
-    parse_plan,
-    study,
-    write_answers,
-)
+from paribus.record import Answer, Evaluation, Head, Placed, Rows, Study, answers_path, study, write_answers
 from paribus.record.disk import write_json
+from paribus.record.plan import PlanRecord, parse_plan
 from paribus.record.shown import ItemText, Sample, write_items, write_samples
 from paribus.record.state import write_state
 from paribus.spec import price, resolve

@@ -18,7 +18,7 @@ from paribus.analyse.contrasts import (
 )
 from paribus.analyse.failures import Scores
 from paribus.analyse.interval import interval
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 from paribus.report.contrasts import contrasts
 from paribus.report.material import gathered
 from paribus.report.page import page

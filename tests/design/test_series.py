@@ -12,7 +12,8 @@ from paribus.design import plan_record
 from paribus.design.run import _require_rates_of_series
 from paribus.design.series import Series, require_same_design, series_member
 from paribus.errors import RecordError, SpecError
-from paribus.record import PlanRecord, Study, parse_plan
+from paribus.record import Study
+from paribus.record.plan import PlanRecord, parse_plan
 from paribus.report.material import gathered
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown

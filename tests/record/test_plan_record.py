@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record import Mark, PlanRecord, Study, parse_plan, study
-from paribus.record.plan import RunRecord
+from paribus.record import Mark, Study, study
+from paribus.record.plan import PlanRecord, RunRecord, parse_plan
 from paribus.record.plan_design import ControlLengthRecord, DesignRecord
+from paribus.record.plan_file import read_plan
 from paribus.record.plan_formats import PLAN_FORMAT, convert_design, convert_plan
 from small_study import plan_table
 
@@ -205,11 +206,11 @@ def test_tables_without_end_are_refused() -> None:
 def test_a_study_gives_its_plan_typed_and_names_the_file(tmp_path: Path) -> None:
     kept: Study = study(tmp_path, "small")
     kept.write_plan(oldest())
-    assert isinstance(kept.plan_record(), PlanRecord)
-    assert kept.plan_record().written == kept.plan()
+    assert isinstance(read_plan(kept), PlanRecord)
+    assert read_plan(kept).written == kept.plan()
     kept.write_plan({**latest(), "format": 4})
     with pytest.raises(RecordError, match=r"small/plan.json is of format 4, and this version of paribus reads 1 to 3"):
-        kept.plan_record()
+        read_plan(kept)
 
 
 def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record import Lock, Placed, PlanRecord, Rows, Study, existing_study, fields_apart, parse_plan, study
+from paribus.record import Lock, Placed, Rows, Study, existing_study, fields_apart, study
+from paribus.record.plan import PlanRecord, parse_plan
 from small_study import plan_table
 
 CELL = Placed("a", 1, 0.5, "reported", "run1", 10, "p")

@@ -12,7 +12,7 @@ from typing import Any
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.failures import Judgement
 from paribus.analyse.verdict import Verdict
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 
 Side = str
 SIDES: Mapping[Side, float] = {"below": -0.5, "above": 0.5}  # octaves from the tuned rate

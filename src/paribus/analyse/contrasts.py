@@ -12,7 +12,7 @@ from paribus.analyse.failures import Scores, SeedMargin, margins_at
 from paribus.analyse.undertrained import Reached
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 from paribus.spec.contrasts import (
     Contrasts,
     Pair,

@@ -13,7 +13,7 @@ from paribus.analyse.looks import SHARE
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
 from paribus.analyse.power import always_valid_t
 from paribus.analyse.undertrained import UNDERTRAINED
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 from paribus.record.plan_design import ControlLengthRecord
 from paribus.spec.design import control_margin
 from paribus.spec.training import steps_of_share

@@ -11,6 +11,7 @@ from paribus.analyse.power import upper_sd
 from paribus.errors import ParibusError
 from paribus.record import existing_study
 from paribus.record.file_names import PLAN_FILE, STUDIES
+from paribus.record.plan_file import read_plan
 
 
 class Spread(NamedTuple):
@@ -33,7 +34,7 @@ def earlier_spread(root: Path, measure: Mapping[str, Any]) -> Spread | None:
         name = path.parent.name
         try:
             study = existing_study(Path(root), name)
-            if study.plan_record().design.primary.measure.table != measure:
+            if read_plan(study).design.primary.measure.table != measure:
                 continue
             compared = [arm.judgement.comparison for arm in findings(study).arms]
         except (ParibusError, KeyError):  # not done, or of another version: it tells nothing

@@ -29,8 +29,10 @@ from paribus.analyse.shapes import readable_rates
 from paribus.analyse.tuning import movable_pair
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.verdict import Verdict
-from paribus.record import Agreement, Evaluation, Lock, PlanRecord, Study, agreement, evaluations, read_rows
+from paribus.record import Agreement, Evaluation, Lock, Study, agreement, evaluations, read_rows
 from paribus.record.file_names import ROWS_FILE
+from paribus.record.plan import PlanRecord
+from paribus.record.plan_file import read_plan
 
 NOT_AT_ANY = f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 
@@ -141,7 +143,7 @@ class Findings:
 
 def findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
-    plan, table = study.plan_record(), rows(study)
+    plan, table = read_plan(study), rows(study)
     reported = [row for row in table if row["purpose"] == "reported"]
     seeds = seeds_read(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
@@ -234,7 +236,7 @@ def _judged_against(plan: PlanRecord) -> list[str]:
 
 def answers_of(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
     """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
-    plan = study.plan_record()
+    plan = read_plan(study)
     wanted = plan.design.primary.measure.table
     found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
     for row in table:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from paribus.analyse.interval import around, moments
 from paribus.analyse.rows import ENDED, Row, name_of
 from paribus.errors import SpecError
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 from paribus.spec.design import LEAST_LENGTHS
 from paribus.spec.training import steps_of_share
 

@@ -8,8 +8,8 @@ from statistics import fmean
 from paribus.analyse.failures import SeedMargin
 from paribus.analyse.lengths import LengthCurves, end_slopes, is_rising
 from paribus.errors import RecordError
-from paribus.record import PlanRecord
 from paribus.record.file_names import PLAN_FILE
+from paribus.record.plan import PlanRecord
 from paribus.spec.design import compute_margin
 
 NO_EQUIVALENT = "so nothing is called equivalent"

@@ -8,7 +8,7 @@ from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import SHARE, Look, look_at, share_at
 from paribus.analyse.rows import ENDED, Row
 from paribus.analyse.verdict import Test
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 
 UNIT = "bits per byte"
 

@@ -27,7 +27,7 @@ from paribus.analyse.rows import Row, name_of
 from paribus.analyse.tuning import contrast_with_doubt, judged_with_doubt, movable_pair
 from paribus.analyse.undertrained import UNDERTRAINED, Reached
 from paribus.errors import SpecError
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 
 MAX_NAMED = 3  # of runs that are not done
 

@@ -9,7 +9,8 @@ from paribus.analyse.compare import NOT_TUNED
 from paribus.analyse.plan_rules import is_open
 from paribus.analyse.rates import tuned_at
 from paribus.analyse.rows import Row
-from paribus.record import PlanRecord, Study, differences, environments_of
+from paribus.record import Study, differences, environments_of
+from paribus.record.plan import PlanRecord
 
 
 def plan_remarks(plan: PlanRecord, seeds: Sequence[int]) -> tuple[str, ...]:

@@ -11,9 +11,11 @@ from typing import Any
 from paribus.analyse.failures import outcome as learnt
 from paribus.analyse.undertrained import REASON, UNDERTRAINED, has_risen
 from paribus.errors import UnsupportedError
-from paribus.record import Evaluation, Placed, PlanRecord, Study, evaluations, last_row, read_rows
+from paribus.record import Evaluation, Placed, Study, evaluations, last_row, read_rows
 from paribus.record.file_names import ROWS_FILE, SPEC_FILE
 from paribus.record.folder import stages_of
+from paribus.record.plan import PlanRecord
+from paribus.record.plan_file import read_plan
 from paribus.record.rows import NONFINITE
 
 Row = dict[str, Any]
@@ -68,7 +70,7 @@ def rows(study: Study) -> Table:
 
     RecordError where a finished run has lost rows: what is left would make another curve, and so another verdict.
     """
-    plan = study.plan_record()
+    plan = read_plan(study)
     order = {name: place for place, name in enumerate(plan.order)}
     cells = [cell for cell in study.planned_cells() if cell.arm in order]
     cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate, cell.n_steps))

@@ -17,6 +17,7 @@ from paribus.cli.terminal.folders import RUNS, Runs
 from paribus.cli.terminal.results import print_results
 from paribus.errors import SpecError
 from paribus.record import existing_study, require_agreement_of
+from paribus.record.plan_file import read_plan
 
 STUDY = "A study, by its name."
 
@@ -25,7 +26,7 @@ def rows(study: str, runs: str | Path = RUNS) -> Table:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
     there = existing_study(Path(runs), study)
     found = rows_of(there)
-    require_agreement_of(there, there.plan_record(), (row["run"] for row in found if row["outcome"] in ENDED))
+    require_agreement_of(there, read_plan(there), (row["run"] for row in found if row["outcome"] in ENDED))
     return found
 
 

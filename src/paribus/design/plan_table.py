@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from paribus.design.plan import Plan
-from paribus.record import PlanRecord, parse_plan
 from paribus.record.disk import as_json
-from paribus.record.plan import EDITION
+from paribus.record.file_names import PLAN_FILE
+from paribus.record.plan import EDITION, PlanRecord, parse_plan
 from paribus.record.plan_formats import PLAN_FORMAT
-from paribus.record.study import PLAN_FILE
 from paribus.spec.design import declared
 
 

@@ -27,6 +27,7 @@ from paribus.design.variance import variance_cells
 from paribus.errors import RecordError
 from paribus.record import Lock, Study, differences, environments_of, fields_apart, parts_apart
 from paribus.record.file_names import PLAN_LOCK_FILE
+from paribus.record.plan_file import read_plan
 
 Stage = Callable[[str, Sequence[Cell], float], Watcher]  # its name, its runs, and the FLOPs of what comes after
 
@@ -71,7 +72,7 @@ def departure(plan: Plan, study: Study) -> str | None:
 def _fields_changed(plan: Plan, study: Study) -> tuple[str, ...]:
     """Where a plan parts from the one on disk; nothing where that cannot be read."""
     try:
-        before = study.plan_record()
+        before = read_plan(study)
     except RecordError:
         return ()
     return fields_apart(before, plan_record(plan))

@@ -9,10 +9,12 @@ from typing import Any
 
 from paribus.analyse import Comparison, Findings, findings
 from paribus.errors import SpecError
-from paribus.record import PlanRecord, Study
+from paribus.record import Study
 from paribus.record.file_names import PLAN_FILE, STUDIES
 from paribus.record.folder import place
 from paribus.record.frozen import apart
+from paribus.record.plan import PlanRecord
+from paribus.record.plan_file import read_plan
 from paribus.spec.design import OPEN, SWEEP_SEED, Design
 
 ITS_OWN = ("seeds", "looks", "question", "reference", "prompts")  # fields in which studies of a series may differ
@@ -66,7 +68,7 @@ def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Member
     number = _number(root, names, n_seeds, wanted, first)
     earlier = tuple(_earlier(root, one, place) for place, one in enumerate(names[: number - 1], 1))
     seeds = _fresh(earlier, n_seeds, first)
-    plan, rates = _study(root, first).plan_record(), _study(root, first).rates()
+    plan, rates = read_plan(_study(root, first)), _study(root, first).rates()
     own = None if rates is None else {arm: found["rate"] for arm, found in rates.items()}
     series = Series(first, number, earlier, own)
     return Member(_name(first, number), design.model_copy(update={"seeds": seeds}), series, plan)
@@ -94,7 +96,7 @@ def _first_and_number(root: Path, name: str) -> tuple[str, int | None]:
     found = _MEMBER.fullmatch(name)
     if found is None or not _is_there(root, found["first"]):
         return name, None
-    if _is_there(root, name) and _study(root, name).plan_record().series is None:
+    if _is_there(root, name) and read_plan(_study(root, name)).series is None:
         return name, None  # a study of its own that happens to be called so
     return found["first"], int(found["number"])
 
@@ -170,14 +172,14 @@ def _is_done(study: Study) -> bool:
 
 
 def _n_seeds(study: Study) -> int:
-    return len(study.plan_record().design.declared_seeds)
+    return len(read_plan(study).design.declared_seeds)
 
 
 def _members(root: Path, first: str) -> list[str]:
     """The studies of a series there are, in order."""
     names = [first]
     while _is_there(root, name := _name(first, len(names) + 1)):
-        series = _study(root, name).plan_record().series
+        series = read_plan(_study(root, name)).series
         if series is None or series.first != first:
             raise SpecError(
                 f"the study {name} is there already, and is not of the series of {first}; move its folder away, or "

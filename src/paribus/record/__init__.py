@@ -20,6 +20,8 @@ from paribus.record.checkpoints import best as best
 from paribus.record.checkpoints import checked as checked
 from paribus.record.checkpoints import latest as latest
 from paribus.record.checkpoints import save as save
+from paribus.record.control_table import ControlLine as ControlLine
+from paribus.record.control_table import Mark as Mark
 from paribus.record.environment import differences as differences
 from paribus.record.environment import environment as environment
 from paribus.record.environment import require_same as require_same
@@ -40,10 +42,6 @@ from paribus.record.manifest import verify as verify
 from paribus.record.named import RUNS as RUNS
 from paribus.record.named import Chosen as Chosen
 from paribus.record.named import choose_checkpoint as choose_checkpoint
-from paribus.record.plan import ControlLine as ControlLine
-from paribus.record.plan import Mark as Mark
-from paribus.record.plan import PlanRecord as PlanRecord
-from paribus.record.plan import parse_plan as parse_plan
 from paribus.record.rows import Cut as Cut
 from paribus.record.rows import Row as Row
 from paribus.record.rows import Rows as Rows

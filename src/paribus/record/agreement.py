@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.errors import RecordError
 from paribus.record.address import address
@@ -37,8 +37,10 @@ from paribus.record.file_names import (
 from paribus.record.folder import RUN_FORMAT, stages_of
 from paribus.record.frozen import Lock, design_fingerprint, plan_fingerprint
 from paribus.record.manifest import listed_sha256
-from paribus.record.plan import PlanRecord
 from paribus.record.study import Study
+
+if TYPE_CHECKING:
+    from paribus.record.plan import PlanRecord  # pydantic is for those who read a plan
 
 MAX_NAMED = 3
 _FILES = (PLAN_FILE, PLAN_LOCK_FILE, CELLS_FILE)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.canonical import canonical_hash
 from paribus.errors import RecordError
-from paribus.record.plan import PlanRecord
+
+if TYPE_CHECKING:
+    from paribus.record.plan import PlanRecord  # pydantic is for those who read a plan
 
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value

@@ -6,56 +6,18 @@ One that was written in an older format is converted where it is read, and nowhe
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from paribus.errors import RecordError
+from paribus.record.control_table import ControlLine
 from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import LISTED_FORMAT, REPAIR, convert_plan, plan_format
 from paribus.record.shape import Number, Shape, WholeShape, parse_table
 
 EDITION = 2  # of the verdict: from the second on a report has one family
-
-
-class Mark(StrEnum):
-    """What a line of the control table says of its field; a table shows the lines in this order."""
-
-    meaning: str
-
-    CONFOUND = "✗", "confound"
-    FACTOR = "Δ", "the factor"
-    MATCHED = "≈", "matched"
-    TUNED = "⟳", "tuned alike"
-    FOLLOWS = "→", "follows from the factor"
-    EQUAL = "✓", "equal"
-
-    def __new__(cls, sign: str, meaning: str) -> Self:
-        mark = str.__new__(cls, sign)
-        mark._value_ = sign
-        mark.meaning = meaning
-        return mark
-
-    @property
-    def place(self) -> int:
-        """Where its lines stand in a table, counted from 0."""
-        return list(Mark).index(self)
-
-
-@dataclass(frozen=True)
-class ControlLine:
-    """One field or quantity of all arms, a line of the control table."""
-
-    __pydantic_config__ = ConfigDict(strict=False)  # a plan holds it as a table
-
-    path: str
-    mark: Mark
-    values: Mapping[str, Any]  # by arm
-    note: str = ""
-    allowed: str | None = None  # why a confound is let pass
 
 
 class GainRecord(Shape):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from paribus.record.file_names import PLAN_FILE
+from paribus.record.plan_file import read_plan
 from paribus.record.study import Study
 
 
 def later_studies(study: Study) -> tuple[str, ...]:
     """The later studies of a study's series that lie beside it, in order."""
-    series = study.plan_record().series
+    series = read_plan(study).series
     first, number = (study.folder.name, 1) if series is None else (series.first, series.number)
     found: list[str] = []
     while _is_member(later := Study(study.root, study.folder.parent / f"{first}-{number + 1}"), first):
@@ -21,5 +22,5 @@ def _is_member(study: Study, first: str) -> bool:
     """Is there a study here, of the series of `first`?"""
     if not (study.folder / PLAN_FILE).is_file():
         return False
-    series = study.plan_record().series
+    series = read_plan(study).series
     return series is not None and series.first == first

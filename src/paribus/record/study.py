@@ -37,8 +37,7 @@ from paribus.record.file_names import (
 from paribus.record.folder import place
 from paribus.record.frozen import Lock, changed, lock_of
 from paribus.record.lock import is_held, lock
-from paribus.record.plan import PlanRecord, parse_plan
-from paribus.record.plan_formats import REPAIR, require_no_newer_format
+from paribus.record.plan_formats import REPAIR, plan_format, require_no_newer_format
 from paribus.record.rows import last_row, require_ended
 from paribus.record.state import read_state
 
@@ -80,10 +79,6 @@ class Study:
         """The plan as it is written, whatever it holds."""
         return _table(self.folder / PLAN_FILE, REPAIR)
 
-    def plan_record(self) -> PlanRecord:
-        """The plan, converted where it is of an older format; RecordError where it cannot be read."""
-        return parse_plan(self.plan(), self.folder / PLAN_FILE)
-
     def require_no_newer_plan(self) -> None:
         """RecordError where a newer version of paribus wrote the plan; a damaged one may be written again."""
         try:
@@ -113,7 +108,9 @@ class Study:
 
     def planned_cells(self) -> tuple[Placed, ...]:
         """The cells of the plan as it stands; what a former plan left is no result of this one."""
-        own = self.plan_record().design_fingerprint
+        plan = self.plan()
+        plan_format(plan, self.folder / PLAN_FILE)
+        own = plan.get("design_fingerprint")  # every format has it at the same place
         return tuple(cell for cell in self.cells() if own in (None, cell.plan))
 
     def write_rates(self, rates: Mapping[str, Any]) -> None:

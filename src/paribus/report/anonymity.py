@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
-from paribus.record import PlanRecord
+from paribus.record.plan import PlanRecord
 
 PERSONAL = (  # of an environment: what tells of a place
     "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",

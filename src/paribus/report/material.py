@@ -12,9 +12,9 @@ from pydantic import ValidationError
 from paribus.analyse import Findings, findings
 from paribus.analyse.rows import Row, Table
 from paribus.errors import RecordError, SpecError
-from paribus.record import PlanRecord, Study, differences, environments_of, parse_plan
+from paribus.record import Study, differences, environments_of
 from paribus.record.file_names import PLAN_FILE
-from paribus.record.plan import StageRecord
+from paribus.record.plan import PlanRecord, StageRecord, parse_plan
 from paribus.record.series import later_studies
 from paribus.record.shown import ItemText, Sample, items_of, samples_of
 from paribus.report.anonymity import Hidden, anonymous_row, hidden, without_places

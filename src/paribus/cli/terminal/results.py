@@ -12,13 +12,14 @@ from rich.table import Table as Page
 from paribus.analyse import name_of
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import Study
+from paribus.record.plan_file import read_plan
 from paribus.report.numbers import NONE, score, significant
 from paribus.report.verdicts import LONGER, SHORT
 
 
 def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
     """The reported runs' primary score; lower is better."""
-    plan = study.plan_record()
+    plan = read_plan(study)
     column = name_of(plan.design.primary.measure.table)
     reported = [row for row in rows if row["purpose"] == "reported"]
     seeds = sorted({row["seed"] for row in reported})
