@@ -14,9 +14,9 @@ from paribus.cli import verbs
 
 ROOT = Path(__file__).parents[1]
 NAMES = [
-    "Batch", "Design", "build", "build_corpus", "demo", "diff", "doctor", "evaluate_run", "export", "generate_text",
-    "import_", "load", "plan", "price", "restore", "rows", "run", "runs", "save", "show", "train_run", "verdicts",
-    "watch", "write_report",
+    "Batch", "Design", "build", "build_corpus", "demo", "diff", "doctor", "evaluate_run", "export", "fields",
+    "generate_text", "import_", "load", "plan", "price", "restore", "rows", "run", "runs", "save", "show", "train_run",
+    "verdicts", "watch", "write_report",
 ]  # fmt: skip
 PACKAGED = {"corpus": "build_corpus", "evaluate": "evaluate_run", "generate": "generate_text", "report": "write_report",
             "train": "train_run"}  # fmt: skip

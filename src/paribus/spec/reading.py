@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +20,7 @@ from paribus.files import MAX_SPEC, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
+from paribus.spec.tree import kind_of, models_in
 
 Table = dict[str, Any]
 
@@ -202,9 +203,9 @@ def with_kinds(table: Table, model: type[BaseModel]) -> Table:
             continue
         default = field.default if isinstance(field.default, BaseModel) else None
         if default is not None and "kind" in type(default).model_fields:
-            value = {"kind": _kind(type(default)), **value}
-        for inner in _models(field.annotation):
-            if _kind(inner) in (None, value.get("kind")):
+            value = {"kind": kind_of(type(default)), **value}
+        for inner in models_in(field.annotation):
+            if kind_of(inner) in (None, value.get("kind")):
                 value = with_kinds(dict(value), inner)
         result[name] = value
     return result
@@ -319,7 +320,7 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
 def _table_words(name: str, given: Any, root: type[BaseModel]) -> str:
     """The keys of a table by the name of its model, and the one that takes what was given, if that is a kind."""
     model = next((owner for owner in _owners(root) if owner.__name__ == name), root)
-    own = {key: [_kind(inner) for inner in _models(field.annotation)] for key, field in model.model_fields.items()}
+    own = {key: [kind_of(inner) for inner in models_in(field.annotation)] for key, field in model.model_fields.items()}
     meant = [key for key, kinds in own.items() if isinstance(given, str) and given in kinds]
     example = f", such as {{ {meant[0]} = {given!r} }}" if meant else ""
     return f"keys {', '.join(own)}{example}"
@@ -358,7 +359,9 @@ def _fields(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     model = root
     for part in loc[:-1]:
         for candidate in (
-            _models(model.model_fields[part].annotation) if part in model.model_fields else _siblings(model, part, root)
+            models_in(model.model_fields[part].annotation)
+            if part in model.model_fields
+            else _siblings(model, part, root)
         ):
             model = candidate
             break
@@ -367,23 +370,12 @@ def _fields(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
 
 def _siblings(model: type[BaseModel], tag: str | int, root: type[BaseModel]) -> list[type[BaseModel]]:
     """The union member a tag names; `model` is the union's first member."""
-    unions = (_models(field.annotation) for owner in _owners(root) for field in owner.model_fields.values())
-    return [m for union in unions if model in union for m in union if _kind(m) == tag]
+    unions = (models_in(field.annotation) for owner in _owners(root) for field in owner.model_fields.values())
+    return [m for union in unions if model in union for m in union if kind_of(m) == tag]
 
 
 def _owners(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield model
     for field in model.model_fields.values():
-        for inner in _models(field.annotation):
+        for inner in models_in(field.annotation):
             yield from _owners(inner)
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models(part)]
-
-
-def _kind(model: type[BaseModel]) -> str | None:
-    field = model.model_fields.get("kind")
-    return None if field is None else field.default
