@@ -113,7 +113,7 @@ def _of_plan(plan: Mapping[str, Any], study: Study) -> Iterator[str]:
     own, named = plan.get("design_fingerprint"), {cell.plan for cell in study.cells()}
     if own is None and named <= {""}:
         return  # a plan of before designs had a fingerprint of their own
-    if own != _design_of(plan):
+    if own not in (_design_of(plan), _design_of(plan, with_places=True)):
         yield f"{PLAN_FILE} does not hold the design that its fingerprint names"
     if plan.get("fingerprint") != plan_fingerprint(str(own), str(plan.get("rule")), _code(plan)):
         yield f"{PLAN_FILE} does not hold the plan that its fingerprint names"
@@ -131,8 +131,9 @@ def _code(plan: Mapping[str, Any]) -> str:
     return str(plan["environment"].get("code"))
 
 
-def _design_of(plan: Mapping[str, Any]) -> str:
-    return design_fingerprint(plan["design"], {name: (arm["run"], arm["text"]) for name, arm in plan["arms"].items()})
+def _design_of(plan: Mapping[str, Any], with_places: bool = False) -> str:
+    runs = {name: (arm["run"], arm["text"]) for name, arm in plan["arms"].items()}
+    return design_fingerprint(plan["design"], runs, with_places)
 
 
 def _of_run(folder: Path) -> tuple[str, ...] | None:
@@ -162,8 +163,9 @@ def _of_open_run(folder: Path) -> tuple[str, ...]:
 
 def _of_answers(folder: Path) -> Iterator[str]:
     """Where a run is not the one its name is of, or was asked at another checkpoint than the one that is there."""
-    own = address(stages_of(folder))
-    if folder.name != own[: len(folder.name)]:
+    stages = stages_of(folder)
+    own, older = address(stages), address(stages, with_places=True)
+    if not own.startswith(folder.name) and not older.startswith(folder.name):
         yield f"{SPEC_FILE} is of the run {own[:16]}"
     for path in sorted((folder / EVALUATIONS).glob("*.jsonl")):
         head = read_head(path)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.address import canonical
+from paribus.record.address import canonical, without_places
 
 MAX_NAMED = 5  # of the fields that changed at once
 _MAX_CHARACTERS = 40  # of a value
@@ -18,11 +18,15 @@ _UNSAID = ("prompts", "question", "reference")  # of a design, what decides no n
 _NOTHING = "nothing"
 
 
-def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]]) -> str:
-    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text."""
+def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]], with_places: bool = False) -> str:
+    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text.
+
+    Where files lie is no part of it; `with_places` it is as it was in earlier versions.
+    """
     unused = [name for name in _LATER if not design.get(name)]
     said = {name: value for name, value in design.items() if name not in (*_UNSAID, *unused)}
-    return _hashed({"design": said, "runs": {arm: list(own) for arm, own in runs.items()}})
+    whole = {"design": said, "runs": {arm: list(own) for arm, own in runs.items()}}
+    return _hashed(whole if with_places else without_places(whole))
 
 
 def plan_fingerprint(design: str, rule: str, code: str) -> str:
@@ -133,7 +137,7 @@ def apart(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _design(plan: Mapping[str, Any]) -> dict[str, Any]:
-    design = plan.get("design")
+    design = without_places(plan.get("design"))
     return {name: own for name, own in design.items() if name not in _UNSAID} if isinstance(design, dict) else {}
 
 
@@ -141,7 +145,8 @@ def _arms(plan: Mapping[str, Any]) -> dict[str, Any]:
     arms = plan.get("arms")
     if not isinstance(arms, dict):
         return {}
-    return {"arms": {name: {key: own.get(key) for key in ("run", "text")} for name, own in arms.items()}}
+    chosen = {name: {key: own.get(key) for key in ("run", "text")} for name, own in arms.items()}
+    return {"arms": without_places(chosen)}
 
 
 def _apart(left: Any, right: Any, path: str = "") -> Iterator[str]:

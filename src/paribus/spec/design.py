@@ -185,7 +185,7 @@ def _require_tables(levels: Mapping[str, Any], path: str | None) -> None:
             raise ValueError(f"has {name} = {table!r}; write a table, as {{ architecture = {{ mask = 'causal' }} }}")
 
 
-def _level_name(value: Any) -> str:
+def level_name(value: Any) -> str:
     """What a level is called that is a value: its kind or its text, in letters that an arm's name may have."""
     name = value.get("kind", str(value)) if isinstance(value, Mapping) else str(value)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-._") or "level"
@@ -212,7 +212,7 @@ class Factor(Spec):
             return given
         if path is None:
             raise ValueError("is a list without a path; say at which path these are the values, or name each a table")
-        names = [_level_name(value) for value in given]
+        names = [level_name(value) for value in given]
         if len(set(names)) < len(names):
             raise ValueError(f"has values that would be called alike: {', '.join(names)}; name each in a table")
         return given
@@ -416,7 +416,7 @@ def _levels(factor: Factor) -> dict[str, Table]:
         table: Any = value
         for part in reversed(factor.path.split(".")):
             table = {part: table}
-        levels[_level_name(value)] = table
+        levels[level_name(value)] = table
     return levels
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import SpecError
+from paribus.files import home_expanded
+from paribus.spec.places import place_run
 from paribus.spec.reading import file_table, presets
 
 Table = dict[str, Any]
@@ -21,11 +23,17 @@ def based(table: Table, folder: Path) -> Table:
     return {**table, "base": _opened(name, folder)} if isinstance(name, str) else table
 
 
+def _file_named(folder: Path, name: str) -> Path:
+    """The file that a design in `folder` names."""
+    return folder / home_expanded("base", name)
+
+
 def _opened(name: str, folder: Path) -> Table:
     if name in presets():
         return {"architecture": {"preset": name}}
     if Path(name).suffix in (".toml", ".json"):
-        return file_table(folder / name, "give base a preset, a table, or a file that describes a run")
+        path = _file_named(folder, name)
+        return place_run(file_table(path, "give base a preset, a table, or a file that describes a run"), path.parent)
     near = difflib.get_close_matches(name, presets(), n=1)
     advice = f"did you mean {near[0]!r}? " if near else ""
     raise SpecError(

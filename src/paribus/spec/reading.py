@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from paribus.errors import SpecError, name_few
-from paribus.files import MAX_SPEC, read_text
+from paribus.files import MAX_SPEC, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
@@ -118,7 +118,7 @@ def file_table(path: Path, instead: str = "give a preset or a readable file") ->
         text = read_text(path, MAX_SPEC)
         table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=once)
     except OSError as fault:
-        raise SpecError(f"{path} cannot be read: {fault.strerror}; {instead}") from fault
+        raise SpecError(f"{path} cannot be read: {fault.strerror}; {instead}{looked_for(path)}") from fault
     except UnicodeDecodeError as fault:
         raise SpecError(f"{path} is not UTF-8 at byte {fault.start}; save it as UTF-8 text") from fault
     except (ValueError, RecursionError) as fault:

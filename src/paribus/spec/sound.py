@@ -36,6 +36,7 @@ from paribus.spec.design import (
     words_of,
 )
 from paribus.spec.named import based
+from paribus.spec.places import place_design
 from paribus.spec.reading import assign, complaints, file_table, merged, require_obeyed, require_shallow, with_kinds
 from paribus.spec.yardstick import Yardstick
 
@@ -61,7 +62,7 @@ def load_design(
     # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
     for path in sorted(changes or {}, key=lambda path: (path.count("."), not path.endswith(".kind"))):
         assign(table, path, (changes or {})[path])
-        table = based(table, folder)
+        table = based(table, Path())
     try:
         design = Design.model_validate(with_kinds(table, Design))
     except ValidationError as fault:
@@ -82,7 +83,7 @@ def require_sound(design: Design) -> None:
 def _filed(path: Path) -> Table:
     if path.suffix not in (".toml", ".json"):
         raise SpecError(f"{path} is no .toml or .json file; give one that describes a design")
-    return file_table(path, "give a file that describes a design")
+    return place_design(file_table(path, "give a file that describes a design"), path.parent)
 
 
 def _unknown(table: Table) -> Iterator[str]:
