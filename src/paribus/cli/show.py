@@ -4,7 +4,6 @@ Without an architecture: all presets. An objective (causal, reverse, prefix, mas
 seq2seq, ul2) is shown by an example, with the presets that may be trained with it; --set changes its fields.
 """
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +31,7 @@ from paribus.errors import SpecError
 from paribus.spec import fingerprint, presets
 from paribus.spec.objectives import NAMED, Objective
 from paribus.spec.run import load_objective
+from paribus.spec.spelling import nearest
 
 
 def show(*sources: Source, length: int | None = None, prefix: int | None = None) -> None:
@@ -84,10 +84,11 @@ def _check_spelling(name: str) -> None:
     """Tell of objectives where one was probably meant; what else is wrong with a name is told by its reading."""
     if name == "mixture":
         raise SpecError(f"'mixture' is an objective made of parts that a run gives; show one of {', '.join(NAMED)}")
-    near = difflib.get_close_matches(name, (*presets(), *NAMED), n=1)
-    if near and near[0] in NAMED and not Path(name).suffix and not Path(name).is_dir():
-        advice = f"did you mean {near[0]!r}? objectives are {', '.join(NAMED)}"
-        raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {advice}")
+    advice = nearest(name, (*presets(), *NAMED))
+    meant = any(repr(kind) in advice for kind in NAMED)
+    if meant and name not in presets() and not Path(name).suffix and not Path(name).is_dir():
+        said = f"{advice}objectives are {', '.join(NAMED)}"
+        raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {said}")
 
 
 def _print_objective(objective: Objective, json: bool = False) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from paribus.design.arms import Arm
 from paribus.design.control import Line, is_inside
 from paribus.design.quantities import MACHINE, QUANTITIES, full_name
 from paribus.errors import SpecError, name_few
 from paribus.spec.design import Design
+from paribus.spec.spelling import nearest_path
 
 
 def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
@@ -21,12 +21,13 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     quantities = (*QUANTITIES, *MACHINE)
 
     def say_factor(path: str) -> str:
-        return f"factor {path!r} is a field of no arm's run; {_near(path, fields)}name a field, or a table of fields"
+        advice = nearest_path(path, fields)
+        return f"factor {path!r} is a field of no arm's run; {advice}name a field, or a table of fields"
 
     def say_allowance(path: str) -> str:
         return (
             f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
-            f"{_near(path, (*fields, *quantities))}name what differs as the table does"
+            f"{nearest_path(path, (*fields, *quantities))}name what differs as the table does"
         )
 
     factors = [path for path in design.factor if path not in fields]
@@ -52,8 +53,3 @@ def _fields(arms: Sequence[Arm]) -> dict[str, None]:
         parts = path.split(".")
         found |= dict.fromkeys(".".join(parts[:n]) for n in range(1, len(parts) + 1))
     return found
-
-
-def _near(path: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(path, list(known), n=1)
-    return f"did you mean {near[0]!r}? " if near else ""

@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from paribus.errors import SpecError
 from paribus.masks import Causal, Full, Rule, parse
+from paribus.masks.rules import LEAVES, SIZED
+from paribus.spec.spelling import mask_words
 
 
 class Spec(BaseModel):
@@ -25,7 +27,7 @@ def _read_mask(given: Any) -> Any:
     try:
         return parse(given)
     except SpecError as fault:
-        raise ValueError(str(fault)) from fault
+        raise ValueError(f"{fault}{mask_words(given, (*LEAVES, *SIZED))}") from fault
 
 
 def read_kind(given: Any) -> Any:

@@ -17,7 +17,7 @@ from paribus.spec.corpus import Corpus
 from paribus.spec.design import SCALES, Design
 from paribus.spec.objectives import ObjectiveKind
 from paribus.spec.reading import presets
-from paribus.spec.spelling import nearest
+from paribus.spec.spelling import nearest_path
 from paribus.spec.training import Training
 from paribus.spec.tree import descriptions_of, kind_of, models_in, own_docstring
 from paribus.spec.type_words import field_type
@@ -156,7 +156,7 @@ def _unknown_path(path: str) -> str:
     keys = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == outer]
     listed = f"keys of {outer} are {', '.join(keys)}" if outer and keys else f"tables are {', '.join(ROOTS)}"
     given = path if path.strip(".") else repr(path)
-    return f"{given} is no field; {nearest(path, known)}{listed}"
+    return f"{given} is no field; {nearest_path(path, known)}{listed}"
 
 
 def _tables_below(path: str, annotation: Any, known: set[type[BaseModel]]) -> Iterator[TableEntry]:

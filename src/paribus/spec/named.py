@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from paribus.errors import SpecError
 from paribus.files import home_expanded
 from paribus.spec.places import place_run
 from paribus.spec.reading import file_table, presets
+from paribus.spec.spelling import nearest
 
 Table = dict[str, Any]
 
@@ -34,8 +34,7 @@ def _opened(name: str, folder: Path) -> Table:
     if Path(name).suffix in (".toml", ".json"):
         path = _file_named(folder, name)
         return place_run(file_table(path, "give base a preset, a table, or a file that describes a run"), path.parent)
-    near = difflib.get_close_matches(name, presets(), n=1)
-    advice = f"did you mean {near[0]!r}? " if near else ""
+    advice = nearest(name, presets())
     raise SpecError(
         f"base is {name!r}, which is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import tomllib
 from collections import Counter
@@ -20,7 +19,8 @@ from paribus.files import MAX_SPEC, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
-from paribus.spec.tree import kind_of, models_in
+from paribus.spec.spelling import nearest, nearest_key
+from paribus.spec.tree import field_paths, kind_of, models_in
 
 Table = dict[str, Any]
 
@@ -32,6 +32,7 @@ SHORT = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
+ALONE = ("Architecture", "Design")  # specs whose fields a file has at its top
 SHOWN = 5  # keys of a table that a message names
 UNKNOWN = "extra_forbidden"  # what pydantic calls a key that no field has
 MAX_DEPTH = 64  # tables and lists in one another; no spec needs a tenth of it
@@ -99,8 +100,7 @@ def table_of(source: str | Path | Mapping[str, Any]) -> Table:
     if _is_folder(path):
         path = path / SPEC_FILE
     if path.suffix not in (".toml", ".json"):
-        near = difflib.get_close_matches(str(source), presets(), n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = nearest(str(source), presets())
         raise SpecError(f"{source} is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}")
     return _on_preset(file_table(path))
 
@@ -170,8 +170,7 @@ def _on_preset(table: Table) -> Table:
         return table
     name = table.pop("preset")
     if name not in presets():
-        near = difflib.get_close_matches(str(name), presets(), n=1)
-        advice = f"did you mean {near[0]!r}? " if near else ""
+        advice = nearest(str(name), presets())
         raise SpecError(f"preset is {name!r}, which does not exist; {advice}presets are {', '.join(presets())}")
     return merged(_preset(name), table)
 
@@ -290,21 +289,17 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
     match error["type"]:
         case "extra_forbidden":
             known = _fields(error["loc"], root)
-            near = difflib.get_close_matches(str(where[-1]), known, n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
-            return f"{path} is not a key here; {advice}keys are {', '.join(known)}"
+            return f"{path} is not a key here; {_key_advice(where, given, known, root)}keys are {', '.join(known)}"
         case "missing":
             return f"{path} is missing; give it a value"
         case "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-            near = difflib.get_close_matches(str(context["tag"]), tags, n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
+            advice = nearest(str(context["tag"]), tags, _last_name(where))
             return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
         case "union_tag_not_found":
             return f"{path}.kind is missing; say which kind it is"
         case "literal_error":
-            near = difflib.get_close_matches(str(given), _quoted(context["expected"]), n=1)
-            advice = f"did you mean {near[0]!r}? " if near else ""
+            advice = nearest(str(given), _quoted(context["expected"]), _last_name(where))
             return f"{path} is {given!r}; {advice}use {context['expected']}"
         case "is_instance_of":
             return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"
@@ -312,9 +307,24 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
             return f"{path} {str(context['error']).removeprefix('mask ')}"
         case "model_type":
             keys = _table_words(context["class_name"], given, root)
-            return f"{path} is {given!r} ({type(given).__name__}); write a table with {keys}"
+            advice = nearest(given, (), _last_name(where)) if isinstance(given, str) else ""
+            return f"{path} is {given!r} ({type(given).__name__}); {advice}write a table with {keys}"
         case _:
             return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
+
+
+def _key_advice(where: tuple[str | int, ...], given: Any, known: list[str], root: type[BaseModel]) -> str:
+    """What to say of a key that is not known: where its like stands, or what its value is called here."""
+    own = root.__name__.lower() if root.__name__ in ALONE else ""
+    names = [own, *(name for name in where[:-1] if isinstance(name, str))]
+    meant = nearest(given, (), _last_name(where[:-1])) if isinstance(given, str) else ""
+    table = ".".join(filter(None, names))
+    return meant or nearest_key(str(where[-1]), table, known, field_paths(root, own), own)
+
+
+def _last_name(where: tuple[str | int, ...]) -> str:
+    """The key that a value stands at, also where it is one of a list."""
+    return next((name for name in reversed(where) if isinstance(name, str)), "")
 
 
 def _table_words(name: str, given: Any, root: type[BaseModel]) -> str:

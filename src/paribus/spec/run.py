@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
 from paribus.spec.places import place_design, place_run
 from paribus.spec.reading import assign, complaints, file_table, once, read, require_shallow, table_of, with_kinds
+from paribus.spec.spelling import nearest_key
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
@@ -124,10 +124,8 @@ def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unknown_key(key: str) -> str:
-    near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields]
-    near = near or difflib.get_close_matches(key, KEYS, n=1)
-    advice = f"did you mean {near[0]!r}? " if near else ""
-    return f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
+    near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields][:1]
+    return f"{key} is not a key here; {nearest_key(key, '', KEYS, near)}keys are {', '.join(KEYS)}"
 
 
 class _Asked(Spec):

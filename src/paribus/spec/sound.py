@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +37,7 @@ from paribus.spec.design import (
 from paribus.spec.named import based
 from paribus.spec.places import place_design
 from paribus.spec.reading import assign, complaints, file_table, merged, require_obeyed, require_shallow, with_kinds
+from paribus.spec.spelling import nearest, nearest_key
 from paribus.spec.yardstick import Yardstick
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
@@ -90,11 +90,6 @@ def _unknown(table: Table) -> Iterator[str]:
     yield from _unknown_keys("", table, KEYS)
 
 
-def _near(key: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(key, list(known), n=1)
-    return f"did you mean {near[0]!r}? " if near else ""
-
-
 def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
     """The scale's own table laid over the rest."""
     scales = table.pop("scales", {})
@@ -102,7 +97,7 @@ def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
         raise SpecError(f"scales is {scales!r}; write tables {', '.join(SCALES)}")
     for name, own in scales.items():
         if name not in SCALES:
-            raise SpecError(f"scales.{name} is not a key here; {_near(name, SCALES)}scales are {', '.join(SCALES)}")
+            raise SpecError(f"scales.{name} is not a key here; {nearest(name, SCALES)}scales are {', '.join(SCALES)}")
         if not isinstance(own, Mapping):
             raise SpecError(f"scales.{name} is {own!r}; write a table that is laid over the rest")
     if scale is None:
@@ -242,7 +237,7 @@ def _arm_faults(design: Design) -> Iterator[str]:
         yield f"arms has {len(arms)}; a comparison needs two"
     for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
-            yield f"{field} is {name!r}, which is no arm; {_near(name, arms)}arms are {', '.join(arms)}"
+            yield f"{field} is {name!r}, which is no arm; {nearest(name, arms)}arms are {', '.join(arms)}"
     if design.control == design.baseline:
         yield f"control is {design.control!r}, the baseline itself; name an arm that must come out worse than it"
     yield from _unknown_tables("base", design.base, RUN_TABLES)
@@ -327,7 +322,7 @@ def _no_arms(named: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Itera
 
     def say(where_name: tuple[str, str]) -> str:
         where, name = where_name
-        return f"{where} has {name!r}, which is no arm; {_near(name, arms)}arms are {listed}"
+        return f"{where} has {name!r}, which is no arm; {nearest(name, arms)}arms are {listed}"
 
     unknown = dict.fromkeys(one for one in named if one[1] not in arms)
     yield from name_few(list(unknown), say, "names that no arm has")
@@ -358,9 +353,10 @@ def _unknown_tables(where: str, table: Mapping[str, Any], known: tuple[str, ...]
 
 def _unknown_keys(before: str, table: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
     listed = ", ".join(known)
+    table_name, root = ("", "") if before else ("design", "design")
 
     def say(key: str) -> str:
-        return f"{before}{key} is not a key here; {_near(key, known)}keys are {listed}"
+        return f"{before}{key} is not a key here; {nearest_key(key, table_name, known, root=root)}keys are {listed}"
 
     yield from name_few([key for key in table if key not in known], say, "keys that are not known")
 

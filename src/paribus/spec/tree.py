@@ -6,6 +6,7 @@ import ast
 import inspect
 import itertools
 import sys
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, get_args
 
@@ -25,6 +26,15 @@ def kind_of(model: type[BaseModel]) -> str | None:
     """The word by which a model is chosen among its alternatives; None where there are none."""
     field = model.model_fields.get("kind")
     return None if field is None else field.default
+
+
+def field_paths(model: type[BaseModel], under: str = "") -> Iterator[str]:
+    """The dotted path of every field of a model and of the models inside it."""
+    for key, field in model.model_fields.items():
+        path = f"{under}.{key}" if under else key
+        yield path
+        for inner in models_in(field.annotation):
+            yield from field_paths(inner, path)
 
 
 def descriptions_of(model: type[BaseModel]) -> Descriptions:
