@@ -77,3 +77,11 @@ def test_three_lines_make_a_model():
 def test_the_version_is_that_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project.get("version", pb.__version__) == pb.__version__
+
+
+def test_the_citation_has_the_version_and_the_licence_of_the_project():
+    lines = (ROOT / "CITATION.cff").read_text().splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"version: {pb.__version__}" in lines
+    assert f"license: {project['license']}" in lines
+    assert "  - name: The paribus authors" in lines

@@ -8,7 +8,7 @@ from paribus.report.material import gathered
 from paribus.report.methods import hyperparameter_tables, hyperparameters, methods, results_caption
 from paribus.report.page import page
 from paribus.report.prose import latex, markdown
-from small_study import SEEDS, made, rewritten, with_rates
+from small_study import GAINS, SEEDS, made, rewritten, swept, with_rates
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_a_field_that_differs_is_not_said_of_all_arms(tmp_path):
 
 
 def test_the_rates_are_those_that_the_sweep_gave(tmp_path):
-    material = gathered(made(tmp_path, tuned=True))
+    material = gathered(made(tmp_path, rates=swept(list(GAINS))))
     assert "is tuned by the same search" in methods(material)
     (line,) = [line for line in hyperparameters(material) if line[0] == "peak learning rate"]
     assert line[1:] == tuple(f"{material.found.rates[arm]['rate']:.3g}" for arm in material.order)

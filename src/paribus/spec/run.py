@@ -62,8 +62,9 @@ def load_text(source: Source | None = None, changes: Mapping[str, Any] | None = 
 
     Whatever the run says of its architecture and objective is passed over: it does not change the text.
     """
-    in_file = isinstance(source, str | Path) and "base" not in (changes or {})
-    folder = Path(source).parent if in_file else Path()
+    folder = Path()  # a base that a change names is looked for there
+    if isinstance(source, str | Path) and "base" not in (changes or {}):
+        folder = Path(source).parent
     table = _base(_changed({} if source is None else source, changes), folder)
     problems = list(_unknown(table))
     text = _validated(Text, {key: table[key] for key in Text.model_fields if key in table}, problems)
