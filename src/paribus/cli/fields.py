@@ -65,8 +65,9 @@ def _print_found(found: Found, page: Console) -> None:
     for table in found.tables:
         if found.fields or table is not found.tables[0]:
             page.print()
-        page.print(_name(table), style="bold", highlight=False)
-        page.print(visible(table.about), highlight=False)
+        if table.kind is not None or not found.fields:
+            page.print(_name(table), style="bold", highlight=False)
+            page.print(visible(table.about), highlight=False)
         if table.fields:
             page.print(_field_table(table))
 
