@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks
 
-.PHONY: help demo test test-all test-browser check format clean
+.PHONY: help demo test test-all test-browser check format reference clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -40,6 +40,9 @@ check: .venv/ready  ## formatting, lint and types
 format: .venv/ready  ## put the code into shape
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix $(SOURCES)
+
+reference: .venv/ready  ## write docs/reference.md anew, from the specs
+	$(BIN)/paribus fields --markdown > docs/reference.md
 
 clean:  ## remove what make made
 	rm -rf .venv build dist

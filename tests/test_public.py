@@ -14,9 +14,9 @@ from paribus.cli import verbs
 
 ROOT = Path(__file__).parents[1]
 NAMES = [
-    "Batch", "Design", "build", "build_corpus", "demo", "diff", "doctor", "evaluate_run", "export", "generate_text",
-    "import_", "load", "plan", "price", "restore", "rows", "run", "runs", "save", "show", "train_run", "verdicts",
-    "watch", "write_report",
+    "Batch", "Design", "build", "build_corpus", "demo", "diff", "doctor", "evaluate_run", "export", "fields",
+    "generate_text", "import_", "load", "plan", "price", "restore", "rows", "run", "runs", "save", "show", "train_run",
+    "verdicts", "watch", "write_report",
 ]  # fmt: skip
 PACKAGED = {"corpus": "build_corpus", "evaluate": "evaluate_run", "generate": "generate_text", "report": "write_report",
             "train": "train_run"}  # fmt: skip
@@ -77,3 +77,11 @@ def test_three_lines_make_a_model():
 def test_the_version_is_that_of_the_project():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert project.get("version", pb.__version__) == pb.__version__
+
+
+def test_the_citation_has_the_version_and_the_licence_of_the_project():
+    lines = (ROOT / "CITATION.cff").read_text().splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert f"version: {pb.__version__}" in lines
+    assert f"license: {project['license']}" in lines
+    assert "  - name: The paribus authors" in lines

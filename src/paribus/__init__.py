@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from paribus.cli.diff import diff as diff
     from paribus.cli.doctor import doctor as doctor
     from paribus.cli.evaluate import evaluate_run as evaluate_run
+    from paribus.cli.fields import fields as fields
     from paribus.cli.generate import generate_text as generate_text
     from paribus.cli.plan import plan as plan
     from paribus.cli.price import price as price
@@ -52,6 +53,7 @@ else:
         "doctor": "paribus.cli.doctor",
         "evaluate_run": "paribus.cli.evaluate",
         "export": "paribus.interop",
+        "fields": "paribus.cli.fields",
         "generate_text": "paribus.cli.generate",
         "import_": "paribus.interop",
         "load": "paribus.spec",

@@ -63,6 +63,11 @@ def home_expanded(field: str, given: str) -> Path:
         ) from None
 
 
+def looked_for(path: str | Path) -> str:
+    """` (looked for /home/me/notes.txt)` behind a complaint about a relative path; nothing where it is whole."""
+    return "" if os.path.isabs(path) else f" (looked for {os.path.abspath(path)})"
+
+
 def _require_regular(seen: os.stat_result, path: str | Path) -> None:
     if stat.S_ISDIR(seen.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))

@@ -27,7 +27,8 @@ def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[s
 
 def test_the_verbs_are_the_files():
     assert " ".join(verbs()) == (
-        "corpus demo diff doctor evaluate export generate import plan price report rows run runs show train watch"
+        "corpus demo diff doctor evaluate export fields generate import plan price report rows run runs show train "
+        "watch"
     )
 
 
@@ -42,7 +43,7 @@ def test_help_lists_every_verb_with_its_line_and_needs_no_torch():
 
 
 @pytest.mark.parametrize(
-    "words", [("show",), ("show", "t5"), ("price", "gpt2"), ("diff", "gpt2", "bert"), ("--version",)]
+    "words", [("show",), ("show", "t5"), ("price", "gpt2"), ("diff", "gpt2", "bert"), ("fields",), ("--version",)]
 )
 def test_what_only_reads_specs_needs_no_torch(words):
     answer = shell(*words)
@@ -127,8 +128,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert answer.out == ""
     assert answer.err == (
         "error: 'shwo' is no verb of paribus; did you mean 'show'? "
-        "verbs are corpus, demo, diff, doctor, evaluate, export, generate, import, plan, price, report, rows, run, "
-        "runs, show, train, watch\n"
+        "verbs are corpus, demo, diff, doctor, evaluate, export, fields, generate, import, plan, price, report, rows, "
+        "run, runs, show, train, watch\n"
     )
 
 
@@ -183,10 +184,11 @@ def test_every_problem_has_a_line_of_its_own(ask):
 
 BARE = {  # what each verb is asked where torch cannot be imported
     "corpus": ("build",), "demo": (), "diff": ("gpt2", "bert"), "doctor": (), "evaluate": ("x",), "export": ("x", "y"),
-    "generate": ("x", "y"), "import": ("x", "y"), "plan": ("mixed-attention",), "price": ("gpt2",), "report": ("x",),
-    "rows": ("x",), "run": ("mixed-attention",), "runs": (), "show": ("causal",), "train": ("x.toml",), "watch": (),
+    "fields": (), "generate": ("x", "y"), "import": ("x", "y"), "plan": ("mixed-attention",), "price": ("gpt2",),
+    "report": ("x",), "rows": ("x",), "run": ("mixed-attention",), "runs": (), "show": ("causal",),
+    "train": ("x.toml",), "watch": (),
 }  # fmt: skip
-WITHOUT = ("diff", "price", "report", "rows", "runs", "watch")  # torch
+WITHOUT = ("diff", "fields", "price", "report", "rows", "runs", "watch")  # torch
 BLOCKED = """
 import sys
 class Blocked:

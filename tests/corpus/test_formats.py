@@ -312,6 +312,14 @@ def test_a_tar_cut_short_is_said_to_be_torn(tmp_path):
         files(path)
 
 
+def test_a_path_that_leads_nowhere_is_told_with_the_place_that_was_looked_at(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SpecError, match=rf"'none.txt' does not exist; .* \(looked for {tmp_path}/none.txt\)"):
+        files("none.txt")
+    with pytest.raises(SpecError, match=rf"'\*.txt' holds no file .* \(looked for {tmp_path}/\*.txt\)"):
+        files("*.txt")
+
+
 def test_paths_that_lead_nowhere_are_refused(tmp_path):
     with pytest.raises(SpecError, match=r"paths '.*none.txt' does not exist; give a file, a folder or a glob"):
         files(tmp_path / "none.txt")

@@ -192,7 +192,9 @@ def test_a_tokenizer_learns_from_an_even_part_of_much_text(tmp_path, monkeypatch
 
 
 def test_what_is_no_tokenizer_is_refused(tmp_path):
-    with pytest.raises(SpecError, match=r"path 'gone' cannot be read: No such file .*; give a tokenizer.json"):
+    with pytest.raises(
+        SpecError, match=r"path 'gone' cannot be read: No such file .*; give a tokenizer.json \(looked for /.*gone\)"
+    ):
         loaded(TokenizerFile(path="gone"))
     path = tmp_path / "t.json"
     path.write_text("{}")

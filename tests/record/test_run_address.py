@@ -35,3 +35,15 @@ def test_what_json_cannot_say_has_no_address(value: object):
 
 def test_what_is_canonical_has_sorted_keys_and_no_spaces():
     assert canonical_json({"b": [1, 2.0, None], "a": "é"}) == '{"a":"\\u00e9","b":[1,2.0,null]}'
+
+
+def test_where_files_lie_is_no_part_of_an_address():
+    def stage(folder: str, text: str = "0a1b") -> dict:
+        sources = [{"kind": "files", "paths": [f"{folder}/a.txt"], "weight": 1.0}]
+        tokenizer = {"kind": "file", "path": f"{folder}/tokenizer.json"}
+        return {"text": text, "corpus": {"sources": sources, "tokenizer": tokenizer}, "path": "kept"}
+
+    assert address([stage("here")]) == address([stage("/there")])
+    assert address([stage("here")]) != address([stage("here", text="2c3d")])
+    assert address([stage("here")]) != address([{**stage("here"), "path": "another"}])
+    assert address([stage("here")], with_places=True) != address([stage("/there")], with_places=True)

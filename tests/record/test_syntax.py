@@ -81,3 +81,9 @@ def test_what_code_says_matters(written: bytes, another: bytes) -> None:
 def test_nesting_matters() -> None:
     assert syntax_digest(b"if a:\n    b\nc") != syntax_digest(b"if a:\n    b\n    c")
     assert syntax_digest(b"f([a], b)") != syntax_digest(b"f([a, b])")
+
+
+def test_what_describes_a_field_does_not_matter() -> None:
+    field = b"class Spec:\n    rate: float = 1.0\n"
+    assert syntax_digest(field) == syntax_digest(field + b'    """The peak rate."""\n')
+    assert syntax_digest(field) != syntax_digest(field + b"    rate\n")

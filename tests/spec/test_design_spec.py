@@ -281,7 +281,7 @@ def test_a_base_may_be_a_file_beside_the_design_and_is_kept_as_what_it_holds(tmp
     scaled = {**table, "base": "runs/run.json", "scales": {"smoke": {"base": "other.json"}}}
     (tmp_path / "scaled.json").write_text(json.dumps(scaled))
     assert load_design(tmp_path / "scaled.json", "smoke").base == other
-    assert load_design(tmp_path / "design.json", changes={"base": "other.json"}).base == other
+    assert load_design(tmp_path / "design.json", changes={"base": str(tmp_path / "other.json")}).base == other
 
 
 def test_a_base_may_be_a_preset_which_says_nothing_of_training() -> None:

@@ -14,9 +14,10 @@ from paribus.errors import SpecError
 from paribus.spec import load
 from paribus.spec.architecture import Architecture
 from paribus.spec.design import Design
-from paribus.spec.reading import _kind, _models, table_of
+from paribus.spec.reading import table_of
 from paribus.spec.run import Stage, load_run
 from paribus.spec.sound import load_design
+from paribus.spec.tree import kind_of, models_in
 from paribus.spec.yardstick import load_yardstick
 
 WRONG: list[Any] = [
@@ -35,9 +36,9 @@ def places(model: type[BaseModel], under: tuple[Step, ...] = (), above: tuple[ty
     """Every field of a model and of the models inside it: the steps to its table, and its name."""
     for name, field in model.model_fields.items():
         yield under, name
-        for inner in _models(field.annotation):
+        for inner in models_in(field.annotation):
             if inner not in above:
-                yield from places(inner, (*under, (name, _kind(inner))), (*above, inner))
+                yield from places(inner, (*under, (name, kind_of(inner))), (*above, inner))
 
 
 def with_wrong(table: dict[str, Any], steps: tuple[Step, ...], name: str, value: Any) -> dict[str, Any]:

@@ -46,7 +46,10 @@ def _problems(table):
 
 UNKNOWN = [
     ({"n_layer": 3}, "n_layer is not a key here; did you mean 'n_layers'? keys are n_vocab, max_length, d_model,"),
-    ({"attention": {**SMALL["attention"], "head_dim": 5}}, "attention.head_dim is not a key here; keys are kind,"),
+    (
+        {"attention": {**SMALL["attention"], "head_dim": 5}},
+        "attention.head_dim is not a key here; it is called 'd_head'",
+    ),
     (
         {"attention": {**SMALL["attention"], "n_kv_head": 1}},
         "attention.n_kv_head is not a key here; did you mean 'n_kv",
@@ -86,7 +89,10 @@ NEAR = [
     ({"placement": 3}, "placement is 3; use 'pre', 'post' or 'parallel'"),
     ({"feed_forward": {"kind": "dense", "activation": "gelu_tan"}}, "feed_forward.activation is 'gelu_tan'; did you"),
     ({"norm": "rsm"}, "norm.kind is 'rsm'; did you mean 'rms'? use one of layer, rms"),
-    ({"positions": {"kind": "absolute"}}, "positions.kind is 'absolute'; use one of none, learned, sinusoidal, rotary"),
+    (
+        {"positions": {"kind": "absolute"}},
+        "positions.kind is 'absolute'; it is called 'learned' here; use one of none, learned",
+    ),
     ({"attention": {"kind": "multihead", "n_heads": 3}}, "attention.kind is 'multihead'; did you mean 'multi_head'?"),
     ({"mask": "caual"}, "mask 'caual' is no rule; did you mean 'causal'?"),
 ]

@@ -8,7 +8,7 @@ asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted
 import ast
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
@@ -17,6 +17,7 @@ from pkgutil import iter_modules
 import typer
 
 from paribus import __version__
+from paribus.cli.terminal.completion import complete, is_asked_to_complete
 from paribus.cli.terminal.console import complain, console, write_plainly
 from paribus.errors import ConfoundError, ParibusError, SpecError
 from paribus.escapes import visible_streams
@@ -110,6 +111,8 @@ def line(module: str) -> str:
 
 
 def _run(words: list[str]) -> int:
+    if is_asked_to_complete(words):
+        return complete(words, {verb: line(module) for verb, module in verbs().items()}, _command)
     match words:
         case [] | ["--help" | "-h", *_]:
             _help()
@@ -118,6 +121,11 @@ def _run(words: list[str]) -> int:
         case [verb, *rest]:
             return _call(verb, rest)
     return 0
+
+
+def _command(verb: str) -> Callable[..., None]:
+    """The command of a verb, to be completed."""
+    return import_module(f"{__name__}.{verbs()[verb]}").command
 
 
 def _call(verb: str, rest: list[str]) -> int:
@@ -143,6 +151,7 @@ def _help() -> None:
     for verb, module in known.items():
         page.print(f"  {verb:{width}}  {line(module)}")
     page.print("\nparibus VERB --help says more; paribus --version says which version this is.")
+    page.print("paribus --install-completion completes verbs and options in your shell.")
     page.print(
         "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked, 3 a confound,"
     )

@@ -28,10 +28,10 @@ from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.overview import NOTES, Entry, overview
 from paribus.cli.terminal.text_price import longest_text, text_price
 from paribus.errors import SpecError
-from paribus.nearest import nearest, suggestion
 from paribus.spec import fingerprint, presets
 from paribus.spec.objectives import NAMED, Objective
 from paribus.spec.run import load_objective
+from paribus.spec.spelling import word_advice
 
 
 def show(*sources: Source, length: int | None = None, prefix: int | None = None) -> None:
@@ -84,10 +84,11 @@ def _check_spelling(name: str) -> None:
     """Tell of objectives where one was probably meant; what else is wrong with a name is told by its reading."""
     if name == "mixture":
         raise SpecError(f"'mixture' is an objective made of parts that a run gives; show one of {', '.join(NAMED)}")
-    near = nearest(name, (*presets(), *NAMED))
-    if near in NAMED and not Path(name).suffix and not Path(name).is_dir():
-        advice = f"{suggestion(near)}objectives are {', '.join(NAMED)}"
-        raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {advice}")
+    advice = word_advice(name, (*presets(), *NAMED))
+    meant = any(repr(kind) in advice for kind in NAMED)
+    if meant and name not in presets() and not Path(name).suffix and not Path(name).is_dir():
+        said = f"{advice}objectives are {', '.join(NAMED)}"
+        raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {said}")
 
 
 def _print_objective(objective: Objective, json: bool = False) -> None:

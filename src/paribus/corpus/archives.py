@@ -21,7 +21,7 @@ from paribus.corpus.frames import unpacked
 from paribus.corpus.progress import Progress
 from paribus.corpus.unpacking import Allowance, DamagedHeaderError, TarEntry, counted
 from paribus.errors import RecordError, SpecError
-from paribus.files import home_expanded, open_regular
+from paribus.files import home_expanded, looked_for, open_regular
 
 PACKED = (".gz", ".xz", ".zst")
 SHORT = {".tgz": ".tar.gz", ".txz": ".tar.xz"}
@@ -52,6 +52,7 @@ def found(paths: Sequence[str], suffixes: Sequence[str], notes: Notes) -> list[P
             kinds = ", ".join((*suffixes, ".tar"))
             raise SpecError(
                 f"paths {given!r} holds no file that can be read here; give {kinds}, or packed: .gz .xz .zst"
+                f"{looked_for(home_expanded('paths', given))}"
             )
         for path in inside:
             files.setdefault(path.resolve(), path)
@@ -70,7 +71,7 @@ def _inside(given: str, suffixes: Sequence[str], notes: Notes) -> Iterator[Path]
         there = (match for match in matches if match.is_file() or _is_odd(match))
         yield from _chosen(there, suffixes, notes)
     else:
-        raise SpecError(f"paths {given!r} does not exist; give a file, a folder or a glob")
+        raise SpecError(f"paths {given!r} does not exist; give a file, a folder or a glob{looked_for(path)}")
 
 
 def _walked(folder: Path) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from paribus.errors import RecordError, SpecError, UnsupportedError
-from paribus.files import MAX_TOKENIZER, home_expanded, read_text
+from paribus.files import MAX_TOKENIZER, home_expanded, looked_for, read_text
 from paribus.spec.corpus import BytePairs, TokenizerFile
 from paribus.spec.run import n_ids
 
@@ -202,7 +202,7 @@ def loaded(spec: TokenizerFile) -> Tokenizer:
         return Tokenizer(_library(path))
     except OSError as fault:
         raise SpecError(
-            f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a tokenizer.json"
+            f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a tokenizer.json{looked_for(path)}"
         ) from None
     except Exception as fault:  # the library raises a bare Exception
         raise SpecError(f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json") from None

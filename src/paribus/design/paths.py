@@ -8,9 +8,9 @@ from paribus.design.arms import Arm
 from paribus.design.control import is_inside
 from paribus.design.quantities import MACHINE, QUANTITIES, full_name
 from paribus.errors import SpecError, name_few
-from paribus.nearest import did_you_mean
 from paribus.record import ControlLine, Mark
 from paribus.spec.design import Design
+from paribus.spec.spelling import path_advice
 
 
 def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
@@ -22,13 +22,13 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
     quantities = (*QUANTITIES, *MACHINE)
 
     def say_factor(path: str) -> str:
-        advice = f"{did_you_mean(path, fields)}name a field, or a table of fields"
-        return f"factor {path!r} is a field of no arm's run; {advice}"
+        advice = path_advice(path, fields)
+        return f"factor {path!r} is a field of no arm's run; {advice}name a field, or a table of fields"
 
     def say_allowance(path: str) -> str:
         return (
             f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
-            f"{did_you_mean(path, (*fields, *quantities))}name what differs as the table does"
+            f"{path_advice(path, (*fields, *quantities))}name what differs as the table does"
         )
 
     factors = [path for path in design.factor if path not in fields]

@@ -129,7 +129,7 @@ def _of_plan(plan: PlanRecord, study: Study) -> Iterator[str]:
     own, named = plan.design_fingerprint, {cell.plan for cell in study.cells()}
     if own is None and named <= {""}:
         return  # a plan of before designs had a fingerprint of their own
-    if own != _design_of(plan):
+    if own not in (_design_of(plan), _design_of(plan, with_places=True)):
         yield f"{PLAN_FILE} does not hold the design that its fingerprint names"
     if plan.fingerprint != plan_fingerprint(str(own), plan.rule, _code(plan)):
         yield f"{PLAN_FILE} does not hold the plan that its fingerprint names"
@@ -147,11 +147,11 @@ def _code(plan: PlanRecord) -> str:
     return str(plan.environment.get("code"))
 
 
-def _design_of(plan: PlanRecord) -> str:
+def _design_of(plan: PlanRecord, with_places: bool = False) -> str:
     """The fingerprint of the design as the file holds it: one that was converted has another."""
     written = plan.written
     runs = {name: (arm["run"], arm["text"]) for name, arm in written["arms"].items()}
-    return design_fingerprint(written["design"], runs)
+    return design_fingerprint(written["design"], runs, with_places)
 
 
 def _of_run(folder: Path) -> tuple[str, ...] | None:
@@ -181,8 +181,9 @@ def _of_open_run(folder: Path) -> tuple[str, ...]:
 
 def _of_answers(folder: Path) -> Iterator[str]:
     """Where a run is not the one its name is of, or was asked at another checkpoint than the one that is there."""
-    own = address(stages_of(folder))
-    if folder.name != own[: len(folder.name)]:
+    stages = stages_of(folder)
+    own, older = address(stages), address(stages, with_places=True)
+    if not own.startswith(folder.name) and not older.startswith(folder.name):
         yield f"{SPEC_FILE} is of the run {own[:16]}"
     for path in evaluation_paths(folder):
         head = read_head(path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.canonical import canonical_hash
 from paribus.errors import RecordError
+from paribus.record.address import without_places
 
 if TYPE_CHECKING:
     from paribus.record.plan import PlanRecord  # pydantic is for those who read a plan
@@ -20,11 +21,15 @@ _UNSAID = ("prompts", "question", "reference")  # of a design, what decides no n
 _NOTHING = "nothing"
 
 
-def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]]) -> str:
-    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text."""
+def design_fingerprint(design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]], with_places: bool = False) -> str:
+    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text.
+
+    Where files lie is no part of it; `with_places` it is as it was in earlier versions.
+    """
     unused = [name for name in _LATER if not design.get(name)]
     said = {name: value for name, value in design.items() if name not in (*_UNSAID, *unused)}
-    return canonical_hash({"design": said, "runs": {arm: list(own) for arm, own in runs.items()}})
+    whole = {"design": said, "runs": {arm: list(own) for arm, own in runs.items()}}
+    return canonical_hash(whole if with_places else without_places(whole))
 
 
 def plan_fingerprint(design: str, rule: str, code: str) -> str:
@@ -131,11 +136,12 @@ def apart(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _design(plan: PlanRecord) -> dict[str, Any]:
-    return {name: value for name, value in plan.design.table.items() if name not in _UNSAID}
+    return {name: value for name, value in without_places(plan.design.table).items() if name not in _UNSAID}
 
 
 def _arms(plan: PlanRecord) -> dict[str, Any]:
-    return {"arms": {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}}
+    arms = {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}
+    return {"arms": without_places(arms)}
 
 
 def _apart(left: Any, right: Any, path: str = "") -> Iterator[str]:

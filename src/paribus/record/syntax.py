@@ -9,7 +9,7 @@ from typing import Any
 
 # Fields that say nothing about what runs, or that only some versions of Python have.
 _LEFT_OUT = ("ctx", "kind", "type_comment", "type_ignores")
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def syntax_digest(source: bytes) -> str:
@@ -42,9 +42,17 @@ def _plain(value: Any) -> str:
 
 def _essential(node: ast.AST, name: str, field: Any) -> Any:
     """A field without what does not matter."""
+    if name == "body" and isinstance(node, ast.ClassDef):
+        return [statement for statement in field if not _is_text(statement)]
     if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
         return field[1:]
     return _joined(field) if isinstance(node, ast.JoinedStr) else field
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    """Whether a statement is text alone, as a docstring is, or what stands below a field to describe it."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _joined(pieces: list[ast.expr]) -> list[ast.expr]:

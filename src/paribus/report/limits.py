@@ -39,9 +39,8 @@ def _limits(material: Material) -> Iterator[str]:
     tokens = count(work.tokens_read * stage.training.n_steps)
     sizes = [material.plan.arms[arm].price.parameters for arm in material.order]
     size = " to ".join(dict.fromkeys((count(min(sizes)), count(max(sizes)))))
-    sources = listed(list(dict.fromkeys(_source(source.table, material) for source in stage.corpus.sources)))
     yield f"What happens at other sizes, or after more training: {size} parameters read {tokens} tokens."
-    yield f"What happens on other text: all of it was {sources}."
+    yield f"What happens on other text: all of it was {sources_read(material, baseline)}."
     yield f"How good the text is that the arms write, or how well they do a task: measured was {measured(material)}."
     if material.found.rates is None:
         at = "all trained at one" if material.one_rate else "each trained at the rate written for it"
@@ -55,6 +54,12 @@ def _limits(material: Material) -> Iterator[str]:
         yield "That arms are equal where the verdict is inconclusive: it says that these runs cannot tell."
     if material.found.margin is not None and any(word in ("better", "worse") for word in words):
         yield "That a difference matters: the margin is the design's own idea of what is large enough to."
+
+
+def sources_read(material: Material, arm: str) -> str:
+    """What an arm was trained on, in words."""
+    sources = material.stage(arm).corpus.sources
+    return listed(list(dict.fromkeys(_source(source.table, material) for source in sources)))
 
 
 def _source(source: Mapping[str, Any], material: Material) -> str:

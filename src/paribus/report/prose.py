@@ -15,6 +15,15 @@ from paribus.report.early import TITLE, early_words
 from paribus.report.intervals import decided_cell, digits_of
 from paribus.report.limits import limits, measured
 from paribus.report.material import Material
+from paribus.report.methods import (
+    HYPERPARAMETERS,
+    METHODS,
+    behind_caption,
+    hyperparameter_caption,
+    hyperparameter_tables,
+    methods,
+    results_caption,
+)
 from paribus.report.noise import HEADING as NOISE_HEADING
 from paribus.report.noise import METHOD, noise_lines, noise_words
 from paribus.report.noise import TITLE as NOISE
@@ -39,7 +48,8 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", MINUS: "$-$", "–": "--", "±": r"$\pm$", "<": r"\textless{}",
-    ">": r"\textgreater{}",
+    ">": r"\textgreater{}", "β": r"$\beta$", "ε": r"$\epsilon$", "×": r"$\times$", "…": r"\ldots{}",
+    "|": r"\textbar{}",
 }  # fmt: skip
 
 
@@ -94,7 +104,7 @@ def _markdown(material: Material) -> Iterator[str]:
     yield from (f"- {_plain(one)}" for one in limits(material))
     behind = numbers_behind(material)
     if behind:
-        yield "\n## The numbers behind the verdict\n"
+        yield f"\n## The numbers behind the verdict\n\n*{_plain(behind_caption(material))}*\n"
         yield from _table(heading(material), behind)
     lines = noise_lines(material)
     if lines:
@@ -106,6 +116,11 @@ def _markdown(material: Material) -> Iterator[str]:
     early = early_words(material)
     if early:
         yield f"\n## {TITLE}\n\n{_plain(early)}"
+    yield f"\n## {METHODS}\n\n{_plain(methods(material))}\n"
+    yield f"## {HYPERPARAMETERS}\n\n*{_plain(hyperparameter_caption(material))}*\n"
+    for columns, lines in hyperparameter_tables(material):
+        yield from _table(columns, lines)
+        yield ""
     for name, lines in others(material):
         yield f"\n## {_plain(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(OTHER_HEADING, lines)
@@ -138,9 +153,9 @@ def _with_code(text: str) -> str:
 
 
 def latex(material: Material) -> str:
-    """A booktabs table: score, gain, interval and verdict of every arm."""
+    """For a paper: a methods paragraph, and booktabs tables of every arm's score, verdict and hyper-parameters."""
     column = name_of(material.plan.design.primary.measure.table)
-    lines = [r"\begin{tabular}{lrrrl}", r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
+    lines = [r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
     told = [(name, "–", *cells) for name, *cells in typeset_contrasts(material)]
     lines += [" & ".join(map(_typeset, one)) + r" \\" for one in told]
     lines += [r"\midrule"] if told else []
@@ -161,7 +176,29 @@ def latex(material: Material) -> str:
     notes += [f"allowed to differ: {one}" for one in allowed_confounds(material)]
     notes += filter(None, [noise_words(material)])
     told = [f"% {' '.join(note.split())}" for note in notes]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *told]) + "\n"
+    results = _floating("results", "lrrrl", [*lines, r"\bottomrule"], results_caption(material))
+    paragraph = rf"\paragraph{{{METHODS}.}} {_typeset_prose(methods(material))}"
+    return "\n".join([paragraph, "", *results, *told, "", *_typeset_hyperparameters(material)]) + "\n"
+
+
+def _typeset_hyperparameters(material: Material) -> Iterator[str]:
+    """A table of hyper-parameters, or two where there are many arms."""
+    for place, (columns, lines) in enumerate(hyperparameter_tables(material), 1):
+        typeset = [" & ".join(map(_typeset, line)) + r" \\" for line in (columns, *lines)]
+        whole = [r"\toprule", typeset[0], r"\midrule", *typeset[1:], r"\bottomrule"]
+        caption = hyperparameter_caption(material)
+        yield from _floating(f"hyperparameters-{place}", "l" * len(columns), whole, caption)
+
+
+def _floating(label: str, columns: str, lines: Sequence[str], caption: str) -> list[str]:
+    """A table with its caption above it, to be put into a paper as it is."""
+    begin = [r"\begin{table}", r"\centering", rf"\caption{{{_typeset_prose(caption)}}}", rf"\label{{tab:{label}}}"]
+    return [*begin, rf"\begin{{tabular}}{{{columns}}}", *lines, r"\end{tabular}", r"\end{table}"]
+
+
+def _typeset_prose(text: str) -> str:
+    """Sentences, with the quotation marks of LaTeX."""
+    return re.sub(r'"([^"]*)"', r"``\1''", _typeset(text))
 
 
 def _advice(material: Material) -> Iterator[str]:

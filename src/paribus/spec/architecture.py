@@ -11,6 +11,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from paribus.errors import SpecError
 from paribus.masks import Causal, Full, Rule, parse
+from paribus.masks.rules import LEAVES, SIZED
+from paribus.spec.spelling import mask_words
 
 
 class Spec(BaseModel):
@@ -25,7 +27,7 @@ def _read_mask(given: Any) -> Any:
     try:
         return parse(given)
     except SpecError as fault:
-        raise ValueError(str(fault)) from fault
+        raise ValueError(f"{fault}{mask_words(given, (*LEAVES, *SIZED))}") from fault
 
 
 def read_kind(given: Any) -> Any:
@@ -50,11 +52,17 @@ class MultiHead(Spec):
 
     kind: Literal["multi_head"] = "multi_head"
     n_heads: Count
-    n_kv_heads: Count | None = None  # None: n_heads
-    d_head: Count | None = None  # None: d_model / n_heads
+    """Number of query heads."""
+    n_kv_heads: Count | None = None
+    """Number of key and value heads; it divides `n_heads`. If left out: `n_heads`."""
+    d_head: Count | None = None
+    """Width of one head. If left out: `d_model` / `n_heads`."""
     bias: bool = False
+    """Whether the four projections have a bias."""
     qk_norm: bool = False
-    score_scale: Positive | None = None  # None: 1/√d_head
+    """Whether queries and keys are normalised before their product."""
+    score_scale: Positive | None = None
+    """Factor on the attention scores. If left out: 1/√`d_head`."""
 
 
 class Latent(Spec):
@@ -65,24 +73,38 @@ class Latent(Spec):
 
     kind: Literal["latent"] = "latent"
     n_heads: Count
+    """Number of heads."""
     d_latent: Count
-    d_query_latent: Count | None = None  # None is itself a choice: queries straight from the model width
+    """Width of the latent that keys and values come from."""
+    d_query_latent: Count | None = None
+    """Width of the latent that queries come from. If left out: queries come straight from the
+    model width.
+    """
     d_content: Count
+    """Channels of a head's query and key that carry no position."""
     d_rotary: Few
+    """Channels of a head's query and key that are rotated. Use 0 without positions."""
     d_value: Count
+    """Channels of a head's value."""
 
 
 class Dense(Spec):
     """Two matrices and a non-linearity, or three with a gate (SwiGLU = gated silu, GEGLU = gated gelu)."""
 
     kind: Literal["dense"] = "dense"
-    d_ff: Count | None = None  # None: 4 d_model
+    d_ff: Count | None = None
+    """Width between the two matrices. If left out: 4 × `d_model`."""
     activation: Activation = "gelu"
+    """The non-linearity."""
     gated: bool = False
+    """Whether a third matrix gates the hidden layer."""
     bias: bool = False
+    """Whether the matrices have a bias."""
 
 
 class NoBalance(Spec):
+    """No auxiliary loss."""
+
     kind: Literal["none"] = "none"
 
 
@@ -91,6 +113,7 @@ class SequenceBalance(Spec):
 
     kind: Literal["sequence"] = "sequence"
     weight: Positive = 1e-4
+    """Weight of the balance loss."""
 
 
 class BatchBalance(Spec):
@@ -98,17 +121,26 @@ class BatchBalance(Spec):
 
     kind: Literal["batch"] = "batch"
     weight: Positive = 1e-2
+    """Weight of the balance loss."""
 
 
 class Router(Spec):
     """How a token picks its experts: the K best of score + selection bias, gates from the scores alone."""
 
     scores: Literal["softmax", "sigmoid"] = "softmax"
-    normalise: bool = True  # gates of the chosen sum to 1
-    scale: Positive = 1.0  # gates are multiplied by this
+    """How router logits become scores."""
+    normalise: bool = True
+    """Whether the gates of the chosen experts are scaled to sum to 1."""
+    scale: Positive = 1.0
+    """Factor on the gates."""
     n_groups: Count = 1
-    n_active_groups: Count = 1  # choose only within the best groups, judged by their two best experts
-    bias_rate: Positive | None = None  # selection bias moved by ± this after each step; None: no bias
+    """Number of equal groups that the experts are divided into."""
+    n_active_groups: Count = 1
+    """Experts are chosen within this many groups. A group counts by its two best experts."""
+    bias_rate: Positive | None = None
+    """How far the selection bias moves up or down after each step. If left out: there is no such
+    bias.
+    """
 
 
 class Experts(Spec):
@@ -116,21 +148,34 @@ class Experts(Spec):
 
     kind: Literal["experts"] = "experts"
     n_experts: Count
+    """Number of routed experts in a layer."""
     n_active: Count
+    """Number of routed experts that each token uses."""
     n_shared: Few = 0
-    d_expert: Count | None = None  # None: 4 d_model
+    """Number of experts that every token uses besides."""
+    d_expert: Count | None = None
+    """Width of one expert. If left out: 4 × `d_model`."""
     activation: Activation = "silu"
+    """The non-linearity."""
     gated: bool = True
+    """Whether each expert has a gate."""
     router: Router = Router()
+    """How a token picks its experts."""
     balance: Annotated[
         NoBalance | SequenceBalance | BatchBalance, Field(discriminator="kind"), BeforeValidator(read_kind)
     ] = NoBalance()
-    n_dense_layers: Few = 0  # the first layers are dense
-    every: Count = 1  # of the others, each `every`-th has experts
-    d_ff: Count | None = None  # width of the dense layers; None: 4 d_model
+    """The auxiliary loss that evens out the load of the experts."""
+    n_dense_layers: Few = 0
+    """The first layers, this many, have no experts."""
+    every: Count = 1
+    """Of the other layers, every n-th has experts, n being this number."""
+    d_ff: Count | None = None
+    """Width of the layers without experts. If left out: 4 × `d_model`."""
 
 
 class NoPositions(Spec):
+    """No positions: order enters by the mask alone, if at all."""
+
     kind: Literal["none"] = "none"
 
 
@@ -139,6 +184,7 @@ class Learned(Spec):
 
     kind: Literal["learned"] = "learned"
     offset: Few = 0
+    """The first rows of the table, this many, are never read. BART has 2."""
 
 
 class Sinusoidal(Spec):
@@ -146,6 +192,7 @@ class Sinusoidal(Spec):
 
     kind: Literal["sinusoidal"] = "sinusoidal"
     theta: Positive = 10000.0
+    """Base of the wavelengths."""
 
 
 class Rotary(Spec):
@@ -153,6 +200,7 @@ class Rotary(Spec):
 
     kind: Literal["rotary"] = "rotary"
     theta: Positive = 10000.0
+    """Base of the wavelengths."""
 
 
 class RelativeBias(Spec):
@@ -160,7 +208,9 @@ class RelativeBias(Spec):
 
     kind: Literal["relative_bias"] = "relative_bias"
     n_buckets: Annotated[int, Field(ge=4, multiple_of=4)] = 32
+    """Number of distance buckets, a multiple of 4."""
     max_distance: Annotated[int, Field(ge=2)] = 128
+    """Greater distances share the last bucket."""
 
 
 class Alibi(Spec):
@@ -170,27 +220,47 @@ class Alibi(Spec):
 
 
 class LayerNorm(Spec):
+    """Subtract the mean, divide by the standard deviation, multiply by a gain."""
+
     kind: Literal["layer"] = "layer"
     eps: Positive = 1e-5
+    """Added to the variance."""
     bias: bool = True
+    """Whether the norm has a bias beside its gain."""
 
 
 class RMSNorm(Spec):
+    """Divide by the root mean square, multiply by a gain."""
+
     kind: Literal["rms"] = "rms"
     eps: Positive = 1e-6
+    """Added to the mean square."""
 
 
 class Embedding(Spec):
+    """From token ids to the states that the first layer reads."""
+
     scale: Scale = 1.0
+    """Factor on the token embeddings: a number, √`d_model` or 1/√`d_model`."""
     norm: bool = False
-    n_segments: Few = 0  # BERT's sentence A / sentence B
+    """Whether the embeddings are normalised before the first layer."""
+    n_segments: Few = 0
+    """Number of segment embeddings: BERT has 2, for sentence A and sentence B."""
 
 
 class Head(Spec):
+    """From the states of the last layer to logits."""
+
     tied: bool = True
+    """Whether the output head uses the table of the token embeddings."""
     bias: bool = False
+    """Whether the output head has a bias."""
     scale: Scale = 1.0
-    transform: Activation | None = None  # BERT: a dense layer, this activation and a norm before the words
+    """Factor on what the head reads: a number, √`d_model` or 1/√`d_model`."""
+    transform: Activation | None = None
+    """The activation of a dense layer with a norm before the head, as in BERT. If left out:
+    there is no such layer.
+    """
 
 
 class Normal(Spec):
@@ -198,7 +268,9 @@ class Normal(Spec):
 
     kind: Literal["normal"] = "normal"
     std: Positive = 0.02
+    """Standard deviation of the initial weights."""
     residual: bool = False
+    """Whether matrices that write to the residual stream get std/√(2 × `n_layers`)."""
 
 
 class FanIn(Spec):
@@ -209,14 +281,18 @@ class FanIn(Spec):
 
     kind: Literal["fan_in"] = "fan_in"
     gain: Positive = 1.0
+    """Factor on every standard deviation."""
 
 
 class Encoder(Spec):
     """A second stack that reads the source; its output is what the main stack cross-attends to."""
 
     n_layers: Layers
+    """Number of layers of the encoder."""
     mask: Mask = Full()
-    shared: bool = False  # its blocks are the main stack's own, without the cross-attention
+    """Who sees whom in the encoder."""
+    shared: bool = False
+    """Whether the encoder uses the blocks of the main stack, without their cross-attention."""
 
 
 AttentionKind = Annotated[MultiHead | Latent, Field(discriminator="kind"), BeforeValidator(read_kind)]
@@ -234,17 +310,32 @@ class Architecture(Spec):
     """One transformer: a stack of blocks under a mask, with an encoder beside it or none."""
 
     n_vocab: Count
+    """Number of token ids. In a run it may be left out: the tokenizer's."""
     max_length: Count
+    """The longest sequence it reads. In a run it may be left out: the training's `length`."""
     d_model: Count
+    """Width of the residual stream."""
     n_layers: Layers
+    """Number of layers of the main stack."""
     mask: Mask = Causal()
+    """Who sees whom, as a rule such as `causal & window(8)`."""
     attention: AttentionKind
+    """The kind of attention."""
     feed_forward: FeedForwardKind = Dense()
+    """The kind of feed-forward layer."""
     positions: PositionsKind = NoPositions()
+    """How the place of a token enters."""
     norm: NormKind = LayerNorm()
+    """The kind of norm."""
     placement: Placement = "pre"
+    """Norms before each branch, after it, or one before both branches in parallel."""
     embedding: Embedding = Embedding()
+    """From token ids to states."""
     head: Head = Head()
+    """From states to logits."""
     start: StartKind = Normal()
+    """How the weights are initialised."""
     dropout: Share = 0.0
+    """Share of channels that are dropped in training."""
     encoder: Encoder | None = None
+    """A second stack that reads the source. If left out: there is none."""

@@ -40,24 +40,30 @@ class PythonDocs(Spec):
     """Docstrings and help topics of the standard library and the installed torch, numpy and scipy."""
 
     kind: Literal["python-docs"] = "python-docs"
-    part: Part = "slice"  # a fixed tenth of the files, ready in seconds, or all of them
-    weight: Positive = 1.0  # each source's share of the rows is its weight over the sum
+    part: Part = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
 
 
 class PythonCode(Spec):
-    """Source files of the same installation."""
+    """Python files of the standard library and the installed torch, numpy and scipy."""
 
     kind: Literal["python-code"] = "python-code"
     part: Part = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
     weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
 
 
 class PythonSummaries(Spec):
-    """Pairs of the same installation: a function without its docstring, and the first line of that."""
+    """Pairs from Python files: a function without its docstring, and the first line of that docstring."""
 
     kind: Literal["python-summaries"] = "python-summaries"
     part: Part = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
     weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
 
 
 class Files(Spec):
@@ -68,11 +74,19 @@ class Files(Spec):
 
     kind: Literal["files"] = "files"
     paths: Paths
-    text: str = "text"  # the key of a .jsonl line, the column of a table
-    max_document: Annotated[int, Field(ge=64, le=2**28)] = 16384  # bytes; a longer .txt or .md is cut at blank lines
-    errors: Errors = "strict"  # bytes that are not UTF-8: refused, or replaced and counted
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
+    text: str = "text"
+    """The key of a .jsonl line, or the column of a table, that holds the text."""
+    max_document: Annotated[int, Field(ge=64, le=2**28)] = 16384
+    """Bytes of a document. A longer .txt or .md file is cut at blank lines."""
+    errors: Errors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
     max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
     weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
 
 
 class Pairs(Spec):
@@ -80,22 +94,36 @@ class Pairs(Spec):
 
     kind: Literal["pairs"] = "pairs"
     paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
     source: str = "source"
+    """The column or key that holds the source."""
     target: str = "target"
+    """The column or key that holds the target."""
     errors: Errors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
     max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
     weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
 
 
 class Language(Spec):
     """The base of invented languages: a seed gives sources, and every source has one known answer."""
 
     n_documents: Count = 100_000
+    """Number of documents that are made."""
     seed: Few = 0
-    form: Form = "pairs"  # or "text": source and target as one document
+    """Seed of the documents."""
+    form: Form = "pairs"
+    """Pairs of source and target, or both as one document of running text."""
     weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
     min_length: Count
+    """The shortest source."""
     max_length: Count
+    """The longest source."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Language:
@@ -109,8 +137,11 @@ class Copy(Language):
 
     kind: Literal["copy"] = "copy"
     n_symbols: Symbols = 26
+    """Number of different letters."""
     min_length: Count = 20
+    """Letters of the shortest source."""
     max_length: Count = 40
+    """Letters of the longest source."""
 
 
 class Reverse(Language):
@@ -118,8 +149,11 @@ class Reverse(Language):
 
     kind: Literal["reverse"] = "reverse"
     n_symbols: Symbols = 26
+    """Number of different letters."""
     min_length: Count = 20
+    """Letters of the shortest source."""
     max_length: Count = 40
+    """Letters of the longest source."""
 
 
 class Sort(Language):
@@ -127,8 +161,11 @@ class Sort(Language):
 
     kind: Literal["sort"] = "sort"
     n_symbols: Symbols = 26
+    """Number of different letters."""
     min_length: Count = 20
+    """Letters of the shortest source."""
     max_length: Count = 40
+    """Letters of the longest source."""
 
 
 class Recall(Language):
@@ -136,8 +173,11 @@ class Recall(Language):
 
     kind: Literal["recall"] = "recall"
     n_symbols: Symbols = 26
+    """Number of different letters."""
     min_length: Count = 4
+    """The smallest number of keys."""
     max_length: Count = 16
+    """The largest number of keys, at most `n_symbols`."""
 
     @model_validator(mode="after")
     def _distinct(self) -> Recall:
@@ -157,9 +197,13 @@ class Linear(Language):
 
     kind: Literal["linear"] = "linear"
     modulus: int = 11
+    """The prime that all sums are taken modulo, below 62."""
     n_inputs: Annotated[int, Field(ge=1, le=8)] = 1
+    """Number of inputs x of each example."""
     min_length: Count = 4
+    """The smallest number of examples, more than `n_inputs`."""
     max_length: Count = 12
+    """The largest number of examples."""
 
     @field_validator("modulus")
     @classmethod
@@ -183,9 +227,12 @@ class Translation(Language):
     """Sentences of one small probabilistic grammar and their translation into another: words, order, agreement."""
 
     kind: Literal["translation"] = "translation"
-    n_symbols: Annotated[int, Field(ge=10, le=2000)] = 50  # words of each language
-    min_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 4  # words of the source
+    n_symbols: Annotated[int, Field(ge=10, le=2000)] = 50
+    """Words of each language."""
+    min_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 4
+    """Words of the shortest source."""
     max_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 16
+    """Words of the longest source."""
 
 
 class Arithmetic(Language):
@@ -193,9 +240,13 @@ class Arithmetic(Language):
 
     kind: Literal["arithmetic"] = "arithmetic"
     modulus: Annotated[int, Field(ge=2, le=10**9)] = 97
+    """The number that results are taken modulo."""
     operations: Literal["+", "+-", "+-*"] = "+"
+    """The operations that occur."""
     min_length: Annotated[int, Field(ge=2)] = 2
+    """The smallest number of terms."""
     max_length: Annotated[int, Field(ge=2)] = 2
+    """The largest number of terms."""
 
 
 class Bytes(Spec):
@@ -208,7 +259,8 @@ class BytePairs(Spec):
     """Byte-level BPE, trained on the corpus's own training text."""
 
     kind: Literal["bpe"] = "bpe"
-    n_vocab: Annotated[int, Field(ge=257, le=2**20)] = 4096  # ids of text; the signs come on top
+    n_vocab: Annotated[int, Field(ge=257, le=2**20)] = 4096
+    """Number of text token ids. Special tokens come on top."""
 
 
 class TokenizerFile(Spec):
@@ -216,6 +268,7 @@ class TokenizerFile(Spec):
 
     kind: Literal["file"] = "file"
     path: Annotated[str, Field(min_length=1)]
+    """The tokenizer.json. A path is relative to the file that names it."""
 
 
 Invented = Copy | Reverse | Sort | Recall | Linear | Translation | Arithmetic
@@ -239,9 +292,15 @@ class Corpus(Spec):
     """Sources, read in shares by their weights; documents are held out by a hash of their content."""
 
     sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_read_one)] = (PythonDocs(),)
+    """Where the text comes from. All sources give running text, or all give pairs. One alone
+    needs no list.
+    """
     tokenizer: TokenizerKind = Bytes()
-    valid: Share = 0.05  # share of documents
+    """How text becomes tokens."""
+    valid: Share = 0.05
+    """Share of documents for validation."""
     test: Share = 0.05
+    """Share of documents held out for the verdict."""
 
     @model_validator(mode="after")
     def _possible(self) -> Corpus:

@@ -147,6 +147,7 @@ class ControlLength(Spec):
     """The baseline at a share of its training, as a control that needs no arm of its own."""
 
     length: Annotated[float, Field(gt=0, lt=1)]
+    """Share of the baseline's training. `lengths` must have it, too."""
 
 
 Control = Annotated[
@@ -160,10 +161,17 @@ class Tune(Spec):
     """The same search of the rate for every arm: a grid a factor 2 apart around the rate as written."""
 
     n_rates: Annotated[int, Field(ge=5, le=15)] = 5
-    n_seeds: Annotated[int, Field(ge=2, le=20)] = 2  # never reported
-    share: Annotated[float, Field(gt=0, le=1)] = 1.0  # of a run's steps that a sweep takes
+    """Number of rates in the grid."""
+    n_seeds: Annotated[int, Field(ge=2, le=20)] = 2
+    """Number of seeds of the sweep. They are never reported."""
+    share: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Share of a run's steps that a sweep run takes."""
     split: Literal["valid", "test"] = "valid"
-    bracket: bool = False  # reported seeds half an octave to either side as well: the verdict must hold there too
+    """The text that rates are judged on. It may not be the split of the primary yardstick."""
+    bracket: bool = False
+    """Whether reported seeds also run half an octave to either side. The verdict must hold there
+    too.
+    """
 
 
 def _require_tables(levels: Mapping[str, Any], path: str | None) -> None:
@@ -177,7 +185,7 @@ def _require_tables(levels: Mapping[str, Any], path: str | None) -> None:
             raise ValueError(f"has {name} = {table!r}; write a table, as {{ architecture = {{ mask = 'causal' }} }}")
 
 
-def _level_name(value: Any) -> str:
+def level_name(value: Any) -> str:
     """What a level is called that is a value: its kind or its text, in letters that an arm's name may have."""
     name = value.get("kind", str(value)) if isinstance(value, Mapping) else str(value)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-._") or "level"
@@ -187,7 +195,11 @@ class Factor(Spec):
     """One factor of a factorial: levels by name, each a table laid over the base, or the values of one path."""
 
     path: str | None = None
+    """The path whose values `levels` lists. Leave it out where levels are tables by name."""
     levels: Annotated[Any, Field()]
+    """At least two levels: a list of values at `path`, or tables by name, each laid over the
+    base.
+    """
 
     @field_validator("levels")
     @classmethod
@@ -200,7 +212,7 @@ class Factor(Spec):
             return given
         if path is None:
             raise ValueError("is a list without a path; say at which path these are the values, or name each a table")
-        names = [_level_name(value) for value in given]
+        names = [level_name(value) for value in given]
         if len(set(names)) < len(names):
             raise ValueError(f"has values that would be called alike: {', '.join(names)}; name each in a table")
         return given
@@ -210,39 +222,80 @@ class Primary(Spec):
     """The one yardstick a verdict is read from."""
 
     measure: YardstickKind = DocumentHalves()
-    # In its unit, "5 % compute" or "25 % of control"; without it nothing is called equivalent.
+    """The yardstick that the verdict is read from."""
     margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
-    test: Literal["two-sided", "not worse"] = "two-sided"  # "not worse": only that no margin is lost
+    """The smallest difference that matters: a number of bits per byte, `5 % compute` or `25 % of
+    control`. If left out: nothing is called equivalent.
+    """
+    test: Literal["two-sided", "not worse"] = "two-sided"
+    """`not worse` asks only whether a loss of the margin is ruled out."""
 
 
 class Design(Spec):
-    """A comparison, as it was written; `arms_of` says what it comes to."""
+    """A comparison as it is written: what differs, what is held equal, how it is measured and how often."""
 
     question: str
-    reference: str | None = None  # the source it was taken from, as in claims.toml
+    """The question, in words."""
+    reference: str | None = None
+    """The source that it was taken from, as in designs/claims.toml."""
     base: Table
+    """The run that all arms stand on: a table, a file that describes a run, or a preset. A file
+    is relative to the design.
+    """
     baseline: str
-    factor: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()  # the paths that may differ
+    """The arm that the others are compared with."""
+    factor: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()
+    """The paths in which arms may differ, such as `architecture.mask`. One alone needs no list."""
     arms: Annotated[dict[str, Table], BeforeValidator(_named)] = Field(default_factory=dict)
+    """Arms by name, each a table of a run that is laid over the base. An arm may have a `match`
+    of its own.
+    """
     factors: Annotated[dict[str, Factor], BeforeValidator(_named)] = Field(default_factory=dict)
-    comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None  # None: each arm, the baseline
-    # Weights by arm that add up to 0, by name; "default" names the three of two factors of two levels.
+    """Factors by name, instead of `arms`: every combination of their levels is an arm."""
+    comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None
+    """Pairs of an arm and the arm it is judged against. If left out: each arm against the
+    baseline.
+    """
     contrasts: Annotated[Contrasts | Literal["default"] | None, BeforeValidator(read_contrasts)] = None
-    control: Control = None  # an arm, or a share of the baseline's training, that must come out worse than it
+    """By name, weights by arm that add up to 0. `default`: the three effects of two factors with
+    two levels.
+    """
+    control: Control = None
+    """What must come out worse than the baseline: an arm's name, or `{ length = 0.5 }`, the
+    baseline at half its training.
+    """
     match: Annotated[Match | None, BeforeValidator(_match)] = None
+    """What is made equal in size. `match = "nothing"` compares the arms as written."""
     budget: Budget | None = None
+    """What is made equal in training, by the number of steps. If left out: the steps as written."""
     tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
-    variance: Annotated[Variance | None, BeforeValidator(read_variance)] = None  # where the noise comes from
+    """The search of the learning rate, the same for every arm. `false`: all arms use the rate as
+    written.
+    """
+    variance: Annotated[Variance | None, BeforeValidator(read_variance)] = None
+    """Runs that show where the noise comes from. `true` takes the defaults."""
     seeds: Seeds = (1, 2, 3, 4, 5)
+    """How many, or a list of them; at least 3. `open`: `paribus run --seeds N` says how many."""
     looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
-    # Shares of the full length at which arms that others are judged against are trained, too: the whole recipe scaled.
+    """Numbers of seeds at which a verdict may be read, each with its share of 0.05: `{ 5 = 0.01,
+    10 = 0.04 }`.
+    """
     lengths: Annotated[tuple[float, ...] | None, BeforeValidator(_lengths)] = None
-    equal_noise: bool = False  # refused where it is true; older studies were judged so
+    """Ascending shares of the full length that end with 1. Arms that others are judged against
+    are trained at each of them, the whole recipe scaled.
+    """
+    equal_noise: bool = False
+    """No longer offered: `true` is refused. Older studies were judged so."""
     primary: Primary = Primary()
+    """The one yardstick that a verdict is read from, its margin and its test."""
     others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
-    report: Literal["last"] = "last"  # which checkpoint is measured
-    allow: dict[str, str] = Field(default_factory=dict)  # path → why it may differ all the same
-    prompts: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()  # continued by every arm, for the report
+    """Further yardsticks, which are shown and never judged."""
+    report: Literal["last"] = "last"
+    """Which checkpoint is measured."""
+    allow: dict[str, str] = Field(default_factory=dict)
+    """By path, the reason why it may differ all the same."""
+    prompts: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()
+    """Texts that every arm continues, for the report."""
 
 
 def compute_margin(margin: str) -> float | None:
@@ -363,7 +416,7 @@ def _levels(factor: Factor) -> dict[str, Table]:
         table: Any = value
         for part in reversed(factor.path.split(".")):
             table = {part: table}
-        levels[_level_name(value)] = table
+        levels[level_name(value)] = table
     return levels
 
 

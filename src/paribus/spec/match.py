@@ -29,11 +29,19 @@ class Match(Spec):
     """
 
     by: By
-    moves: Annotated[tuple[Move, ...], BeforeValidator(_listed), Field(validate_default=True)] = ()  # coarse ones first
+    """What is made equal between the arms."""
+    moves: Annotated[tuple[Move, ...], BeforeValidator(_listed), Field(validate_default=True)] = ()
+    """What may change for that, coarse moves first. One alone needs no list."""
     tolerance: Annotated[float, Field(gt=0, lt=1)] = 0.005
-    times: Positive = 1.0  # how often the baseline's size: 2.0 is the 2P of T5's Table 2
-    n_input: Count | None = None  # None: half of the training's length
-    n_target: Count | None = None  # None: the other half
+    """Relative difference that may remain."""
+    times: Positive = 1.0
+    """How many times the baseline's size. 2.0 is the 2P of T5's Table 2."""
+    n_input: Count | None = None
+    """Input tokens of the text that FLOPs are counted for. If left out: half of the training's
+    length.
+    """
+    n_target: Count | None = None
+    """Target tokens of the text that FLOPs are counted for. If left out: the other half."""
 
     @field_validator("moves")
     @classmethod

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import SpecError
-from paribus.nearest import did_you_mean
+from paribus.files import home_expanded
+from paribus.spec.places import place_run
 from paribus.spec.reading import file_table, presets
+from paribus.spec.spelling import word_advice
 
 Table = dict[str, Any]
 
@@ -21,12 +23,18 @@ def based(table: Table, folder: Path) -> Table:
     return {**table, "base": _opened(name, folder)} if isinstance(name, str) else table
 
 
+def _file_named(folder: Path, name: str) -> Path:
+    """The file that a design in `folder` names."""
+    return folder / home_expanded("base", name)
+
+
 def _opened(name: str, folder: Path) -> Table:
     if name in presets():
         return {"architecture": {"preset": name}}
     if Path(name).suffix in (".toml", ".json"):
-        return file_table(folder / name, "give base a preset, a table, or a file that describes a run")
-    advice = did_you_mean(name, presets())
+        path = _file_named(folder, name)
+        return place_run(file_table(path, "give base a preset, a table, or a file that describes a run"), path.parent)
+    advice = word_advice(name, presets())
     raise SpecError(
         f"base is {name!r}, which is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}"
     )

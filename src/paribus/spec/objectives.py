@@ -37,9 +37,12 @@ class PrefixLM(Spec):
     """The tokens after a split, given all before it; one split for the whole batch of a step."""
 
     kind: Literal["prefix"] = "prefix"
-    least: Part = 0.25  # the split is drawn evenly between these shares of the length
+    least: Part = 0.25
+    """The split lies at this share of the length or later."""
     most: Part = 0.75
-    grid: Count = 16  # and lies at a multiple of this fraction of it: few splits, so few kernels
+    """The split lies at this share of the length or earlier."""
+    grid: Count = 16
+    """The split lies at a multiple of 1/`grid` of the length. Few splits need few kernels."""
 
     @model_validator(mode="after")
     def _ordered(self) -> PrefixLM:
@@ -52,8 +55,11 @@ class MaskedLM(Spec):
 
     kind: Literal["masked"] = "masked"
     rate: Part = 0.15
+    """Share of tokens that are predicted."""
     masked: Annotated[float, Field(ge=0, le=1)] = 0.8
+    """Share of those that are replaced by the mask token."""
     replaced: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """Share of those that are replaced by a random token. The rest stay as they are."""
 
     @model_validator(mode="after")
     def _hides(self) -> MaskedLM:
@@ -76,8 +82,11 @@ class LastToken(Spec):
 
     kind: Literal["last_token"] = "last_token"
     least: Part = 0.25
+    """The mask lies at this share of the length or later."""
     most: Part = 0.95
+    """The mask lies at this share of the length or earlier."""
     grid: Count = 16
+    """The mask lies at a multiple of 1/`grid` of the length. Few places need few kernels."""
 
     @model_validator(mode="after")
     def _ordered(self) -> LastToken:
@@ -90,7 +99,9 @@ class SpanCorruption(Spec):
 
     kind: Literal["spans"] = "spans"
     mean_span: Positive = 3.0
+    """Mean length of a span, in tokens."""
     rate: Part = 0.15
+    """Share of tokens that spans hide."""
 
 
 class Continuation(Spec):
@@ -98,6 +109,7 @@ class Continuation(Spec):
 
     kind: Literal["continuation"] = "continuation"
     rate: Part = 0.25
+    """Share of the text that is predicted."""
 
 
 class Seq2Seq(Spec):
@@ -107,11 +119,16 @@ class Seq2Seq(Spec):
 
 
 class Weighted(Spec):
-    """One objective of a mixture: how often, and under which mode sign."""
+    """One objective of a mixture: how often, and under which mode token."""
 
     objective: SimpleKind
+    """The objective: any kind but `mixture` and `ul2`."""
     weight: Positive = 1.0
+    """How often it is drawn: its weight over the sum of all weights."""
     mode: Mode | None = None
+    """UL2's mode token in front of the input, for `prefix`, `spans` and `continuation`. If left
+    out: there is none.
+    """
 
     @model_validator(mode="after")
     def _placed(self) -> Weighted:
@@ -135,6 +152,7 @@ class Mixture(Spec):
 
     kind: Literal["mixture"] = "mixture"
     parts: Annotated[tuple[Weighted, ...], BeforeValidator(_listed)]
+    """The objectives of the mixture."""
 
     @model_validator(mode="after")
     def _weighed(self) -> Mixture:

@@ -9,17 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from paribus.errors import SpecError, name_few
-from paribus.files import MAX_SPEC, read_text
-from paribus.nearest import did_you_mean
+from paribus.files import MAX_SPEC, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.remedies import remedy
 from paribus.spec.resolved import resolve
+from paribus.spec.spelling import key_advice, word_advice
+from paribus.spec.tree import field_paths, kind_of, models_in
 
 Table = dict[str, Any]
 
@@ -31,6 +32,7 @@ SHORT = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
+ALONE = ("Architecture", "Design")  # specs whose fields a file has at its top
 SHOWN = 5  # keys of a table that a message names
 UNKNOWN = "extra_forbidden"  # what pydantic calls a key that no field has
 MAX_DEPTH = 64  # tables and lists in one another; no spec needs a tenth of it
@@ -98,7 +100,7 @@ def table_of(source: str | Path | Mapping[str, Any]) -> Table:
     if _is_folder(path):
         path = path / SPEC_FILE
     if path.suffix not in (".toml", ".json"):
-        advice = did_you_mean(str(source), presets())
+        advice = word_advice(str(source), presets())
         raise SpecError(f"{source} is no preset and no .toml or .json file; {advice}presets are {', '.join(presets())}")
     return _on_preset(file_table(path))
 
@@ -116,7 +118,7 @@ def file_table(path: Path, instead: str = "give a preset or a readable file") ->
         text = read_text(path, MAX_SPEC)
         table = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text, object_pairs_hook=once)
     except OSError as fault:
-        raise SpecError(f"{path} cannot be read: {fault.strerror}; {instead}") from fault
+        raise SpecError(f"{path} cannot be read: {fault.strerror}; {instead}{looked_for(path)}") from fault
     except UnicodeDecodeError as fault:
         raise SpecError(f"{path} is not UTF-8 at byte {fault.start}; save it as UTF-8 text") from fault
     except (ValueError, RecursionError) as fault:
@@ -168,7 +170,7 @@ def _on_preset(table: Table) -> Table:
         return table
     name = table.pop("preset")
     if name not in presets():
-        advice = did_you_mean(str(name), presets())
+        advice = word_advice(str(name), presets())
         raise SpecError(f"preset is {name!r}, which does not exist; {advice}presets are {', '.join(presets())}")
     return merged(_preset(name), table)
 
@@ -200,9 +202,9 @@ def with_kinds(table: Table, model: type[BaseModel]) -> Table:
             continue
         default = field.default if isinstance(field.default, BaseModel) else None
         if default is not None and "kind" in type(default).model_fields:
-            value = {"kind": _kind(type(default)), **value}
-        for inner in _models(field.annotation):
-            if _kind(inner) in (None, value.get("kind")):
+            value = {"kind": kind_of(type(default)), **value}
+        for inner in models_in(field.annotation):
+            if kind_of(inner) in (None, value.get("kind")):
                 value = with_kinds(dict(value), inner)
         result[name] = value
     return result
@@ -287,18 +289,17 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
     match error["type"]:
         case "extra_forbidden":
             known = _fields(error["loc"], root)
-            advice = did_you_mean(str(where[-1]), known)
-            return f"{path} is not a key here; {advice}keys are {', '.join(known)}"
+            return f"{path} is not a key here; {_key_advice(where, given, known, root)}keys are {', '.join(known)}"
         case "missing":
             return f"{path} is missing; give it a value"
         case "union_tag_invalid":
             tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-            advice = did_you_mean(str(context["tag"]), tags)
+            advice = word_advice(str(context["tag"]), tags, _last_name(where))
             return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
         case "union_tag_not_found":
             return f"{path}.kind is missing; say which kind it is"
         case "literal_error":
-            advice = did_you_mean(str(given), _quoted(context["expected"]))
+            advice = word_advice(str(given), _quoted(context["expected"]), _last_name(where))
             return f"{path} is {given!r}; {advice}use {context['expected']}"
         case "is_instance_of":
             return f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as 'causal & window(8)'"
@@ -306,15 +307,30 @@ def _complaint(error: ErrorDetails, path: str, where: tuple[str | int, ...], roo
             return f"{path} {str(context['error']).removeprefix('mask ')}"
         case "model_type":
             keys = _table_words(context["class_name"], given, root)
-            return f"{path} is {given!r} ({type(given).__name__}); write a table with {keys}"
+            advice = word_advice(given, (), _last_name(where)) if isinstance(given, str) else ""
+            return f"{path} is {given!r} ({type(given).__name__}); {advice}write a table with {keys}"
         case _:
             return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
+
+
+def _key_advice(where: tuple[str | int, ...], given: Any, known: list[str], root: type[BaseModel]) -> str:
+    """What to say of a key that is not known: where its like stands, or what its value is called here."""
+    own = root.__name__.lower() if root.__name__ in ALONE else ""
+    names = [own, *(name for name in where[:-1] if isinstance(name, str))]
+    meant = word_advice(given, (), _last_name(where[:-1])) if isinstance(given, str) else ""
+    table = ".".join(filter(None, names))
+    return meant or key_advice(str(where[-1]), table, known, field_paths(root, own), own)
+
+
+def _last_name(where: tuple[str | int, ...]) -> str:
+    """The key that a value stands at, also where it is one of a list."""
+    return next((name for name in reversed(where) if isinstance(name, str)), "")
 
 
 def _table_words(name: str, given: Any, root: type[BaseModel]) -> str:
     """The keys of a table by the name of its model, and the one that takes what was given, if that is a kind."""
     model = next((owner for owner in _owners(root) if owner.__name__ == name), root)
-    own = {key: [_kind(inner) for inner in _models(field.annotation)] for key, field in model.model_fields.items()}
+    own = {key: [kind_of(inner) for inner in models_in(field.annotation)] for key, field in model.model_fields.items()}
     meant = [key for key, kinds in own.items() if isinstance(given, str) and given in kinds]
     example = f", such as {{ {meant[0]} = {given!r} }}" if meant else ""
     return f"keys {', '.join(own)}{example}"
@@ -353,7 +369,9 @@ def _fields(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
     model = root
     for part in loc[:-1]:
         for candidate in (
-            _models(model.model_fields[part].annotation) if part in model.model_fields else _siblings(model, part, root)
+            models_in(model.model_fields[part].annotation)
+            if part in model.model_fields
+            else _siblings(model, part, root)
         ):
             model = candidate
             break
@@ -362,23 +380,12 @@ def _fields(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
 
 def _siblings(model: type[BaseModel], tag: str | int, root: type[BaseModel]) -> list[type[BaseModel]]:
     """The union member a tag names; `model` is the union's first member."""
-    unions = (_models(field.annotation) for owner in _owners(root) for field in owner.model_fields.values())
-    return [m for union in unions if model in union for m in union if _kind(m) == tag]
+    unions = (models_in(field.annotation) for owner in _owners(root) for field in owner.model_fields.values())
+    return [m for union in unions if model in union for m in union if kind_of(m) == tag]
 
 
 def _owners(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
     yield model
     for field in model.model_fields.values():
-        for inner in _models(field.annotation):
+        for inner in models_in(field.annotation):
             yield from _owners(inner)
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models(part)]
-
-
-def _kind(model: type[BaseModel]) -> str | None:
-    field = model.model_fields.get("kind")
-    return None if field is None else field.default

@@ -10,13 +10,14 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field, ValidationError
 
 from paribus.errors import SpecError, name_few
-from paribus.files import MAX_TOKENIZER, home_expanded, read_text
-from paribus.nearest import nearest, suggestion
+from paribus.files import MAX_TOKENIZER, home_expanded, looked_for, read_text
 from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
 from paribus.spec.named import based
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
+from paribus.spec.places import place_design, place_run
 from paribus.spec.reading import assign, complaints, file_table, once, read, require_shallow, table_of, with_kinds
+from paribus.spec.spelling import key_advice
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
@@ -70,7 +71,10 @@ def load_text(source: Source | None = None, changes: Mapping[str, Any] | None = 
 
     Whatever the run says of its architecture and objective is passed over: it does not change the text.
     """
-    table = _base(_changed({} if source is None else source, changes), source)
+    folder = Path()  # a base that a change names is looked for there
+    if isinstance(source, str | Path) and "base" not in (changes or {}):
+        folder = Path(source).parent
+    table = _base(_changed({} if source is None else source, changes), folder)
     problems = list(_unknown(table))
     text = _validated(Text, {key: table[key] for key in Text.model_fields if key in table}, problems)
     if text is None or problems:
@@ -113,11 +117,11 @@ def _refuse_design(table: Mapping[str, Any], source: Source) -> None:
         raise SpecError(f"{what} is a design, which is many runs; carry it out: paribus run {name}")
 
 
-def _base(table: dict[str, Any], source: Source | None) -> dict[str, Any]:
-    """The run that a design stands on; any other table as it is."""
+def _base(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The run that a design stands on, where its file is looked for in `folder`; any other table as it is."""
     if not _is_design(table):
         return table
-    base = based(table, Path(source).parent if isinstance(source, str | Path) else Path()).get("base")
+    base = based(table, folder).get("base")
     if not isinstance(base, Mapping):
         raise SpecError(f"base is {base!r} in a design; give a preset, a table, or a file that describes a run")
     return dict(base)
@@ -130,9 +134,8 @@ def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _unknown_key(key: str) -> str:
-    inside = next((f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields), None)
-    advice = suggestion(inside or nearest(key, KEYS))
-    return f"{key} is not a key here; {advice}keys are {', '.join(KEYS)}"
+    near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields][:1]
+    return f"{key} is not a key here; {key_advice(key, '', KEYS, near)}keys are {', '.join(KEYS)}"
 
 
 class _Asked(Spec):
@@ -170,7 +173,8 @@ def _name_preset(table: dict[str, Any]) -> None:
 def _filed(path: Path) -> dict[str, Any]:
     if path.suffix not in (".toml", ".json"):
         raise SpecError(f"{path} is no .toml or .json file; give one that describes a run, with tables {TABLES}")
-    return file_table(path, "give a file that describes a run")
+    table = file_table(path, "give a file that describes a run")
+    return (place_design if _is_design(table) else place_run)(table, path.parent)
 
 
 def _validated(model: type[Read], table: dict[str, Any], problems: list[str]) -> Read | None:
@@ -217,7 +221,7 @@ def _listed(path: Path) -> int:
         return n_ids(read_text(path, MAX_TOKENIZER))
     except OSError as fault:
         raise SpecError(
-            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a tokenizer.json"
+            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a tokenizer.json{looked_for(path)}"
         ) from fault
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise SpecError(

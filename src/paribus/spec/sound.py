@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.errors import SpecError, name_few
-from paribus.nearest import did_you_mean
 from paribus.spec.contrasts import EXAMPLE
 from paribus.spec.design import (
     FEW_SEEDS,
@@ -36,7 +35,9 @@ from paribus.spec.design import (
     words_of,
 )
 from paribus.spec.named import based
+from paribus.spec.places import place_design
 from paribus.spec.reading import assign, complaints, file_table, merged, require_obeyed, require_shallow, with_kinds
+from paribus.spec.spelling import key_advice, word_advice
 from paribus.spec.yardstick import Yardstick
 
 ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
@@ -61,7 +62,7 @@ def load_design(
     # Whole tables before their parts and a kind before its fields, or a later one would wipe out an earlier.
     for path in sorted(changes or {}, key=lambda path: (path.count("."), not path.endswith(".kind"))):
         assign(table, path, (changes or {})[path])
-        table = based(table, folder)
+        table = based(table, Path())
     try:
         design = Design.model_validate(with_kinds(table, Design))
     except ValidationError as fault:
@@ -82,7 +83,7 @@ def require_sound(design: Design) -> None:
 def _filed(path: Path) -> Table:
     if path.suffix not in (".toml", ".json"):
         raise SpecError(f"{path} is no .toml or .json file; give one that describes a design")
-    return file_table(path, "give a file that describes a design")
+    return place_design(file_table(path, "give a file that describes a design"), path.parent)
 
 
 def _unknown(table: Table) -> Iterator[str]:
@@ -97,7 +98,7 @@ def _scaled(table: Table, scale: str | None, folder: Path) -> Table:
     for name, own in scales.items():
         if name not in SCALES:
             raise SpecError(
-                f"scales.{name} is not a key here; {did_you_mean(name, SCALES)}scales are {', '.join(SCALES)}"
+                f"scales.{name} is not a key here; {word_advice(name, SCALES)}scales are {', '.join(SCALES)}"
             )
         if not isinstance(own, Mapping):
             raise SpecError(f"scales.{name} is {own!r}; write a table that is laid over the rest")
@@ -238,7 +239,7 @@ def _arm_faults(design: Design) -> Iterator[str]:
         yield f"arms has {len(arms)}; a comparison needs two"
     for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
-            yield f"{field} is {name!r}, which is no arm; {did_you_mean(name, arms)}arms are {', '.join(arms)}"
+            yield f"{field} is {name!r}, which is no arm; {word_advice(name, arms)}arms are {', '.join(arms)}"
     if design.control == design.baseline:
         yield f"control is {design.control!r}, the baseline itself; name an arm that must come out worse than it"
     yield from _unknown_tables("base", design.base, RUN_TABLES)
@@ -323,7 +324,7 @@ def _no_arms(named: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Itera
 
     def say(where_name: tuple[str, str]) -> str:
         where, name = where_name
-        return f"{where} has {name!r}, which is no arm; {did_you_mean(name, arms)}arms are {listed}"
+        return f"{where} has {name!r}, which is no arm; {word_advice(name, arms)}arms are {listed}"
 
     unknown = dict.fromkeys(one for one in named if one[1] not in arms)
     yield from name_few(list(unknown), say, "names that no arm has")
@@ -354,9 +355,10 @@ def _unknown_tables(where: str, table: Mapping[str, Any], known: tuple[str, ...]
 
 def _unknown_keys(before: str, table: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
     listed = ", ".join(known)
+    table_name, root = ("", "") if before else ("design", "design")
 
     def say(key: str) -> str:
-        return f"{before}{key} is not a key here; {did_you_mean(key, known)}keys are {listed}"
+        return f"{before}{key} is not a key here; {key_advice(key, table_name, known, root=root)}keys are {listed}"
 
     yield from name_few([key for key in table if key not in known], say, "keys that are not known")
 

@@ -28,14 +28,16 @@ class Cosine(Spec):
     """Down to a floor along half a cosine."""
 
     kind: Literal["cosine"] = "cosine"
-    floor: Fraction = 0.1  # of the rate
+    floor: Fraction = 0.1
+    """The last rate, as a share of the peak rate."""
 
 
 class Trapezoid(Spec):
     """Level, then straight down to nothing over the last part."""
 
     kind: Literal["trapezoid"] = "trapezoid"
-    down: Annotated[float, Field(gt=0, le=1)] = 0.2  # of all steps
+    down: Annotated[float, Field(gt=0, le=1)] = 0.2
+    """Share of all steps over which the rate comes down."""
 
 
 class InverseSqrt(Spec):
@@ -51,32 +53,56 @@ class AdamW(Spec):
     """Adam with decoupled weight decay on matrices; gains, biases and positions do not decay."""
 
     rate: Positive = 1e-3
+    """The peak learning rate."""
     beta1: Below = 0.9
+    """Decay of the first moment."""
     beta2: Below = 0.95
+    """Decay of the second moment."""
     eps: Annotated[Positive, AfterValidator(_normal)] = 1e-8
+    """Added to the root of the second moment."""
     decay: Annotated[float, Field(ge=0)] = 0.1
-    clip: Annotated[Positive | None, BeforeValidator(_off)] = 1.0  # the greatest norm of the whole gradient
+    """Decoupled weight decay."""
+    clip: Annotated[Positive | None, BeforeValidator(_off)] = 1.0
+    """The greatest norm of the whole gradient. Use `false` for no limit."""
 
 
 class Training(Spec):
     """One stage of training; the global batch has n_sequences × length tokens."""
 
     n_steps: Count
+    """Number of optimizer steps."""
     n_sequences: Count = 16
+    """Sequences in the global batch."""
     length: Annotated[int, Field(ge=2)] = 256
-    n_parts: Count = 1  # micro-batches a batch is worked through in
+    """Tokens of a sequence."""
+    n_parts: Count = 1
+    """Micro-batches that a batch is worked through in. The result is the same."""
     optimizer: AdamW = AdamW()
-    warmup: Few = 0  # steps over which the rate rises
+    """The optimizer, which is AdamW."""
+    warmup: Few = 0
+    """Steps over which the rate rises to its peak."""
     schedule: DecayKind = Cosine()
-    z_loss: Annotated[float, Field(ge=0)] = 0.0  # weight of the squared log-sum-exp
-    seed: Few = 1  # of starting weights, questions and dropout
-    data_seed: Few = 1  # of the order of the text
-    deterministic: bool = True  # the same run twice is the same bit for bit, on CUDA too; false for the last percent
-    row_every: Count = 10  # steps; held-out text brings a row too
+    """How the rate comes down after the warm-up."""
+    z_loss: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the squared log-sum-exp of the logits in the loss."""
+    seed: Few = 1
+    """Seed of initial weights, objective draws and dropout. The seeds of a design set it."""
+    data_seed: Few = 1
+    """Seed of the order of the text. The seeds of a design set it."""
+    deterministic: bool = True
+    """Whether the same run twice is the same bit for bit, on CUDA too. `false` gains some speed
+    there.
+    """
+    row_every: Count = 10
+    """Steps between two rows of the record. Validation writes a row too."""
     valid_every: Count = 100
+    """Steps between two validations."""
     valid_batches: Count = 4
+    """Batches of one validation."""
     checkpoint_every: Count = 100
+    """Steps between two checkpoints."""
     keep_last: Count = 2
+    """Number of newest checkpoints that are kept, beside the best one."""
 
 
 def steps_of_share(n_steps: int, share: float) -> int:

@@ -15,8 +15,11 @@ class Variance(Spec):
     """Runs of the baseline at its rate: each start under each order of the text, and the first of them made again."""
 
     starts: Annotated[int, Field(ge=2, le=MOST)] = 3
+    """Number of different initial weights."""
     orders: Annotated[int, Field(ge=2, le=MOST)] = 3
+    """Number of different orders of the text."""
     reruns: Annotated[int, Field(ge=0, le=MOST)] = 2
+    """How often the first of these runs is made again."""
 
 
 def read_variance(given: Any) -> Any:

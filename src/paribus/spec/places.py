@@ -1,0 +1,83 @@
+"""Where the files lie that a run file or a design names: each path is relative to the file that it stands in."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.spec.design import level_name
+
+Table = dict[str, Any]
+Keys = tuple[str, ...]
+FILES: tuple[Keys, ...] = (("corpus", "sources", "paths"), ("corpus", "tokenizer", "path"))  # of a run
+
+
+def place_run(table: Mapping[str, Any], folder: Path) -> Table:
+    """A run's table from a file in `folder`, with paths that lead to the same files from the working directory."""
+    return {key: _placed(value, folder, (key,)) for key, value in table.items()}
+
+
+def place_design(table: Mapping[str, Any], folder: Path) -> Table:
+    """A design's table from a file in `folder`; a base that is named is looked for there by whoever opens it."""
+    placed = dict(table)
+    if isinstance(placed.get("base"), Mapping):
+        placed["base"] = place_run(placed["base"], folder)
+    for key, place in (("arms", place_run), ("factors", _place_factor), ("scales", place_design)):
+        if isinstance(placed.get(key), Mapping):
+            placed[key] = {
+                name: place(own, folder) if isinstance(own, Mapping) else own for name, own in placed[key].items()
+            }
+    return placed
+
+
+def _place_factor(factor: Mapping[str, Any], folder: Path) -> Table:
+    levels, path = factor.get("levels"), factor.get("path")
+    if isinstance(levels, Mapping):
+        own = {
+            name: place_run(table, folder) if isinstance(table, Mapping) else table for name, table in levels.items()
+        }
+        return {**factor, "levels": own}
+    if isinstance(levels, list) and isinstance(path, str) and _names_files(levels, tuple(path.split("."))):
+        return _place_values(levels, path, folder) or dict(factor)
+    return dict(factor)
+
+
+def _place_values(values: list[Any], path: str, folder: Path) -> Table | None:
+    """The values of a path as levels by name, so that arms are called by what was written, wherever it lies.
+
+    None where two would be called alike, which is refused when the design is read.
+    """
+    levels: Table = {}
+    for value in values:
+        table: Any = value
+        for key in reversed(path.split(".")):
+            table = {key: table}
+        levels[level_name(value)] = place_run(table, folder)
+    return {"levels": levels} if len(levels) == len(values) else None
+
+
+def _names_files(value: Any, at: Keys) -> bool:
+    """Whether a value at a path of a run has the path of a file in it."""
+    if at in FILES:
+        return True
+    if isinstance(value, Mapping):
+        return any(_names_files(inner, (*at, key)) for key, inner in value.items())
+    return isinstance(value, list) and any(_names_files(inner, at) for inner in value)
+
+
+def _placed(value: Any, folder: Path, at: Keys) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _placed(inner, folder, (*at, key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_placed(inner, folder, at) for inner in value]
+    return _joined(value, folder) if at in FILES and isinstance(value, str) else value
+
+
+def _joined(given: str, folder: Path) -> str:
+    if not given or given.startswith("~") or Path(given).is_absolute() or folder == Path():
+        return given
+    # What looks like a pattern in the name of the folder is none.
+    before = glob.escape(str(folder)) if glob.has_magic(given) else str(folder)
+    return str(Path(before) / given)

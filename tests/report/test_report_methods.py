@@ -1,0 +1,102 @@
+"""What a paper takes from a report: the methods, the hyper-parameters of each arm, and captions."""
+
+import re
+
+import pytest
+
+from paribus.report.material import gathered
+from paribus.report.methods import hyperparameter_tables, hyperparameters, methods, results_caption
+from paribus.report.page import page
+from paribus.report.prose import latex, markdown
+from small_study import GAINS, SEEDS, made, rewritten, swept, with_rates
+
+
+@pytest.fixture
+def material(tmp_path):
+    return gathered(made(tmp_path))
+
+
+def test_the_methods_say_what_the_plan_says(material):
+    said = methods(material)
+    for words in (
+        'We compare 3 arms, "causal", "prefix" and "input hidden", which differ in architecture.mask.',
+        "The text is an invented language (translation); 5 % of the documents are held out for validation, 5 % for the",
+        "All arms have 30 steps, 8 sequences a batch and 64 tokens a sequence.",
+        "All arms are trained at the learning rate 0.004, which was not tuned.",
+        f"Each arm is trained under {len(SEEDS)} seeds; runs of the same seed are paired.",
+        "in bits per byte, on up to 200 items. Margin: 0.02 bits per byte.",
+        "Intervals are at 97.5 % unless they say otherwise; 2 comparisons share 5 %.",
+    ):
+        assert words in said
+
+
+def test_a_field_that_differs_is_not_said_of_all_arms(tmp_path):
+    study = made(tmp_path)
+    arms = study.plan()["arms"]
+    arms["prefix"]["run"]["stages"][0]["training"]["n_steps"] = 60
+    rewritten(study, arms=arms)
+    material = gathered(study)
+    assert "All arms have 8 sequences a batch and 64 tokens a sequence." in methods(material)
+    assert ("steps", "30", "60", "30") in hyperparameters(material)
+
+
+def test_the_rates_are_those_that_the_sweep_gave(tmp_path):
+    material = gathered(made(tmp_path, rates=swept(list(GAINS))))
+    assert "is tuned by the same search" in methods(material)
+    (line,) = [line for line in hyperparameters(material) if line[0] == "peak learning rate"]
+    assert line[1:] == tuple(f"{material.found.rates[arm]['rate']:.3g}" for arm in material.order)
+    assert "The peak learning rates are those that the sweep gave." in markdown(material)
+
+
+def test_rates_of_their_own_are_in_the_table(tmp_path):
+    material = gathered(with_rates(made(tmp_path), {"prefix": 0.008}))
+    assert "Each arm is trained at the learning rate in the table, which was not tuned." in methods(material)
+    assert ("peak learning rate", "0.004", "0.008", "0.004") in hyperparameters(material)
+
+
+def test_every_arm_has_its_hyperparameters(material):
+    lines = {name: values for name, *values in hyperparameters(material)}
+    assert lines["mask"] == ["causal", "prefix", "causal & same_part"]
+    assert lines["heads"] == ["2", "2", "2"]
+    assert lines["feed-forward width"] == ["128", "128", "128"]
+    assert lines["AdamW β1, β2"] == ["0.9, 0.95"] * 3
+    assert lines["schedule"] == ["cosine (floor 0.1)"] * 3
+
+
+def test_of_many_arms_what_is_equal_is_said_once(material, monkeypatch):
+    monkeypatch.setattr("paribus.report.material.ABREAST", 2)
+    (heading, by_arm), (rest, equal) = hyperparameter_tables(material)
+    assert heading == ("arm", "mask")
+    assert by_arm[1] == ("prefix", "prefix")
+    assert rest == ("", "all arms")
+    assert ("heads", "2") in equal
+
+
+def test_markdown_has_methods_hyperparameters_and_captions(material):
+    text = markdown(material)
+    assert "\n## Methods\n\nWe compare 3 arms" in text
+    assert (
+        "\n## Hyper-parameters\n\n*Hyper-parameters of each arm. Compared: architecture.mask.*\n\n|  | causal |" in text
+    )
+    assert (
+        "## The numbers behind the verdict\n\n*What each verdict rests on: bits per byte of halves.test, 4 seeds."
+        in text
+    )
+
+
+def test_latex_can_go_into_a_paper(material):
+    text = latex(material)
+    assert text.startswith(r"\paragraph{Methods.} We compare 3 arms, ``causal'', ``prefix'' and ``input hidden''")
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"\caption{") == 2
+    assert results_caption(material).startswith("Score, gain and verdict of each arm.")
+    assert r"mask & causal & prefix & causal \& same\_part \\" in text
+    assert r"AdamW $\beta$1, $\beta$2 & 0.9, 0.95" in text
+    depth = 0
+    for brace in re.findall(r"(?<!\\)[{}]", text):
+        depth += 1 if brace == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+
+
+def test_the_page_stays_as_it_is(material):
+    assert "We compare 3 arms" not in page(material)
