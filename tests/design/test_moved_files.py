@@ -7,7 +7,7 @@ import pytest
 
 import paribus as pb
 from paribus.record import address
-from paribus.train.loop import chain
+from paribus.spec.run import addressed_stages
 
 TEXT = "\n\n".join(f"Line {number} of a small text that is long enough to be held out." for number in range(300))
 
@@ -38,6 +38,6 @@ def test_a_plan_and_its_runs_have_the_same_names_wherever_the_design_lies(
     monkeypatch.chdir(here.parent)
     plans = [pb.plan(source, cache=tmp_path / "cache", runs=tmp_path / "runs") for source in ("mine.json", there)]
     assert plans[0].fingerprint == plans[1].fingerprint
-    chains = [chain(plan.arms[0].run, plan.arms[0].built) for plan in plans]
+    chains = [addressed_stages(plan.arms[0].run, plan.arms[0].built.fingerprint) for plan in plans]
     assert chains[0] != chains[1]  # the record says where the text lay
     assert address(chains[0]) == address(chains[1])

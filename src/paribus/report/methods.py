@@ -9,7 +9,7 @@ from paribus.analyse import name_of
 from paribus.analyse.findings import UNIT
 from paribus.report.limits import measured, sources_read
 from paribus.report.material import Material
-from paribus.report.numbers import count, listed, some
+from paribus.report.numbers import count, listed, percent_level, significant, some
 from paribus.spec import Resolved
 
 METHODS = "Methods"
@@ -95,7 +95,8 @@ def _rate_sentence(material: Material) -> str:
             f"steps."
         )
     if material.one_rate:
-        return f"All arms are trained at the learning rate {material.rate(material.order[0]):.3g}, which was not tuned."
+        rate = significant(material.rate(material.order[0]))
+        return f"All arms are trained at the learning rate {rate}, which was not tuned."
     return "Each arm is trained at the learning rate in the table, which was not tuned."
 
 
@@ -170,7 +171,7 @@ def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]
         "steps": str(training["n_steps"]),
         "sequences a batch": str(training["n_sequences"]),
         "tokens a sequence": str(training["length"]),
-        "peak learning rate": f"{rate:.3g}",
+        "peak learning rate": significant(rate),
         "warm-up steps": str(training["warmup"]),
         "schedule": _kind_words(training["schedule"]),
         "AdamW β1, β2": f"{optimizer['beta1']:g}, {optimizer['beta2']:g}",
@@ -232,7 +233,7 @@ def _level(material: Material) -> float:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+    return percent_level(share)
 
 
 def _quoted(arm: str) -> str:
