@@ -115,7 +115,8 @@ def test_all_four_formats_print_the_interval_that_decides(material: Material, se
     names = [arm.name for arm in own.found.arms]
     lines = terminal(own).splitlines()
     told = markdown(own)
-    typeset = latex(own).replace("$-$", "−").replace(r"$\pm$", "±").replace(r"\%", "%").splitlines()
+    results = latex(own).partition(r"\end{tabular}")[0]  # the table of hyper-parameters comes later
+    typeset = results.replace("$-$", "−").replace(r"$\pm$", "±").replace(r"\%", "%").splitlines()
     text = html.unescape(re.sub(r"<[^>]+>", "", page(own)))
     for name, made_of, brief in zip(names, each, overview(own), strict=True):
         headline = f"{name} and causal do equally well, within the margin"

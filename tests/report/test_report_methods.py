@@ -86,7 +86,8 @@ def test_markdown_has_methods_hyperparameters_and_captions(material):
 
 def test_latex_can_go_into_a_paper(material):
     text = latex(material)
-    assert text.startswith(r"\paragraph{Methods.} We compare 3 arms, ``causal'', ``prefix'' and ``input hidden''")
+    paragraph = r"\paragraph{Methods.} We compare 3 arms, ``causal'', ``prefix'' and ``input hidden''"
+    assert paragraph in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"\caption{") == 2
     assert results_caption(material).startswith("Score, gain and verdict of each arm.")
     assert r"mask & causal & prefix & causal \& same\_part \\" in text

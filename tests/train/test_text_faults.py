@@ -29,10 +29,10 @@ FEW = (
 # what is read, what else the corpus says, exit status, what is said
 FAULTS: list[tuple[dict[str, Any], dict[str, Any], int, str]] = [
     ({"paths": "bad"}, {}, 1, "bad/a.txt is not UTF-8 at byte 3003; save it as UTF-8, or set errors = 'replace'"),
-    ({"paths": "nowhere"}, {}, 2, "paths 'nowhere' does not exist; give a file, a folder or a glob"),
-    ({"paths": "nowhere.txt"}, {}, 2, "paths 'nowhere.txt' does not exist; give a file, a folder or a glob"),
-    ({"paths": "none"}, {}, 2, f"paths 'none' {NO_TEXT}"),
-    ({"paths": "other"}, {}, 2, f"paths 'other' {NO_TEXT}"),
+    ({"paths": "nowhere"}, {}, 2, "/nowhere' does not exist; give a file, a folder or a glob"),
+    ({"paths": "nowhere.txt"}, {}, 2, "/nowhere.txt' does not exist; give a file, a folder or a glob"),
+    ({"paths": "none"}, {}, 2, f"/none' {NO_TEXT}"),
+    ({"paths": "other"}, {}, 2, f"/other' {NO_TEXT}"),
     ({"paths": "gone"}, {}, 1, "gone/a.txt cannot be read: No such file or directory; restore it, or leave it out of"),
     ({"paths": "hollow"}, {}, 2, "source 'files' is empty: no document with a letter in it, 1 without, 0 files passed"),
     ({"paths": "some"}, {"valid": 0}, 2, f"sources.0 (files) has 0 tokens of valid text, {FEW}"),

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paribus.cli.terminal.arguments import Json
-from paribus.cli.terminal.console import console, print_json
+from paribus.cli.terminal.console import console, print_json, print_page
 from paribus.errors import SpecError
 from paribus.escapes import visible
 from paribus.spec.fields import FieldEntry, Found, TableEntry, all_tables, find_fields
@@ -36,7 +36,7 @@ def command(
 ) -> None:
     if markdown:
         _require_alone(path, json)
-        print(reference_page(), end="")
+        print_page(reference_page())
     elif json:
         print_json([asdict(table) for table in all_tables()] if path is None else asdict(find_fields(path)))
     else:

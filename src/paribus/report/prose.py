@@ -153,7 +153,7 @@ def _with_code(text: str) -> str:
 
 
 def latex(material: Material) -> str:
-    """For a paper: a methods paragraph, and booktabs tables of every arm's score, verdict and hyper-parameters."""
+    """For a paper: booktabs tables of every arm's score, verdict and hyper-parameters, and a methods paragraph."""
     column = name_of(material.plan.design.primary.measure.table)
     lines = [r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
     told = [(name, "–", *cells) for name, *cells in typeset_contrasts(material)]
@@ -178,7 +178,7 @@ def latex(material: Material) -> str:
     told = [f"% {' '.join(note.split())}" for note in notes]
     results = _floating("results", "lrrrl", [*lines, r"\bottomrule"], results_caption(material))
     paragraph = rf"\paragraph{{{METHODS}.}} {_typeset_prose(methods(material))}"
-    return "\n".join([paragraph, "", *results, *told, "", *_typeset_hyperparameters(material)]) + "\n"
+    return "\n".join([*results, *told, "", paragraph, "", *_typeset_hyperparameters(material)]) + "\n"
 
 
 def _typeset_hyperparameters(material: Material) -> Iterator[str]:

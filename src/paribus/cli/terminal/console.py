@@ -88,6 +88,11 @@ def note(*said: str) -> None:
         page.print(f"note: {one}", style="dim")
 
 
+def print_page(text: str) -> None:
+    """A page of ours as it is, to be written to a file."""
+    print(text, end="")
+
+
 def print_json(value: Any) -> None:
     """For another program: exact numbers, whole ones as integers."""
     print(json.dumps(_whole(value), indent=2).replace("\x7f", "\\u007f"))
