@@ -53,7 +53,7 @@ SMALL: dict[str, dict[str, Any]] = {
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 
 
-def said(*arguments: str) -> str:
+def output_of(*arguments: str) -> str:
     """What a command prints; RuntimeError where it fails."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -84,17 +84,17 @@ def numbers_of_run(home: Path, preset: str, objective: str, has_encoder: bool) -
     path.write_text(json.dumps(spec_of(preset, objective, has_encoder)))
     runs, cache, device = ("--runs", str(home / "runs")), ("--cache", str(home / "cache")), ("--device", "cpu")
     try:
-        said("train", str(path), "--name", name, *runs, *cache, *device)
+        output_of("train", str(path), "--name", name, *runs, *cache, *device)
     except RuntimeError:
         return {"refused": True}
     run = home / "runs" / name
     newest = sorted((run / "checkpoints").iterdir())[-1]
     found = {"weights": digest_of_weights(newest / "weights.safetensors"), "rows": digest_of_rows(run / "rows.jsonl")}
     with contextlib.suppress(RuntimeError):
-        said("evaluate", name, "--items", "8", *runs, *cache, *device)
+        output_of("evaluate", name, "--items", "8", *runs, *cache, *device)
         found["answers"] = digest_of_answers(run)
     with contextlib.suppress(RuntimeError):
-        found["text"] = sha256(said("generate", name, "abc", "--tokens", "8", *runs))
+        found["text"] = sha256(output_of("generate", name, "abc", "--tokens", "8", *runs))
     return found
 
 
@@ -125,9 +125,9 @@ def numbers(table: dict[str, Any], without: tuple[str, ...]) -> list[float]:
 def numbers_of_study(home: Path, design: str) -> dict[str, Any]:
     """Every number of a design's verdicts at smoke."""
     places = ("--runs", str(home / "studies"))
-    said("run", design, "--scale", "smoke", "--cache", str(home / "cache"), "--device", "cpu", *places)
+    output_of("run", design, "--scale", "smoke", "--cache", str(home / "cache"), "--device", "cpu", *places)
     out = home / design
-    said("report", f"{design}-smoke", "--format", "csv", "--out", str(out), *places)
+    output_of("report", f"{design}-smoke", "--format", "csv", "--out", str(out), *places)
     (path,) = out.rglob("verdicts.csv")
     with path.open(newline="") as file:
         cells = [cell for row in csv.reader(file) for cell in row if NUMBER.fullmatch(cell)]
@@ -138,9 +138,9 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def measured(home: Path) -> dict[str, Any]:
+def numbers_of_all(home: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for table in json.loads(said("show", "--json")):
+    for table in json.loads(output_of("show", "--json")):
         preset, has_encoder = table["name"], table["architecture"]["encoder"] is not None
         for objective in OBJECTIVES:
             found[f"{preset} {objective}"] = numbers_of_run(home, preset, objective, has_encoder)
@@ -158,7 +158,7 @@ def main() -> int:
     wanted = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as home:
-        found = measured(Path(home))
+        found = numbers_of_all(Path(home))
     if wanted.write:
         wanted.write.write_text(json.dumps(found, indent=1))
     if wanted.compare:

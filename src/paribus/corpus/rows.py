@@ -22,7 +22,7 @@ from paribus.runtime import key
 BLOCK = 16  # documents between two entries of an epoch's index
 N_TOGETHER = 2**18  # documents looked up at once when that is made
 N_EPOCHS = 2  # whose indices are kept: a batch may reach from one into the next
-N_KEPT = 2**20  # documents up to which their order is kept, too, not found anew for each row
+MAX_ORDERED = 2**20  # documents; up to so many, an epoch's order is computed once and cached
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +98,15 @@ class RunningText:
         return shuffled(places, self.shard.n_documents, key(seed, "corpus", self.name, "documents", epoch))
 
     def _epoch(self, seed: int, epoch: int) -> Epoch:
-        """Of an epoch what is found once; the last ones are kept."""
+        """The index of an epoch; those of the latest two epochs are cached."""
         made = self._epochs.get((seed, epoch))
         if made is None:
-            made = self._epochs[seed, epoch] = self._made_epoch(seed, epoch)
+            made = self._epochs[seed, epoch] = self._index_epoch(seed, epoch)
             while len(self._epochs) > N_EPOCHS:
                 self._epochs.popitem(last=False)
         return made
 
-    def _made_epoch(self, seed: int, epoch: int) -> Epoch:
+    def _index_epoch(self, seed: int, epoch: int) -> Epoch:
         n_documents = self.shard.n_documents
         sizes = np.zeros(-(-n_documents // BLOCK) + 1, np.int64)
         orders = []
@@ -115,7 +115,7 @@ class RunningText:
             lengths = self.shard.begins(documents + 1) - self.shard.begins(documents) + 1
             block_sizes = np.add.reduceat(lengths, np.arange(0, len(lengths), BLOCK))
             sizes[1 + first // BLOCK :][: len(block_sizes)] = block_sizes
-            orders += [documents] if n_documents <= N_KEPT else []
+            orders += [documents] if n_documents <= MAX_ORDERED else []
         return Epoch(sizes.cumsum()[:-1], np.concatenate(orders) if orders else None)
 
 

@@ -111,7 +111,8 @@ def _n_kept(arm: Planned, share: float) -> int:
 def _speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
     """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
     finished = [entry for entry in runs(root) if entry.state == "finished" and entry.last is not None]
-    paces = map(_pace, sorted((one for one in finished if _device(one) == plan.environment["device"]), key=_age))
+    comparable = [entry for entry in finished if _device(entry) == plan.environment["device"]]
+    paces = map(_pace, sorted(comparable, key=_age))
     earlier = list(islice((pace for pace in paces if pace is not None), MOST_EARLIER))
     if earlier:
         return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"

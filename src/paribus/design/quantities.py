@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -232,15 +232,11 @@ def _kernels(arm: Planned, device: torch.device) -> str:
         for block in stack.layers:
             attention = block.attention
             width = attention.d_content + attention.d_rotary if isinstance(attention, Latent) else attention.d_head
-            layout = Layout(
-                1,
-                length,
-                prefix=torch.tensor([prefix]) if pads else prefix,
-                documents_BT=torch.zeros(1, length, dtype=torch.int64)
-                if SameDocument() in leaves(block.mask)
-                else None,
-                real_BT=torch.ones(1, length, dtype=torch.bool) if pads else None,
-            )
+            documents = torch.zeros(1, length, dtype=torch.int64) if SameDocument() in leaves(block.mask) else None
+            layout = Layout(1, length, prefix=prefix, documents_BT=documents)
+            if pads:
+                real = torch.ones(1, length, dtype=torch.bool)
+                layout = replace(layout, prefix=torch.tensor([prefix]), real_BT=real)
             view = View.of(block.mask, layout, layout, attention.n_heads, device)
             found[choose(view, dtype, width or 1, biased)] = None
     return ", ".join(found)
