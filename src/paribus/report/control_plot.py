@@ -10,13 +10,15 @@ import altair as alt
 
 from paribus.analyse.control import ControlFinding
 from paribus.analyse.findings import UNIT, Arm
-from paribus.report.charts import Plot, colour, data, label_at, layered, place_key, spec_of
+from paribus.report.charts import Plot, colour, data, layered, lines_at, place_key, spec_of
+from paribus.report.effect import LEADING, broken
 from paribus.report.material import Material
-from paribus.report.numbers import FEW, plain, signed
+from paribus.report.numbers import plain, signed
 from paribus.report.positive_control import control_sentence
 
 ROW_HEIGHT, EDGE = 46, 12  # pixels of an arm, and of all of them together
 THICK = 4  # pixels of a bar
+MAX_ARMS = 10  # beside the control
 
 
 def control_plot(material: Material) -> list[Plot]:
@@ -25,21 +27,24 @@ def control_plot(material: Material) -> list[Plot]:
     arms = [arm for arm in material.found.arms if arm.judgement.comparison is not None]
     if control is None or not control.losses or control.name in {arm.name for arm in arms}:
         return []
-    arms = arms[:FEW]
+    arms = arms[:MAX_ARMS]
     rows = [*(_arm_row(arm, material) for arm in arms), _control_row(control)]
     points = [*_arm_points(arms), *_control_points(control, len(arms))]
     chart = _chart(rows, points, material.found.margin)
     described = "; ".join(f"{row['label']}: {row['words']}" for row in rows)
     title = "The positive control, on the scale of the arms"
-    spec = spec_of(chart, f"{title}: {described}.", ROW_HEIGHT * len(rows) + EDGE)
+    n_lines = max(len(broken(row["label"])) for row in rows)
+    height = max(ROW_HEIGHT, LEADING * n_lines + EDGE) * len(rows) + EDGE
+    spec = spec_of(chart, f"{title}: {described}.", height)
     numbers = tuple((rows[int(one["place"])]["label"], str(one["seed"]), signed(one["gain"], 5)) for one in points)
     return [Plot("effect-control", title, _caption(control, material), spec, ("arm", "seed", "gain"), numbers)]
 
 
 def _caption(control: ControlFinding, material: Material) -> str:
     baseline = material.found.baseline
+    band = "" if material.found.margin is None else f" The band is the margin against {baseline}."
     return (
-        f"Each small point is a seed, the diamond their mean, left of zero what is lost against {baseline}. "
+        f"Each small point is a seed, the diamond their mean; losses are left of zero.{band} "
         f"{control_sentence(material)} Its bar ends at the one-sided bound."
     )
 
@@ -76,10 +81,8 @@ def _control_points(control: ControlFinding, place: int) -> list[dict[str, Any]]
 
 def _chart(rows: Sequence[dict[str, Any]], points: Sequence[dict[str, Any]], margin: float | None) -> alt.LayerChart:
     keys = [place_key(place) for place in range(len(rows))]
-    labels = alt.Axis(
-        labelFontSize=13, labelColor=colour("ink"), labelLimit=170, labelExpr=label_at([row["label"] for row in rows]),
-        grid=False,
-    )  # fmt: skip
+    written = lines_at([broken(row["label"]) for row in rows])
+    labels = alt.Axis(labelFontSize=13, labelColor=colour("ink"), labelLimit=170, labelExpr=written, grid=False)
     across = alt.Y("row:N", title=None, sort=keys, axis=labels)
     shade = alt.Color("shade:N", scale=None, legend=None)
     shades = [colour("arm-1")] * (len(rows) - 1) + [colour("arm-2")]
