@@ -1,11 +1,13 @@
-"""Time and memory of a corpus: so much text is invented, built, and read for ten steps by a tiny model.
+"""Time and memory of a corpus: so much text is invented, built, and read for ten steps by a
+tiny model.
 
     python benchmarks/corpus_memory.py                             # 1 GB of text, bytes
     python benchmarks/corpus_memory.py --gigabytes 10 --tokenizer bpe --n-vocab 32768
 
-Memory is RssAnon, what a process holds and the disk does not, summed over the process and its children every few
-milliseconds: memory-mapped tokens do not count, since the system takes them back when it needs the room. Building and
-training are processes of their own; the second finds what the first has built. Linux only.
+Memory is RssAnon, what a process holds and the disk does not, summed over the process and its
+children every few milliseconds: memory-mapped tokens do not count, since the system takes them back
+when it needs the room. Building and training are processes of their own; the second finds what the
+first has built. Linux only.
 """
 
 from __future__ import annotations
@@ -42,7 +44,12 @@ class Cost(NamedTuple):
 
 def spec(text: Path, tokenizer: dict[str, Any]) -> dict[str, Any]:
     return {
-        "architecture": {"preset": "gpt2", "n_layers": 2, "d_model": 64, "attention": {"n_heads": 2}},
+        "architecture": {
+            "preset": "gpt2",
+            "n_layers": 2,
+            "d_model": 64,
+            "attention": {"n_heads": 2},
+        },
         "corpus": {"sources": [{"kind": "files", "paths": str(text)}], "tokenizer": tokenizer},
         "training": {"n_steps": N_STEPS, "n_sequences": 8, "length": 256, "valid_batches": 1},
     }
@@ -52,14 +59,18 @@ def write_text(folder: Path, n_bytes: int) -> None:
     """Words drawn by Zipf's law, in sentences and paragraphs; no two blocks alike."""
     draw = np.random.default_rng(1)
     letters = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
-    words = np.array(["".join(draw.choice(letters, length)) for length in draw.integers(2, 12, N_WORDS)], object)
+    words = np.array(
+        ["".join(draw.choice(letters, length)) for length in draw.integers(2, 12, N_WORDS)], object
+    )
     chances = 1 / np.arange(1, N_WORDS + 1)
     chances /= chances.sum()
     written, number = 0, 0
     while written < n_bytes:
         with open(folder / f"{number:04}.txt", "wb") as file:
             while file.tell() < FILE_BYTES and written < n_bytes:
-                written += file.write(_block(words[draw.choice(N_WORDS, BLOCK_WORDS, p=chances)])[: n_bytes - written])
+                written += file.write(
+                    _block(words[draw.choice(N_WORDS, BLOCK_WORDS, p=chances)])[: n_bytes - written]
+                )
         number += 1
 
 
@@ -98,7 +109,9 @@ def _anonymous(process: int) -> int:
         status = Path(f"/proc/{process}/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")), 0)
+    return next(
+        (int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon")), 0
+    )
 
 
 def work(what: str, folder: Path, tokenizer: dict[str, Any]) -> None:
@@ -113,24 +126,34 @@ def work(what: str, folder: Path, tokenizer: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--gigabytes", type=float, default=1.0)
     parser.add_argument("--tokenizer", choices=["bytes", "bpe"], default="bytes")
     parser.add_argument("--n-vocab", type=int, default=4096)
-    parser.add_argument("--folder", type=Path, help="where there is room; by default the system's for such things")
-    parser.add_argument("--work", nargs=3, metavar=("WHAT", "FOLDER", "TOKENIZER"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--folder", type=Path, help="where there is room; by default the system's for such things"
+    )
+    parser.add_argument(
+        "--work", nargs=3, metavar=("WHAT", "FOLDER", "TOKENIZER"), help=argparse.SUPPRESS
+    )
     wanted = parser.parse_args()
     if wanted.work:
         work(wanted.work[0], Path(wanted.work[1]), json.loads(wanted.work[2]))
         return
-    tokenizer = {"kind": "bpe", "n_vocab": wanted.n_vocab} if wanted.tokenizer == "bpe" else {"kind": "bytes"}
+    tokenizer = (
+        {"kind": "bpe", "n_vocab": wanted.n_vocab}
+        if wanted.tokenizer == "bpe"
+        else {"kind": "bytes"}
+    )
     with tempfile.TemporaryDirectory(dir=wanted.folder) as place:
         folder = Path(place)
         (folder / "text").mkdir()
         write_text(folder / "text", round(wanted.gigabytes * 1e9))
         print(
-            f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, "
-            f"{wanted.gigabytes:g} GB of text, {tokenizer}\n"
+            f"{date.today()}, {platform.machine()}, {os.cpu_count()} cores, torch"
+            f" {torch.__version__}, {wanted.gigabytes:g} GB of text, {tokenizer}\n"
         )
         print("| | seconds | peak RssAnon, MiB |\n|---|---|---|")
         for what in ("import", "build", "train"):

@@ -1,10 +1,11 @@
-"""How often paribus is right, by simulation: coverage, false alarms and power, as the tables of docs/statistics.md.
+"""How often paribus is right, by simulation: coverage, false alarms and power, as the tables of
+docs/statistics.md.
 
     python benchmarks/coverage.py                   # 20,000 experiments a number
     python benchmarks/coverage.py --draws 2000
 
-Every number is in percent and comes from the functions that judge real runs. The generator is fixed; the standard
-error of a share near 95 % is 0.15 at 20,000 draws.
+Every number is in percent and comes from the functions that judge real runs. The generator is
+fixed; the standard error of a share near 95 % is 0.15 at 20,000 draws.
 """
 
 import argparse
@@ -17,15 +18,15 @@ from paribus.analyse import (
     always_valid_t,
     compare,
     crossed_interval,
-    detectable,
+    detectable_effect,
     equivalence_margin,
+    fit_vertex,
     interval,
     p_value,
-    vertex,
-)  # fmt: skip
+)
 from paribus.analyse.interval import moments
-from paribus.analyse.looks import SUGGESTED
-from paribus.analyse.verdict import LESS
+from paribus.analyse.looks import SUGGESTED_LOOKS
+from paribus.analyse.verdict import LESS_THAN_MARGIN
 
 Array = NDArray[np.float64]
 SEEDS = (3, 5, 10)
@@ -38,7 +39,8 @@ def table(title: str, head: Iterable[str], rows: Iterable[Iterable[object]]) -> 
     head = list(head)
     print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for row in rows:
-        print(f"| {' | '.join(f'{cell:.1f}' if isinstance(cell, float) else str(cell) for cell in row)} |")
+        cells = [f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row]
+        print(f"| {' | '.join(cells)} |")
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
@@ -81,7 +83,9 @@ def covered(rng: np.random.Generator, noise: tuple[Draw, Draw, float], n: int, d
 
 def alarms(gains: Array, at: dict[int, float]) -> float:
     """How often p falls below its share at any of the looks."""
-    return share(np.any([np.asarray(p_value(gains[:, :n])) < spent for n, spent in at.items()], axis=0))
+    return share(
+        np.any([np.asarray(p_value(gains[:, :n])) < spent for n, spent in at.items()], axis=0)
+    )
 
 
 def open_alarms(gains: Array) -> float:
@@ -89,7 +93,7 @@ def open_alarms(gains: Array) -> float:
     passed = []
     for n in range(3, gains.shape[1] + 1):
         found = moments(gains[:, :n])
-        passed.append(np.abs(found.mean / found.error) > always_valid_t(n))
+        passed.append(np.abs(found.mean / found.standard_error) > always_valid_t(n))
     return share(np.any(passed, axis=0))
 
 
@@ -98,23 +102,34 @@ def better(gains: Array) -> float:
 
 
 def within(gains: Array, margin: float) -> float:
-    """How often a difference is found smaller than the margin, whether or not it is also found to be there."""
+    """How often a difference is found smaller than the margin, whether or not it is also found
+    to be there.
+    """
     verdicts = [compare(one, margin=margin).verdict for one in gains.tolist()]
-    return share([verdict.word == "equivalent" or verdict.detail == LESS for verdict in verdicts])
+    return share(
+        [verdict.word == "equivalent" or verdict.detail == LESS_THAN_MARGIN for verdict in verdicts]
+    )
 
 
 def crossed(rng: np.random.Generator, n: int, ratio: float, draws: int) -> float:
-    """How often the interval for new documents holds; seeds add `ratio` times as much spread to the mean as items."""
+    """How often the interval for new documents holds; seeds add `ratio` times as much spread to
+    the mean as items.
+    """
     hits = 0
     for _ in range(draws):
-        seeds, items = ratio / np.sqrt(N_ITEMS) * rng.normal(size=(n, 1)), rng.normal(size=(1, N_ITEMS))
+        seeds, items = (
+            ratio / np.sqrt(N_ITEMS) * rng.normal(size=(n, 1)),
+            rng.normal(size=(1, N_ITEMS)),
+        )
         found = crossed_interval(seeds + items + rng.normal(size=(n, N_ITEMS)))
         hits += found.low < 0 < found.high
     return 100 * hits / draws
 
 
 def tuned(rng: np.random.Generator, curvature: float, fitted: bool, draws: int) -> float:
-    """How often two arms, equally good at their own best rates, are told apart at the rates they were tuned to."""
+    """How often two arms, equally good at their own best rates, are told apart at the rates
+    they were tuned to.
+    """
     x, false = np.log2(RATES), 0
     for _ in range(draws):
         scores = []
@@ -122,7 +137,9 @@ def tuned(rng: np.random.Generator, curvature: float, fitted: bool, draws: int) 
             sweep = curvature * (x - best) ** 2 + rng.normal(size=(2, len(x)))
             chosen = float(x[sweep.mean(axis=0).argmin()])
             if fitted:
-                found = vertex([point for row in sweep.tolist() for point in zip(RATES, row, strict=True)])
+                found = fit_vertex(
+                    [point for row in sweep.tolist() for point in zip(RATES, row, strict=True)]
+                )
                 chosen = chosen if found.rate is None else float(np.log2(found.rate))
             scores.append(curvature * (chosen - best) ** 2 + rng.normal(size=5))
         false += compare((scores[0] - scores[1]).tolist()).verdict.word in ("better", "worse")
@@ -130,19 +147,26 @@ def tuned(rng: np.random.Generator, curvature: float, fitted: bool, draws: int) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draws", type=int, default=20_000)
     draws, rng = parser.parse_args().draws, np.random.default_rng(1)
     head = [f"n = {n}" for n in SEEDS]
-    rows = [(name, *(covered(rng, noise, n, draws) for n in SEEDS)) for name, noise in NOISES.items()]
+    rows = [
+        (name, *(covered(rng, noise, n, draws) for n in SEEDS)) for name, noise in NOISES.items()
+    ]
     table("Coverage of the 95 % interval", ["noise", *head], rows)
 
     gains = rng.normal(size=(draws, 60))
     looked = [
         ("once, at 5 seeds", alarms(gains, {5: 0.05})),
-        ("at 5 seeds with a share of 0.01, at 10 with 0.04", alarms(gains, dict(SUGGESTED))),
+        ("at 5 seeds with a share of 0.01, at 10 with 0.04", alarms(gains, dict(SUGGESTED_LOOKS))),
         ("at 5 and at 10 seeds, each at 0.05", alarms(gains, {5: 0.05, 10: 0.05})),
-        ("after every seed from 3 to 10, each at 0.05", alarms(gains, dict.fromkeys(range(3, 11), 0.05))),
+        (
+            "after every seed from 3 to 10, each at 0.05",
+            alarms(gains, dict.fromkeys(range(3, 11), 0.05)),
+        ),
         ("after every seed from 3 to 60, by `always_valid_t`", open_alarms(gains)),
     ]
     table("False alarms: better or worse, where nothing differs", ["looked", "%"], looked)
@@ -150,15 +174,35 @@ def main() -> None:
     few = min(draws, 4000)
     power = []
     for n in (3, 5, 8, 10, 20):
-        noise, effect, margin = rng.normal(size=(few, n)), detectable(n), equivalence_margin(n)
-        power.append((n, f"{effect:.2f}", better(noise + effect), f"{margin:.2f}", within(noise, margin)))
-    table("Power at what n seeds detect", ["n", "effect, sd_d", "`better`", "margin, sd_d", "within, true zero"], power)
+        noise, effect, margin = (
+            rng.normal(size=(few, n)),
+            detectable_effect(n),
+            equivalence_margin(n),
+        )
+        power.append(
+            (n, f"{effect:.2f}", better(noise + effect), f"{margin:.2f}", within(noise, margin))
+        )
+    table(
+        "Power at what n seeds detect",
+        ["n", "effect, sd_d", "`better`", "margin, sd_d", "within, true zero"],
+        power,
+    )
 
-    rows = [(f"{ratio:g}", *(crossed(rng, n, ratio, few) for n in SEEDS)) for ratio in (0.02, 0.2, 1, 5)]
-    table("Coverage on new documents (200 of them)", ["seeds' part of the spread over items'", *head], rows)
+    rows = [
+        (f"{ratio:g}", *(crossed(rng, n, ratio, few) for n in SEEDS)) for ratio in (0.02, 0.2, 1, 5)
+    ]
+    table(
+        "Coverage on new documents (200 of them)",
+        ["seeds' part of the spread over items'", *head],
+        rows,
+    )
 
     rows = [(c, tuned(rng, c, True, few), tuned(rng, c, False, few)) for c in (1, 3, 10)]
-    table("False verdicts after tuning, n = 5", ["curvature, sd an octave²", "vertex", "best of the grid"], rows)
+    table(
+        "False verdicts after tuning, n = 5",
+        ["curvature, sd an octave²", "vertex", "best of the grid"],
+        rows,
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A GPT as one would write it by hand, for measure: fused projections, SDPA, one compiled graph from tokens to loss."""
+"""A GPT as one would write it by hand, for measure: fused projections, SDPA, one compiled graph
+from tokens to loss.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         n, length, width = x.shape
-        heads = self.inward(self.norm_1(x)).view(n, length, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        heads = (
+            self.inward(self.norm_1(x)).view(n, length, 3, self.n_heads, -1).permute(2, 0, 3, 1, 4)
+        )
         seen = F.scaled_dot_product_attention(*heads.unbind(), is_causal=True)
         x = x + self.output(seen.transpose(1, 2).reshape(n, length, width))
         return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
@@ -45,14 +49,18 @@ def twin(model: Transformer, length: int) -> MinimalGPT:
     """The same weights in a minimal GPT."""
     spec = model.architecture
     table = model.embedding.weight
-    own = MinimalGPT(spec.n_vocab, spec.d_model, spec.n_layers, spec.attention.n_heads, length).to(table.device)
+    own = MinimalGPT(spec.n_vocab, spec.d_model, spec.n_layers, spec.attention.n_heads, length).to(
+        table.device
+    )
     theirs = model.state_dict()
     own.words.weight.copy_(table)
     own.places.weight.copy_(theirs["stack.positions.weight"][:length])
     for number, block in enumerate(own.blocks):
         place = f"stack.layers.{number}"
         for kind in ("weight", "bias"):
-            parts = [theirs[f"{place}.attention.{name}.{kind}"] for name in ("query", "key", "value")]
+            parts = [
+                theirs[f"{place}.attention.{name}.{kind}"] for name in ("query", "key", "value")
+            ]
             getattr(block.inward, kind).copy_(torch.cat(parts))
             getattr(block.output, kind).copy_(theirs[f"{place}.attention.output.{kind}"])
             getattr(block.norm_1, kind).copy_(theirs[f"{place}.attention_norm.{kind}"])

@@ -1,11 +1,13 @@
-"""Are all numbers the same as before a change that should not touch them? Through the command line alone, on a CPU.
+"""Are all numbers the same as before a change that should not touch them? Through the command
+line alone, on a CPU.
 
     python benchmarks/same_numbers.py --write before.json     # at the commit before
     python benchmarks/same_numbers.py --compare before.json   # after the change
 
-Every preset is trained for 20 steps on every objective that it permits. Compared are the weights, the rows but for
-their seconds, the answers of an evaluation and the text of a generation. Then a design at smoke is run and reported:
-its verdicts. Names of files, fields and keys may change; numbers, and the names of parameters in a checkpoint, may not.
+Every preset is trained for 20 steps on every objective that it permits. Compared are the weights,
+the rows but for their seconds, the answers of an evaluation and the text of a generation. Then a
+design at smoke is run and reported: its verdicts. Names of files, fields and keys may change;
+numbers, and the names of parameters in a checkpoint, may not.
 """
 
 from __future__ import annotations
@@ -27,9 +29,26 @@ from safetensors.torch import load_file
 
 from paribus.cli import main as paribus
 
-OBJECTIVES = ("causal", "reverse", "prefix", "masked", "last_token", "spans", "continuation", "seq2seq", "ul2")
+OBJECTIVES = (
+    "causal",
+    "reverse",
+    "prefix",
+    "masked",
+    "last_token",
+    "spans",
+    "continuation",
+    "seq2seq",
+    "ul2",
+)
 DESIGNS = ("bidirectional-input", "mixed-attention")
-LATENT = {"n_heads": 2, "d_latent": 16, "d_query_latent": 16, "d_content": 8, "d_rotary": 8, "d_value": 16}
+LATENT = {
+    "n_heads": 2,
+    "d_latent": 16,
+    "d_query_latent": 16,
+    "d_content": 8,
+    "d_rotary": 8,
+    "d_value": 16,
+}
 ROUTER = {"n_groups": 1, "n_active_groups": 1}
 SMALL: dict[str, dict[str, Any]] = {
     "deepseek-v3": {
@@ -71,10 +90,22 @@ def spec_of(preset: str, objective: str, has_encoder: bool) -> dict[str, Any]:
     form = "pairs" if objective == "seq2seq" else "text"
     source = {"kind": "copy", "form": form, "n_documents": 400, "min_length": 8, "max_length": 20}
     training = {
-        "n_steps": 20, "n_sequences": 4, "length": 48, "warmup": 4, "row_every": 5, "valid_every": 10,
-        "valid_batches": 1, "checkpoint_every": 10, "optimizer": {"rate": 0.003},
-    }  # fmt: skip
-    return {"architecture": architecture, "corpus": {"sources": [source]}, "objective": objective, "training": training}
+        "n_steps": 20,
+        "n_sequences": 4,
+        "length": 48,
+        "warmup": 4,
+        "row_every": 5,
+        "valid_every": 10,
+        "valid_batches": 1,
+        "checkpoint_every": 10,
+        "optimizer": {"rate": 0.003},
+    }
+    return {
+        "architecture": architecture,
+        "corpus": {"sources": [source]},
+        "objective": objective,
+        "training": training,
+    }
 
 
 def numbers_of_run(home: Path, preset: str, objective: str, has_encoder: bool) -> dict[str, Any]:
@@ -82,14 +113,21 @@ def numbers_of_run(home: Path, preset: str, objective: str, has_encoder: bool) -
     name = f"{preset}-{objective}"
     path = home / f"{name}.json"
     path.write_text(json.dumps(spec_of(preset, objective, has_encoder)))
-    runs, cache, device = ("--runs", str(home / "runs")), ("--cache", str(home / "cache")), ("--device", "cpu")
+    runs, cache, device = (
+        ("--runs", str(home / "runs")),
+        ("--cache", str(home / "cache")),
+        ("--device", "cpu"),
+    )
     try:
         output_of("train", str(path), "--name", name, *runs, *cache, *device)
     except RuntimeError:
         return {"refused": True}
     run = home / "runs" / name
     newest = sorted((run / "checkpoints").iterdir())[-1]
-    found = {"weights": digest_of_weights(newest / "weights.safetensors"), "rows": digest_of_rows(run / "rows.jsonl")}
+    found = {
+        "weights": digest_of_weights(newest / "weights.safetensors"),
+        "rows": digest_of_rows(run / "rows.jsonl"),
+    }
     with contextlib.suppress(RuntimeError):
         output_of("evaluate", name, "--items", "8", *runs, *cache, *device)
         found["answers"] = digest_of_answers(run)
@@ -101,7 +139,9 @@ def numbers_of_run(home: Path, preset: str, objective: str, has_encoder: bool) -
 def digest_of_weights(path: Path) -> str:
     total = hashlib.sha256()
     for name, tensor in sorted(load_file(path).items()):
-        total.update(f"{name} {tuple(tensor.shape)} ".encode() + tensor.to(torch.float32).numpy().tobytes())
+        total.update(
+            f"{name} {tuple(tensor.shape)} ".encode() + tensor.to(torch.float32).numpy().tobytes()
+        )
     return total.hexdigest()[:16]
 
 
@@ -125,7 +165,17 @@ def numbers(table: dict[str, Any], without: tuple[str, ...]) -> list[float]:
 def numbers_of_study(home: Path, design: str) -> dict[str, Any]:
     """Every number of a design's verdicts at smoke."""
     places = ("--runs", str(home / "studies"))
-    output_of("run", design, "--scale", "smoke", "--cache", str(home / "cache"), "--device", "cpu", *places)
+    output_of(
+        "run",
+        design,
+        "--scale",
+        "smoke",
+        "--cache",
+        str(home / "cache"),
+        "--device",
+        "cpu",
+        *places,
+    )
     out = home / design
     output_of("report", f"{design}-smoke", "--format", "csv", "--out", str(out), *places)
     (path,) = out.rglob("verdicts.csv")
@@ -163,8 +213,13 @@ def main() -> int:
         wanted.write.write_text(json.dumps(found, indent=1))
     if wanted.compare:
         before = json.loads(wanted.compare.read_text())
-        other = [name for name in before.keys() | found.keys() if before.get(name) != found.get(name)]
-        print(f"{len(before) - len(other)} of {len(before)} are the same; others: {', '.join(sorted(other)) or 'none'}")
+        other = [
+            name for name in before.keys() | found.keys() if before.get(name) != found.get(name)
+        ]
+        print(
+            f"{len(before) - len(other)} of {len(before)} are the same; others:"
+            f" {', '.join(sorted(other)) or 'none'}"
+        )
         return 1 if other else 0
     return 0
 

@@ -1,15 +1,17 @@
-"""Training on one GPU against a minimal compiled GPT, architectures against each other, and a small model's real loop.
+"""Training on one GPU against a minimal compiled GPT, architectures against each other, and a
+small model's real loop.
 
-    python benchmarks/train_cuda.py             # 124M: d=768, 12 layers, T=1024, 50,304 words, batch 32, bf16
-    python benchmarks/train_cuda.py --modes     # what determinism costs, and the small model's; no minimal GPT
-    python benchmarks/train_cuda.py --noise     # how far apart the same small run ends when it is made again
+    python benchmarks/train_cuda.py           # 124M: d=768, 12 layers, T=1024, batch 32, bf16
+    python benchmarks/train_cuda.py --modes   # what determinism costs; no minimal GPT
+    python benchmarks/train_cuda.py --noise   # how far apart the same small run ends, made again
 
-The row against the minimal GPT first shows both losses over 20 steps from the same weights on the same batches: it is
-void if they part by more than 1e-3. Then rounds are interleaved: every side takes a few steps in turn. A step includes
-reading, posing, the transfer, clipping and the schedule; a round ends with its row, the one place where the host asks.
+The row against the minimal GPT first shows both losses over 20 steps from the same weights on the
+same batches: it is void if they part by more than 1e-3. Then rounds are interleaved: every side
+takes a few steps in turn. A step includes reading, posing, the transfer, clipping and the schedule;
+a round ends with its row, the one place where the host asks.
 
-Every architecture is trained in both modes, `training.deterministic` true and false, in turn: what the first costs is
-the ratio of the two, round by round.
+Every architecture is trained in both modes, `training.deterministic` true and false, in turn: what
+the first costs is the ratio of the two, round by round.
 """
 
 from __future__ import annotations
@@ -31,29 +33,36 @@ from pathlib import Path
 import torch
 
 from minimal_gpt import twin
-from paribus.corpus import Built
-from paribus.corpus import build as build_corpus
+from paribus.corpus import TokenisedCorpus
+from paribus.corpus import prepare_corpus as build_corpus
 from paribus.model import build
-from paribus.objectives import Problem, keeps_documents
+from paribus.objectives import Problem, separates_documents
 from paribus.record import read_rows
 from paribus.spec import Architecture, Flops, load, price, resolve
-from paribus.spec.corpus import N_SIGNS, BytePairs, Corpus, PythonDocs
+from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, Corpus, PythonDocs
 from paribus.spec.objectives import CausalLM, Continuation, MaskedLM, Objective, PrefixLM
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import AdamW, Training
-from paribus.train import replay
+from paribus.train import cuda_graph
 from paribus.train.learner import Learner
-from paribus.train.lesson import Lessons
+from paribus.train.loader import ProblemLoader
 from paribus.train.loop import train
-from paribus.train.schedule import rate_at
+from paribus.train.schedule import learning_rate_at
 
 DEVICE = torch.device("cuda")
 N_WORDS, LENGTH, N_SEQUENCES, N_STEPS = 50304, 1024, 32, 100_000
 N_TOLD = 24_000  # words of the embedded text; the table has N_WORDS rows all the same
 STEPS = 10  # of a round
 WARM = 60  # before the first round: every split of a prefix has come up and been captured
-EXPERTS = {"kind": "experts", "n_experts": 8, "n_active": 2, "n_shared": 1, "d_expert": 1024,
-           "router": {"scores": "sigmoid", "bias_rate": 0.001}, "balance": "sequence"}  # fmt: skip
+EXPERTS = {
+    "kind": "experts",
+    "n_experts": 8,
+    "n_active": 2,
+    "n_shared": 1,
+    "d_expert": 1024,
+    "router": {"scores": "sigmoid", "bias_rate": 0.001},
+    "balance": "sequence",
+}
 FREE = ", not deterministic"  # after the name of a side
 SMALL, SMALL_STEPS = "small causal", 200  # d=256, 4 layers, T=256; steps of its rounds
 LIMITS = {"causal": 0.97, SMALL: 0.99}  # what determinism may cost: of the speed without it
@@ -106,64 +115,77 @@ def _read(part: Problem) -> int:
     return part.inputs.tokens_BT.numel() + (0 if source is None else source.tokens_BT.numel())
 
 
-def text() -> Built:
-    corpus = Corpus(sources=(PythonDocs(),), tokenizer=BytePairs(n_vocab=N_TOLD))
+def text() -> TokenisedCorpus:
+    corpus = Corpus(sources=(PythonDocs(),), tokenizer=BPETokenizer(n_vocab=N_TOLD))
     return build_corpus(corpus, Path.home() / ".cache" / "paribus", show_progress=False)
 
 
-def small_text() -> Built:
-    words = Corpus(tokenizer=BytePairs(n_vocab=4096 - N_SIGNS))
+def small_text() -> TokenisedCorpus:
+    words = Corpus(tokenizer=BPETokenizer(n_vocab=4096 - N_SPECIAL_TOKENS))
     return build_corpus(words, Path.home() / ".cache" / "paribus", show_progress=False)
 
 
 def small_gpt(**changes: object) -> Architecture:
-    return load("gpt2", n_layers=4, d_model=256, n_heads=4, n_vocab=4096, max_length=256, changes=changes)
+    return load(
+        "gpt2", n_layers=4, d_model=256, n_heads=4, n_vocab=4096, max_length=256, changes=changes
+    )
 
 
-def stage(built: Built, objective: Objective, length: int = LENGTH, deterministic: bool = True) -> Stage:
+def stage(
+    built: TokenisedCorpus, objective: Objective, length: int = LENGTH, deterministic: bool = True
+) -> Stage:
     training = Training(
-        n_steps=N_STEPS, n_sequences=N_SEQUENCES, length=length, warmup=200, optimizer=AdamW(rate=3e-4),
+        n_steps=N_STEPS,
+        n_sequences=N_SEQUENCES,
+        length=length,
+        warmup=200,
+        optimizer=AdamW(rate=3e-4),
         deterministic=deterministic,
-    )  # fmt: skip
-    return Stage(corpus=built.corpus, objective=objective, training=training)
+    )
+    return Stage(corpus=built.spec, objective=objective, training=training)
 
 
-def ours(name: str, built: Built, deterministic: bool = True) -> Side:
+def ours(name: str, built: TokenisedCorpus, deterministic: bool = True) -> Side:
     architecture, objective = ROWS[name]
     asked = stage(built, objective, deterministic=deterministic)
     return learning(name if deterministic else name + FREE, architecture(), asked, built)
 
 
-def small(built: Built, deterministic: bool) -> Side:
+def small(built: TokenisedCorpus, deterministic: bool) -> Side:
     asked = stage(built, CausalLM(), 256, deterministic)
     side = learning(SMALL if deterministic else SMALL + FREE, small_gpt(), asked, built)
     side.n_steps = SMALL_STEPS
     return side
 
 
-def learning(name: str, architecture: Architecture, asked: Stage, built: Built) -> Side:
+def learning(name: str, architecture: Architecture, asked: Stage, built: TokenisedCorpus) -> Side:
     model = build(architecture, seed=1, device=DEVICE)
-    lessons = Lessons(built, asked, model.encoder is not None, keeps_documents(model.spec), pinned=True)
+    lessons = ProblemLoader(
+        built, asked, model.encoder is not None, separates_documents(model.spec), pin_memory=True
+    )
     learner = Learner(model, asked.training, built.vocabulary)
 
     def step(k: int, parts: list[Problem]) -> torch.Tensor:
         sums = learner.step(k, parts)
         return sums.nats_sum / sums.target_count
 
-    return Side(name, step, lessons.ahead(0, N_STEPS))
+    return Side(name, step, lessons.prefetch(0, N_STEPS))
 
 
-def minimal(built: Built) -> Side:
+def minimal(built: TokenisedCorpus) -> Side:
     model = twin(build(gpt(), seed=1, device=DEVICE), LENGTH)
     asked = stage(built, CausalLM())
     given = asked.training.optimizer
-    lessons = Lessons(built, asked, False, False, pinned=True)
+    lessons = ProblemLoader(built, asked, False, False, pin_memory=True)
     no_decay = [p for name, p in model.named_parameters() if p.dim() < 2 or "places" in name]
     decay = [p for name, p in model.named_parameters() if p.dim() == 2 and "places" not in name]
     optimizer = torch.optim.AdamW(
         [{"params": decay, "weight_decay": given.decay}, {"params": no_decay, "weight_decay": 0.0}],
-        lr=given.rate, betas=(given.beta1, given.beta2), eps=given.eps, fused=True,
-    )  # fmt: skip
+        lr=given.rate,
+        betas=(given.beta1, given.beta2),
+        eps=given.eps,
+        fused=True,
+    )
     compiled = torch.compile(model)
 
     def step(k: int, parts: list[Problem]) -> torch.Tensor:
@@ -176,12 +198,12 @@ def minimal(built: Built) -> Side:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), given.clip or float("inf"))
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(k, asked.training)
+            group["lr"] = learning_rate_at(k, asked.training)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.detach()
 
-    return Side("minimal", step, lessons.ahead(0, N_STEPS))
+    return Side("minimal", step, lessons.prefetch(0, N_STEPS))
 
 
 def agree(first: Side, second: Side) -> None:
@@ -190,7 +212,9 @@ def agree(first: Side, second: Side) -> None:
     first.k = second.k = 20
     parted = max(abs(one - other) for one, other in zip(a, b, strict=True))
     print(
-        f"losses of 20 steps, {a[0]:.4f} … {a[-1]:.4f} and {b[0]:.4f} … {b[-1]:.4f}, part by {parted:.1e}", flush=True
+        f"losses of 20 steps, {a[0]:.4f} … {a[-1]:.4f} and {b[0]:.4f} … {b[-1]:.4f}, part by"
+        f" {parted:.1e}",
+        flush=True,
     )
     if parted > 1e-3:
         print("VOID", flush=True)
@@ -224,21 +248,28 @@ def turn(path: Path | None) -> Iterator[None]:
 
 def print_costs(names: list[str], speeds: dict[str, list[float]]) -> None:
     """What determinism costs, row by row, and whether that is within its limit."""
-    print("\n| | deterministic | not deterministic | ratio | quartiles | limit |\n|---|---|---|---|---|---|")
+    print(
+        "\n| | deterministic | not deterministic | ratio | quartiles | limit"
+        " |\n|---|---|---|---|---|---|"
+    )
     for name in names:
         own, free = speeds[name], speeds[name + FREE]
-        low, middle, high = statistics.quantiles([a / b for a, b in zip(own, free, strict=True)], n=4)
+        low, middle, high = statistics.quantiles(
+            [a / b for a, b in zip(own, free, strict=True)], n=4
+        )
         limit = LIMITS.get(name, LIMIT)
         missed = "" if middle >= limit else ", MISSED"
         print(
-            f"| {name} | {statistics.median(own):,.0f} | {statistics.median(free):,.0f} | {middle:.3f} | "
-            f"{low:.3f}–{high:.3f} | {limit:.2f}{missed} |",
+            f"| {name} | {statistics.median(own):,.0f} | {statistics.median(free):,.0f} |"
+            f" {middle:.3f} | {low:.3f}–{high:.3f} | {limit:.2f}{missed} |",
             flush=True,
         )
 
 
 def modes(names: list[str], with_small: bool, rounds: int, lock: Path | None) -> None:
-    """Both modes of one row in turn, row by row: what was compiled for other lengths is forgotten in between."""
+    """Both modes of one row in turn, row by row: what was compiled for other lengths is
+    forgotten in between.
+    """
     for name in names:
         built = text()
         sides = [ours(name, built, mode) for mode in (True, False)]
@@ -250,15 +281,20 @@ def modes(names: list[str], with_small: bool, rounds: int, lock: Path | None) ->
 
 
 def print_noise() -> None:
-    """How far apart the same run of a small model ends, made several times in each mode, in nats of held-out text."""
+    """How far apart the same run of a small model ends, made several times in each mode, in
+    nats of held-out text.
+    """
     built = small_text()
     rows = {
         "causal": ({}, CausalLM()),
         "masked": ({"mask": "full"}, MaskedLM()),
         "prefix": ({"mask": "prefix"}, PrefixLM()),
         "experts": ({"feed_forward": {**EXPERTS, "d_expert": 256}}, CausalLM()),
-    }  # fmt: skip
-    print(f"\n| {N_NOISE_STEPS} steps, {N_RUNS} runs of one seed | mode | held-out nats | greatest difference |")
+    }
+    print(
+        f"\n| {N_NOISE_STEPS} steps, {N_RUNS} runs of one seed | mode | held-out nats | greatest"
+        " difference |"
+    )
     print("|---|---|---|---|")
     for name, (changes, objective) in rows.items():
         for mode in (True, False):
@@ -268,15 +304,25 @@ def print_noise() -> None:
             print(f"| {name} | {word} | {told} | {max(ends) - min(ends):.4f} |", flush=True)
 
 
-def _end(architecture: Architecture, objective: Objective, built: Built, deterministic: bool) -> float:
+def _end(
+    architecture: Architecture, objective: Objective, built: TokenisedCorpus, deterministic: bool
+) -> float:
     """Held-out nats after a short run at a rate as one would use."""
     training = Training(
-        n_steps=N_NOISE_STEPS, n_sequences=32, length=256, warmup=15, optimizer=AdamW(rate=3e-3), valid_every=150,
-        checkpoint_every=150, deterministic=deterministic,
-    )  # fmt: skip
-    stages = (Stage(corpus=built.corpus, objective=objective, training=training),)
+        n_steps=N_NOISE_STEPS,
+        n_sequences=32,
+        length=256,
+        warmup=15,
+        optimizer=AdamW(rate=3e-3),
+        valid_every=150,
+        checkpoint_every=150,
+        deterministic=deterministic,
+    )
+    stages = (Stage(corpus=built.spec, objective=objective, training=training),)
     with tempfile.TemporaryDirectory() as root:
-        folder = train(RunSpec(architecture=architecture, stages=stages), built, Path(root), device=DEVICE).folder
+        folder = train(
+            RunSpec(architecture=architecture, stages=stages), built, Path(root), device=DEVICE
+        ).folder
         return read_rows(folder / "rows.jsonl").rows[-1]["valid_nats"]
 
 
@@ -284,10 +330,13 @@ def compared(sides: list[Side], against: str, rounds: int) -> dict[str, list[flo
     speeds = measured(sides, rounds)
     print(f"\n| | tokens/s | × {against} | quartiles |\n|---|---|---|---|")
     for side in sides:
-        ratios = [own / other for own, other in zip(speeds[side.name], speeds[against], strict=True)]
+        ratios = [
+            own / other for own, other in zip(speeds[side.name], speeds[against], strict=True)
+        ]
         low, middle, high = statistics.quantiles(ratios, n=4)
         print(
-            f"| {side.name} | {statistics.median(speeds[side.name]):,.0f} | {middle:.3f} | {low:.3f}–{high:.3f} |",
+            f"| {side.name} | {statistics.median(speeds[side.name]):,.0f} | {middle:.3f} |"
+            f" {low:.3f}–{high:.3f} |",
             flush=True,
         )
     return speeds
@@ -296,7 +345,9 @@ def compared(sides: list[Side], against: str, rounds: int) -> dict[str, list[flo
 def memory_of_side(name: str) -> float:
     """GiB that a process of its own holds on the device after a few steps of one side."""
     command = [sys.executable, __file__, "--held", name]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1])
+    return float(
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[-1]
+    )
 
 
 def flops(name: str) -> Flops:
@@ -306,29 +357,47 @@ def flops(name: str) -> Flops:
     return price(resolve(spec), *lengths, 0).training
 
 
-def small_loop(built: Built, n_captured: int) -> float:
-    """Tokens a second of the whole loop, d=256, 4 layers, T=256, batch 32: the median of its later rows."""
-    replay.MOST = n_captured
+def small_loop(built: TokenisedCorpus, n_captured: int) -> float:
+    """Tokens a second of the whole loop, d=256, 4 layers, T=256, batch 32: the median of its
+    later rows.
+    """
+    cuda_graph.MAX_GRAPHS = n_captured
     training = Training(
-        n_steps=1200, n_sequences=32, length=256, row_every=50, valid_every=1200, valid_batches=1, checkpoint_every=1200
+        n_steps=1200,
+        n_sequences=32,
+        length=256,
+        row_every=50,
+        valid_every=1200,
+        valid_batches=1,
+        checkpoint_every=1200,
     )
-    stages = (Stage(corpus=built.corpus, objective=CausalLM(), training=training),)
+    stages = (Stage(corpus=built.spec, objective=CausalLM(), training=training),)
     with tempfile.TemporaryDirectory() as root:
-        folder = train(RunSpec(architecture=small_gpt(), stages=stages), built, Path(root), device=DEVICE).folder
+        folder = train(
+            RunSpec(architecture=small_gpt(), stages=stages), built, Path(root), device=DEVICE
+        ).folder
         rows = list(read_rows(folder / "rows.jsonl").rows)
     pairs = pairwise(rows[9:])
-    return statistics.median((b["tokens_read"] - a["tokens_read"]) / (b["seconds"] - a["seconds"]) for a, b in pairs)
+    return statistics.median(
+        (b["tokens_read"] - a["tokens_read"]) / (b["seconds"] - a["seconds"]) for a, b in pairs
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--rows", nargs="*", choices=list(ROWS), default=list(ROWS))
     parser.add_argument("--held", help=argparse.SUPPRESS)
     parser.add_argument("--no-small", action="store_true", help="leave the small model's loop out")
     parser.add_argument("--modes", action="store_true", help="only what determinism costs")
-    parser.add_argument("--noise", action="store_true", help="only how far apart the same run ends, made again")
-    parser.add_argument("--turn", type=Path, metavar="FILE", help="with --modes: time while holding this lock")
+    parser.add_argument(
+        "--noise", action="store_true", help="only how far apart the same run ends, made again"
+    )
+    parser.add_argument(
+        "--turn", type=Path, metavar="FILE", help="with --modes: time while holding this lock"
+    )
     wanted = parser.parse_args()
     torch.set_float32_matmul_precision("high")
     if wanted.held:
@@ -355,16 +424,23 @@ def against_minimal(rows: list[str], with_small: bool, rounds: int) -> None:
         agree(first, sides[1])
     print_costs(rows, compared(sides, first.name, rounds))
     print(
-        "\nGiB held: " + ", ".join(f"{name} {memory_of_side(name):.1f}" for name in ("minimal", "causal")), flush=True
+        "\nGiB held: "
+        + ", ".join(f"{name} {memory_of_side(name):.1f}" for name in ("minimal", "causal")),
+        flush=True,
     )
     for name in rows:
         own, causal = flops(name), flops("causal")
         dense, visible = own.dense / causal.dense, own.visible / causal.visible
-        print(f"{name}: {dense:.3f} × the dense, {visible:.3f} × the visible FLOPs of causal a token")
+        print(
+            f"{name}: {dense:.3f} × the dense, {visible:.3f} × the visible FLOPs of causal a token"
+        )
     if with_small:
         words = small_text()
-        for name, limit in (("replayed", replay.MOST), ("launched", 0)):
-            print(f"small model, whole loop, {name}: {small_loop(words, limit):,.0f} tokens/s", flush=True)
+        for name, limit in (("replayed", cuda_graph.MAX_GRAPHS), ("launched", 0)):
+            print(
+                f"small model, whole loop, {name}: {small_loop(words, limit):,.0f} tokens/s",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Training speed and memory against transformers, on the same weights and the same batches, in one run.
+"""Training speed and memory against transformers, on the same weights and the same batches, in
+one run.
 
-    python benchmarks/train_peers.py            # d=256, 4 layers, 4 heads, T=256, vocab 4096, batch 16
+    python benchmarks/train_peers.py   # d=256, 4 layers, 4 heads, T=256, vocab 4096, batch 16
 
-Each row first shows both losses over 20 steps: a row whose losses part by more than 1e-3 is void. Then rounds are
-interleaved, a step of ours and a step of theirs in turn, and each round has its ratio: shown are the median and the
-quartiles of these, which other work on the machine disturbs least. Both sides decay the same weights. Dropout is 0 on
-both sides; time includes reading, posing, clipping, the schedule and the row. Peak memory is that of a process of its
-own for each side.
+Each row first shows both losses over 20 steps: a row whose losses part by more than 1e-3 is void.
+Then rounds are interleaved, a step of ours and a step of theirs in turn, and each round has its
+ratio: shown are the median and the quartiles of these, which other work on the machine disturbs
+least. Both sides decay the same weights. Dropout is 0 on both sides; time includes reading, posing,
+clipping, the schedule and the row. Peak memory is that of a process of its own for each side.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from paribus.corpus import Built
-from paribus.corpus import build as build_corpus
+from paribus.corpus import TokenisedCorpus
+from paribus.corpus import prepare_corpus as build_corpus
 from paribus.interop import export
-from paribus.interop.choice import chosen
+from paribus.interop.family_choice import choose_family
 from paribus.model import Transformer, build
-from paribus.objectives import Problem, keeps_documents
+from paribus.objectives import Problem, separates_documents
 from paribus.spec import load, parameters
-from paribus.spec.corpus import N_SIGNS, BytePairs, Corpus
+from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, Corpus
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, SpanCorruption
 from paribus.spec.run import Stage
 from paribus.spec.training import Training
-from paribus.train.learner import DECAYING, Learner
-from paribus.train.lesson import Lessons
-from paribus.train.schedule import rate_at
+from paribus.train.learner import DECAYED_ROLES, Learner
+from paribus.train.loader import ProblemLoader
+from paribus.train.schedule import learning_rate_at
 
 SIZE = {"d_model": 256, "n_layers": 4, "n_heads": 4, "n_vocab": 4096}
 LENGTH, N_SEQUENCES, N_STEPS, WARMUP = 256, 16, 400, 40
@@ -52,43 +53,50 @@ PEERS: dict[str, tuple[str, str | None, Objective, str]] = {
     "spans / T5": ("t5", None, SpanCorruption(), "AutoModelForSeq2SeqLM"),
 }
 DROPOUTS = {
-    "dropout_rate", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout_prob", "attention_probs_dropout_prob",
-}  # fmt: skip
+    "dropout_rate",
+    "attn_pdrop",
+    "resid_pdrop",
+    "embd_pdrop",
+    "hidden_dropout_prob",
+    "attention_probs_dropout_prob",
+}
 Step = Callable[[int], float]
 
 
-def text() -> Built:
-    corpus = Corpus(tokenizer=BytePairs(n_vocab=SIZE["n_vocab"] - N_SIGNS))
+def text() -> TokenisedCorpus:
+    corpus = Corpus(tokenizer=BPETokenizer(n_vocab=SIZE["n_vocab"] - N_SPECIAL_TOKENS))
     return build_corpus(corpus, Path.home() / ".cache" / "paribus", show_progress=False)
 
 
 def model_of(preset: str, mask: str | None = None) -> Transformer:
-    changes = {"encoder.n_layers": SIZE["n_layers"], "attention.d_head": 64} if preset == "t5" else {}
+    changes = (
+        {"encoder.n_layers": SIZE["n_layers"], "attention.d_head": 64} if preset == "t5" else {}
+    )
     return build(load(preset, **SIZE, max_length=LENGTH, mask=mask, changes=changes), seed=1)
 
 
-def lessons(preset: str, objective: Objective, built: Built) -> Lessons:
+def lessons(preset: str, objective: Objective, built: TokenisedCorpus) -> ProblemLoader:
     training = Training(n_steps=N_STEPS, warmup=WARMUP, n_sequences=N_SEQUENCES, length=LENGTH)
-    stage = Stage(corpus=built.corpus, objective=objective, training=training)
+    stage = Stage(corpus=built.spec, objective=objective, training=training)
     model = load(preset)
-    return Lessons(built, stage, model.encoder is not None, False)
+    return ProblemLoader(built, stage, model.encoder is not None, False)
 
 
-def ours(name: str, built: Built) -> Step:
+def ours(name: str, built: TokenisedCorpus) -> Step:
     preset, mask, objective, _ = PEERS[name]
     asked = lessons(preset, objective, built)
     model = model_of(preset, mask)
-    assert not keeps_documents(model.spec)
+    assert not separates_documents(model.spec)
     learner = Learner(model, asked.stage.training, built.vocabulary)
 
     def step(k: int) -> float:
-        sums = learner.step(k, asked.at(k))
+        sums = learner.step(k, asked.problems_at(k))
         return (sums.nats_sum / sums.target_count).item()
 
     return step
 
 
-def theirs(name: str, built: Built) -> Step:
+def theirs(name: str, built: TokenisedCorpus) -> Step:
     import transformers  # not for our own side's memory
 
     preset, _, objective, auto = PEERS[name]
@@ -98,7 +106,9 @@ def theirs(name: str, built: Built) -> Step:
         config = transformers.AutoConfig.from_pretrained(Path(folder) / "hf")
         for dropout in DROPOUTS & set(config.to_dict()):
             setattr(config, dropout, 0.0)
-        model = getattr(transformers, auto).from_pretrained(Path(folder) / "hf", config=config, dtype=torch.float32)
+        model = getattr(transformers, auto).from_pretrained(
+            Path(folder) / "hf", config=config, dtype=torch.float32
+        )
     model.train()
     training = asked.stage.training
     given, decaying = training.optimizer, _decaying(preset)
@@ -106,17 +116,23 @@ def theirs(name: str, built: Built) -> Step:
     for name, parameter in model.named_parameters():
         groups[name in decaying].append(parameter)
     optimizer = torch.optim.AdamW(
-        [{"params": groups[True], "weight_decay": given.decay}, {"params": groups[False], "weight_decay": 0.0}],
-        lr=given.rate, betas=(given.beta1, given.beta2), eps=given.eps, fused=True,
-    )  # fmt: skip
+        [
+            {"params": groups[True], "weight_decay": given.decay},
+            {"params": groups[False], "weight_decay": 0.0},
+        ],
+        lr=given.rate,
+        betas=(given.beta1, given.beta2),
+        eps=given.eps,
+        fused=True,
+    )
 
     def step(k: int) -> float:
-        (problem,) = asked.at(k)
+        (problem,) = asked.problems_at(k)
         loss = _peer_loss(model, problem)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), given.clip or float("inf"))
         for group in optimizer.param_groups:
-            group["lr"] = rate_at(k, training)
+            group["lr"] = learning_rate_at(k, training)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return loss.item()
@@ -125,18 +141,25 @@ def theirs(name: str, built: Built) -> Step:
 
 
 def _decaying(preset: str) -> set[str]:
-    """Their names of the weights that decay on our side: another choice would be another training."""
+    """Their names of the weights that decay on our side: another choice would be another
+    training.
+    """
     spec = model_of(preset).spec
-    family, _, given = chosen(spec)
+    family, _, given = choose_family(spec)
     roles = {name: parameter.role for name, parameter in parameters(spec).items()}
-    return {theirs for pair in family.pairs(spec, given) if roles[pair.ours[0]] in DECAYING for theirs in pair.theirs}
+    return {
+        theirs
+        for pair in family.tensor_pairs(spec, given)
+        if roles[pair.ours[0]] in DECAYED_ROLES
+        for theirs in pair.theirs
+    }
 
 
 def _peer_loss(model: torch.nn.Module, problem: Problem) -> torch.Tensor:
     """Their loss as they write it: labels of -100 where nothing is asked."""
     inputs = problem.inputs
     asked = torch.where(problem.weights_BM > 0, problem.targets_BM, -100)
-    labels = torch.full_like(inputs.tokens_BT, -100).scatter(1, problem.at_BM, asked)
+    labels = torch.full_like(inputs.tokens_BT, -100).scatter(1, problem.scored_positions_BM, asked)
     if inputs.source is not None:
         logits = model(input_ids=inputs.source.tokens_BT, decoder_input_ids=inputs.tokens_BT).logits
     else:
@@ -153,7 +176,7 @@ def _prefix_mask(length: int, prefix: int) -> torch.Tensor:
     return torch.zeros(1, 1, length, length).masked_fill(~seen, float("-inf"))
 
 
-def compared(name: str, built: Built, rounds: int) -> str:
+def compared(name: str, built: TokenisedCorpus, rounds: int) -> str:
     mine, peer = ours(name, built), theirs(name, built)
     parted = max(abs(mine(k) - peer(k)) for k in range(20))
     pairs = []
@@ -168,8 +191,8 @@ def compared(name: str, built: Built, rounds: int) -> str:
     memory = [_peak(name, side) for side in ("ours", "theirs")]
     void = "" if parted <= 1e-3 else " VOID"
     return (
-        f"| {name} | {ratio:.3f} | {low:.3f}–{high:.3f} | {memory[0]} | {memory[1]} | {memory[0] / memory[1]:.2f} | "
-        f"{parted:.1e}{void} |"
+        f"| {name} | {ratio:.3f} | {low:.3f}–{high:.3f} | {memory[0]} | {memory[1]} |"
+        f" {memory[0] / memory[1]:.2f} | {parted:.1e}{void} |"
     )
 
 
@@ -182,7 +205,9 @@ def _peak(name: str, side: str) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--only", action="append", choices=[*PEERS])
     parser.add_argument("--peak", nargs=2, metavar=("NAME", "SIDE"), help=argparse.SUPPRESS)
@@ -197,10 +222,14 @@ def main() -> None:
         print(next(int(line.split()[1]) // 1024 for line in status if line.startswith("VmHWM")))
         return
     print(
-        f"{date.today()}, {platform.machine()}, {torch.get_num_threads()} threads, torch {torch.__version__}, "
-        f"transformers {version('transformers')}, float32, {SIZE}, T={LENGTH}, batch {N_SEQUENCES}\n"
+        f"{date.today()}, {platform.machine()}, {torch.get_num_threads()} threads, torch"
+        f" {torch.__version__}, transformers {version('transformers')}, float32, {SIZE},"
+        f" T={LENGTH}, batch {N_SEQUENCES}\n"
     )
-    print("| ours / theirs | × as fast | quartiles | peak MiB, ours | theirs | ratio | losses part by |")
+    print(
+        "| ours / theirs | × as fast | quartiles | peak MiB, ours | theirs | ratio | losses part"
+        " by |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name in wanted.only or PEERS:
         print(compared(name, built, wanted.rounds), flush=True)

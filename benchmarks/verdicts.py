@@ -3,10 +3,10 @@
     python benchmarks/verdicts.py                      # all tables, some minutes on one core
     python benchmarks/verdicts.py open advice          # some of them
 
-Every table calls the simulation of the test that holds its band (tests/analyse), so a table and its test cannot part.
-All numbers are percent of 4,000 studies (multipliers: 400; rates: as given) with fixed generators: the standard error
-of a share near 5 % is 0.34 at 4,000 and 1.1 at 400. How intervals cover, and what power is, `benchmarks/coverage.py`
-says.
+Every table calls the simulation of the test that holds its band (tests/analyse), so a table and its
+test cannot part. All numbers are percent of 4,000 studies (multipliers: 400; rates: as given) with
+fixed generators: the standard error of a share near 5 % is 0.34 at 4,000 and 1.1 at 400. How
+intervals cover, and what power is, `benchmarks/coverage.py` says.
 """
 
 import argparse
@@ -39,18 +39,27 @@ def families() -> None:
     designs = {
         "nothing written: two main effects and the interaction": {},
         "three pairs": {"comparisons": test.PAIRS},
-        "three pairs and the default contrasts": {"comparisons": test.PAIRS, "contrasts": "default"},
+        "three pairs and the default contrasts": {
+            "comparisons": test.PAIRS,
+            "contrasts": "default",
+        },
     }
     rows = []
     for name, design in designs.items():
         plan = test.plan_for(**design)
         said = [100 * float(test.has_false_word(plan, test.null_draws(n)).mean()) for n in SEEDS]
         rows.append((name, test.plan_family_size(plan), *said))
-    print_table("Any false word in the report of a 2 × 2 without effects", ("family", "m", "n = 5", "n = 10"), rows)
+    print_table(
+        "Any false word in the report of a 2 × 2 without effects",
+        ("family", "m", "n = 5", "n = 10"),
+        rows,
+    )
 
 
 def advice() -> None:
-    """T25: the second study of whoever follows the advice, and what keeping the old seeds would do."""
+    """T25: the second study of whoever follows the advice, and what keeping the old seeds would
+    do.
+    """
     test = import_module("test_following_advice")
     rows = []
     for n, margin in ((5, 1.0), (10, 0.6)):
@@ -66,7 +75,7 @@ def open_numbers() -> None:
     test, draws = import_module("test_sign_test"), import_module("draws")
     noises = {
         "normal in both arms": (draws.normal, draws.normal, 1.0),
-        "t with 3 df in both arms": (draws.heavy, draws.heavy, 1.0),
+        "t with 3 df in both arms": (draws.heavy_tailed, draws.heavy_tailed, 1.0),
         "one arm lognormal": (draws.skewed, draws.normal, 1.0),
         "one arm lognormal, 3 times noisier": (draws.skewed, draws.normal, 3.0),
         "one arm lognormal, 10 times noisier": (draws.skewed, draws.normal, 10.0),
@@ -85,7 +94,9 @@ def noisy_baseline() -> None:
         for n in SEEDS:
             scores = test.scores_of(n_arms, n)
             low, high = interval(scores[:, 1:] - scores[:, :1], 1 - 0.05 / (n_arms - 1))
-            said.append(100 * float(((np.asarray(low) > 0) | (np.asarray(high) < 0)).any(axis=1).mean()))
+            said.append(
+                100 * float(((np.asarray(low) > 0) | (np.asarray(high) < 0)).any(axis=1).mean())
+            )
         rows.append((n_arms, *said))
     print_table("Any false word, the baseline 3 times noisier", ("arms", "n = 5", "n = 10"), rows)
 
@@ -97,13 +108,24 @@ def margins() -> None:
     for power in (None, *rates.POWERS):
         for n in SEEDS:
             cells = [
-                [rates.share_within(*rates.draws(n, cv, rho, power)) for rho in rates.CORRELATIONS]
+                [
+                    rates.share_equivalent(*rates.draw_gains_and_margins(n, cv, rho, power))
+                    for rho in rates.CORRELATIONS
+                ]
                 for cv in rates.VARIATIONS
             ]
-            known = max(rates.share_within_mean(*rates.draws(n, 0.5, rho, power)) for rho in rates.CORRELATIONS)
+            known = max(
+                rates.share_equivalent_at_mean(*rates.draw_gains_and_margins(n, 0.5, rho, power))
+                for rho in rates.CORRELATIONS
+            )
             law = "straight in ln tokens" if power is None else f"power law, exponent {power:g}"
             rows.append((law, n, *(f"{min(one):.1f} to {max(one):.1f}" for one in cells), known))
-    head = ("law", "n", *(f"slopes vary by {100 * cv:g} %" for cv in rates.VARIATIONS), "mean taken as known, 50 %")
+    head = (
+        "law",
+        "n",
+        *(f"slopes vary by {100 * cv:g} %" for cv in rates.VARIATIONS),
+        "mean taken as known, 50 %",
+    )
     print_table("False `equivalent` where the truth is the margin of 10 % compute", head, rows)
 
 
@@ -111,13 +133,21 @@ def multipliers() -> None:
     """T23: how often the interval of a multiplier holds the planted factor."""
     test = import_module("test_compute_multiplier")
     planted = [(power, factor) for power in (0.2, 0.5) for factor in (0.3, 0.5, 0.8, 1.1, 1.25)]
-    rows = [(f"{power:g}", f"{factor:g}", *(test._coverage(n, power, factor, 0.0015) for n in SEEDS))
-            for power, factor in planted]  # fmt: skip
-    print_table("Coverage of a multiplier's 95 % interval", ("exponent", "true factor", "n = 5", "n = 10"), rows)
+    rows = [
+        (f"{power:g}", f"{factor:g}", *(test._coverage(n, power, factor, 0.0015) for n in SEEDS))
+        for power, factor in planted
+    ]
+    print_table(
+        "Coverage of a multiplier's 95 % interval",
+        ("exponent", "true factor", "n = 5", "n = 10"),
+        rows,
+    )
 
 
 def rates() -> None:
-    """T20: arms equal at every rate but the highest, which diverges in one and is finite and bad in the next."""
+    """T20: arms equal at every rate but the highest, which diverges in one and is finite and
+    bad in the next.
+    """
     test = import_module("test_tuned_verdicts")
     rows = []
     for m, draws in ((1, 1200), (8, 300)):
@@ -125,8 +155,15 @@ def rates() -> None:
             arms = test.tuned_arms(noise, m + 1, draws)
             said = [cell for n in SEEDS for cell in test.false_words(*arms, n)]
             rows.append((f"{noise:g}", m, draws, *said))
-    head = ("sweep noise, bits per byte", "m", "studies", "n = 5, all words", "without the remark", "n = 10, all words",
-            "without the remark")  # fmt: skip
+    head = (
+        "sweep noise, bits per byte",
+        "m",
+        "studies",
+        "n = 5, all words",
+        "without the remark",
+        "n = 10, all words",
+        "without the remark",
+    )
     print_table("False words after tuning, sd_d 0.003 bits per byte", head, rows)
 
 
@@ -141,14 +178,24 @@ def noise_bound() -> None:
 
 
 TABLES: dict[str, Callable[[], None]] = {
-    "families": families, "advice": advice, "open": open_numbers, "noisy-baseline": noisy_baseline,
-    "margins": margins, "multipliers": multipliers, "rates": rates, "noise-bound": noise_bound,
-}  # fmt: skip
+    "families": families,
+    "advice": advice,
+    "open": open_numbers,
+    "noisy-baseline": noisy_baseline,
+    "margins": margins,
+    "multipliers": multipliers,
+    "rates": rates,
+    "noise-bound": noise_bound,
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="*", choices=[[], *TABLES], metavar="TABLE", help=", ".join(TABLES))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "tables", nargs="*", choices=[[], *TABLES], metavar="TABLE", help=", ".join(TABLES)
+    )
     sys.path[:0] = [str(TESTS), str(TESTS / "analyse")]
     for name in parser.parse_args().tables or TABLES:
         TABLES[name]()

@@ -1,4 +1,6 @@
-"""What every test shares: `gpu` tests are left out without a GPU, and there torch's own warnings are no errors."""
+"""What every test shares: `gpu` tests are left out without a GPU, and there torch's own
+warnings are no errors.
+"""
 
 from pathlib import Path
 
@@ -9,8 +11,12 @@ import torch
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("gpu"):
-            item.add_marker(pytest.mark.filterwarnings("default"))  # compiling on CUDA warns of torch's own affairs
-            item.add_marker(pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"))
+            item.add_marker(
+                pytest.mark.filterwarnings("default")
+            )  # compiling on CUDA warns of torch's own affairs
+            item.add_marker(
+                pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+            )
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +28,8 @@ def study_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def finished_home(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -> Path:
     """The runs folder of the little study, run to its end; to be read, or copied and spoilt."""
-    from little_study import carried
+    from trained_study import train_study
 
     home = tmp_path_factory.mktemp("finished")
-    carried(home, study_cache)
+    train_study(home, study_cache)
     return home

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from paribus.batch import Batch, Layout
+from paribus.batch import Batch, BatchLayout
 from paribus.errors import SpecError
 
 CPU = torch.device("cpu")
@@ -11,13 +11,21 @@ def test_the_layout_of_a_batch_follows_from_its_tokens():
     tokens = torch.arange(15).view(3, 5)
     batch = Batch.of(tokens, prefix=2)
     assert batch.tokens_BT is tokens
-    assert (batch.layout.n_sequences, batch.layout.length, batch.layout.start, batch.layout.prefix) == (3, 5, 0, 2)
+    assert (
+        batch.layout.n_sequences,
+        batch.layout.length,
+        batch.layout.start,
+        batch.layout.prefix,
+    ) == (3, 5, 0, 2)
     assert batch.source is None
     assert batch.layout.documents_BT is batch.layout.real_BT is batch.layout.positions_BT is None
 
 
 def test_tokens_are_positions_without_padding_and_a_source_is_added():
-    tokens, real = torch.zeros(2, 5, dtype=torch.long), torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool()
+    tokens, real = (
+        torch.zeros(2, 5, dtype=torch.long),
+        torch.tensor([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0]]).bool(),
+    )
     source = Batch.of(torch.zeros(2, 7, dtype=torch.long), real_BT=torch.arange(7).expand(2, 7) < 3)
     assert (Batch.of(tokens).n_tokens, Batch.of(tokens).n_positions) == (10, 10)
     batch = Batch.of(tokens, real_BT=real, source=source)
@@ -25,7 +33,10 @@ def test_tokens_are_positions_without_padding_and_a_source_is_added():
 
 
 def test_everything_given_arrives_where_it_belongs():
-    tokens, source = torch.zeros(2, 3, dtype=torch.long), Batch.of(torch.ones(2, 7, dtype=torch.long))
+    tokens, source = (
+        torch.zeros(2, 3, dtype=torch.long),
+        Batch.of(torch.ones(2, 7, dtype=torch.long)),
+    )
     documents, positions, segments = (torch.randint(5, (2, 3)) for _ in range(3))
     real = torch.ones(2, 3, dtype=torch.bool)
     rows, prefix = torch.tensor([5, 11]), torch.tensor([1, 2])
@@ -57,28 +68,46 @@ def test_a_source_may_be_given_as_tokens():
 
 
 def test_positions_count_from_the_start_of_the_layout():
-    assert Layout(2, 3).positions(CPU).tolist() == [0, 1, 2]
-    assert Layout(2, 3, start=5).positions(CPU).tolist() == [5, 6, 7]
+    assert BatchLayout(2, 3).positions(CPU).tolist() == [0, 1, 2]
+    assert BatchLayout(2, 3, start=5).positions(CPU).tolist() == [5, 6, 7]
 
 
 def test_given_positions_win_over_the_place_in_the_sequence():
     given = torch.tensor([[0, 1, 0], [4, 5, 6]])
-    assert Layout(2, 3, start=5, positions_BT=given).positions(CPU) is given
+    assert BatchLayout(2, 3, start=5, positions_BT=given).positions(CPU) is given
 
 
 WORDS = torch.zeros(2, 3, dtype=torch.long)
 WRONG = [
-    ({"tokens_BT": torch.zeros(3, dtype=torch.long)}, r"tokens are torch.int64 \[3\]; give a tensor of whole numbers"),
+    (
+        {"tokens_BT": torch.zeros(3, dtype=torch.long)},
+        r"tokens are torch.int64 \[3\]; give a tensor of whole numbers",
+    ),
     ({"tokens_BT": [[1, 2]]}, "tokens are list; give a tensor of whole numbers"),
     ({"tokens_BT": torch.zeros(2, 3)}, "tokens are torch.float32"),
-    ({"documents_BT": torch.zeros(2, 4)}, r"documents_BT is torch.float32 \[2, 4\] beside tokens torch.int64 \[2, 3\]"),
-    ({"real_BT": torch.ones(2, 3)}, "real_BT holds torch.float32; give torch.bool, True where there is a token"),
+    (
+        {"documents_BT": torch.zeros(2, 4)},
+        r"documents_BT is torch.float32 \[2, 4\] beside tokens torch.int64 \[2, 3\]",
+    ),
+    (
+        {"real_BT": torch.ones(2, 3)},
+        "real_BT holds torch.float32; give torch.bool, True where there is a token",
+    ),
     ({"prefix": -3}, "prefix is -3 of length 3; use 0 to 3"),
     ({"prefix": 4}, "prefix is 4 of length 3; use 0 to 3"),
     ({"prefix": 2.5}, "prefix is 2.5 of length 3; use 0 to 3"),
-    ({"prefix": torch.zeros(3, dtype=torch.long)}, r"prefix is torch.int64 \[3\]; give a whole number for each of 2"),
-    ({"source": torch.zeros(1, 5, dtype=torch.long)}, "source has 1 sequences beside 2, or a source of its own"),
-    ({"source": Batch.of(WORDS, source=WORDS)}, "source has 2 sequences beside 2, or a source of its own"),
+    (
+        {"prefix": torch.zeros(3, dtype=torch.long)},
+        r"prefix is torch.int64 \[3\]; give a whole number for each of 2",
+    ),
+    (
+        {"source": torch.zeros(1, 5, dtype=torch.long)},
+        "source has 1 sequences beside 2, or a source of its own",
+    ),
+    (
+        {"source": Batch.of(WORDS, source=WORDS)},
+        "source has 2 sequences beside 2, or a source of its own",
+    ),
 ]
 
 

@@ -7,17 +7,26 @@ import pytest
 import paribus
 from paribus.canonical import canonical_hash, canonical_json
 from paribus.errors import RecordError
-from paribus.record import answers_path
-from paribus.record.frozen import design_fingerprint, plan_fingerprint
-from paribus.spec import fingerprint, load, resolve
+from paribus.record import evaluation_path
+from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
+from paribus.spec import architecture_fingerprint, load, resolve
 
 ROOT = Path(paribus.__file__).parent
 # Who hashes what is no JSON: bytes of a file or a stream, text of a stream's key, a page's policy.
 OTHER_HASHES = {
-    "corpus/build.py", "corpus/cache.py", "corpus/installation.py", "corpus/splits.py", "evaluate/items.py",
-    "record/checksums.py", "record/disk.py", "record/environment.py", "record/rows.py", "record/syntax.py",
-    "report/page.py", "runtime.py",
-}  # fmt: skip
+    "corpus/build.py",
+    "corpus/cache.py",
+    "corpus/python_files.py",
+    "corpus/splits.py",
+    "evaluate/items.py",
+    "record/checksums.py",
+    "record/disk.py",
+    "record/environment.py",
+    "record/rows.py",
+    "record/syntax.py",
+    "report/page.py",
+    "runtime.py",
+}
 
 
 def test_equal_values_are_written_the_same_in_any_order():
@@ -34,22 +43,25 @@ def test_what_json_cannot_say_has_no_hash(value: object):
 
 
 @pytest.mark.parametrize(
-    ("preset", "expected"), [("gpt2", "899fd576c75d928d"), ("t5", "0c41e570a61ad956"), ("bert", "8106b1e6554184f7")]
+    ("preset", "expected"),
+    [("gpt2", "899fd576c75d928d"), ("t5", "0c41e570a61ad956"), ("bert", "8106b1e6554184f7")],
 )
 def test_the_fingerprints_of_presets_last(preset: str, expected: str):
-    assert fingerprint(resolve(load(preset)))[:16] == expected
+    assert architecture_fingerprint(resolve(load(preset)))[:16] == expected
 
 
 def test_the_fingerprints_of_plans_and_the_names_of_evaluations_last():
     design = {"b": 1.5, "a": ["é"], "question": "q", "lengths": []}
     assert design_fingerprint(design, {"one": ({"x": 1}, "t")})[:16] == "9a20648453253396"
     assert plan_fingerprint("d", "r", "c")[:16] == "bd3a1fc4fe607e3c"
-    path = answers_path(Path("run"), {"kind": "halves", "n_items": 3}, "f00")
+    path = evaluation_path(Path("run"), {"kind": "halves", "n_items": 3}, "f00")
     assert path == Path("run/evaluations/ed87d0e4cea702a7.jsonl")
 
 
 def test_values_are_hashed_in_one_place():
-    found = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if _imports_hashlib(path)}
+    found = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if _imports_hashlib(path)
+    }
     assert found == OTHER_HASHES | {"canonical.py"}
 
 
@@ -61,4 +73,9 @@ def test_compact_sorted_json_is_written_in_one_place():
 
 def _imports_hashlib(path: Path) -> bool:
     nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-    return any(alias.name == "hashlib" for node in nodes if isinstance(node, ast.Import) for alias in node.names)
+    return any(
+        alias.name == "hashlib"
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    )

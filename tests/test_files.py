@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import RecordError, SpecError
-from paribus.files import MAX_SPEC, home_expanded, open_regular, read_text, read_whole
+from paribus.files import MAX_SPEC_BYTES, expand_home, open_regular_file, read_bytes, read_text
 from paribus.interop import import_
 from paribus.model import restore
-from paribus.record.disk import digest, read_json
-from paribus.record.lock import is_held
+from paribus.record.disk import file_sha256, read_json
+from paribus.record.lock import is_locked
 from paribus.record.rows import last_row, read_rows
 from paribus.record.state import read_state
 from paribus.spec import load
+from paribus.spec.design_reading import load_design
 from paribus.spec.run import load_run
-from paribus.spec.sound import load_design
 
 
 def odd_file(folder: Path, kind: str, name: str) -> Path:
@@ -47,12 +47,12 @@ SAID = {
 def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)  # the name of a socket may not be long
     with pytest.raises(OSError, match=SAID[kind]):
-        read_whole(odd_file(Path(), kind, "odd"), MAX_SPEC)
+        read_bytes(odd_file(Path(), kind, "odd"), MAX_SPEC_BYTES)
 
 
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(IsADirectoryError):
-        open_regular(tmp_path)
+        open_regular_file(tmp_path)
 
 
 def test_a_file_is_read_up_to_its_ceiling(tmp_path):
@@ -60,21 +60,22 @@ def test_a_file_is_read_up_to_its_ceiling(tmp_path):
     path.write_bytes("é".encode() * 50)
     assert read_text(path, 100) == "é" * 50
     with pytest.raises(OSError, match="it has more than 99 bytes"):
-        read_whole(path, 99)
+        read_bytes(path, 99)
 
 
 def test_a_file_that_does_not_tell_its_size_is_read_up_to_the_ceiling_too():
-    assert read_whole("/proc/self/status", MAX_SPEC).startswith(b"Name:")
+    assert read_bytes("/proc/self/status", MAX_SPEC_BYTES).startswith(b"Name:")
     with pytest.raises(OSError, match="it has more than 7 bytes"):
-        read_whole("/proc/self/status", 7)
+        read_bytes("/proc/self/status", 7)
 
 
 def test_the_home_of_nobody_is_named():
-    assert home_expanded("paths", "~/a") == Path.home() / "a"
+    assert expand_home("paths", "~/a") == Path.home() / "a"
     with pytest.raises(
-        SpecError, match=r"paths '~nobody-here/a' begins with a home folder that nobody has here; write"
+        SpecError,
+        match=r"paths '~nobody-here/a' begins with a home folder that nobody has here; write",
     ):
-        home_expanded("paths", "~nobody-here/a")
+        expand_home("paths", "~nobody-here/a")
 
 
 READERS = {
@@ -85,7 +86,10 @@ READERS = {
     "arch.toml": [lambda folder: load(folder / "arch.toml")],
     "plan.json": [lambda folder: read_json(folder / "plan.json")],
     "state": [lambda folder: read_state(folder / "state")],
-    "rows.jsonl": [lambda folder: last_row(folder / "rows.jsonl"), lambda folder: read_rows(folder / "rows.jsonl")],
+    "rows.jsonl": [
+        lambda folder: last_row(folder / "rows.jsonl"),
+        lambda folder: read_rows(folder / "rows.jsonl"),
+    ],
 }
 
 
@@ -97,17 +101,21 @@ def test_whatever_is_read_whole_is_a_regular_file_of_a_size_that_fits(tmp_path, 
     for read in READERS[name]:
         if (name, kind) == ("rows.jsonl", "huge") and read is READERS[name][0]:
             continue  # its end alone is read: below
-        with pytest.raises((RecordError, SpecError), match=rf"{name} cannot be read: {SAID[kind]}; "):
+        with pytest.raises(
+            (RecordError, SpecError), match=rf"{name} cannot be read: {SAID[kind]}; "
+        ):
             read(tmp_path)
 
 
 def test_rows_that_end_in_no_line_are_not_read_from_their_beginning(tmp_path):
-    with pytest.raises(RecordError, match=r"rows\.jsonl ends in a line of more than 67,108,864 bytes; restore it"):
+    with pytest.raises(
+        RecordError, match=r"rows\.jsonl ends in a line of more than 67,108,864 bytes; restore it"
+    ):
         last_row(odd_file(tmp_path, "huge", "rows.jsonl"))
 
 
 def test_a_lock_and_a_digest_wait_for_no_pipe(tmp_path):
     pipe = odd_file(tmp_path, "a pipe", "lock")
-    assert not is_held(pipe)
+    assert not is_locked(pipe)
     with pytest.raises(OSError, match="it is a pipe"):
-        digest(pipe)
+        file_sha256(pipe)

@@ -27,10 +27,19 @@ def test_the_question_stands_before_what_would_do():
 
 def test_names_are_compared_in_one_place():
     root = Path(paribus.__file__).parent
-    places = [path.relative_to(root).as_posix() for path in sorted(root.rglob("*.py")) if _imports_difflib(path)]
+    places = [
+        path.relative_to(root).as_posix()
+        for path in sorted(root.rglob("*.py"))
+        if _imports_difflib(path)
+    ]
     assert places == ["nearest.py"]
 
 
 def _imports_difflib(path: Path) -> bool:
     nodes = ast.walk(ast.parse(path.read_text("utf-8")))
-    return any(alias.name == "difflib" for node in nodes if isinstance(node, ast.Import) for alias in node.names)
+    return any(
+        alias.name == "difflib"
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    )

@@ -14,19 +14,49 @@ from paribus.cli import verbs
 
 ROOT = Path(__file__).parents[1]
 NAMES = [
-    "Batch", "Design", "build", "build_corpus", "demo", "diff", "doctor", "evaluate_run", "export", "fields",
-    "generate_text", "import_", "load", "plan", "price", "restore", "rows", "run", "runs", "save", "show", "train_run",
-    "verdicts", "watch", "write_report",
-]  # fmt: skip
-PACKAGED = {"corpus": "build_corpus", "evaluate": "evaluate_run", "generate": "generate_text", "report": "write_report",
-            "train": "train_run"}  # fmt: skip
+    "Batch",
+    "Design",
+    "build",
+    "build_corpus",
+    "demo",
+    "diff",
+    "doctor",
+    "evaluate_run",
+    "export",
+    "fields",
+    "generate_text",
+    "import_",
+    "load",
+    "plan",
+    "price",
+    "restore",
+    "rows",
+    "run",
+    "runs",
+    "save",
+    "show",
+    "train_run",
+    "verdicts",
+    "watch",
+    "write_report",
+]
+PACKAGED = {
+    "corpus": "build_corpus",
+    "evaluate": "evaluate_run",
+    "generate": "generate_text",
+    "report": "write_report",
+    "train": "train_run",
+}
 
 
 def test_importing_paribus_imports_nothing_heavy():
     heavy = "('torch', 'numpy', 'pydantic', 'rich', 'typer')"
     code = f"import sys, paribus; sys.exit(any(name in sys.modules for name in {heavy}))"
     assert (
-        subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, check=False).returncode == 0
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, check=False
+        ).returncode
+        == 0
     )
 
 
@@ -58,13 +88,19 @@ def test_every_verb_is_a_function_of_the_same_name_unless_that_is_a_package():
 def test_a_verb_that_is_a_package_is_met_with_its_function(verb, name):
     code = f"import paribus as pb; pb.{verb}"
     answer = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": str(ROOT / "src")}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert f"'paribus.{verb}' is a package, to be imported; the verb is {name!r}" in answer.stderr
 
 
 def test_an_unknown_name_is_met_with_those_there_are():
-    with pytest.raises(AttributeError, match="module 'paribus' has no attribute 'nothing'; it has Batch, Design"):
+    with pytest.raises(
+        AttributeError, match="module 'paribus' has no attribute 'nothing'; it has Batch, Design"
+    ):
         pb.nothing  # noqa: B018
 
 

@@ -5,10 +5,10 @@
     spec = pb.load("gpt2", n_layers=4)
     model = pb.build(spec, seed=1)
 
-Each verb of the command line is a function of the same name here. Where that is the name of a package too, which
-Python then puts in its place, the function says what the verb is done to: `train_run`, `evaluate_run` …
-Importing paribus imports nothing else: a name's home is imported when the name is first used, and only what computes
-needs torch.
+Each verb of the command line is a function of the same name here. Where that is the name of a
+package too, which Python then puts in its place, the function says what the verb is done to:
+`train_run`, `evaluate_run` … Importing paribus imports nothing else: a name's home is imported when
+the name is first used, and only what computes needs torch.
 """
 
 from importlib import import_module
@@ -80,9 +80,13 @@ else:
 
     def __getattr__(name: str) -> Any:
         if name in _PACKAGED:
-            raise AttributeError(f"'paribus.{name}' is a package, to be imported; the verb is {_PACKAGED[name]!r}")
+            raise AttributeError(
+                f"'paribus.{name}' is a package, to be imported; the verb is {_PACKAGED[name]!r}"
+            )
         if name not in _HOMES:
-            raise AttributeError(f"module 'paribus' has no attribute {name!r}; it has {', '.join(_HOMES)}")
+            raise AttributeError(
+                f"module 'paribus' has no attribute {name!r}; it has {', '.join(_HOMES)}"
+            )
         return getattr(import_module(_HOMES[name]), name)
 
     def __dir__() -> list[str]:

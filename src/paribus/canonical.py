@@ -1,4 +1,6 @@
-"""One way to write a value as text, and one hash of it: what addresses, fingerprints and file names are made of."""
+"""One way to write a value as text, and one hash of it: what addresses, fingerprints and file
+names are made of.
+"""
 
 import hashlib
 import json
@@ -8,12 +10,15 @@ from paribus.errors import RecordError
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with keys in order and no spaces: equal for equal values, whatever the order they were written in."""
+    """JSON with keys in order and no spaces: equal for equal values, whatever the order they
+    were written in.
+    """
     try:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as fault:
         raise RecordError(
-            f"a stage cannot be written as JSON: {fault}; give finite numbers, text, lists and tables"
+            f"a stage cannot be written as JSON: {fault}; give finite numbers, text, lists and"
+            " tables"
         ) from fault
 
 

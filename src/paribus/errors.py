@@ -6,8 +6,8 @@ Each message has three beats: where, what was given, what would do.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-MAX_NAMED = 10  # problems of one kind that are told one by one
-Given = TypeVar("Given")
+MAX_LISTED = 10  # problems of one kind that are told one by one
+T = TypeVar("T")
 
 
 class ParibusError(Exception):
@@ -18,7 +18,10 @@ class SpecError(ParibusError):
     """What a person wrote cannot be meant as written; `problems` lists every fault found."""
 
     def __init__(self, problems: str | Sequence[str]):
-        self.problems = (problems,) if isinstance(problems, str) else tuple(problems)
+        if isinstance(problems, str):
+            self.problems = (problems,)
+        else:
+            self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
 
 
@@ -35,15 +38,19 @@ class InUseError(RecordError):
 
 
 class DivergedError(RecordError):
-    """A run whose loss or gradient stopped being finite: an outcome of the run, not a fault of the machine."""
+    """A run whose loss or gradient stopped being finite: an outcome of the run, not a fault of
+    the machine.
+    """
 
 
-def name_few(given: Sequence[Given], say: Callable[[Given], str], what: str) -> Iterator[str]:
-    """What is said of the first few, then how many more `what` there are: nothing is said of those."""
-    yield from map(say, given[:MAX_NAMED])
-    n_more = len(given) - MAX_NAMED
+def describe_first(items: Sequence[T], describe: Callable[[T], str], noun: str) -> Iterator[str]:
+    """What is said of the first few, then how many more `what` there are: nothing is said of
+    those.
+    """
+    yield from map(describe, items[:MAX_LISTED])
+    n_more = len(items) - MAX_LISTED
     if n_more > 0:
-        yield f"and {n_more:,} more {what}; correct these first"
+        yield f"and {n_more:,} more {noun}; correct these first"
 
 
 class ConfoundError(ParibusError):

@@ -14,31 +14,43 @@ from numpy.typing import NDArray
 from paribus.errors import UnsupportedError
 
 Name = str | int
-WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"
-WORKSPACES = (":4096:8", ":16:8")  # those under which cuBLAS sums in a fixed order; the first is as fast as its own
-_PHILOX = 4  # numbers that one turn of its counter gives
+CUBLAS_WORKSPACE_VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
+DETERMINISTIC_WORKSPACES = (
+    ":4096:8",
+    ":16:8",
+)  # those under which cuBLAS sums in a fixed order; the first is as fast as its own
+_PHILOX_BLOCK = 4  # numbers that one turn of its counter gives
 _MEMINFO = Path("/proc/meminfo")
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # of a container
+_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)  # of a container
 
 
-def stream(seed: int, *names: Name) -> torch.Generator:
+def torch_generator(seed: int, *names: Name) -> torch.Generator:
     """A CPU generator of its own for each (seed, names): what one draws never shifts another."""
-    return torch.Generator().manual_seed(key(seed, *names))
+    return torch.Generator().manual_seed(derive_seed(seed, *names))
 
 
-def key(seed: int, *names: Name) -> int:
+def derive_seed(seed: int, *names: Name) -> int:
     """A 63-bit number for each (seed, names); 1 is the same seed however its type is called."""
-    text = "\x1f".join(_told(name) for name in (index(seed), *names))
+    text = "\x1f".join(_encode_name(name) for name in (index(seed), *names))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) >> 1
 
 
-def _told(name: Name) -> str:
-    return f"str:{name}" if isinstance(name, str) else f"int:{index(name)}"
+def _encode_name(name: Name) -> str:
+    if isinstance(name, str):
+        return f"str:{name}"
+    return f"int:{index(name)}"
 
 
-def device_named(name: str | None) -> torch.device:
+def select_device(name: str | None) -> torch.device:
     """The device asked for, or the best; UnsupportedError if this machine has none such."""
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name is None:
         return best_device()
     if not there.get(name.partition(":")[0], False):
@@ -55,28 +67,41 @@ def best_device() -> torch.device:
 
 
 def prepare_cuda(device: torch.device) -> torch.device:
-    """The same device; before CUDA starts, cuBLAS is told to sum in a fixed order, unless it was told otherwise."""
+    """A device made ready: before CUDA starts, cuBLAS is told to sum in a fixed order, unless
+    it was told otherwise.
+    """
     if device.type == "cuda":
-        os.environ.setdefault(WORKSPACE, WORKSPACES[0])
+        os.environ.setdefault(CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES[0])
     return device
 
 
 def cudnn_version(device: torch.device) -> int | None:
     """Of the library that computes attention on CUDA; None elsewhere."""
-    return torch.backends.cudnn.version() if device.type == "cuda" else None
+    if device.type == "cuda":
+        return torch.backends.cudnn.version()
+    return None
 
 
 def device_kind(device: torch.device, n_ranks: int = 1) -> str:
     """What a run computes on, as its record says it."""
-    kind = f"cuda {torch.cuda.get_device_name(device)}" if device.type == "cuda" else device.type
-    return kind if n_ranks == 1 else f"{n_ranks} × {kind}"
+    if device.type == "cuda":
+        kind = f"cuda {torch.cuda.get_device_name(device)}"
+    else:
+        kind = device.type
+    if n_ranks == 1:
+        return kind
+    return f"{n_ranks} × {kind}"
 
 
 def free_memory(device: torch.device) -> int:
     """Bytes that could be allocated on a device now, at most."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0]
-    limits = [int(path.read_text()) for path in _LIMITS if path.is_file() and path.read_text().strip().isdecimal()]
+    limits = [
+        int(path.read_text())
+        for path in _LIMITS
+        if path.is_file() and path.read_text().strip().isdecimal()
+    ]
     return min([_unused_memory(), *limits])
 
 
@@ -96,30 +121,43 @@ def require_memory(n_bytes: int, device: torch.device, what: str) -> None:
     free = free_memory(device)
     if n_bytes > free:
         raise UnsupportedError(
-            f"{what} needs at least {n_bytes / 1e9:,.1f} GB of memory, and {device.type} has {free / 1e9:,.1f} GB free "
-            f"here; use smaller sizes, such as d_model or n_layers, or a machine with more"
+            f"{what} needs at least {n_bytes / 1e9:,.1f} GB of memory, and {device.type} has"
+            f" {free / 1e9:,.1f} GB free here; use smaller sizes, such as d_model or n_layers, or a"
+            " machine with more"
         )
 
 
-def numbers(seed: int, *names: Name) -> np.random.Generator:
+def numpy_generator(seed: int, *names: Name) -> np.random.Generator:
     """A numpy generator of its own for each (seed, names)."""
-    return np.random.Generator(np.random.Philox(key=key(seed, *names)))
+    return np.random.Generator(np.random.Philox(key=derive_seed(seed, *names)))
 
 
-def numbers_of_each(seed: int, *names: Name, last: Iterable[Name]) -> Iterator[np.random.Generator]:
-    """What `numbers` gives for these names and each last one: one generator keyed anew, to be used before the next."""
+def numpy_generator_per_name(
+    seed: int, *names: Name, last_names: Iterable[Name]
+) -> Iterator[np.random.Generator]:
+    """What `numbers` gives for these names and each last one: one generator keyed anew, to be
+    used before the next.
+    """
     source = np.random.Philox(key=0)
     fresh, draws = source.state, np.random.Generator(source)
-    for name in last:
-        fresh["state"]["key"][0] = key(seed, *names, name)
+    for name in last_names:
+        fresh["state"]["key"][0] = derive_seed(seed, *names, name)
         source.state = fresh
         yield draws
 
 
-def raw_numbers(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:
-    """n numbers of 64 bits for each row, [rows, n], from one stream: a row's own, whichever others are drawn."""
-    source, first, last = np.random.Philox(key=key(seed, *names)), int(rows.min()), int(rows.max())
-    n_turns = -(-n // _PHILOX)
+def random_uint64(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> NDArray[np.uint64]:
+    """n numbers of 64 bits for each row, [rows, n], from one stream: a row's own, whichever
+    others are drawn.
+    """
+    source, first, last = (
+        np.random.Philox(key=derive_seed(seed, *names)),
+        int(rows.min()),
+        int(rows.max()),
+    )
+    n_turns = -(-n // _PHILOX_BLOCK)
     source.advance(first * n_turns)
-    drawn = source.random_raw((last - first + 1) * n_turns * _PHILOX).reshape(-1, n_turns * _PHILOX)
+    drawn = source.random_raw((last - first + 1) * n_turns * _PHILOX_BLOCK).reshape(
+        -1, n_turns * _PHILOX_BLOCK
+    )
     return drawn[rows - first, :n]

@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paribus.analyse import Comparison, Verdict, compare, decide, family, leave_one_out, seeds_for, sign_flip
+from paribus.analyse import (
+    Comparison,
+    Verdict,
+    compare,
+    decide_verdict,
+    judge_family,
+    leave_one_out,
+    seeds_needed,
+    sign_flip,
+)
 from paribus.errors import SpecError
 
 GAINS = (0.8, 1.1, 0.9, 1.4, 1.2)
@@ -16,8 +25,14 @@ GAINS = (0.8, 1.1, 0.9, 1.4, 1.2)
 def test_five_gains_by_hand() -> None:
     found = compare(GAINS)
     assert (found.n, found.effect, found.level) == (5, pytest.approx(1.08), 0.95)
-    assert (found.low, found.high) == (pytest.approx(0.7836, abs=5e-5), pytest.approx(1.3764, abs=5e-5))
-    assert (found.inner_low, found.inner_high) == (pytest.approx(0.8524, abs=5e-5), pytest.approx(1.3076, abs=5e-5))
+    assert (found.low, found.high) == (
+        pytest.approx(0.7836, abs=5e-5),
+        pytest.approx(1.3764, abs=5e-5),
+    )
+    assert (found.inner_low, found.inner_high) == (
+        pytest.approx(0.8524, abs=5e-5),
+        pytest.approx(1.3076, abs=5e-5),
+    )
     assert found.p == pytest.approx(5.376e-4, abs=5e-8)
     assert found.sign_flip is None
     assert found.leave_one_out == pytest.approx((1.0, 1.15))
@@ -41,12 +56,14 @@ def test_five_gains_by_hand() -> None:
         ((0.0, 0.3), (0.1, 0.2), None, "inconclusive"),
     ],
 )
-def test_the_first_condition_that_holds_gives_the_word(outer, inner, margin: float | None, words: str) -> None:
-    assert str(decide(outer, inner, margin)) == words
+def test_the_first_condition_that_holds_gives_the_word(
+    outer, inner, margin: float | None, words: str
+) -> None:
+    assert str(decide_verdict(outer, inner, margin)) == words
 
 
 def test_the_level_is_shared_by_the_family_and_by_looks() -> None:
-    found = compare(GAINS, n_comparisons=4, share=0.01)
+    found = compare(GAINS, n_comparisons=4, family_alpha=0.01)
     assert found.level == 1 - 0.01 / 4
     assert found.p_adjusted == pytest.approx(4 * 5 * found.p)
     low, high = stats.ttest_1samp(GAINS, 0).confidence_interval(1 - 0.0025)
@@ -57,17 +74,18 @@ def test_the_level_is_shared_by_the_family_and_by_looks() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_interval_adjusted_p_and_word_never_contradict_each_other(seed: int) -> None:
     gains = np.random.default_rng(seed).normal(1.2, 1, size=5).tolist()
-    found = compare(gains, n_comparisons=3, share=0.04)
+    found = compare(gains, n_comparisons=3, family_alpha=0.04)
     decided = found.verdict.word in ("better", "worse")
     assert decided == (found.p_adjusted < 0.05) == (found.low > 0 or found.high < 0)
 
 
 def test_the_sentence_says_on_what_the_verdict_rests() -> None:
-    assert compare(GAINS, margin=0.5, n_comparisons=3, unit="nats").words == (
-        "better, by more than the margin: gain 1.08 nats, 98.33 % interval 0.6571 to 1.503, 5 seeds, "
-        "1 of 3 comparisons, margin 0.5 nats; on these items, at these rates."
+    assert (
+        compare(GAINS, margin=0.5, n_comparisons=3, unit="nats").description
+        == "better, by more than the margin: gain 1.08 nats, 98.33 % interval 0.6571 to 1.503, 5"
+        " seeds, 1 of 3 comparisons, margin 0.5 nats; on these items, at these rates."
     )
-    assert "1 comparison, no margin" in compare(GAINS).words
+    assert "1 comparison, no margin" in compare(GAINS).description
 
 
 def test_equal_runs_are_identical() -> None:
@@ -80,9 +98,18 @@ def test_equal_runs_are_identical() -> None:
 @pytest.mark.parametrize(
     ("gains", "message"),
     [
-        ([0.7] * 5, "gains: 0.7 in each of 5 seeds, so the seed does not reach the runs; train every run under a seed"),
+        (
+            [0.7] * 5,
+            (
+                "gains: 0.7 in each of 5 seeds, so the seed does not reach the runs; train every"
+                " run under a seed"
+            ),
+        ),
         ([0.7, 0.7 + 1e-15, 0.7], "the seed does not reach the runs"),
-        ([0.1, float("nan"), 0.3], "gains: nan at place 2 of 3 is no number; name a run that failed as failed"),
+        (
+            [0.1, float("nan"), 0.3],
+            "gains: nan at place 2 of 3 is no number; name a run that failed as failed",
+        ),
         ([0.1, 0.2, float("inf")], "gains: inf at place 3 of 3 is no number"),
         ([0.1, 0.2], "gains: 2 seeds, too few for a verdict; use 3 or more, 5 by default"),
     ],
@@ -94,7 +121,7 @@ def test_what_cannot_be_judged_is_refused(gains: list[float], message: str) -> N
 
 def test_a_margin_a_family_and_a_share_must_be_possible() -> None:
     with pytest.raises(SpecError, match="margin is 0; use a difference above 0") as refusal:
-        compare(GAINS, margin=0.0, n_comparisons=0, share=0.06)
+        compare(GAINS, margin=0.0, n_comparisons=0, family_alpha=0.06)
     assert refusal.value.problems[1:] == (
         "n_comparisons is 0; use the size of the family, 1 or more",
         "share is 0.06; use above 0, up to 0.05",
@@ -103,7 +130,15 @@ def test_a_margin_a_family_and_a_share_must_be_possible() -> None:
 
 def _numbers(found: Comparison) -> list[float]:
     flip = [] if found.sign_flip is None else [found.sign_flip]
-    values = (found.effect, found.sd, found.low, found.high, found.inner_low, found.inner_high, found.p)
+    values = (
+        found.effect,
+        found.sd,
+        found.low,
+        found.high,
+        found.inner_low,
+        found.inner_high,
+        found.p,
+    )
     return [*values, found.p_adjusted, *found.leave_one_out, *flip]
 
 
@@ -118,10 +153,11 @@ def test_names_of_arms_their_order_and_a_constant_for_each_seed_change_nothing()
     shifted = scores + 10 * np.random.default_rng(4).normal(size=7)
     before = {name: dict(enumerate(row)) for name, row in zip("abc", scores.tolist(), strict=True)}
     after = {
-        name: dict(reversed(list(enumerate(row)))) for name, row in zip("zyx", shifted.tolist()[::-1], strict=True)
+        name: dict(reversed(list(enumerate(row))))
+        for name, row in zip("zyx", shifted.tolist()[::-1], strict=True)
     }
-    first = family(before, "a", lower_is_better=True, margin=0.5)
-    second = family(after, "x", lower_is_better=True, margin=0.5)
+    first = judge_family(before, "a", lower_is_better=True, margin=0.5)
+    second = judge_family(after, "x", lower_is_better=True, margin=0.5)
     for old, new in (("b", "y"), ("c", "z")):
         one, other = first[old, "a"].comparison, second[new, "x"].comparison
         assert one and other  # noqa: PT018
@@ -146,7 +182,9 @@ def test_turning_signs_counts_ties_and_needs_six_seeds() -> None:
     assert sign_flip([1.0] * 6) == 2 / 2**6
     assert sign_flip([0.1, 0.2, 0.3, -0.3, -0.2, -0.1]) == 1
     assert sign_flip([0.1, 0.2, 0.3, 0.1, 0.2, -0.3]) == pytest.approx(
-        stats.permutation_test(([1, 2, 3, 1, 2, -3],), np.mean, permutation_type="samples", n_resamples=64).pvalue
+        stats.permutation_test(
+            ([1, 2, 3, 1, 2, -3],), np.mean, permutation_type="samples", n_resamples=64
+        ).pvalue
     )
     assert sign_flip([1.0] * 5) is None
     assert sign_flip(np.linspace(0.1, 1, 40).tolist()) == 2 / 2**40
@@ -157,7 +195,9 @@ def test_a_verdict_that_signs_do_not_bear_out_says_so() -> None:
     assert compare([1.0, 1.05, 0.95, 1.02, 0.99, 1.1]).remarks == ()
     found = compare([1.0, 1.05, 0.95, 1.02, -0.01, -0.02])
     assert (found.verdict.word, found.sign_flip) == ("better", 0.125)
-    assert found.words.endswith("at these rates; rests on normal noise: turning signs alone does not show it.")
+    assert found.description.endswith(
+        "at these rates; rests on normal noise: turning signs alone does not show it."
+    )
 
 
 def test_the_mean_without_one_seed_is_by_hand() -> None:
@@ -166,38 +206,53 @@ def test_the_mean_without_one_seed_is_by_hand() -> None:
 
 def test_an_inconclusive_comparison_says_what_the_margin_would_need() -> None:
     gains = [1.5, -1.0, 0.9, -0.4, 0.5]
-    assert str(compare(gains, margin=1).advice) == (
-        "To see a difference of the margin, 1, with 80 % power, if the noise is as large as 5 seeds allow: "
-        "22 fresh seeds, judged alone"
+    assert (
+        str(compare(gains, margin=1).advice)
+        == "To see a difference of the margin, 1, with 80 % power, if the noise is as large as 5"
+        " seeds allow: 22 fresh seeds, judged alone"
     )
-    assert str(compare(gains, margin=0.0001).advice) == (
-        "A difference of the margin, 0.0001, is not within reach of 60 fresh seeds, judged alone, nor is one of 100 "
-        "margins: it takes longer runs, another yardstick or a wider margin"
+    assert (
+        str(compare(gains, margin=0.0001).advice)
+        == "A difference of the margin, 0.0001, is not within reach of 60 fresh seeds, judged"
+        " alone, nor is one of 100 margins: it takes longer runs, another yardstick or a wider"
+        " margin"
     )
-    assert compare(gains).words.endswith("longer runs, another yardstick or a margin.")
-    assert compare(gains, margin=1).words.endswith("22 fresh seeds, judged alone.")
+    assert compare(gains).description.endswith("longer runs, another yardstick or a margin.")
+    assert compare(gains, margin=1).description.endswith("22 fresh seeds, judged alone.")
 
 
 def test_a_margin_out_of_reach_is_told_with_what_fresh_seeds_would_see() -> None:
     found = compare([0.5, 0.58, 1.0], margin=0.02381, n_comparisons=3)
     assert found.verdict.word == "inconclusive"
-    wider = [(times, seeds_for(times * 0.02381, found.sd, 3, 0.05 / 3)) for times in (2, 5, 10, 20)]
+    wider = [
+        (times, seeds_needed(times * 0.02381, found.sd, 3, 0.05 / 3)) for times in (2, 5, 10, 20)
+    ]
     assert [times for times, n in wider if n is None] == [2, 5, 10]
     assert found.advice is not None
-    assert f": {wider[-1][1]} fresh seeds, judged alone, for 20 margins (0.4762); " in found.advice.words
-    assert found.advice.brief.startswith(f"{wider[-1][1]} fresh seeds, judged alone, for 20 margins (0.4762); ")
-    assert "seeds in all" not in found.words
+    assert (
+        f": {wider[-1][1]} fresh seeds, judged alone, for 20 margins (0.4762); "
+        in found.advice.description
+    )
+    assert found.advice.brief.startswith(
+        f"{wider[-1][1]} fresh seeds, judged alone, for 20 margins (0.4762); "
+    )
+    assert "seeds in all" not in found.description
 
 
 def test_seeds_of_an_open_number_may_go_on() -> None:
     gains = [1.5, -1.0, 0.9, -0.4, 0.5]
-    assert str(compare(gains, margin=2, open_ended=True).advice).endswith(": 14 seeds of this open number")
+    assert str(compare(gains, margin=2, open_ended=True).advice).endswith(
+        ": 14 seeds of this open number"
+    )
 
 
 def test_advice_knows_the_margin_and_the_noise_but_not_the_effect() -> None:
     gains = np.array([1.5, -1.0, 0.9, -0.4, 0.5])
     for margin in (1, 0.1):
-        assert compare((gains - 0.2).tolist(), margin=margin).advice == compare(gains.tolist(), margin=margin).advice
+        assert (
+            compare((gains - 0.2).tolist(), margin=margin).advice
+            == compare(gains.tolist(), margin=margin).advice
+        )
 
 
 def test_an_open_number_of_seeds_widens_the_interval() -> None:
@@ -206,8 +261,13 @@ def test_an_open_number_of_seeds_widens_the_interval() -> None:
     assert (open_ended.low, open_ended.high) == pytest.approx((1.08 - half, 1.08 + half), abs=1e-4)
     assert (open_ended.inner_low, open_ended.inner_high) == (open_ended.low, open_ended.high)
     assert fixed.p < open_ended.p < 0.05
-    assert "; the number of seeds was left open, and the interval holds at any; " in open_ended.words
-    assert open_ended.words.endswith("rests on symmetric noise: a sign test, which does not, is read from 8 seeds on.")
+    assert (
+        "; the number of seeds was left open, and the interval holds at any; "
+        in open_ended.description
+    )
+    assert open_ended.description.endswith(
+        "rests on symmetric noise: a sign test, which does not, is read from 8 seeds on."
+    )
     assert str(open_ended.verdict) == "better, by less than the margin"
     assert compare(GAINS[:3], open_ended=True).verdict == Verdict("inconclusive")
 

@@ -2,31 +2,33 @@
 
 import math
 
-from paribus.analyse import Extreme, extremes
-from paribus.record import Answer, Evaluation, Head
+from paribus.analyse import ExtremeItem, extreme_items
+from paribus.record import Answer, Evaluation, EvaluationHead
 
 
 def answered(*bits: float) -> Evaluation:
-    head = Head({}, "likelihood", {}, 1, "", 8, "", len(bits), 0, "", None, {})
-    return Evaluation(head, tuple(Answer(f"i{n}", one * 2 * math.log(2), 2, 2, 0) for n, one in enumerate(bits)))
+    head = EvaluationHead({}, "likelihood", {}, 1, "", 8, "", len(bits), 0, "", None, {})
+    return Evaluation(
+        head, tuple(Answer(f"i{n}", one * 2 * math.log(2), 2, 2, 0) for n, one in enumerate(bits))
+    )
 
 
 def test_items_are_ranked_by_their_mean_gain_over_seeds():
     baseline = {1: answered(1, 2, 3, 4), 2: answered(1, 2, 3, 4)}
     arm = {1: answered(1, 1, 5, 4), 2: answered(1, 1, 4, 6)}
-    best, worst = extremes(baseline, arm, 2)
+    best, worst = extreme_items(baseline, arm, 2)
     assert [one.item for one in best] == ["i1", "i0"]
     assert [(one.item, round(one.gain, 9)) for one in worst] == [("i2", -1.5), ("i3", -1.0)]
 
 
 def test_no_item_is_both_best_and_worst():
-    best, worst = extremes({1: answered(1, 2, 3)}, {1: answered(3, 2, 1)}, 5)
+    best, worst = extreme_items({1: answered(1, 2, 3)}, {1: answered(3, 2, 1)}, 5)
     assert [one.item for one in (*best, *worst)] == ["i2", "i0"]
 
 
 def test_without_a_common_seed_there_are_none():
-    assert extremes({1: answered(1, 2)}, {2: answered(1, 2)}, 1) == ((), ())
+    assert extreme_items({1: answered(1, 2)}, {2: answered(1, 2)}, 1) == ((), ())
 
 
 def test_a_gain_is_fewer_bits():
-    assert Extreme("i", 3.0, 2.0).gain == 1.0
+    assert ExtremeItem("i", 3.0, 2.0).gain == 1.0

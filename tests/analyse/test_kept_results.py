@@ -1,4 +1,6 @@
-"""The kept studies are still read: their rows give the numbers that their files and reports print."""
+"""The kept studies are still read: their rows give the numbers that their files and reports
+print.
+"""
 
 import csv
 import json
@@ -9,21 +11,27 @@ from typing import Any
 
 import numpy as np
 import pytest
-from first_edition import factor_of, mean_slope
+from first_edition import compute_factor, mean_slope
 from scipy import stats
 
-from paribus.analyse import end_slopes, family, seed_curves
+from paribus.analyse import end_slopes, judge_family, seed_curves
 from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import convert_design
 from paribus.spec.design import compute_margin
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 KEPT = sorted(folder.name for folder in RESULTS.iterdir() if folder.is_dir())
-FIRST_RULES = ["encoder-decoder-hour"]  # made before annealed lengths, controls outside the family and local parabolas
+FIRST_RULES = [
+    "encoder-decoder-hour"
+]  # made before annealed lengths, controls outside the family and local parabolas
 PRESENT_RULES = [name for name in KEPT if name not in FIRST_RULES]
 NUMBER = r"([+−]\d+\.\d+)"
-TABLED = re.compile(rf"\| (.+) against (.+) \| (\w+).*? \| {NUMBER}; {NUMBER} to {NUMBER} \| (.*?) \|")
-SAID = re.compile(rf"\*\*(.+?)\*\*.*\nGain {NUMBER} bits per byte, [\d.]+ % interval {NUMBER} to {NUMBER}")
+TABLED = re.compile(
+    rf"\| (.+) against (.+) \| (\w+).*? \| {NUMBER}; {NUMBER} to {NUMBER} \| (.*?) \|"
+)
+SAID = re.compile(
+    rf"\*\*(.+?)\*\*.*\nGain {NUMBER} bits per byte, [\d.]+ % interval {NUMBER} to {NUMBER}"
+)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -48,7 +56,9 @@ def curves_of(study: str, arm: str) -> dict[int, dict[int, float]]:
             numbers = {name: float(row[name]) for name in ("tokens_scored", "bytes_scored")}
             valid = float(row["valid_nats"]) if row["valid_nats"] else None
             counted = {"step": int(row["step"]), "tokens_read": int(row["tokens_read"])}
-            runs.setdefault(int(row["seed"]), []).append({**numbers, **counted, "valid_nats": valid})
+            runs.setdefault(int(row["seed"]), []).append(
+                {**numbers, **counted, "valid_nats": valid}
+            )
     return seed_curves(runs)
 
 
@@ -70,19 +80,29 @@ def test_the_numbers_of_a_report_by_the_first_rules_are_those_of_its_rows(study:
     written = record.comparisons
     pairs = None if written is None else [(name, against) for name, against in written]
     scores = scores_of(study, design)
-    judged = family(scores, design["baseline"], lower_is_better=True, margin=margin, comparisons=pairs)
-    tabled = {(arm, against): (word, *numbers) for arm, against, word, *numbers in TABLED.findall(report)}
+    judged = judge_family(
+        scores, design["baseline"], lower_is_better=True, margin=margin, comparisons=pairs
+    )
+    tabled = {
+        (arm, against): (word, *numbers) for arm, against, word, *numbers in TABLED.findall(report)
+    }
     said = [(head, *numbers) for head, *numbers in SAID.findall(report)]
     for (arm, against), judgement in judged.items():
         comparison = judgement.comparison
         assert comparison is not None
-        _, *numbers = next(one for one in said if one[0].startswith((f"{arm} ", f"These runs cannot tell {arm} ")))
+        _, *numbers = next(
+            one for one in said if one[0].startswith((f"{arm} ", f"These runs cannot tell {arm} "))
+        )
         assert all(map(agrees, numbers, (comparison.effect, comparison.low, comparison.high)))
         word, *numbers, factor = tabled[arm, against]
         assert word == judgement.verdict.word
         assert all(map(agrees, numbers, (comparison.effect, comparison.low, comparison.high)))
-        times = factor_of(comparison, mean_slope(curves_of(study, against)))
-        assert times is None or re.match(r"[ab]", factor) or agrees(f"+{factor.partition(';')[0]}", times)
+        times = compute_factor(comparison, mean_slope(curves_of(study, against)))
+        assert (
+            times is None
+            or re.match(r"[ab]", factor)
+            or agrees(f"+{factor.partition(';')[0]}", times)
+        )
     assert len(said) == len(tabled) == len(judged)
 
 
@@ -93,7 +113,9 @@ def verdicts_of(study: str) -> list[dict[str, str]]:
 
 
 def margins_of(study: str, arm: str, column: str) -> np.ndarray | None:
-    """By seed, what a tenth more tokens buy at full length, read off the annealed lengths; None if nothing is sure."""
+    """By seed, what a tenth more tokens buy at full length, read off the annealed lengths; None
+    if nothing is sure.
+    """
     rows = [row for row in rows_of(RESULTS / study / "rows.csv") if row["arm"] == arm]
     rows = [row for row in rows if row["purpose"] in ("reported", "length")]
     rows.sort(key=lambda row: (int(row["seed"]), int(row["n_steps"])))
@@ -115,13 +137,17 @@ def test_the_numbers_of_a_kept_study_are_those_of_its_rows(study: str) -> None:
     assert verdicts
     for row in verdicts:
         against = scores[row["against"]]
-        gains = np.array([against[seed] - score for seed, score in sorted(scores[row["arm"]].items())])
+        gains = np.array(
+            [against[seed] - score for seed, score in sorted(scores[row["arm"]].items())]
+        )
         level = 1 - 0.05 / int(row["n_comparisons"])
         ends = stats.t.interval(level, len(gains) - 1, gains.mean(), stats.sem(gains))
         printed = [float(row[name]) for name in ("gain", "low", "high")]
         assert printed == pytest.approx([gains.mean(), *ends], abs=1e-12)
         assert any(all(map(agrees, numbers, printed)) for _, *numbers in SAID.findall(report))
-        assert row["verdict"] == ("better" if ends[0] > 0 else "worse" if ends[1] < 0 else "inconclusive")
+        assert row["verdict"] == (
+            "better" if ends[0] > 0 else "worse" if ends[1] < 0 else "inconclusive"
+        )
         margins = margins_of(study, row["against"], f"{measure['kind']}.{measure['split']}")
         assert (margins is None) == (row["margin"] == "")
         if margins is not None:
@@ -144,11 +170,18 @@ def test_the_documents_of_a_kept_study_add_up_to_its_scores(study: str) -> None:
 
 @pytest.mark.parametrize("study", PRESENT_RULES)
 def test_the_control_of_a_kept_study_works(study: str) -> None:
-    (control,) = [row for row in rows_of(RESULTS / study / "verdicts.csv") if row["verdict"] == "works"]
+    (control,) = [
+        row for row in rows_of(RESULTS / study / "verdicts.csv") if row["verdict"] == "works"
+    ]
     margins = [float(row["margin"]) for row in verdicts_of(study) if row["margin"]]
     assert float(control["high"]) < 0
     assert all(margin < -float(control["gain"]) / 4 for margin in margins)
 
 
 def test_these_studies_are_kept() -> None:
-    assert KEPT == ["bidirectional-input-hour", "encoder-decoder-hour", "mixed-attention-hour", "positions-masked-hour"]
+    assert KEPT == [
+        "bidirectional-input-hour",
+        "encoder-decoder-hour",
+        "mixed-attention-hour",
+        "positions-masked-hour",
+    ]

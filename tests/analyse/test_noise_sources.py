@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from paribus.analyse.variance import components, noise_sources, rerun_noise
+from paribus.analyse.variance import noise_sources, rerun_noise, variance_components
 from paribus.errors import SpecError
 
-# Row means 1.5, 4, 5 and column means 3, 4 of a mean of 3.5; squares: start 6.5, order 1.5, rest 0.5.
+# Row means 1.5, 4, 5 and column means 3, 4 of a mean of 3.5; squares: start 6.5, order 1.5, rest
+# 0.5.
 TABLE = [[1.0, 2.0], [3.0, 5.0], [5.0, 5.0]]
 
 
 def test_components_by_hand() -> None:
-    start, order, rest = components(TABLE)
+    start, order, rest = variance_components(TABLE)
     assert (start.name, order.name, rest.name) == ("start", "order", "rest")
     assert (start.variance, order.variance, rest.variance) == pytest.approx((3.0, 1 / 3, 0.5))
     assert (start.df, order.df, rest.df) == (2, 1, 2)
@@ -22,7 +23,7 @@ def test_components_by_hand() -> None:
 
 
 def test_an_estimate_below_zero_is_kept_and_its_deviation_is_zero() -> None:
-    start, *_ = components([[1.0, 2.0], [2.0, 1.0]])
+    start, *_ = variance_components([[1.0, 2.0], [2.0, 1.0]])
     assert start.variance == pytest.approx(-0.5)
     assert start.sd == 0.0
 
@@ -31,15 +32,21 @@ def test_components_are_right_on_average() -> None:
     draw = np.random.default_rng(1)
     found = []
     for _ in range(4000):
-        table = 2 * draw.normal(size=(3, 1)) + 1 * draw.normal(size=(1, 3)) + 0.5 * draw.normal(size=(3, 3))
-        found.append([one.variance for one in components(table.tolist())])
+        table = (
+            2 * draw.normal(size=(3, 1))
+            + 1 * draw.normal(size=(1, 3))
+            + 0.5 * draw.normal(size=(3, 3))
+        )
+        found.append([one.variance for one in variance_components(table.tolist())])
     error = np.std(found, axis=0) / 4000**0.5
     assert (np.abs(np.mean(found, axis=0) - [4.0, 1.0, 0.25]) < 4 * error).all()
 
 
 def test_a_table_that_is_none_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"the table is \(1, 3\); give two or more starts and two or more orders"):
-        components([[1.0, 2.0, 3.0]])
+    with pytest.raises(
+        SpecError, match=r"the table is \(1, 3\); give two or more starts and two or more orders"
+    ):
+        variance_components([[1.0, 2.0, 3.0]])
 
 
 def test_the_noise_of_one_run_made_again() -> None:
@@ -50,17 +57,19 @@ def test_the_noise_of_one_run_made_again() -> None:
 
 
 def scores(table: list[list[float]]) -> dict[tuple[int, int, int], float | None]:
-    return {(i + 1, 10_001 + j, 0): score for i, row in enumerate(table) for j, score in enumerate(row)}
+    return {
+        (i + 1, 10_001 + j, 0): score for i, row in enumerate(table) for j, score in enumerate(row)
+    }
 
 
 def test_sources_are_those_of_the_table_and_of_the_first_run_again() -> None:
     found = noise_sources("causal", {**scores(TABLE), (1, 10_001, 1): 1.0, (1, 10_001, 2): 1.0})
     assert found is not None
-    assert found.components == components(TABLE)
-    assert (found.n_starts, found.n_orders, found.repeats) == (3, 2, True)
+    assert found.components == variance_components(TABLE)
+    assert (found.n_inits, found.n_orders, found.is_reproducible) == (3, 2, True)
     other = noise_sources("causal", {**scores(TABLE), (1, 10_001, 1): 1.5})
     assert other is not None
-    assert other.repeats is False
+    assert other.is_reproducible is False
 
 
 def test_reruns_alone_are_no_table() -> None:
@@ -74,6 +83,6 @@ def test_reruns_alone_are_no_table() -> None:
 def test_a_run_that_failed_leaves_no_components() -> None:
     found = noise_sources("causal", {**scores(TABLE), (1, 10_001, 1): None})
     assert found is not None
-    assert (found.components, found.rerun, found.repeats) == ((), None, None)
+    assert (found.components, found.rerun, found.is_reproducible) == ((), None, None)
     assert found.why == "a run of them did not train"
     assert noise_sources("causal", {}) is None

@@ -1,10 +1,12 @@
-"""T27: a baseline three times as noisy as the rest. Paired t holds; one noise for all arms did not, and is refused."""
+"""T27: a baseline three times as noisy as the rest. Paired t holds; one noise for all arms did
+not, and is refused.
+"""
 
 import numpy as np
 import pytest
-from draws import N_DRAWS
+from noise_draws import N_DRAWS
 
-from paribus.analyse import equal_noise, family
+from paribus.analyse import judge_family, pool_noise
 from paribus.analyse.interval import interval
 
 N_REAL = 100  # of the studies that are also judged one by one
@@ -27,7 +29,7 @@ def test_each_pairs_own_noise_keeps_false_words_few(n_arms: int, n: int) -> None
     names = [str(number) for number in range(n_arms)]
     for table, wanted in zip(scores[:N_REAL].tolist(), false, strict=False):
         arms = {name: dict(enumerate(row)) for name, row in zip(names, table, strict=True)}
-        found = family(arms, "0", lower_is_better=False)
+        found = judge_family(arms, "0", lower_is_better=False)
         assert any(one.verdict.word in ("better", "worse") for one in found.values()) == wanted
 
 
@@ -36,6 +38,6 @@ def test_one_noise_for_all_arms_says_something_false_too_often() -> None:
     false = []
     for table in scores_of(7, 5, 500).tolist():
         arms = {name: dict(enumerate(row)) for name, row in zip("abcdefg", table, strict=True)}
-        found = equal_noise(arms, "a", lower_is_better=False).verdicts
+        found = pool_noise(arms, "a", lower_is_better=False).verdicts
         false.append(any(one.word in ("better", "worse") for one in found.values()))
     assert np.mean(false) > 0.08

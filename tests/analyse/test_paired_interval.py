@@ -1,19 +1,21 @@
-"""T1 to T3: how often the interval holds the truth; bands are four standard errors wide on either side."""
+"""T1 to T3: how often the interval holds the truth; bands are four standard errors wide on
+either side.
+"""
 
 import numpy as np
 import pytest
-from draws import N_DRAWS, Draw, heavy, normal, skewed
+from noise_draws import N_DRAWS, NoiseDraw, heavy_tailed, normal, skewed
 from numpy.typing import NDArray
 from scipy import stats
 
-from paribus.analyse.interval import Moments, around, critical, interval, moments, p_value
+from paribus.analyse.interval import Moments, critical_t, interval, moments, p_value, t_interval
 from paribus.errors import SpecError
 
 SEEDS = (3, 5, 10)
 TRUTH = 0.7
 
 
-def _gains(first: Draw, second: Draw, n: int, ratio: float) -> NDArray[np.float64]:
+def _gains(first: NoiseDraw, second: NoiseDraw, n: int, ratio: float) -> NDArray[np.float64]:
     rng = np.random.default_rng(11)
     block = 10 * rng.normal(size=(N_DRAWS, n))
     baseline = block + first(rng, (N_DRAWS, n))
@@ -34,8 +36,10 @@ def test_the_interval_covers_normal_noise_though_one_arm_is_three_times_noisier(
 
 
 @pytest.mark.parametrize("n", SEEDS)
-@pytest.mark.parametrize("draw", [heavy, skewed])
-def test_the_interval_covers_when_both_arms_are_heavy_tailed_or_skewed(draw: Draw, n: int) -> None:
+@pytest.mark.parametrize("draw", [heavy_tailed, skewed])
+def test_the_interval_covers_when_both_arms_are_heavy_tailed_or_skewed(
+    draw: NoiseDraw, n: int
+) -> None:
     assert 94 <= _covers(_gains(draw, draw, n, ratio=1)) <= 99
 
 
@@ -45,31 +49,37 @@ def test_the_interval_falls_short_where_one_arm_is_skewed_and_three_times_noisie
 
 
 def _with_196(found: Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return found.mean - 1.96 * found.error, found.mean + 1.96 * found.error  # pyright: ignore[reportReturnType]
+    return found.mean - 1.96 * found.standard_error, found.mean + 1.96 * found.standard_error  # pyright: ignore[reportReturnType]
 
 
 def _with_ddof_0(found: Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    smaller = found.error * np.sqrt((found.n - 1) / found.n)
-    return around(found.mean, smaller, found.n - 1, 0.95)  # pyright: ignore[reportReturnType]
+    smaller = found.standard_error * np.sqrt((found.n - 1) / found.n)
+    return t_interval(found.mean, smaller, found.n - 1, 0.95)  # pyright: ignore[reportReturnType]
 
 
 def _with_df_n(found: Moments) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return around(found.mean, found.error, found.n, 0.95)  # pyright: ignore[reportReturnType]
+    return t_interval(found.mean, found.standard_error, found.n, 0.95)  # pyright: ignore[reportReturnType]
 
 
-@pytest.mark.parametrize(("mutant", "expected"), [(_with_196, 80.7), (_with_ddof_0, 92.7), (_with_df_n, 91.0)])
+@pytest.mark.parametrize(
+    ("mutant", "expected"), [(_with_196, 80.7), (_with_ddof_0, 92.7), (_with_df_n, 91.0)]
+)
 def test_wrong_quantiles_spreads_and_degrees_of_freedom_are_caught(mutant, expected: float) -> None:
     share = _coverage(*mutant(moments(_gains(normal, normal, 3, ratio=3))))
     assert share < 93.6
-    assert share == pytest.approx(expected, abs=4 * 100 * np.sqrt(expected / 100 * (1 - expected / 100) / N_DRAWS))
+    assert share == pytest.approx(
+        expected, abs=4 * 100 * np.sqrt(expected / 100 * (1 - expected / 100) / N_DRAWS)
+    )
 
 
 def test_interval_and_p_are_those_of_scipy() -> None:
     baseline, arm = np.random.default_rng(5).normal(size=(2, 7))
     found = stats.ttest_rel(arm, baseline)
-    assert interval(arm - baseline, 0.98) == pytest.approx(found.confidence_interval(0.98), abs=1e-12)
+    assert interval(arm - baseline, 0.98) == pytest.approx(
+        found.confidence_interval(0.98), abs=1e-12
+    )
     assert p_value(arm - baseline) == pytest.approx(found.pvalue, rel=1e-12)
-    assert critical(0.95, 4) == pytest.approx(stats.t.ppf(0.975, 4), rel=1e-12)
+    assert critical_t(0.95, 4) == pytest.approx(stats.t.ppf(0.975, 4), rel=1e-12)
 
 
 def test_many_sets_at_once_are_each_alone() -> None:

@@ -12,7 +12,9 @@ def test_pairing_is_described_by_its_variance_ratio_and_correlation() -> None:
     a, b = block + 0.3 * rng.normal(size=(2, 9))
     found = pairing(a.tolist(), b.tolist())
     assert found is not None
-    assert found.variance_ratio == pytest.approx(np.var(b - a, ddof=1) / (np.var(a, ddof=1) + np.var(b, ddof=1)))
+    assert found.variance_ratio == pytest.approx(
+        np.var(b - a, ddof=1) / (np.var(a, ddof=1) + np.var(b, ddof=1))
+    )
     expected = stats.pearsonr(a, b)
     assert found.rho == pytest.approx(expected[0])
     assert (found.low, found.high) == pytest.approx(expected.confidence_interval(0.95))
@@ -30,5 +32,7 @@ def test_arms_that_move_as_one_have_a_correlation_of_one() -> None:
 
 
 def test_both_arms_have_the_same_seeds() -> None:
-    with pytest.raises(SpecError, match="pairing: 5 seeds against 4; give the same seeds, in the same order"):
+    with pytest.raises(
+        SpecError, match="pairing: 5 seeds against 4; give the same seeds, in the same order"
+    ):
         pairing([1, 2, 3, 4, 5], [1, 2, 3, 4])

@@ -15,8 +15,8 @@ def one(second: TextRead, budget: str = "tokens_read"):
 
 def test_bytes_epochs_and_the_steps_of_equal_bytes() -> None:
     found = one(TextRead(60, 750.0, (0.75, 0.35), "question"))
-    assert (found.n_bytes, found.epochs) == pytest.approx((-0.25, -0.3))
-    assert (found.n_steps, found.equal_steps) == (60, 80)
+    assert (found.bytes_difference, found.epochs_difference) == pytest.approx((-0.25, -0.3))
+    assert (found.n_steps, found.steps_for_equal_bytes) == (60, 80)
     assert found.is_large
     assert found.is_confound
 
@@ -26,7 +26,10 @@ def test_bytes_epochs_and_the_steps_of_equal_bytes() -> None:
     [
         (TextRead(60, 750.0, (0.75, 0.35), "another"), True),  # another question has its own text
         (TextRead(60, 750.0, (1.0, 0.5), "question"), True),  # bytes of a sample
-        (TextRead(60, 1000.0, (0.75, 0.35), "question"), True),  # rows that were too short for some texts
+        (
+            TextRead(60, 1000.0, (0.75, 0.35), "question"),
+            True,
+        ),  # rows that were too short for some texts
         (TextRead(60, 990.0, (0.99, 0.5), "question"), False),
     ],
 )
@@ -36,21 +39,21 @@ def test_what_could_not_have_been_equal_is_no_confound(second: TextRead, large: 
 
 
 def test_a_step_that_cannot_be_divided_confounds_nothing() -> None:
-    assert one(TextRead(3, 850.0, (0.85, 0.42), "question")).equal_steps == 4
+    assert one(TextRead(3, 850.0, (0.85, 0.42), "question")).steps_for_equal_bytes == 4
     close = one(TextRead(5, 960.0, (0.96, 0.48), "question"))
-    assert (close.equal_steps, close.is_large, close.is_confound) == (5, True, False)
+    assert (close.steps_for_equal_bytes, close.is_large, close.is_confound) == (5, True, False)
 
 
 def test_other_sources_are_compared_by_the_one_read_most() -> None:
-    assert one(TextRead(60, 1000.0, (2.0,), "another")).epochs == 1.0
+    assert one(TextRead(60, 1000.0, (2.0,), "another")).epochs_difference == 1.0
 
 
 def test_a_text_without_bytes_is_no_reason_to_stop() -> None:
     found = one(TextRead(60, 0.0, (1.0, 0.5), "another"))
-    assert (found.n_bytes, found.equal_steps) == (0.0, 60)
+    assert (found.bytes_difference, found.steps_for_equal_bytes) == (0.0, 60)
 
 
 @pytest.mark.parametrize("budget", [None, "bytes_read", "training_flops"])
 def test_only_budgets_of_tokens_choose_the_text(budget: str | None) -> None:
     assert text_differences(budget, PAIRS, {"first": FIRST, "second": FIRST}) == ()
-    assert one(FIRST, "tokens_scored").n_bytes == 0
+    assert one(FIRST, "tokens_scored").bytes_difference == 0

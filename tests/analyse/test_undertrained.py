@@ -6,32 +6,34 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from handmade_study import GAINS, MANY_ARMS, SEEDS, make_study
 
-from paribus.analyse import family, findings, rows
+from paribus.analyse import judge_family, study_findings, study_rows
 from paribus.analyse.undertrained import has_risen
-from paribus.record import Study, answers_path, evaluations, write_answers
-from paribus.report.material import gathered
-from paribus.report.overview import overview, tally
-from paribus.report.page import page
-from paribus.report.prose import latex, markdown
-from paribus.report.tables import summary
-from small_study import GAINS, MANY, SEEDS, made
+from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
+from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.overview import comparison_lines, describe_tally
+from paribus.report.page import render_page
+from paribus.report.report_data import gather_report_data
+from paribus.report.tables import score_summary
 
 BASE = {1: 2.0, 2: 2.1, 3: 1.9, 4: 2.05}
 
 
 def below_unigrams(study: Study, arm: str, *seeds: int) -> None:
     """Answers on disk that cost more than the unigram model's."""
-    for cell in study.cells():
+    for cell in study.read_cells():
         if (cell.arm, cell.seed) in {(arm, seed) for seed in seeds}:
-            found = next(iter(evaluations(study.root / cell.run)))
-            path = answers_path(study.root / cell.run, found.head.yardstick, found.head.items)
-            write_answers(path, replace(found, head=replace(found.head, unigram_nats=0.0)))
+            found = next(iter(read_evaluations(study.root / cell.run)))
+            path = evaluation_path(study.root / cell.run, found.head.yardstick, found.head.items)
+            write_evaluation(path, replace(found, head=replace(found.head, unigram_nats=0.0)))
 
 
-def with_losses(study: Study, arm: str, seed: int, losses: list[float | None], name: str = "valid_nats") -> None:
+def with_losses(
+    study: Study, arm: str, seed: int, losses: list[float | None], name: str = "valid_nats"
+) -> None:
     """The rows of a run with these losses, from the last row back; earlier rows have none."""
-    cell = next(cell for cell in study.cells() if (cell.arm, cell.seed) == (arm, seed))
+    cell = next(cell for cell in study.read_cells() if (cell.arm, cell.seed) == (arm, seed))
     path = study.root / cell.run / "rows.jsonl"
     there = [json.loads(line) for line in path.read_text().splitlines()]
     given = [None] * (len(there) - len(losses)) + losses
@@ -53,14 +55,20 @@ def with_losses(study: Study, arm: str, seed: int, losses: list[float | None], n
         ([5.4, math.inf, 2.64], True),
     ],
 )
-def test_a_loss_has_risen_above_its_first_or_a_twentieth_above_its_lowest(losses: list[float], risen: bool) -> None:
+def test_a_loss_has_risen_above_its_first_or_a_twentieth_above_its_lowest(
+    losses: list[float], risen: bool
+) -> None:
     assert has_risen(losses) is risen
 
 
 @pytest.mark.parametrize(
     ("losses", "outcome", "reason"),
     [
-        ([5.4, 2.64], "undertrained", "not trained long enough, still worse than the unigram model"),
+        (
+            [5.4, 2.64],
+            "undertrained",
+            "not trained long enough, still worse than the unigram model",
+        ),
         ([5.4, 2.64, 2.9], "diverged", "worse than the unigram model, after its loss had risen"),
         ([2.64, 5.4], "diverged", "worse than the unigram model, after its loss had risen"),
     ],
@@ -68,28 +76,33 @@ def test_a_loss_has_risen_above_its_first_or_a_twentieth_above_its_lowest(losses
 def test_a_run_worse_than_unigrams_diverged_only_if_its_loss_rose(
     tmp_path: Path, losses: list[float | None], outcome: str, reason: str
 ) -> None:
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     below_unigrams(study, "prefix", 2)
     with_losses(study, "prefix", 2, losses)
-    row = next(row for row in rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))
+    row = next(row for row in study_rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))
     assert (row["outcome"], row["reason"]) == (outcome, reason)
     assert (row["halves.test"] is not None) == (outcome == "undertrained")
 
 
 def test_without_two_validation_points_the_loss_of_training_tells(tmp_path: Path) -> None:
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     below_unigrams(study, "prefix", 2)
     with_losses(study, "prefix", 2, [3.0])
     with_losses(study, "prefix", 2, [2.0, 3.0], "nats")
-    assert next(row for row in rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))["outcome"] == "diverged"
+    assert (
+        next(row for row in study_rows(study) if (row["arm"], row["seed"]) == ("prefix", 2))[
+            "outcome"
+        ]
+        == "diverged"
+    )
 
 
 def test_a_validation_that_was_no_number_has_diverged(tmp_path: Path) -> None:
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     below_unigrams(study, "prefix", 2)
     with_losses(study, "prefix", 2, [5.4, None, 2.64])
     assert outcome_of(study, "prefix", 2) == "undertrained"
-    cell = next(cell for cell in study.cells() if (cell.arm, cell.seed) == ("prefix", 2))
+    cell = next(cell for cell in study.read_cells() if (cell.arm, cell.seed) == ("prefix", 2))
     path = study.root / cell.run / "rows.jsonl"
     there = [json.loads(line) for line in path.read_text().splitlines()]
     there[-2]["nonfinite"] = {"valid_nats": "nan"}
@@ -98,36 +111,43 @@ def test_a_validation_that_was_no_number_has_diverged(tmp_path: Path) -> None:
 
 
 def outcome_of(study: Study, arm: str, seed: int) -> str:
-    return next(row["outcome"] for row in rows(study) if (row["arm"], row["seed"]) == (arm, seed))
+    return next(
+        row["outcome"] for row in study_rows(study) if (row["arm"], row["seed"]) == (arm, seed)
+    )
 
 
-@pytest.mark.parametrize("short", [("prefix",), ("prefix", "long-window+near"), ("prefix", "input hidden")])
+@pytest.mark.parametrize(
+    "short", [("prefix",), ("prefix", "long-window+near"), ("prefix", "input hidden")]
+)
 def test_intervals_of_the_others_are_as_wide_as_if_every_arm_had_trained(
     tmp_path: Path, short: tuple[str, ...]
 ) -> None:
-    before = {arm.name: arm.judgement.comparison for arm in findings(made(tmp_path / "a", gains=MANY)).arms}
-    study = made(tmp_path / "b", gains=MANY)
+    before = {
+        arm.name: arm.judgement.comparison
+        for arm in study_findings(make_study(tmp_path / "a", gains=MANY_ARMS)).arms
+    }
+    study = make_study(tmp_path / "b", gains=MANY_ARMS)
     for arm in short:
         below_unigrams(study, arm, 1, 3)
-    after = {arm.name: arm.judgement.comparison for arm in findings(study).arms}
-    for name in set(MANY) - {"causal", "input hidden", *short}:
+    after = {arm.name: arm.judgement.comparison for arm in study_findings(study).arms}
+    for name in set(MANY_ARMS) - {"causal", "input hidden", *short}:
         assert before[name] == after[name]
 
 
 def test_a_run_better_than_unigrams_has_finished_whatever_its_curve(tmp_path: Path) -> None:
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     with_losses(study, "prefix", 2, [1.0, 5.0])
-    assert {row["outcome"] for row in rows(study)} == {"finished"}
+    assert {row["outcome"] for row in study_rows(study)} == {"finished"}
 
 
 def test_a_pair_with_such_an_arm_gets_no_word_and_the_family_is_not_shrunk(tmp_path: Path) -> None:
-    study = made(tmp_path, gains=MANY)
+    study = make_study(tmp_path, gains=MANY_ARMS)
     below_unigrams(study, "prefix", 2)
-    found = findings(study)
+    found = study_findings(study)
     judgement = found.arm("prefix").judgement
     assert judgement.verdict.word == "no verdict"
     assert judgement.comparison is None
-    assert judgement.words == "no verdict: not trained long enough (prefix in 1 of 4 seeds)."
+    assert judgement.description == "no verdict: not trained long enough (prefix in 1 of 4 seeds)."
     assert [one.seed for one in judgement.seeds] == list(SEEDS)
     others = [arm.judgement.comparison for arm in found.arms if arm.name != "prefix"]
     assert {one.n_comparisons for one in others if one is not None} == {4}
@@ -135,31 +155,33 @@ def test_a_pair_with_such_an_arm_gets_no_word_and_the_family_is_not_shrunk(tmp_p
 
 
 def test_where_the_baseline_is_such_an_arm_no_pair_with_it_gets_a_word(tmp_path: Path) -> None:
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     below_unigrams(study, "causal", 1)
-    words = {arm.name: arm.judgement.verdict.word for arm in findings(study).arms}
+    words = {arm.name: arm.judgement.verdict.word for arm in study_findings(study).arms}
     assert words == {"prefix": "no verdict", "input hidden": "worse"}
 
 
 def test_a_declared_control_may_be_worse_by_what_its_runs_had_reached(tmp_path: Path) -> None:
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     below_unigrams(study, "input hidden", *SEEDS)
-    found = findings(study)
+    found = study_findings(study)
     own = found.arm("input hidden").judgement
-    assert (own.verdict.word, found.control_found) == ("worse", True)
+    assert (own.verdict.word, found.control_worked) == ("worse", True)
     assert str(own.arm_trained) == "0 of 4"
-    assert own.words.endswith("Runs were not trained long enough (input hidden in 4 of 4 seeds).")
-    table = latex(gathered(study))
+    assert own.description.endswith(
+        "Runs were not trained long enough (input hidden in 4 of 4 seeds)."
+    )
+    table = latex_table(gather_report_data(study))
     assert "input hidden & -- (0 of 4) & " in table
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.3])
 def test_a_control_that_is_not_worse_gets_no_word(tmp_path: Path, gain: float) -> None:
-    study = made(tmp_path, gains={**GAINS, "input hidden": gain})
+    study = make_study(tmp_path, gains={**GAINS, "input hidden": gain})
     below_unigrams(study, "input hidden", 1)
-    found = findings(study)
+    found = study_findings(study)
     assert found.arm("input hidden").judgement.verdict.word == "no verdict"
-    said = page(gathered(study))
+    said = render_page(gather_report_data(study))
     assert "there is no verdict on it: runs were not trained long enough" in said
 
 
@@ -167,33 +189,35 @@ def test_only_the_declared_control_may_be_worse() -> None:
     arms = {"base": BASE, "arm": dict.fromkeys(BASE, None)}
     reached = {"arm": {seed: score + 1 + 0.01 * seed for seed, score in BASE.items()}}
     for control, word in (("arm", "worse"), (None, "no verdict")):
-        found = family(arms, "base", lower_is_better=True, undertrained=reached, control=control)
+        found = judge_family(
+            arms, "base", lower_is_better=True, undertrained=reached, control=control
+        )
         assert found["arm", "base"].verdict.word == word
 
 
 def test_a_run_that_diverged_beside_one_that_was_too_short_leaves_no_word(tmp_path: Path) -> None:
-    study = made(tmp_path, failed=[("causal", 1)])
+    study = make_study(tmp_path, failed=[("causal", 1)])
     below_unigrams(study, "prefix", 2)
-    assert findings(study).arm("prefix").judgement.verdict.word == "no verdict"
+    assert study_findings(study).arm("prefix").judgement.verdict.word == "no verdict"
 
 
 def test_every_format_says_so_and_none_says_diverged(tmp_path: Path) -> None:
-    study = made(tmp_path, gains=MANY)
-    for arm in MANY:
+    study = make_study(tmp_path, gains=MANY_ARMS)
+    for arm in MANY_ARMS:
         below_unigrams(study, arm, *SEEDS)
-    material = gathered(study)
-    for text in (page(material), markdown(material), latex(material)):
+    material = gather_report_data(study)
+    for text in (render_page(material), markdown_report(material), latex_table(material)):
         assert "not trained long enough" in text
         assert "diverged" not in text.partition("<script")[0]
         assert "unstable" not in text.partition("<main>")[2].partition("<script")[0]
-    assert tally(overview(material), material).endswith(": all without a verdict.")
-    assert {mean for mean, _ in summary(material, "halves.test")} == {"– (0 of 4)"}
+    assert describe_tally(comparison_lines(material), material).endswith(": all without a verdict.")
+    assert {mean for mean, _ in score_summary(material, "halves.test")} == {"– (0 of 4)"}
 
 
 def test_one_noise_for_all_arms_gives_such_a_pair_no_word_either(tmp_path: Path) -> None:
-    study = made(tmp_path, gains=MANY)
-    plan = study.plan()
+    study = make_study(tmp_path, gains=MANY_ARMS)
+    plan = study.read_plan()
     plan["design"]["equal_noise"] = True
     study.write_plan(plan)
     below_unigrams(study, "input hidden", 1)
-    assert findings(study).arm("input hidden").judgement.verdict.word == "no verdict"
+    assert study_findings(study).arm("input hidden").judgement.verdict.word == "no verdict"

@@ -12,22 +12,22 @@ from paribus.cli import main
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
     status: int
     out: str
     err: str
 
 
-Ask = Callable[..., Answer]
+Ask = Callable[..., CommandResult]
 
 
 @pytest.fixture
 def ask(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ask:
     monkeypatch.chdir(tmp_path)
 
-    def one(*words: str | Path) -> Answer:
+    def one(*words: str | Path) -> CommandResult:
         status = main([str(word) for word in words])
         captured = capsys.readouterr()
-        return Answer(status, captured.out, captured.err)
+        return CommandResult(status, captured.out, captured.err)
 
     return one

@@ -35,7 +35,9 @@ def test_options_of_a_verb_are_offered(completed):
     assert completed("paribus fields --j") == ["--json"]
 
 
-@pytest.mark.parametrize(("shell", "line"), [("bash", "complete -o default"), ("zsh", "#compdef paribus")])
+@pytest.mark.parametrize(
+    ("shell", "line"), [("bash", "complete -o default"), ("zsh", "#compdef paribus")]
+)
 def test_what_makes_a_shell_ask_is_shown(ask, monkeypatch, shell, line):
     monkeypatch.setenv("_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION", "1")
     answer = ask("--show-completion", shell)

@@ -1,4 +1,6 @@
-"""Whatever others named or wrote, no verb sends it to the terminal as it is: only newlines and tabs are not letters."""
+"""Whatever others named or wrote, no verb sends it to the terminal as it is: only newlines and
+tabs are not letters.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +17,22 @@ from pathlib import Path
 
 import pytest
 import torch
+from handmade_study import make_study
 from safetensors.torch import load_file, save_file
+from trained_study import design_table
 
-from little_study import little
 from paribus.cli import main
 from paribus.errors import RecordError
-from paribus.escapes import Page, VisibleStream, visible_streams
+from paribus.escapes import EscapingStream, SafeConsole, escaped_streams
 from paribus.interop import export
 from paribus.model import build
 from paribus.record.disk import write_json
 from paribus.record.state import write_state
 from paribus.spec import load
-from small_study import made
 
 SOURCE = Path(__file__).parents[2] / "src"
-# Colour, a title, a cleared screen in C1, a link, a line overwritten, letters turned round, a bell, markup.
+# Colour, a title, a cleared screen in C1, a link, a line overwritten, letters turned round, a bell,
+# markup.
 HOSTILE = "a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\x1b]8;;http://x\x1b\\e\rf\u202eg\x7fh[bold red]i"
 NAME = HOSTILE.replace("/", "|")
 BIDI = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"
@@ -40,7 +43,9 @@ TRAINING = {"n_steps": 2, "n_sequences": 2, "length": 16}
 def obeyed(text: str) -> set[str]:
     """What a terminal would obey."""
     return {
-        letter for letter in text if (unicodedata.category(letter) == "Cc" and letter not in "\n\t") or letter in BIDI
+        letter
+        for letter in text
+        if (unicodedata.category(letter) == "Cc" and letter not in "\n\t") or letter in BIDI
     }
 
 
@@ -59,62 +64,105 @@ def toml(path: Path, table: dict) -> Path:
 
 
 def study_words(root: Path) -> list[tuple]:
-    study = made(root, failed=[("prefix", 1)])
-    plan = study.plan()
+    study = make_study(root, failed=[("prefix", 1)])
+    plan = study.read_plan()
     plan["question"] = plan["design"]["question"] = HOSTILE
     plan["control"][0]["note"] = HOSTILE
     study.write_plan(plan)
-    failed = next(cell.run for cell in study.cells() if (cell.arm, cell.seed) == ("prefix", 1))
+    failed = next(cell.run for cell in study.read_cells() if (cell.arm, cell.seed) == ("prefix", 1))
     write_state(root / failed / "state", "failed", f"DivergedError: {HOSTILE}")
     broken = root / "broken"
     broken.mkdir()
-    write_json(broken / "spec.json", {"stages": [{"objective": {"kind": HOSTILE}, "architecture": {"mask": HOSTILE}}]})
+    write_json(
+        broken / "spec.json",
+        {"stages": [{"objective": {"kind": HOSTILE}, "architecture": {"mask": HOSTILE}}]},
+    )
     write_state(broken / "state", "failed", HOSTILE)
     (broken / "rows.jsonl").write_text(f"{HOSTILE}\n")
     runs = ("--runs", root)
     return [
-        ("report", "small", *runs, "--format", "md"), ("rows", "small", *runs), ("rows", "small", *runs, "--csv"),
-        ("rows", "small", *runs, "--json"), ("runs", *runs), ("runs", *runs, "--json"), ("watch", *runs),
-        ("watch", "small", *runs), ("report", NAME, *runs), ("report", "small", *runs, "--format", HOSTILE),
-        ("evaluate", NAME, *runs), ("generate", "broken", HOSTILE, *runs), ("export", NAME, root / "out", *runs),
-    ]  # fmt: skip
+        ("report", "small", *runs, "--format", "md"),
+        ("rows", "small", *runs),
+        ("rows", "small", *runs, "--csv"),
+        ("rows", "small", *runs, "--json"),
+        ("runs", *runs),
+        ("runs", *runs, "--json"),
+        ("watch", *runs),
+        ("watch", "small", *runs),
+        ("report", NAME, *runs),
+        ("report", "small", *runs, "--format", HOSTILE),
+        ("evaluate", NAME, *runs),
+        ("generate", "broken", HOSTILE, *runs),
+        ("export", NAME, root / "out", *runs),
+    ]
 
 
 def text_words(folder: Path) -> list[tuple]:
-    (folder / f"{NAME}.txt").write_text(f"{HOSTILE}\n\nplain text that is long enough {HOSTILE}" * 20)
+    (folder / f"{NAME}.txt").write_text(
+        f"{HOSTILE}\n\nplain text that is long enough {HOSTILE}" * 20
+    )
     corpus = {"sources": [{"kind": "files", "paths": str(folder)}], "valid": 0, "test": 0}
     run = toml(folder / f"{NAME}-run", {"corpus": corpus})
-    bad = toml(folder / "bad", {"corpus": {"sources": [{"kind": "files", "paths": str(folder / f"{NAME}.gone")}]}})
+    bad = toml(
+        folder / "bad",
+        {"corpus": {"sources": [{"kind": "files", "paths": str(folder / f"{NAME}.gone")}]}},
+    )
     with tarfile.open(folder / "a.tar", "w") as tar:
         entry = tarfile.TarInfo(f"{HOSTILE}.jsonl")
         entry.size = 4
         tar.addfile(entry, io.BytesIO(b"{{{\n"))
-    tar_run = toml(folder / "tar", {"corpus": {"sources": [{"kind": "files", "paths": str(folder / "a.tar")}]}})
+    tar_run = toml(
+        folder / "tar", {"corpus": {"sources": [{"kind": "files", "paths": str(folder / "a.tar")}]}}
+    )
     cache = ("--cache", folder / "cache")
     return [
-        ("corpus", "sample", run, *cache, "-n", "1"), ("corpus", "sample", run, *cache, "-n", "1", "--json"),
-        ("corpus", "build", run, *cache), ("corpus", "show", run, *cache), ("corpus", "show", bad, *cache),
-        ("corpus", "show", tar_run, *cache), ("corpus", NAME, run), ("train", run, "--runs", folder / "runs", *cache),
-    ]  # fmt: skip
+        ("corpus", "sample", run, *cache, "-n", "1"),
+        ("corpus", "sample", run, *cache, "-n", "1", "--json"),
+        ("corpus", "build", run, *cache),
+        ("corpus", "show", run, *cache),
+        ("corpus", "show", bad, *cache),
+        ("corpus", "show", tar_run, *cache),
+        ("corpus", NAME, run),
+        ("train", run, "--runs", folder / "runs", *cache),
+    ]
 
 
 def spec_words(folder: Path) -> list[tuple]:
     design = {
-        "question": HOSTILE, "factor": "architecture.mask", "baseline": "causal", HOSTILE: 1,
-        "base": {"architecture": TINY, "training": TRAINING, "corpus": {"sources": [{"kind": "copy", "form": "text"}]}},
+        "question": HOSTILE,
+        "factor": "architecture.mask",
+        "baseline": "causal",
+        HOSTILE: 1,
+        "base": {
+            "architecture": TINY,
+            "training": TRAINING,
+            "corpus": {"sources": [{"kind": "copy", "form": "text"}]},
+        },
         "arms": {"causal": {}, NAME: {"architecture": {"mask": "prefix"}}},
-    }  # fmt: skip
+    }
     arch = folder / f"{NAME}.toml"
     arch.write_text(f"# about \u202e it\npreset = 'gpt2'\nn_layers = {json.dumps('x')}\n")
     good = folder / "good.toml"
     good.write_text("# about \u202e \x9b it\npreset = 'gpt2'\n")
     return [
-        ("plan", toml(folder / "design", design)), ("run", toml(folder / "design", design)), ("show", arch),
-        ("show", good), ("show", "gpt2", good), ("price", good), ("diff", good, "bert"), ("doctor", arch),
-        ("show", HOSTILE), (HOSTILE,), ("show", f"--{HOSTILE}"), ("show", "gpt2", "--set", f"{HOSTILE}=1"),
-        ("show", "gpt2", "--set", f"mask={HOSTILE}"), ("price", "gpt2", "--length", HOSTILE), ("demo", HOSTILE),
-        ("plan", NAME), ("train", folder / f"{NAME}.gone.toml"),
-    ]  # fmt: skip
+        ("plan", toml(folder / "design", design)),
+        ("run", toml(folder / "design", design)),
+        ("show", arch),
+        ("show", good),
+        ("show", "gpt2", good),
+        ("price", good),
+        ("diff", good, "bert"),
+        ("doctor", arch),
+        ("show", HOSTILE),
+        (HOSTILE,),
+        ("show", f"--{HOSTILE}"),
+        ("show", "gpt2", "--set", f"{HOSTILE}=1"),
+        ("show", "gpt2", "--set", f"mask={HOSTILE}"),
+        ("price", "gpt2", "--length", HOSTILE),
+        ("demo", HOSTILE),
+        ("plan", NAME),
+        ("train", folder / f"{NAME}.gone.toml"),
+    ]
 
 
 def tensor_words(folder: Path) -> list[tuple]:
@@ -125,7 +173,11 @@ def tensor_words(folder: Path) -> list[tuple]:
     odd = folder / "odd"
     odd.mkdir()
     (odd / "config.json").write_text(json.dumps({**config, HOSTILE: HOSTILE}))
-    return [("import", theirs, folder / "out"), ("import", odd, folder / "out"), ("import", folder / "none", folder)]
+    return [
+        ("import", theirs, folder / "out"),
+        ("import", odd, folder / "out"),
+        ("import", folder / "none", folder),
+    ]
 
 
 @pytest.mark.parametrize("words", [study_words, text_words, spec_words, tensor_words])
@@ -139,7 +191,14 @@ def test_no_verb_lets_a_terminal_obey_what_others_wrote(folder, ask, words, monk
 
 
 def question(here: Path, cache: Path) -> tuple:
-    return ("plan", toml(here / "design", little({"question": HOSTILE})), "--cache", cache, "--device", "cpu")
+    return (
+        "plan",
+        toml(here / "design", design_table({"question": HOSTILE})),
+        "--cache",
+        cache,
+        "--device",
+        "cpu",
+    )
 
 
 def reason(here: Path, cache: Path) -> tuple:
@@ -180,7 +239,9 @@ def tensor_name(here: Path, cache: Path) -> tuple:
     return ("import", here / "theirs", here / "out")
 
 
-@pytest.mark.parametrize("place", [question, reason, folder_name, file_name, member_name, tensor_name])
+@pytest.mark.parametrize(
+    "place", [question, reason, folder_name, file_name, member_name, tensor_name]
+)
 def test_what_others_wrote_in_one_place_is_shown_written_out(ask, tmp_path, study_cache, place):
     """Nothing else there is hostile: what is shown comes from this place."""
     answer = ask(*place(tmp_path, study_cache))
@@ -214,7 +275,7 @@ def test_whoever_prints_prints_what_can_be_seen(monkeypatch, capsys):
         warnings.warn(HOSTILE, stacklevel=1)
         raise RecordError(HOSTILE * 20_000)
 
-    monkeypatch.setattr("paribus.cli._run", careless)
+    monkeypatch.setattr("paribus.cli._dispatch", careless)
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.showwarning = lambda message, *_, **__: sys.stderr.write(f"{message}\n")
@@ -227,25 +288,27 @@ def test_whoever_prints_prints_what_can_be_seen(monkeypatch, capsys):
 
 def test_streams_are_put_back_and_closed_ones_left_alone(monkeypatch):
     before = sys.stdout
-    with visible_streams():
-        assert isinstance(sys.stdout, VisibleStream)
+    with escaped_streams():
+        assert isinstance(sys.stdout, EscapingStream)
         assert sys.stdout.writable()
     assert sys.stdout is before
     monkeypatch.setattr(sys, "stderr", None)
-    with visible_streams():
+    with escaped_streams():
         assert sys.stderr is None
 
 
 def test_a_stream_of_text_takes_no_bytes():
     with pytest.raises(TypeError, match="write was given bytes; give text"):
-        VisibleStream(io.StringIO()).write(b"x")  # type: ignore[arg-type]
+        EscapingStream(io.StringIO()).write(b"x")  # type: ignore[arg-type]
 
 
 def test_a_page_takes_no_markup_and_keeps_columns_whole():
-    page = Page(file=io.StringIO(), width=200)
+    page = SafeConsole(file=io.StringIO(), width=200)
     page.print(f"[red]{HOSTILE}[/red]")
     assert page.file.getvalue() == (
-        "[red]" + r"a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\x1b]8;;http://x\x1b\e\rf\u202eg\x7fh[bold red]i" + "[/red]\n"
+        "[red]"
+        + r"a\x1b[31mb\x1b]0;title\x07c\x9b2Jd\x1b]8;;http://x\x1b\e\rf\u202eg\x7fh[bold red]i"
+        + "[/red]\n"
     )
 
 

@@ -1,15 +1,21 @@
-"""A model that no machine holds: every verb that would train it says so in a line, before anything is made."""
+"""A model that no machine holds: every verb that would train it says so in a line, before
+anything is made.
+"""
 
 import json
 from pathlib import Path
 
 import pytest
-
-from little_study import little
+from trained_study import design_table
 
 WIDE = ("--set", "base.architecture.d_model=100000")
 TRAIN = {
-    "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 100_000, "attention": {"n_heads": 2}},
+    "architecture": {
+        "preset": "gpt2",
+        "n_layers": 1,
+        "d_model": 100_000,
+        "attention": {"n_heads": 2},
+    },
     "corpus": {"sources": [{"kind": "copy", "form": "text", "n_documents": 200}]},
     "training": {"n_steps": 2, "n_sequences": 2, "length": 16},
 }
@@ -22,7 +28,7 @@ def lack(what: str = "it") -> str:
 @pytest.fixture
 def design(tmp_path: Path) -> Path:
     path = tmp_path / "little.json"
-    path.write_text(json.dumps(little()))
+    path.write_text(json.dumps(design_table()))
     return path
 
 
@@ -48,4 +54,6 @@ def test_plan_says_which_arms_cannot_be_trained_here(ask, design: Path, study_ca
     told = ask("plan", design, *WIDE, "--device", "cpu", "--cache", study_cache)
     assert told.status == 0, told.err
     noted = [line for line in told.out.splitlines() if lack() in line]
-    assert [line.split()[:2] for line in noted] == [["note", f"{arm}:"] for arm in ("full", "reverse", "causal")]
+    assert [line.split()[:2] for line in noted] == [
+        ["note", f"{arm}:"] for arm in ("full", "reverse", "causal")
+    ]

@@ -13,22 +13,27 @@ from pathlib import Path
 import pytest
 
 from paribus import __version__
-from paribus.cli import line, main, verbs
+from paribus.cli import main, verb_summary, verbs
 
 SOURCE = Path(__file__).parents[2] / "src"
-WITHOUT_TORCH = "import sys; sys.modules['torch'] = None; from paribus.cli import main; sys.exit(main())"
+WITHOUT_TORCH = (
+    "import sys; sys.modules['torch'] = None; from paribus.cli import main; sys.exit(main())"
+)
 
 
 def shell(*words: str, encoding: str = "utf-8") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": encoding}
     command = [sys.executable, "-W", "error", "-c", WITHOUT_TORCH, *words]
-    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", env=environment, check=False
+    )
 
 
 def test_the_verbs_are_the_files():
-    assert " ".join(verbs()) == (
-        "corpus demo diff doctor evaluate export fields generate import plan price report rows run runs show train "
-        "watch"
+    assert (
+        " ".join(verbs())
+        == "corpus demo diff doctor evaluate export fields generate import plan price report rows"
+        " run runs show train watch"
     )
 
 
@@ -39,11 +44,19 @@ def test_help_lists_every_verb_with_its_line_and_needs_no_torch():
     assert "75 (of train 130, 143) interrupted: run it again." in answer.stdout
     for verb, module in verbs().items():
         assert f"{verb} " in answer.stdout
-        assert line(module) in answer.stdout
+        assert verb_summary(module) in answer.stdout
 
 
 @pytest.mark.parametrize(
-    "words", [("show",), ("show", "t5"), ("price", "gpt2"), ("diff", "gpt2", "bert"), ("fields",), ("--version",)]
+    "words",
+    [
+        ("show",),
+        ("show", "t5"),
+        ("price", "gpt2"),
+        ("diff", "gpt2", "bert"),
+        ("fields",),
+        ("--version",),
+    ],
 )
 def test_what_only_reads_specs_needs_no_torch(words):
     answer = shell(*words)
@@ -55,7 +68,9 @@ def test_what_only_reads_specs_needs_no_torch(words):
 def test_what_trains_says_that_it_needs_torch(words):
     answer = shell(*words)
     assert answer.returncode == 1
-    said = f"error: `paribus {words[0]}` needs torch, which is not installed; run pip install torch\n"
+    said = (
+        f"error: `paribus {words[0]}` needs torch, which is not installed; run pip install torch\n"
+    )
     assert answer.stderr == said
 
 
@@ -119,17 +134,18 @@ def test_every_verb_explains_itself(ask, verb):
     answer = ask(verb, "--help")
     assert answer.status == 0
     assert f"Usage: paribus {verb} " in answer.out
-    assert line(verbs()[verb]) in " ".join(answer.out.split())
+    assert verb_summary(verbs()[verb]) in " ".join(answer.out.split())
 
 
 def test_an_unknown_verb_is_met_with_the_nearest(ask):
     answer = ask("shwo")
     assert answer.status == 2
     assert answer.out == ""
-    assert answer.err == (
-        "error: 'shwo' is no verb of paribus; did you mean 'show'? "
-        "verbs are corpus, demo, diff, doctor, evaluate, export, fields, generate, import, plan, price, report, rows, "
-        "run, runs, show, train, watch\n"
+    assert (
+        answer.err
+        == "error: 'shwo' is no verb of paribus; did you mean 'show'? verbs are corpus, demo, diff,"
+        " doctor, evaluate, export, fields, generate, import, plan, price, report, rows, run,"
+        " runs, show, train, watch\n"
     )
 
 
@@ -143,7 +159,7 @@ def test_an_interruption_has_the_status_of_one(monkeypatch):
     def interrupted(words):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paribus.cli._run", interrupted)
+    monkeypatch.setattr("paribus.cli._dispatch", interrupted)
     assert main([]) == 130
 
 
@@ -151,7 +167,7 @@ def test_what_the_system_refuses_is_said_in_a_line(ask, monkeypatch):
     def denied(words):
         raise PermissionError(13, "Permission denied", "runs/a")
 
-    monkeypatch.setattr("paribus.cli._run", denied)
+    monkeypatch.setattr("paribus.cli._dispatch", denied)
     answer = ask("show")
     assert (answer.status, answer.err) == (1, "error: runs/a: Permission denied\n")
 
@@ -161,7 +177,10 @@ BAD = [
     (("show", "nowhere.toml"), "nowhere.toml cannot be read: No such file or directory"),
     (("show", "gpt2", "--set", "n_layer=4"), "n_layer is not a key here; did you mean 'n_layers'?"),
     (("show", "gpt2", "--set", "n_layers=four"), "n_layers is 'four' (str); use a whole number"),
-    (("show", "gpt2", "--set", "n_heads=5"), "attention.n_heads is 5, which does not divide d_model 768"),
+    (
+        ("show", "gpt2", "--set", "n_heads=5"),
+        "attention.n_heads is 5, which does not divide d_model 768",
+    ),
     (("price", "gpt2", "--set", "mask=causl"), "did you mean 'causal'?"),
     (("diff", "gpt2", "gpt2", "--set-b", "n_layers"), "--set-b is 'n_layers'; write path=value"),
 ]
@@ -183,11 +202,25 @@ def test_every_problem_has_a_line_of_its_own(ask):
 
 
 BARE = {  # what each verb is asked where torch cannot be imported
-    "corpus": ("build",), "demo": (), "diff": ("gpt2", "bert"), "doctor": (), "evaluate": ("x",), "export": ("x", "y"),
-    "fields": (), "generate": ("x", "y"), "import": ("x", "y"), "plan": ("mixed-attention",), "price": ("gpt2",),
-    "report": ("x",), "rows": ("x",), "run": ("mixed-attention",), "runs": (), "show": ("causal",),
-    "train": ("x.toml",), "watch": (),
-}  # fmt: skip
+    "corpus": ("build",),
+    "demo": (),
+    "diff": ("gpt2", "bert"),
+    "doctor": (),
+    "evaluate": ("x",),
+    "export": ("x", "y"),
+    "fields": (),
+    "generate": ("x", "y"),
+    "import": ("x", "y"),
+    "plan": ("mixed-attention",),
+    "price": ("gpt2",),
+    "report": ("x",),
+    "rows": ("x",),
+    "run": ("mixed-attention",),
+    "runs": (),
+    "show": ("causal",),
+    "train": ("x.toml",),
+    "watch": (),
+}
 WITHOUT = ("diff", "fields", "price", "report", "rows", "runs", "watch")  # torch
 BLOCKED = """
 import sys
@@ -205,7 +238,9 @@ MISSING = "ModuleNotFoundError(name, name=name)"
 def blocked(library: str, kind: str, *words: str, where: Path) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", BLOCKED.format(library=library, kind=kind), *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False, cwd=where)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, cwd=where
+    )
 
 
 def test_every_verb_is_asked_without_torch():
@@ -223,48 +258,69 @@ def test_a_verb_without_torch_works_or_says_that_it_needs_it(tmp_path, verb):
             assert "torch" not in answer.stderr
         else:
             assert answer.returncode == 1
-            said = f"error: `paribus {verb}` needs torch, which is not installed; run pip install torch\n"
+            said = (
+                f"error: `paribus {verb}` needs torch, which is not installed; run pip install"
+                " torch\n"
+            )
             assert answer.stderr == said
 
 
 @pytest.mark.parametrize(
     ("library", "words"),
-    [("tokenizers", ("corpus", "build")), ("safetensors", ("import", "x", "y")), ("scipy", ("rows", "x")),
-     ("numpy", ("show",))],
-)  # fmt: skip
+    [
+        ("tokenizers", ("corpus", "build")),
+        ("safetensors", ("import", "x", "y")),
+        ("scipy", ("rows", "x")),
+        ("numpy", ("show",)),
+    ],
+)
 def test_any_other_library_that_is_missing_is_named(tmp_path, library, words):
     answer = blocked(library, MISSING, *words, where=tmp_path)
     assert answer.returncode == 1
-    said = f"error: `paribus {words[0]}` needs {library}, which is not installed; run pip install {library}\n"
+    said = (
+        f"error: `paribus {words[0]}` needs {library}, which is not installed; run pip install"
+        f" {library}\n"
+    )
     assert answer.stderr == said
 
 
 def test_a_library_that_cannot_be_loaded_says_why(tmp_path):
-    answer = blocked("torch", "ImportError('libtorch.so: no such file', name=name)", "doctor", where=tmp_path)
+    answer = blocked(
+        "torch", "ImportError('libtorch.so: no such file', name=name)", "doctor", where=tmp_path
+    )
     assert answer.returncode == 1
-    assert answer.stderr == (
-        "error: `paribus doctor` needs torch, which cannot be loaded: libtorch.so: no such file; install it again\n"
+    assert (
+        answer.stderr
+        == "error: `paribus doctor` needs torch, which cannot be loaded: libtorch.so: no such file;"
+        " install it again\n"
     )
 
 
 @pytest.mark.parametrize(
-    "fault", [MemoryError("8 GB"), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8")]
+    "fault",
+    [
+        MemoryError("8 GB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8"),
+    ],
 )
 def test_memory_that_runs_out_is_said_in_a_line(ask, monkeypatch, fault):
     def greedy(words):
         raise fault
 
-    monkeypatch.setattr("paribus.cli._run", greedy)
+    monkeypatch.setattr("paribus.cli._dispatch", greedy)
     answer = ask("show")
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"error: `paribus show` needs more memory than there is: {fault}; use smaller sizes\n"
+    assert (
+        answer.err
+        == f"error: `paribus show` needs more memory than there is: {fault}; use smaller sizes\n"
+    )
 
 
 def test_other_faults_of_ours_are_not_hidden(monkeypatch):
     def wrong(words):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr("paribus.cli._run", wrong)
+    monkeypatch.setattr("paribus.cli._dispatch", wrong)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         main(["show"])
 
@@ -281,7 +337,9 @@ DEEP = [
 
 
 @pytest.mark.parametrize("setting", DEEP)
-@pytest.mark.parametrize("words", [("show", "gpt2"), ("plan", "mixed-attention"), ("corpus", "show")])
+@pytest.mark.parametrize(
+    "words", [("show", "gpt2"), ("plan", "mixed-attention"), ("corpus", "show")]
+)
 def test_a_setting_that_lies_deep_is_refused_in_a_line(ask, words, setting):
     answer = ask(*words, "--set", setting)
     assert (answer.status, answer.out) == (2, "")

@@ -5,30 +5,32 @@ import json
 import pytest
 
 import paribus as pb
-from paribus.cli.terminal.objective import short
-from paribus.cli.terminal.question import PAIR, TEXT, examples, verdicts
+from paribus.cli.terminal.objective_card import shorten_refusal
+from paribus.cli.terminal.objective_example import PAIR, TEXT, objective_examples, preset_refusals
 from paribus.errors import SpecError
-from paribus.objectives import permit
-from paribus.objectives.framing import PREFIXES, TABLE
+from paribus.objectives import require_permitted
+from paribus.objectives.problem_layout import PREFIX_NOTES, PROBLEM_LAYOUTS
 from paribus.spec import load, presets, resolve
-from paribus.spec.objectives import NAMED, UL2_PARTS, MaskedLM, Mixture
+from paribus.spec.objectives import OBJECTIVES_BY_KIND, UL2_COMPONENTS, MaskedLM, Mixture
 
 WORDS = [*TEXT.split(), "‹end›"]
 
 
 def test_no_preset_is_called_like_an_objective():
-    assert not set(presets()) & {*NAMED, Mixture.model_fields["kind"].default}
-    assert set(NAMED) == {*TABLE, "ul2"}
+    assert not set(presets()) & {*OBJECTIVES_BY_KIND, Mixture.model_fields["kind"].default}
+    assert set(OBJECTIVES_BY_KIND) == {*PROBLEM_LAYOUTS, "ul2"}
 
 
-@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize("kind", OBJECTIVES_BY_KIND)
 def test_every_objective_is_shown(ask, kind):
     answer = ask("show", kind)
     assert answer.status == 0, answer.err
     assert answer.out.startswith(f"{kind}\n")
     assert "  reads  " in answer.out
     assert "  answers  " in answer.out
-    assert ("encoder reads" in answer.out) == (kind not in TABLE or TABLE[kind][1] is not None)
+    assert ("encoder reads" in answer.out) == (
+        kind not in PROBLEM_LAYOUTS or PROBLEM_LAYOUTS[kind][1] is not None
+    )
     named = answer.out[answer.out.index("presets allowed") :].replace("\n", " ")
     assert all(preset in named for preset in presets())
     assert max(map(len, answer.out.splitlines())) <= 110
@@ -36,24 +38,30 @@ def test_every_objective_is_shown(ask, kind):
 
 def test_the_next_token_stands_under_the_one_before(ask):
     lines = ask("show", "causal").out.splitlines()
-    reads, answers = (next(line for line in lines if line.startswith(f"  {label} ")) for label in ("reads", "answers"))
+    reads, answers = (
+        next(line for line in lines if line.startswith(f"  {label} "))
+        for label in ("reads", "answers")
+    )
     assert reads.split()[1:5] == ["the", "mask", "says", "who"]
     assert answers.split()[1:5] == ["mask", "says", "who", "may"]
     assert reads.index("says") == answers.index("who")
-    (one,) = examples(NAMED["causal"]())
+    (one,) = objective_examples(OBJECTIVES_BY_KIND["causal"]())
     assert list(one.reads) == WORDS
     assert one.asked == dict(enumerate(WORDS[1:]))
 
 
 def test_a_token_is_masked_another_replaced_a_third_left(ask):
-    (one,) = examples(MaskedLM())
+    (one,) = objective_examples(MaskedLM())
     assert {place: WORDS[place] for place in one.asked} == one.asked
-    fates = {"masked" if one.reads[at] == "‹mask›" else one.reads[at] == word for at, word in one.asked.items()}
+    fates = {
+        "masked" if one.reads[at] == "‹mask›" else one.reads[at] == word
+        for at, word in one.asked.items()
+    }
     assert fates == {"masked", True, False}
 
 
 def test_spans_are_named_by_their_gaps_in_question_and_answer():
-    alone, with_encoder = examples(NAMED["spans"]())
+    alone, with_encoder = objective_examples(OBJECTIVES_BY_KIND["spans"]())
     assert alone.reads[: alone.prefix].count("‹gap 0›") == 1
     assert next(iter(alone.asked)) == alone.prefix - 1
     assert with_encoder.source is not None
@@ -64,13 +72,17 @@ def test_spans_are_named_by_their_gaps_in_question_and_answer():
     restored: list[str] = []
     for word in with_encoder.source:
         gap = told.index(word) + 1 if word.startswith("‹gap") else None
-        until = next((n for n in range(gap, len(told)) if told[n].startswith("‹gap")), len(told) - 1) if gap else 0
+        until = (
+            next((n for n in range(gap, len(told)) if told[n].startswith("‹gap")), len(told) - 1)
+            if gap
+            else 0
+        )
         restored += told[gap:until] if gap else [word]
     assert restored == WORDS
 
 
 def test_a_pair_is_read_by_encoder_and_decoder_apart():
-    alone, with_encoder = examples(NAMED["seq2seq"]())
+    alone, with_encoder = objective_examples(OBJECTIVES_BY_KIND["seq2seq"]())
     source, target = (text.split() for text in PAIR)
     assert alone.prefix == len(source)
     assert list(alone.asked.values()) == [*target, "‹end›"]
@@ -79,8 +91,8 @@ def test_a_pair_is_read_by_encoder_and_decoder_apart():
 
 
 def test_each_denoiser_of_ul2_is_shown_under_its_sign(ask):
-    found = list(examples(NAMED["ul2"]()))
-    assert [one.part for one in found] == [part for part in UL2_PARTS for _ in range(2)]
+    found = list(objective_examples(OBJECTIVES_BY_KIND["ul2"]()))
+    assert [one.part for one in found] == [part for part in UL2_COMPONENTS for _ in range(2)]
     for one in found:
         assert (one.source or one.reads)[0] == f"‹{one.part.mode}›"
     out = ask("show", "ul2").out
@@ -88,32 +100,34 @@ def test_each_denoiser_of_ul2_is_shown_under_its_sign(ask):
     assert "continuation(rate=0.25), under ‹S›, from running text" in out
 
 
-@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize("kind", OBJECTIVES_BY_KIND)
 def test_the_verdicts_are_those_a_run_would_meet(kind):
-    for preset, why in verdicts(NAMED[kind]()).items():
+    for preset, why in preset_refusals(OBJECTIVES_BY_KIND[kind]()).items():
         spec = resolve(load(preset))
         if why is None:
-            permit(NAMED[kind](), spec, 40)
+            require_permitted(OBJECTIVES_BY_KIND[kind](), spec, 40)
             continue
         with pytest.raises(SpecError):
-            permit(NAMED[kind](), spec, 40)
+            require_permitted(OBJECTIVES_BY_KIND[kind](), spec, 40)
         assert why.startswith("objective.kind is ")
-        assert not short(why).startswith("objective")
-        assert ";" not in short(why)
+        assert not shorten_refusal(why).startswith("objective")
+        assert ";" not in shorten_refusal(why)
 
 
-@pytest.mark.parametrize("kind", NAMED)
+@pytest.mark.parametrize("kind", OBJECTIVES_BY_KIND)
 def test_it_is_told_what_a_prefix_mask_gets(ask, kind):
     words = " ".join(ask("show", kind).out.split())
-    frames = {one.frame for one in examples(NAMED[kind]())}
-    assert frames == {frame for frame in PREFIXES if f"under a prefix mask, {PREFIXES[frame]}" in words}
+    frames = {one.frame for one in objective_examples(OBJECTIVES_BY_KIND[kind]())}
+    assert frames == {
+        frame for frame in PREFIX_NOTES if f"under a prefix mask, {PREFIX_NOTES[frame]}" in words
+    }
     for one in json.loads(ask("show", kind, "--json").out)["examples"]:
-        assert one["under_prefix_mask"] == PREFIXES[one["frame"]]
+        assert one["under_prefix_mask"] == PREFIX_NOTES[one["frame"]]
 
 
 @pytest.mark.parametrize("kind", ["masked", "last_token"])
 def test_all_of_a_text_with_hidden_answers_is_underlined_as_the_prefix(ask, kind):
-    (one,) = examples(NAMED[kind]())
+    (one,) = objective_examples(OBJECTIVES_BY_KIND[kind]())
     assert one.prefix == len(one.reads)
     out = ask("show", kind).out
     assert "under a prefix mask, the whole text is the prefix" in out
@@ -121,7 +135,9 @@ def test_all_of_a_text_with_hidden_answers_is_underlined_as_the_prefix(ask, kind
 
 
 def test_fields_can_be_changed(ask):
-    out = ask("show", "masked", "--set", "rate=0.5", "--set", "masked=1.0", "--set", "replaced=0.0").out
+    out = ask(
+        "show", "masked", "--set", "rate=0.5", "--set", "masked=1.0", "--set", "replaced=0.0"
+    ).out
     assert "masked(rate=0.5, masked=1, replaced=0), from running text" in out
     assert out.count("‹mask›") == round(0.5 * len(WORDS))
 
@@ -143,12 +159,30 @@ def test_the_function_shows_what_the_verb_shows(ask, capsys):
 
 
 BAD = [
-    (("maskd",), "maskd is no preset, no objective and no .toml or .json file; did you mean 'masked'? objectives are"),
-    (("mixture",), "'mixture' is an objective made of parts that a run gives; show one of causal, reverse"),
+    (
+        ("maskd",),
+        (
+            "maskd is no preset, no objective and no .toml or .json file; did you mean 'masked'?"
+            " objectives are"
+        ),
+    ),
+    (
+        ("mixture",),
+        "'mixture' is an objective made of parts that a run gives; show one of causal, reverse",
+    ),
     (("gpt2", "causal"), "'causal' is an objective, which is shown alone; leave the rest out"),
-    (("causal", "--length", "9"), "--length is 9 for the objective 'causal', which has none; leave it out"),
-    (("causal", "--prefix", "9"), "--prefix is 9 for the objective 'causal', which has none; leave it out"),
-    (("spans", "--set", "rte=0.2"), "objective.rte is not a key here; did you mean 'rate'? keys are kind, mean_span"),
+    (
+        ("causal", "--length", "9"),
+        "--length is 9 for the objective 'causal', which has none; leave it out",
+    ),
+    (
+        ("causal", "--prefix", "9"),
+        "--prefix is 9 for the objective 'causal', which has none; leave it out",
+    ),
+    (
+        ("spans", "--set", "rte=0.2"),
+        "objective.rte is not a key here; did you mean 'rate'? keys are kind, mean_span",
+    ),
     (("spans", "--set", "rate=2"), "objective.rate is 2 (int); use less than 1"),
 ]
 

@@ -10,16 +10,26 @@ from rich.console import Console
 from rich.progress import Task
 
 from paribus.cli.checkup.peak import peak_flops
-from paribus.cli.terminal.watching import Pace, TimeLeft, _columns, line, watched
+from paribus.cli.terminal.training_bar import Pace, TimeLeft, _bar_columns, format_row, training_bar
 
 
 def row(step: int, **more: Any) -> dict[str, Any]:
-    held = {"seconds": (step + 1) / 2, "tokens_read": 1000 * (step + 1), "dense_flops": 3e9 * (step + 1)}
+    held = {
+        "seconds": (step + 1) / 2,
+        "tokens_read": 1000 * (step + 1),
+        "dense_flops": 3e9 * (step + 1),
+    }
     return {"step": step, "nats": 2.5, "gradient_norm": 0.75, "rate": 1e-3, **held, **more}
 
 
 def page(width: int, terminal: bool) -> Console:
-    return Console(file=io.StringIO(), width=width, force_terminal=terminal, color_system=None, legacy_windows=False)
+    return Console(
+        file=io.StringIO(),
+        width=width,
+        force_terminal=terminal,
+        color_system=None,
+        legacy_windows=False,
+    )
 
 
 def told(console: Console) -> str:
@@ -29,65 +39,76 @@ def told(console: Console) -> str:
 
 def test_a_line_tells_the_pace_and_its_share_of_the_peak():
     console = page(200, terminal=False)
-    with watched(console, 10, peak=12e9) as watch:
-        watch.row(row(0))
-        watch.step(0)
-        watch.row(row(1, seconds=1.0, valid_nats=2.25, gap=-0.25))
+    with training_bar(console, 10, peak=12e9) as watch:
+        watch.on_row(row(0))
+        watch.on_step(0)
+        watch.on_row(row(1, seconds=1.0, valid_nats=2.25, gap=-0.25))
     first, second = told(console).splitlines()
     assert first == "step      1  nats 2.5000  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
-    assert second == (
-        "step      2  nats 2.5000  valid 2.2500  gap −0.2500  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
+    assert (
+        second
+        == "step      2  nats 2.5000  valid 2.2500  gap −0.2500  norm 0.75  rate 0.001  2k tokens/s"
+        "  50 % of peak"
     )
 
 
 def test_where_no_peak_is_known_none_is_told():
     assert str(Pace(2000, None)) == "2k tokens/s"
-    assert line(row(0), None).endswith("rate 0.001  ")
+    assert format_row(row(0), None).endswith("rate 0.001  ")
 
 
 def test_what_is_not_finite_is_told_and_stops_nothing():
     told = {"nats": "nan", "valid_nats": "inf", "gap": "inf"}
-    assert "nats nan  valid inf  gap inf" in line(row(3, nats=None, valid_nats=None, gap=None, nonfinite=told), None)
+    assert "nats nan  valid inf  gap inf" in format_row(
+        row(3, nats=None, valid_nats=None, gap=None, nonfinite=told), None
+    )
 
 
 @pytest.mark.parametrize("compiles", [True, False])
 def test_a_bar_says_that_the_first_step_is_compiled_only_where_it_is(compiles):
     console = page(120, terminal=True)
-    with watched(console, 10, compiles=compiles, peak=12e9) as watch:
+    with training_bar(console, 10, compiles=compiles, peak=12e9) as watch:
         assert watch.bar is not None
         (task,) = watch.bar.tasks
         assert task.fields["said"] == ("compiling" if compiles else "")
-        watch.step(0)
+        watch.on_step(0)
         assert (task.completed, task.fields["said"]) == (1, "")
-        watch.row(row(1))
-        watch.step(1)
-        assert (task.completed, task.fields["said"]) == (2, "2.5000 nats  2k tokens/s  50 % of peak")
+        watch.on_row(row(1))
+        watch.on_step(1)
+        assert (task.completed, task.fields["said"]) == (
+            2,
+            "2.5000 nats  2k tokens/s  50 % of peak",
+        )
 
 
 def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
-    with watched(page(120, terminal=True), 10, compiles=True) as watch:
+    with training_bar(page(120, terminal=True), 10, compiles=True) as watch:
         assert watch.bar is not None
-        watch.row(row(0))
-        watch.step(0)
+        watch.on_row(row(0))
+        watch.on_step(0)
         assert watch.bar.tasks[0].fields["said"] == "2.5000 nats  2k tokens/s"
 
 
 def test_the_time_left_of_a_resumed_run_is_told_from_where_it_resumed():
-    with watched(page(120, terminal=True), 1000) as watch:
+    with training_bar(page(120, terminal=True), 1000) as watch:
         assert watch.bar is not None
-        watch.step(900)
-        watch.step(901)
+        watch.on_step(900)
+        watch.on_step(901)
         (task,) = watch.bar.tasks
         assert task.completed == 902
-        assert sum(sample.completed for sample in task._progress) == 2  # what rich reckons the speed from
+        assert (
+            sum(sample.completed for sample in task._progress) == 2
+        )  # what rich reckons the speed from
 
 
-@pytest.mark.parametrize(("width", "has_bar", "has_pace"), [(120, True, True), (80, False, True), (50, False, False)])
+@pytest.mark.parametrize(
+    ("width", "has_bar", "has_pace"), [(120, True, True), (80, False, True), (50, False, False)]
+)
 def test_a_narrow_terminal_keeps_the_numbers_whole(width, has_bar, has_pace):
     console = page(width, terminal=True)
-    with watched(console, 100_000, peak=12e9) as watch:
-        watch.row(row(70_000))
-        watch.step(70_000)
+    with training_bar(console, 100_000, peak=12e9) as watch:
+        watch.on_row(row(70_000))
+        watch.on_step(70_000)
         assert watch.bar is not None
         watch.bar.refresh()
     shown = told(console)
@@ -102,7 +123,9 @@ def test_the_peak_is_that_of_a_product_which_takes_time():
     assert 1e7 < peak < 1e15
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(None, ""), (20.0, "20 s left"), (3.6e6, "41.7 days left")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(None, ""), (20.0, "20 s left"), (3.6e6, "41.7 days left")]
+)
 def test_the_time_left_is_told_in_a_fitting_unit(seconds, text):
-    (column,) = (column for column in _columns(120) if isinstance(column, TimeLeft))
+    (column,) = (column for column in _bar_columns(120) if isinstance(column, TimeLeft))
     assert str(column.render(cast(Task, SimpleNamespace(time_remaining=seconds)))) == text

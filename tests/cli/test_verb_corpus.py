@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import paribus as pb
-from paribus.corpus import Sample, sampled
+from paribus.corpus import DocumentSample, sample_documents
 
 SPEC = """
 architecture = "nobody looks at this"
@@ -62,7 +62,13 @@ def test_what_is_built_is_told_with_its_place_and_found_again(ask, here: Path) -
 
 
 def test_a_design_is_shown_by_the_text_of_its_base(ask, here: Path) -> None:
-    design = {"question": "why?", "factor": "architecture.mask", "base": "run.toml", "baseline": "a", "arms": {"a": {}}}
+    design = {
+        "question": "why?",
+        "factor": "architecture.mask",
+        "base": "run.toml",
+        "baseline": "a",
+        "arms": {"a": {}},
+    }
     (here / "mine.json").write_text(json.dumps(design))
     for action in ("show", "build", "sample"):
         told = ask("corpus", action, "mine.json", "--json")
@@ -84,20 +90,27 @@ def test_a_table_tells_what_each_source_holds_and_how_often_it_is_read(ask, here
     assert train[-1] == f"{files:.3g}"
     assert [row[0] for row in rows if row[:1] in (["valid"], ["test"])] == ["valid", "test"] * 2
     assert "read         50 steps × 4 × 32 = 6.4k tokens" in shown.out
-    assert "note: files: 1 documents without a letter left out, 1 files of other kinds passed over" in shown.out
+    assert (
+        "note: files: 1 documents without a letter left out, 1 files of other kinds passed over"
+        in shown.out
+    )
 
 
 def test_json_has_exact_numbers(ask, here: Path) -> None:
     told = json.loads(ask("corpus", "show", "run.toml", "--json").out)
     built = pb.build_corpus("run.toml")
     assert (told["fingerprint"], told["n_text"], told["n_vocab"]) == (built.fingerprint, 280, 387)
-    assert [source["epochs"] for source in told["sources"]] == pytest.approx(built.epochs(1, 50, 4, 32))
+    assert [source["epochs"] for source in told["sources"]] == pytest.approx(
+        built.epochs(1, 50, 4, 32)
+    )
     for number, source in enumerate(told["sources"]):
         for split, counts in source["splits"].items():
             held = built.index.sources[number].splits[split]
             assert (counts["n_documents"], counts["n_tokens"], counts["n_bytes"]) == (
-                held.n_documents, held.n_tokens, held.n_bytes,
-            )  # fmt: skip
+                held.n_documents,
+                held.n_tokens,
+                held.n_bytes,
+            )
             assert counts["tokens_per_byte"] == pytest.approx(held.n_tokens / held.n_bytes)
     assert told["sources"][1]["n_empty"] == 1
     assert json.loads(ask("corpus", "build", "run.toml", "--json").out) == told
@@ -110,7 +123,10 @@ def test_without_a_training_nothing_is_said_of_reading(ask, here: Path) -> None:
     alone = ask("corpus", "show", "alone.toml").out
     assert "times" not in alone
     assert "steps" not in alone
-    assert json.loads(ask("corpus", "show", "alone.toml", "--json").out)["sources"][0]["epochs"] is None
+    assert (
+        json.loads(ask("corpus", "show", "alone.toml", "--json").out)["sources"][0]["epochs"]
+        is None
+    )
 
 
 def test_a_run_that_would_be_refused_is_told_so(ask, here: Path) -> None:
@@ -122,9 +138,12 @@ def test_a_run_that_would_be_refused_is_told_so(ask, here: Path) -> None:
 
 def test_pairs_that_are_cut_are_counted(ask, here: Path) -> None:
     built = pb.build_corpus("pairs.toml")
-    n_cut = built.n_cut("train", 50)
+    n_cut = built.n_truncated_pairs("train", 50)
     assert n_cut > 0
-    said = f"note: {n_cut} pairs are longer than 50 tokens: the beginnings of their sources are left out"
+    said = (
+        f"note: {n_cut} pairs are longer than 50 tokens: the beginnings of their sources are"
+        " left out"
+    )
     assert said in ask("corpus", "show", "pairs.toml").out
 
 
@@ -148,22 +167,25 @@ def test_the_same_seed_gives_the_same_sample_and_json_all_of_it(ask, here: Path)
     assert ask(*words, "1").out == ask(*words, "1").out != ask(*words, "2").out
     told = json.loads(ask(*words, "1").out)
     built = pb.build_corpus("run.toml")
-    expected = list(sampled(built, "train", 5, 1, 10**9))
+    expected = list(sample_documents(built, "train", 5, 1, 10**9))
     assert [
-        Sample(**one | {"pieces": tuple(one["pieces"]), "lengths": tuple(one["lengths"])}) for one in told
+        DocumentSample(**one | {"pieces": tuple(one["pieces"]), "lengths": tuple(one["lengths"])})
+        for one in told
     ] == expected
 
 
 def test_more_than_there_are_is_all_there_are_each_once(here: Path) -> None:
     built = pb.build_corpus("run.toml")
-    drawn = [(one.source, one.number) for one in sampled(built, "test", 10**15, 0)]
+    drawn = [(one.source, one.number) for one in sample_documents(built, "test", 10**15, 0)]
     n_documents = [reader.shard.n_documents for reader in built.readers["test"]]
-    assert sorted(drawn) == [(source, number) for source, n in enumerate(n_documents) for number in range(n)]
+    assert sorted(drawn) == [
+        (source, number) for source, n in enumerate(n_documents) for number in range(n)
+    ]
 
 
 def test_a_source_is_drawn_by_its_share(here: Path) -> None:
     built = pb.build_corpus("run.toml")
-    sources = [next(sampled(built, "train", 1, seed)).source for seed in range(200)]
+    sources = [next(sample_documents(built, "train", 1, seed)).source for seed in range(200)]
     assert 0.6 < sources.count(0) / 200 < 0.9
 
 
@@ -176,29 +198,65 @@ def test_a_narrow_page_says_what_it_left_out(ask, here: Path, monkeypatch) -> No
 
 
 BAD = [
-    (("shwo",), "ACTION is 'shwo', which is not done with a corpus; did you mean 'show'? use build, show or sample"),
-    (("run.toml",), "ACTION is 'run.toml', which is not done with a corpus; use build, show or sample"),
-    (("show", "none.toml"), "none.toml cannot be read: No such file or directory; give a file that describes a run"),
+    (
+        ("shwo",),
+        (
+            "ACTION is 'shwo', which is not done with a corpus; did you mean 'show'? use build,"
+            " show or sample"
+        ),
+    ),
+    (
+        ("run.toml",),
+        "ACTION is 'run.toml', which is not done with a corpus; use build, show or sample",
+    ),
+    (
+        ("show", "none.toml"),
+        "none.toml cannot be read: No such file or directory; give a file that describes a run",
+    ),
     (("show", "gpt2"), "gpt2 is no .toml or .json file; give one that describes a run"),
-    (("show", "run.toml", "-n", "3"), "-n is given to 'show', but only 'sample' takes it; leave it out"),
-    (("build", "run.toml", "--seed", "0"), "--seed is given to 'build', but only 'sample' takes it; leave it out"),
+    (
+        ("show", "run.toml", "-n", "3"),
+        "-n is given to 'show', but only 'sample' takes it; leave it out",
+    ),
+    (
+        ("build", "run.toml", "--seed", "0"),
+        "--seed is given to 'build', but only 'sample' takes it; leave it out",
+    ),
     (("sample", "run.toml", "--split", "vlid"), "--split is 'vlid'; use train, valid or test"),
-    (("sample", "run.toml", "--split", "test", "--set", "corpus.test=0.0"), "split 'test' has no document; hold out"),
-    (("show", "run.toml", "--set", "corpus.sources=[{kind='files'}]"), "corpus.sources.0.paths is missing; give it"),
-    (("show", "run.toml", "--set", "corpus.tokenizer.n_vocab=9000"), "tokenizer.n_vocab is 9000, but the training te"),
-    (("show", "run.toml", "--set", "corpus.sources=[{kind='files', paths='none'}]"), "paths 'none' does not exist;"),
+    (
+        ("sample", "run.toml", "--split", "test", "--set", "corpus.test=0.0"),
+        "split 'test' has no document; hold out",
+    ),
+    (
+        ("show", "run.toml", "--set", "corpus.sources=[{kind='files'}]"),
+        "corpus.sources.0.paths is missing; give it",
+    ),
+    (
+        ("show", "run.toml", "--set", "corpus.tokenizer.n_vocab=9000"),
+        "tokenizer.n_vocab is 9000, but the training te",
+    ),
+    (
+        ("show", "run.toml", "--set", "corpus.sources=[{kind='files', paths='none'}]"),
+        "paths 'none' does not exist;",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("words", "complaint"), BAD)
-def test_what_cannot_be_done_is_refused(ask, here: Path, words: tuple[str, ...], complaint: str) -> None:
+def test_what_cannot_be_done_is_refused(
+    ask, here: Path, words: tuple[str, ...], complaint: str
+) -> None:
     refused = ask("corpus", *words)
     assert (refused.status, refused.out) == (2, "")
     assert f"error: {complaint}" in refused.err
 
 
-@pytest.mark.parametrize("words", [(), ("sample", "run.toml", "-n", "0"), ("show", "run.toml", "more.toml")])
-def test_a_wrong_number_of_words_is_a_mistake_in_what_was_asked(ask, here: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words", [(), ("sample", "run.toml", "-n", "0"), ("show", "run.toml", "more.toml")]
+)
+def test_a_wrong_number_of_words_is_a_mistake_in_what_was_asked(
+    ask, here: Path, words: tuple[str, ...]
+) -> None:
     assert ask("corpus", *words).status == 2
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from paribus.cli.demo import DESIGN, SCALE, best_format, n_jobs
-from paribus.design import found
-from paribus.report import extras
+from paribus.design import find_design
+from paribus.report import formats
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r'<section aria-labelledby="times-title".*?</section>', re.DOTALL)
@@ -21,12 +21,25 @@ BLOCK = re.compile(r'<section aria-labelledby="times-title".*?</section>', re.DO
 
 def started(folder: Path) -> subprocess.Popen[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    words = [sys.executable, "-m", "paribus", "demo", "--runs", "runs", "--cache", "../cache", "--device", "cpu"]
-    return subprocess.Popen(words, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    words = [
+        sys.executable,
+        "-m",
+        "paribus",
+        "demo",
+        "--runs",
+        "runs",
+        "--cache",
+        "../cache",
+        "--device",
+        "cpu",
+    ]
+    return subprocess.Popen(
+        words, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
 
 
 def test_the_demo_has_a_control_and_enough_seeds():
-    _, design = found(DESIGN, SCALE)
+    _, design = find_design(DESIGN, SCALE)
     assert (design.baseline, design.control) == ("causal", "input hidden")
     assert len(design.seeds) >= 4
     assert len(design.arms) == 3
@@ -38,9 +51,12 @@ def test_on_a_cpu_there_is_a_run_a_core():
 
 def test_without_the_packages_of_a_page_the_demo_ends_in_text(monkeypatch, capsys):
     assert best_format() == "html"
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "jinja2" else name)
+    monkeypatch.setattr(formats, "find_spec", lambda name: None if name == "jinja2" else name)
     assert best_format() == "md"
-    assert "needs jinja2, which is not installed; run pip install 'paribus[report]'" in capsys.readouterr().err
+    assert (
+        "needs jinja2, which is not installed; run pip install 'paribus[report]'"
+        in capsys.readouterr().err
+    )
 
 
 def struck(folder, number, n_begun, moment):
@@ -71,5 +87,7 @@ def test_a_demo_that_was_killed_gives_the_same_page_but_for_the_times(tmp_path):
         assert "architecture.mask" in told
         assert re.search(r"^worse +input hidden does worse than causal", told, re.MULTILINE)
         assert told.rstrip().endswith("runs/studies/bidirectional-input-laptop/report.html")
-        pages.append((folder / "runs/studies/bidirectional-input-laptop/report.html").read_text("utf-8"))
+        pages.append(
+            (folder / "runs/studies/bidirectional-input-laptop/report.html").read_text("utf-8")
+        )
     assert BLOCK.sub("", pages[0]) == BLOCK.sub("", pages[1])

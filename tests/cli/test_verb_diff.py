@@ -16,13 +16,22 @@ def test_differing_fields_stand_beside_each_other(ask):
 
 def test_the_same_model_is_called_so(ask):
     answer = ask("diff", "gpt2", "gpt2", "--set-b", "d_ff=3072")
-    assert (answer.status, answer.out) == (0, "same model: gpt2 and gpt2, d_ff = 3072 resolve alike\n")
+    assert (answer.status, answer.out) == (
+        0,
+        "same model: gpt2 and gpt2, d_ff = 3072 resolve alike\n",
+    )
 
 
 def test_prices_are_compared_at_a_length_both_can_read(ask):
-    assert "At length 512, source length 512, 2 bytes" in ask("diff", "bart", "t5", "--set-a", "max_length=512").out
+    assert (
+        "At length 512, source length 512, 2 bytes"
+        in ask("diff", "bart", "t5", "--set-a", "max_length=512").out
+    )
     mixed = ask("diff", "gpt2", "t5").out
-    assert "Priced for one text of 1024 tokens: 512 of input, 512 of target. gpt2: read as one sequence" in mixed
+    assert (
+        "Priced for one text of 1024 tokens: 512 of input, 512 of target. gpt2: read as one"
+        " sequence" in mixed
+    )
 
 
 def test_a_difference_without_a_price_says_so(ask):
@@ -36,12 +45,18 @@ def test_a_change_to_both_is_no_difference(ask):
 
 
 def test_a_whole_stack_of_equal_blocks_is_said_once(ask):
-    assert "layers=12 × (mask=full, cross=none, attention=multi_head(" in ask("diff", "gpt2", "t5").out
+    assert (
+        "layers=12 × (mask=full, cross=none, attention=multi_head(" in ask("diff", "gpt2", "t5").out
+    )
 
 
 def test_json_lists_the_paths(ask):
     assert json.loads(ask("diff", "gpt2", "gpt2", "--json").out) == []
-    (only,) = json.loads(ask("diff", "gpt2", "gpt2", "--set-b", "placement=post", "--set-b", "dropout=0", "--json").out)
+    (only,) = json.loads(
+        ask(
+            "diff", "gpt2", "gpt2", "--set-b", "placement=post", "--set-b", "dropout=0", "--json"
+        ).out
+    )
     assert only == {"path": "placement", "left": "pre", "right": "post"}
 
 
@@ -54,4 +69,6 @@ def test_a_page_too_narrow_for_both_sides_puts_them_in_turn(ask, monkeypatch):
 
 
 def test_the_function_gives_the_differences():
-    assert pb.diff("gpt2", pb.load("gpt2", max_length=512)) == (Difference("max_length", 1024, 512),)
+    assert pb.diff("gpt2", pb.load("gpt2", max_length=512)) == (
+        Difference("max_length", 1024, 512),
+    )

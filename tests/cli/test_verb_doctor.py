@@ -61,7 +61,9 @@ def test_a_kernel_that_disagrees_is_marked_and_fails(ask, monkeypatch):
     honest = kernels.attend
 
     def wrong(query, key, value, view, scale, bias, wanted):
-        return honest(query, key, value, view, scale if wanted == "dense" else 2 * scale, bias, wanted)
+        return honest(
+            query, key, value, view, scale if wanted == "dense" else 2 * scale, bias, wanted
+        )
 
     monkeypatch.setattr(kernels, "attend", wrong)
     answer = ask("doctor", "gpt2")
@@ -69,8 +71,12 @@ def test_a_kernel_that_disagrees_is_marked_and_fails(ask, monkeypatch):
     assert "✗  causal" in answer.out
 
 
-@pytest.mark.parametrize(("speed", "words"), [(0.25, "4 × slower than float32"), (2.0, "2 × as fast as float32")])
+@pytest.mark.parametrize(
+    ("speed", "words"), [(0.25, "4 × slower than float32"), (2.0, "2 × as fast as float32")]
+)
 def test_slow_bfloat16_is_said_in_words(ask, monkeypatch, speed, words):
     found = pb.doctor("gpt2").machine
-    monkeypatch.setattr("paribus.cli.doctor.machine", lambda folder: replace(found, bf16_speed=speed))
+    monkeypatch.setattr(
+        "paribus.cli.doctor.inspect_machine", lambda folder: replace(found, bf16_speed=speed)
+    )
     assert words in ask("doctor", "gpt2").out

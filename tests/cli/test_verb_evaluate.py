@@ -47,7 +47,9 @@ def test_a_run_is_measured_and_read_again(ask, here: Path) -> None:
 
 def test_numbers_are_exact_for_other_programs_and_in_a_notebook(ask, here: Path) -> None:
     trained(ask, "first")
-    told = json.loads(ask("evaluate", "runs/first", "--items", "3", "--set", "max_bytes=20", "--json").out)
+    told = json.loads(
+        ask("evaluate", "runs/first", "--items", "3", "--set", "max_bytes=20", "--json").out
+    )
     made = pb.evaluate_run("first", changes={"max_bytes": 20}, n_items=3)
     assert told["n_items"] == len(made.answers) == 3
     assert told["nats_sum"] == pytest.approx(sum(answer.nats for answer in made.answers))
@@ -75,7 +77,10 @@ def test_a_record_of_before_chance_was_kept_is_shown_without_it(ask, here: Path)
     path.write_text(re.sub(r'"unigram_nats":[^,]+', '"unigram_nats":null', path.read_text()))
     refused = ask(*words)
     assert refused.status == 1
-    assert "is not what was written (sha256 differs); remove it, and the same command measures again" in refused.err
+    assert (
+        "is not what was written (sha256 differs); remove it, and the same command measures again"
+        in refused.err
+    )
     (here / "runs/filler/checksums.jsonl").unlink()  # nor were checksums kept then
     assert ask(*words).out.splitlines()[1].split() == [*before[:-2], "–", before[-1]]
 
@@ -86,12 +91,18 @@ def test_a_record_of_before_chance_was_kept_is_shown_without_it(ask, here: Path)
         (("nobody",), 1, "holds no run; `paribus runs` lists those there are"),
         (("first", "--yardstick", "pairs"), 2, "yardstick.kind is 'pairs', which needs pairs"),
         (("first", "--yardstick", "half"), 2, "yardstick.kind is 'half'; did you mean 'halves'?"),
-        (("first", "--set", "max_byte=9"), 2, "yardstick.max_byte is not a key here; did you mean 'max_bytes'?"),
+        (
+            ("first", "--set", "max_byte=9"),
+            2,
+            "yardstick.max_byte is not a key here; did you mean 'max_bytes'?",
+        ),
         (("first",), 1, "which leaves no room for a context in a window of 32"),
         (("first", "--device", "cudda"), 1, "device is 'cudda', which this machine does not have"),
     ],
 )
-def test_what_cannot_be_measured_is_refused(ask, here: Path, words: tuple[str, ...], status: int, message: str) -> None:
+def test_what_cannot_be_measured_is_refused(
+    ask, here: Path, words: tuple[str, ...], status: int, message: str
+) -> None:
     trained(ask, "first")
     refused = ask("evaluate", *words)
     assert (refused.status, "Traceback" in refused.err) == (status, False)
@@ -114,6 +125,6 @@ def test_a_run_whose_checkpoints_are_gone_says_that_it_has_none(ask, here: Path)
         refused = ask("evaluate", given)
         assert refused.status == 1
         assert refused.err.endswith(
-            "runs/first has no whole checkpoint; train it further, or if it has finished, remove its folder "
-            "and make it again\n"
+            "runs/first has no whole checkpoint; train it further, or if it has finished, remove"
+            " its folder and make it again\n"
         )

@@ -1,4 +1,6 @@
-"""A run leaves as a Hugging Face folder, tokenizer and all; which of its checkpoints, and when not."""
+"""A run leaves as a Hugging Face folder, tokenizer and all; which of its checkpoints, and when
+not.
+"""
 
 import json
 import shutil
@@ -9,9 +11,9 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import paribus as pb
-from paribus.corpus.tokenizer import opened
+from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import SpecError
-from paribus.record.manifest import seal
+from paribus.record.manifest import write_manifest
 
 SPEC = {
     "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}},
@@ -20,10 +22,16 @@ SPEC = {
         "tokenizer": {"kind": "bpe", "n_vocab": 270},
     },
     "training": {
-        "n_steps": 6, "n_sequences": 2, "length": 32, "row_every": 2, "valid_every": 2, "valid_batches": 1,
-        "checkpoint_every": 2, "keep_last": 3,
+        "n_steps": 6,
+        "n_sequences": 2,
+        "length": 32,
+        "row_every": 2,
+        "valid_every": 2,
+        "valid_batches": 1,
+        "checkpoint_every": 2,
+        "keep_last": 3,
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")
@@ -42,18 +50,23 @@ def runs(trained: Path, tmp_path: Path) -> Path:
 
 def scored(runs: Path) -> dict[str, float]:
     places = sorted((runs / "first" / "checkpoints").iterdir())
-    return {place.name: json.loads((place / "checkpoint.json").read_text())["score"] for place in places}
+    return {
+        place.name: json.loads((place / "checkpoint.json").read_text())["score"] for place in places
+    }
 
 
 def same_weights(folder: Path, checkpoint: Path) -> bool:
     back = torch.equal(
-        AutoModelForCausalLM.from_pretrained(folder).transformer.wte.weight, pb.restore(checkpoint).embedding.weight
+        AutoModelForCausalLM.from_pretrained(folder).transformer.wte.weight,
+        pb.restore(checkpoint).embedding.weight,
     )
     return bool(back)
 
 
 @pytest.mark.parametrize("given", ["first", "runs/first", "runs/first/checkpoints/step-000000005"])
-def test_a_run_is_exported_by_name_by_folder_or_by_checkpoint(ask, runs: Path, tmp_path: Path, given: str) -> None:
+def test_a_run_is_exported_by_name_by_folder_or_by_checkpoint(
+    ask, runs: Path, tmp_path: Path, given: str
+) -> None:
     answer = ask("export", given, "hf")
     assert answer.status == 0, answer.err
     newest = runs / "first/checkpoints/step-000000005"
@@ -61,15 +74,19 @@ def test_a_run_is_exported_by_name_by_folder_or_by_checkpoint(ask, runs: Path, t
     assert "tokenizer.json" in answer.out
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "hf")
     text = "abcabc=naïve"
-    assert tokenizer(text)["input_ids"] == opened(newest / "tokenizer.json").ids(text)
+    assert tokenizer(text)["input_ids"] == open_tokenizer(newest / "tokenizer.json").encode(text)
     assert tokenizer.eos_token_id == 271
 
 
 def test_what_transformers_says_is_what_we_say(ask, runs: Path, tmp_path: Path) -> None:
     ask("export", "first", "hf")
-    model, tokenizer = (auto.from_pretrained(tmp_path / "hf") for auto in (AutoModelForCausalLM, AutoTokenizer))
+    model, tokenizer = (
+        auto.from_pretrained(tmp_path / "hf") for auto in (AutoModelForCausalLM, AutoTokenizer)
+    )
     asked = tokenizer("abc", return_tensors="pt")
-    said = model.generate(**asked, max_new_tokens=9, do_sample=False)[0, asked["input_ids"].shape[1] :]
+    said = model.generate(**asked, max_new_tokens=9, do_sample=False)[
+        0, asked["input_ids"].shape[1] :
+    ]
     ours = pb.generate_text(runs / "first", "abc", n_tokens=9)
     assert tokenizer.decode(said, skip_special_tokens=True) == ours
 
@@ -91,7 +108,7 @@ def rescored(place: Path, score: float | None) -> None:
     told = json.loads((place / "checkpoint.json").read_text())
     (place / "checkpoint.json").write_text(json.dumps({**told, "score": score}))
     (place / "manifest.json").unlink()
-    seal(place)
+    write_manifest(place)
 
 
 def test_a_torn_checkpoint_is_passed_over_and_told_of(ask, runs: Path, tmp_path: Path) -> None:
@@ -108,17 +125,27 @@ def test_a_run_elsewhere_is_named_with_its_folder(ask, runs: Path, tmp_path: Pat
     assert ask("export", "first", "hf", "--runs", "elsewhere").status == 0
 
 
-def test_a_name_that_something_else_here_has_too_is_still_that_of_a_run(ask, runs: Path, tmp_path: Path) -> None:
+def test_a_name_that_something_else_here_has_too_is_still_that_of_a_run(
+    ask, runs: Path, tmp_path: Path
+) -> None:
     (tmp_path / "first").mkdir()
     assert ask("export", "first", "hf").status == 0
 
 
 BAD = [
     (("nobody",), 1, "runs/nobody holds no run; `paribus runs` lists those there are"),
-    (("no/where",), 1, "no/where is no checkpoint and no run; give one of them, or the name of a run in runs"),
+    (
+        ("no/where",),
+        1,
+        "no/where is no checkpoint and no run; give one of them, or the name of a run in runs",
+    ),
     ((".",), 1, ". is no checkpoint and no run; give one of them, or the name of a run in runs"),
     (("../x y",), 1, "../x y is no checkpoint and no run"),
-    (("runs/first/checkpoints/step-000000005", "--best"), 2, "--best chooses among the checkpoints of a run, but"),
+    (
+        ("runs/first/checkpoints/step-000000005", "--best"),
+        2,
+        "--best chooses among the checkpoints of a run, but",
+    ),
     (("first", "--dtype", "int8"), 2, "--dtype is 'int8'; use float32, bfloat16, float16"),
 ]
 
@@ -136,8 +163,9 @@ def test_what_is_not_there_is_refused(
 def test_a_run_without_a_whole_checkpoint_is_told_so(ask, runs: Path) -> None:
     for place in (runs / "first/checkpoints").iterdir():
         rescored(place, None)
-    assert ask("export", "first", "hf", "--best").err == (
-        "error: runs/first has no whole checkpoint with a score; leave out --best\n"
+    assert (
+        ask("export", "first", "hf", "--best").err
+        == "error: runs/first has no whole checkpoint with a score; leave out --best\n"
     )
     shutil.rmtree(runs / "first/checkpoints")
     (runs / "first/checkpoints").mkdir()
@@ -148,15 +176,24 @@ def test_a_run_without_a_whole_checkpoint_is_told_so(ask, runs: Path) -> None:
 
 def test_a_text_too_long_for_the_model_is_cut_and_told(ask, runs: Path) -> None:
     told = ask("generate", "first", "xyz" * 40 + "abc", "--tokens", "40")
-    assert told.err == "note: TEXT has 123 tokens, of which the last 16 are read: the model has a length of 32\n"
+    assert (
+        told.err
+        == "note: TEXT has 123 tokens, of which the last 16 are read: the model has a length of"
+        " 32\n"
+    )
     assert told.out == ask("generate", "first", ("xyz" * 40 + "abc")[-16:], "--tokens", "17").out
     assert ask("generate", "first", "xyz" * 7, "--tokens", "12").err == ""
 
 
 def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
     changed = {"objective": "masked", "architecture": SPEC["architecture"] | {"mask": "causal"}}
-    pb.train_run(SPEC | changed, name="masked", runs=runs, cache=runs.parent / "cache", device="cpu")
-    said = "note: it was trained with 'masked' and never asked what comes next: what it says means little\n"
+    pb.train_run(
+        SPEC | changed, name="masked", runs=runs, cache=runs.parent / "cache", device="cpu"
+    )
+    said = (
+        "note: it was trained with 'masked' and never asked what comes next: what it says means"
+        " little\n"
+    )
     assert ask("generate", "masked", "abc").err.endswith(said)
 
 
@@ -184,7 +221,9 @@ def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
         (("a", "--seed", "-1"), "Invalid value for '--seed'"),
     ],
 )
-def test_what_cannot_be_gone_on_from_is_refused(ask, runs: Path, words: tuple[str, ...], complaint: str) -> None:
+def test_what_cannot_be_gone_on_from_is_refused(
+    ask, runs: Path, words: tuple[str, ...], complaint: str
+) -> None:
     answer = ask("generate", "first", *words)
     assert answer.status == 2
     assert complaint in answer.err
@@ -199,6 +238,8 @@ def test_what_cannot_be_gone_on_from_is_refused(ask, runs: Path, words: tuple[st
         ({"seed": -1}, "seed is -1; use a whole number from 0 up"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused_before_a_run_is_looked_for(given: dict[str, float], complaint: str) -> None:
+def test_what_cannot_be_drawn_is_refused_before_a_run_is_looked_for(
+    given: dict[str, float], complaint: str
+) -> None:
     with pytest.raises(SpecError, match=complaint):
         pb.generate_text("nobody", "a", **given)  # pyright: ignore[reportArgumentType]

@@ -10,7 +10,12 @@ from paribus.spec.reference import reference_page
 
 def test_without_a_path_every_table_is_listed(ask):
     out = ask("fields").out
-    for name in ("architecture ", "training.optimizer ", "design.primary ", "corpus.sources = 'files' "):
+    for name in (
+        "architecture ",
+        "training.optimizer ",
+        "design.primary ",
+        "corpus.sources = 'files' ",
+    ):
         assert f"\n{name}" in f"\n{out}"
     assert "paribus fields PATH says more" in out
 
@@ -70,7 +75,10 @@ def test_paths_as_they_stand_in_files_are_understood(ask, path, words):
     [
         ("training.optimiser.rate", "did you mean 'training.optimizer.rate'?"),
         ("training.schedul", "did you mean 'training.schedule'? keys of training are n_steps"),
-        ("traning", "did you mean 'training'? tables are architecture, corpus, objective, training, design"),
+        (
+            "traning",
+            "did you mean 'training'? tables are architecture, corpus, objective, training, design",
+        ),
         ("training.optimizer.rate.x", "training.optimizer.rate.x is no field"),
         ("design.base.foo", "design.base.foo is no field"),
         ("", "'' is no field; tables are"),
@@ -88,8 +96,12 @@ def test_another_program_reads_the_same(ask):
     found = json.loads(ask("fields", "training.optimizer", "--json").out)
     (table,) = found["tables"]
     assert table["fields"][0] == {
-        "key": "rate", "type": "number", "values": "above 0", "default": "0.001", "about": "The peak learning rate."
-    }  # fmt: skip
+        "key": "rate",
+        "type": "number",
+        "values": "above 0",
+        "default": "0.001",
+        "about": "The peak learning rate.",
+    }
     assert next(one["path"] for one in json.loads(ask("fields", "--json").out)) == "architecture"
 
 

@@ -40,7 +40,10 @@ def test_weights_are_written_in_the_precision_asked_for(ask, checkpoint, tmp_pat
 
 def test_an_unknown_precision_is_refused_before_anything_is_read(ask):
     answer = ask("import", "nowhere", "out", "--dtype", "int8")
-    assert (answer.status, answer.err) == (2, "error: --dtype is 'int8'; use float32, bfloat16, float16\n")
+    assert (answer.status, answer.err) == (
+        2,
+        "error: --dtype is 'int8'; use float32, bfloat16, float16\n",
+    )
 
 
 def test_a_full_folder_is_not_written_into(ask, checkpoint, tmp_path):
@@ -79,8 +82,13 @@ def test_a_key_that_is_passed_over_is_told(ask, checkpoint, tmp_path):
     answer = ask("import", "theirs", "again")
     assert answer.status == 0
     passed_over, no_tokenizer = answer.err.splitlines()
-    assert passed_over == "note: _num_labels is passed over: transformers does not read it, and no logit depends on it"
-    assert no_tokenizer == (
-        "note: theirs holds no tokenizer.json, so the checkpoint has no tokenizer; transformers writes one with "
-        "AutoTokenizer.from_pretrained('theirs').save_pretrained('theirs')"
+    assert (
+        passed_over
+        == "note: _num_labels is passed over: transformers does not read it, and no logit depends"
+        " on it"
+    )
+    assert (
+        no_tokenizer
+        == "note: theirs holds no tokenizer.json, so the checkpoint has no tokenizer; transformers"
+        " writes one with AutoTokenizer.from_pretrained('theirs').save_pretrained('theirs')"
     )

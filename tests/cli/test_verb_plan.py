@@ -1,4 +1,6 @@
-"""A plan from the command line: the control table, what it costs, and refusals before any training."""
+"""A plan from the command line: the control table, what it costs, and refusals before any
+training.
+"""
 
 import json
 import re
@@ -9,9 +11,9 @@ from typing import Any
 import pytest
 from tokenizers import Tokenizer as Library
 from tokenizers import models
+from trained_study import design_table
 
 import paribus as pb
-from little_study import little
 
 
 @pytest.fixture
@@ -21,20 +23,27 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, study_cache: Path) -> 
 
 
 def words(changes: dict[str, Any] | None, cache: Path, *more: str) -> list[str]:
-    Path("little.json").write_text(json.dumps(little(changes)))
+    Path("little.json").write_text(json.dumps(design_table(changes)))
     return ["plan", "little.json", "--cache", str(cache), "--device", "cpu", *more]
 
 
-def test_runs_of_other_lengths_are_counted_and_missing_ones_asked_for(ask, here: Path, study_cache: Path) -> None:
+def test_runs_of_other_lengths_are_counted_and_missing_ones_asked_for(
+    ask, here: Path, study_cache: Path
+) -> None:
     told = ask(*words({"primary.margin": "10 % compute"}, study_cache))
     assert told.status == 2
-    assert "priced from runs of 3 lengths or more, and lengths is missing; write lengths = [0.25, 0.5, 1]" in told.err
+    assert (
+        "priced from runs of 3 lengths or more, and lengths is missing; write lengths = [0.25,"
+        " 0.5, 1]" in told.err
+    )
     told = ask(*words({"primary.margin": "10 % compute", "lengths": [0.25, 0.5, 1]}, study_cache))
     assert told.status == 0, told.err
     assert "runs       15, 6 of them of other lengths; " in told.out
 
 
-def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(ask, here: Path, study_cache: Path) -> None:
+def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(
+    ask, here: Path, study_cache: Path
+) -> None:
     told = ask(*words(None, study_cache))
     assert told.status == 0, told.err
     lines = told.out.splitlines()
@@ -42,16 +51,24 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(ask, here: 
     assert lines[2].split() == ["field", "full", "reverse", "causal"]
     assert lines[3].split() == ["Δ", "architecture.mask", "full", "reverse", "causal"]
     assert "✓  " in told.out
-    assert "✗ confound   Δ the factor   ≈ matched   ⟳ tuned alike   → follows from the factor   ✓ equal" in told.out
+    assert (
+        "✗ confound   Δ the factor   ≈ matched   ⟳ tuned alike   → follows from the factor   ✓"
+        " equal" in told.out
+    )
     assert "runs       9; " in told.out
-    assert "can see    with 3 seeds and 2 comparisons: an effect of 4.6 sd of the paired difference" in told.out
+    assert (
+        "can see    with 3 seeds and 2 comparisons: an effect of 4.6 sd of the paired difference"
+        in told.out
+    )
     assert "margin     0.5" in told.out
     assert "frozen     runs/studies/little/plan.lock, " in told.out
     assert Path("runs/studies/little/plan.lock").is_file()
     assert "training.warmup" in ask(*words(None, study_cache, "--all")).out
 
 
-def test_arms_that_differ_in_name_only_are_told_and_counted_once(ask, here: Path, study_cache: Path) -> None:
+def test_arms_that_differ_in_name_only_are_told_and_counted_once(
+    ask, here: Path, study_cache: Path
+) -> None:
     full = {"architecture": {"mask": "full"}}
     told = ask(*words({"arms.reverse": full}, study_cache))
     assert told.status == 0, told.err
@@ -59,7 +76,9 @@ def test_arms_that_differ_in_name_only_are_told_and_counted_once(ask, here: Path
     assert "runs       6; " in told.out
     told = ask(*words({"arms.reverse": full, "arms.causal": full}, study_cache, "--name", "one"))
     assert told.status == 0, told.err
-    assert "note       no arm differs from the baseline in the factor: one run each seed" in told.out
+    assert (
+        "note       no arm differs from the baseline in the factor: one run each seed" in told.out
+    )
     assert "runs       3; " in told.out
     assert "note " not in ask(*words(None, study_cache, "--name", "apart")).out
 
@@ -67,52 +86,76 @@ def test_arms_that_differ_in_name_only_are_told_and_counted_once(ask, here: Path
 def test_what_a_plan_can_see_is_read_at_its_last_look(ask, here: Path, study_cache: Path) -> None:
     told = ask(*words({"seeds": 4, "looks": {"3": 0.01, "4": 0.04}}, study_cache))
     assert told.status == 0, told.err
-    seen = pb.analyse.detectable(4, 2, alpha=0.04)
-    assert f"can see    with 4 seeds and 2 comparisons: an effect of {seen:.2g} sd of the paired difference" in told.out
+    seen = pb.analyse.detectable_effect(4, 2, alpha=0.04)
+    assert (
+        f"can see    with 4 seeds and 2 comparisons: an effect of {seen:.2g} sd of the paired"
+        " difference" in told.out
+    )
     assert "; at the last of 2 looks, with its share of 0.04" in told.out
 
 
-def test_an_earlier_study_tells_the_noise_in_bits(ask, here: Path, study_cache: Path, finished_home: Path) -> None:
+def test_an_earlier_study_tells_the_noise_in_bits(
+    ask, here: Path, study_cache: Path, finished_home: Path
+) -> None:
     shutil.copytree(finished_home, "runs")
     told = ask(*words({"seeds": 4}, study_cache, "--runs", "runs", "--name", "next"))
     assert told.status == 0, told.err
-    known = r"bits are at an sd of (\S+), up to which 3 seeds allow the noise of the study little to be; they saw (\S+)"
+    known = (
+        r"bits are at an sd of (\S+), up to which 3 seeds allow the noise of the study little to"
+        r" be; they saw (\S+)"
+    )
     found = re.search(rf"^ +in bits per byte, (\S+) and (\S+); {known}$", told.out, re.MULTILINE)
     assert found is not None
     effect, margin, upper, observed = map(float, found.groups())
     assert upper == pytest.approx(pb.analyse.upper_sd(observed, 3), rel=0.01)
-    assert effect == pytest.approx(upper * pb.analyse.detectable(4, 2), rel=0.05)
+    assert effect == pytest.approx(upper * pb.analyse.detectable_effect(4, 2), rel=0.05)
     line = re.search(r"^ +4 +(\S+) +(\S+) +(\S+) +(\S+) +this plan *$", told.out, re.MULTILINE)
     assert line is not None
     assert line.groups() == (
-        f"{pb.analyse.detectable(4, 2):.2g}", found[1], f"{pb.analyse.equivalence_margin(4, 2):.2g}", found[2],
-    )  # fmt: skip
+        f"{pb.analyse.detectable_effect(4, 2):.2g}",
+        found[1],
+        f"{pb.analyse.equivalence_margin(4, 2):.2g}",
+        found[2],
+    )
     assert margin == float(found[2])
 
 
 def test_a_plan_has_a_page_of_power(ask, here: Path, study_cache: Path) -> None:
     told = ask(*words({"seeds": 5}, study_cache))
     assert told.status == 0, told.err
-    assert "power      2 comparisons, at 80 % power: the smallest effect that is seen, and the smallest" in told.out
-    lines = re.findall(r"^ +(\d+) +(\d\.?\d*) +(\d\.?\d*)(?: +(this plan))? *$", told.out, re.MULTILINE)
+    assert (
+        "power      2 comparisons, at 80 % power: the smallest effect that is seen, and the"
+        " smallest" in told.out
+    )
+    lines = re.findall(
+        r"^ +(\d+) +(\d\.?\d*) +(\d\.?\d*)(?: +(this plan))? *$", told.out, re.MULTILINE
+    )
     assert lines == [
-        ("3", "4.6", "3.7", ""), ("5", "2.1", "1.9", "this plan"), ("8", "1.3", "1.3", ""),
-        ("10", "1.1", "1.2", ""), ("20", "0.74", "0.76", ""),
-    ]  # fmt: skip
+        ("3", "4.6", "3.7", ""),
+        ("5", "2.1", "1.9", "this plan"),
+        ("8", "1.3", "1.3", ""),
+        ("10", "1.1", "1.2", ""),
+        ("20", "0.74", "0.76", ""),
+    ]
 
 
-def test_python_and_the_command_line_have_the_same_fingerprint(ask, here: Path, study_cache: Path) -> None:
+def test_python_and_the_command_line_have_the_same_fingerprint(
+    ask, here: Path, study_cache: Path
+) -> None:
     told = json.loads(ask(*words(None, study_cache, "--json", "--set", "seeds=4")).out)
-    made = pb.plan(little(), changes={"seeds": 4}, cache=study_cache, device="cpu")
+    made = pb.plan(design_table(), changes={"seeds": 4}, cache=study_cache, device="cpu")
     assert told["fingerprint"] == made.fingerprint
     assert told["order"] == ["full", "reverse", "causal"]
     assert told["name"] == "little"
     assert (
-        pb.plan(pb.Design(**made.design.model_dump()), cache=study_cache, device="cpu").fingerprint == made.fingerprint
+        pb.plan(pb.Design(**made.design.model_dump()), cache=study_cache, device="cpu").fingerprint
+        == made.fingerprint
     )
 
 
-def test_a_confound_is_named_shown_and_has_its_own_status(ask, here: Path, study_cache: Path) -> None:
+def test_a_confound_is_named_shown_and_has_its_own_status(
+    ask, here: Path, study_cache: Path
+) -> None:
     confounded = {"arms.causal.training": {"warmup": 3}}
     told = ask(*words(confounded, study_cache))
     assert told.status == 3
@@ -124,14 +167,22 @@ def test_a_confound_is_named_shown_and_has_its_own_status(ask, here: Path, study
     assert ask(*words(confounded, study_cache, "--json")).out == ""
 
 
-def test_an_allowed_confound_passes_and_its_reason_is_shown(ask, here: Path, study_cache: Path) -> None:
-    allowed = {"arms.causal.training": {"warmup": 3}, "allow": {"training.warmup": "as in the source"}}
+def test_an_allowed_confound_passes_and_its_reason_is_shown(
+    ask, here: Path, study_cache: Path
+) -> None:
+    allowed = {
+        "arms.causal.training": {"warmup": 3},
+        "allow": {"training.warmup": "as in the source"},
+    }
     told = ask(*words(allowed, study_cache))
     assert told.status == 0, told.err
     assert "allowed: as in the source" in told.out
     assert "nothing there is a confound" not in told.out
     told = ask(*words({"allow": {"training.warmup": "as in the source"}}, study_cache))
-    assert "allow      training.warmup: nothing there is a confound, so nothing is let pass" in told.out
+    assert (
+        "allow      training.warmup: nothing there is a confound, so nothing is let pass"
+        in told.out
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +191,10 @@ def test_an_allowed_confound_passes_and_its_reason_is_shown(ask, here: Path, stu
         ({"sedes": 3}, "sedes is not a key here; did you mean 'seeds'?"),
         ({"seeds": 2}, "seeds has 2; no interval can be had from fewer than 3"),
         ({"factor": []}, "factor is an empty list; give at least one"),
-        ({"tune": {"split": "test"}}, "tune.split is 'test', on which the primary yardstick reports"),
+        (
+            {"tune": {"split": "test"}},
+            "tune.split is 'test', on which the primary yardstick reports",
+        ),
         ({"report": "best"}, "report is 'best'; use 'last'"),
         ({"base.objective": "causal", "primary.measure": {"kind": "halves"}}, "arms.full"),
     ],
@@ -156,8 +210,12 @@ def test_a_design_that_cannot_be_meant_is_refused_before_anything_is_written(
         assert not Path("runs").exists()
 
 
-def test_a_tokenizer_that_loses_text_is_refused_before_anything_is_written(ask, here: Path, study_cache: Path) -> None:
-    Library(models.BPE(vocab={"?": 0, "a": 1, "+": 2}, merges=[], unk_token="?")).save("tokenizer.json")
+def test_a_tokenizer_that_loses_text_is_refused_before_anything_is_written(
+    ask, here: Path, study_cache: Path
+) -> None:
+    Library(models.BPE(vocab={"?": 0, "a": 1, "+": 2}, merges=[], unk_token="?")).save(
+        "tokenizer.json"
+    )
     lossy = {"base.corpus.tokenizer": {"kind": "file", "path": "tokenizer.json"}}
     for verb in ("plan", "run"):
         told = ask(verb, *words(lossy, study_cache)[1:])
@@ -168,20 +226,25 @@ def test_a_tokenizer_that_loses_text_is_refused_before_anything_is_written(ask, 
 
 
 @pytest.mark.parametrize("name", ["../out", "a/b", ".."])
-def test_a_study_cannot_be_named_out_of_its_folder(ask, here: Path, study_cache: Path, name: str) -> None:
+def test_a_study_cannot_be_named_out_of_its_folder(
+    ask, here: Path, study_cache: Path, name: str
+) -> None:
     told = ask(*words(None, study_cache, "--name", name))
     assert told.status == 2
     assert "cannot be a folder's; use up to 100 letters" in told.err
     assert {path.name for path in here.iterdir()} <= {"little.json", "runs"}
 
 
-def test_an_unknown_design_or_scale_is_met_with_those_there_are(ask, here: Path, study_cache: Path) -> None:
+def test_an_unknown_design_or_scale_is_met_with_those_there_are(
+    ask, here: Path, study_cache: Path
+) -> None:
     assert "did you mean 'positions'? designs are" in ask("plan", "positons").err
     told = ask("plan", "positions", "--scale", "smok")
     assert told.status == 2
     assert "scale is 'smok'; this design has smoke, laptop, hour, paper" in told.err
     assert (
-        "scale is 'smoke'; this design has none: leave it out" in ask(*words(None, study_cache, "--scale", "smoke")).err
+        "scale is 'smoke'; this design has none: leave it out"
+        in ask(*words(None, study_cache, "--scale", "smoke")).err
     )
 
 
@@ -200,4 +263,7 @@ def test_widths_that_a_preset_keeps_are_told(ask, here: Path, study_cache: Path)
     own = {"base.architecture.preset": "llama", "base.architecture.attention.n_kv_heads": 2}
     told = ask(*words(own, study_cache))
     assert told.status == 0, told.err
-    assert "note       d_model is 16, and llama has 4096; d_ff 11008 stays as llama has it; set it too" in told.out
+    assert (
+        "note       d_model is 16, and llama has 4096; d_ff 11008 stays as llama has it; set it too"
+        in told.out
+    )

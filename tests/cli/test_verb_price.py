@@ -7,13 +7,15 @@ import pytest
 
 import paribus as pb
 from paribus.errors import SpecError
-from paribus.report.numbers import flops
+from paribus.report.numbers import format_flops
 from paribus.spec import load, presets, price, resolve
 
 
 @pytest.mark.parametrize("name", presets())
 def test_json_equals_the_price_of_the_spec(ask, name):
-    (given,) = json.loads(ask("price", name, "--length", "37", "--prefix", "11", "--bytes", "4", "--json").out)
+    (given,) = json.loads(
+        ask("price", name, "--length", "37", "--prefix", "11", "--bytes", "4", "--json").out
+    )
     spec = resolve(load(name))
     read = (37, None, 11) if spec.encoder is None else (26, 11, 0)
     expected = asdict(price(spec, *read, bytes_per_value=4))
@@ -30,7 +32,9 @@ def test_the_table_says_both_ways_of_counting_and_at_which_lengths(ask):
     assert "875 GFLOP" in out
     assert "817 GFLOP" in out
     assert "124M" in out
-    assert "dense: every query meets every key; visible: only the pairs the mask lets through" in out
+    assert (
+        "dense: every query meets every key; visible: only the pairs the mask lets through" in out
+    )
     assert "At length 1024, 2 bytes a cached value." in out
 
 
@@ -44,19 +48,24 @@ def test_a_prefix_and_a_source_are_named_where_they_matter(ask):
 
 @pytest.mark.parametrize(
     ("options", "length", "n_input"),
-    [((), 1024, 512), (("--length", "512"), 512, 256), (("--length", "65"), 65, 32),
-     (("--length", "64", "--prefix", "11"), 64, 11), (("--source-length", "7"), 519, 7),
-     (("--length", "64", "--prefix", "9", "--source-length", "9"), 64, 9)],
-)  # fmt: skip
+    [
+        ((), 1024, 512),
+        (("--length", "512"), 512, 256),
+        (("--length", "65"), 65, 32),
+        (("--length", "64", "--prefix", "11"), 64, 11),
+        (("--source-length", "7"), 519, 7),
+        (("--length", "64", "--prefix", "9", "--source-length", "9"), 64, 9),
+    ],
+)
 def test_all_are_priced_for_the_same_text_and_it_is_said(ask, options, length, n_input):
     plain, apart = json.loads(ask("price", "gpt2", "t5", *options, "--json").out)
     assert (plain["length"], plain["source_length"], plain["prefix"]) == (length, 0, n_input)
     assert (apart["length"], apart["source_length"]) == (length - n_input, n_input)
     out = ask("price", "gpt2", "t5", *options).out
     assert out.startswith(
-        f"Priced for one text of {length} tokens: {n_input} of input, {length - n_input} of target. "
-        "gpt2: read as one sequence, trained to predict every token. "
-        "t5: the encoder reads the input, and training predicts the target alone.\n"
+        f"Priced for one text of {length} tokens: {n_input} of input, {length - n_input} of target."
+        " gpt2: read as one sequence, trained to predict every token. t5: the encoder reads the"
+        " input, and training predicts the target alone.\n"
     )
 
 
@@ -64,7 +73,7 @@ def test_a_token_costs_its_part_of_the_whole_text(ask):
     whole = price(resolve(load("t5")), 256, 256, 0).training.dense
     out = ask("price", "t5", "--length", "512").out
     (line,) = (line for line in out.splitlines() if line.startswith("training, one token · dense"))
-    assert line.split("  ")[-1].strip() == flops(whole / 512)
+    assert line.split("  ")[-1].strip() == format_flops(whole / 512)
 
 
 def test_card_and_price_are_of_the_same_text(ask):
@@ -90,9 +99,24 @@ BAD = [
     (("t5", 5, 0), "source_length is 0, but max_length is 512; use 1 to 512, or set max_length"),
     (("gpt2", 5, None, 6), "prefix is 6 of length 5; use 0 to 5"),
     (("t5", 1), "length is 1, but an encoder-decoder reads input and target apart; use 2 or more"),
-    (("t5", 5, 5), "length is 5, and 5 tokens of it are input, which leaves an encoder-decoder no target; use a len"),
-    (("t5", 1026), "length is 1026: 513 input and 513 target tokens, but max_length is 512 for each; use up to 1024"),
-    (("t5", 9, 3, 4), "source_length is 3 and prefix is 4, but both are the input of one text; give one"),
+    (
+        ("t5", 5, 5),
+        (
+            "length is 5, and 5 tokens of it are input, which leaves an encoder-decoder no target;"
+            " use a len"
+        ),
+    ),
+    (
+        ("t5", 1026),
+        (
+            "length is 1026: 513 input and 513 target tokens, but max_length is 512 for each; use"
+            " up to 1024"
+        ),
+    ),
+    (
+        ("t5", 9, 3, 4),
+        "source_length is 3 and prefix is 4, but both are the input of one text; give one",
+    ),
     (("gpt2", 5, 7), "source_length is 7, but there is no encoder to read a source; leave it out"),
 ]
 

@@ -1,4 +1,6 @@
-"""paribus report: verdicts on the terminal, files beside the study, from rows alone and without torch."""
+"""paribus report: verdicts on the terminal, files beside the study, from rows alone and without
+torch.
+"""
 
 import os
 import subprocess
@@ -6,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from handmade_study import GAINS, SEEDS, make_study, make_study_at_look
 
 import paribus as pb
 from paribus.errors import RecordError, SpecError, UnsupportedError
-from paribus.report import extras
-from small_study import GAINS, SEEDS, at_a_look, made
+from paribus.report import formats
 
 ROOT = Path(__file__).parents[2]
 BLOCKED = """
@@ -28,12 +30,17 @@ sys.exit(main(sys.argv[1:]))
 def blocked(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     return subprocess.run(
-        [sys.executable, "-c", BLOCKED, *words], cwd=cwd, env=env, capture_output=True, text=True, check=False
+        [sys.executable, "-c", BLOCKED, *words],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_the_page_lies_beside_the_study_and_the_verdicts_are_printed(ask, tmp_path):
-    study = made(tmp_path / "runs")
+    study = make_study(tmp_path / "runs")
     told = ask("report", "small")
     assert told.status == 0
     assert told.out.splitlines()[0].startswith(
@@ -45,22 +52,34 @@ def test_the_page_lies_beside_the_study_and_the_verdicts_are_printed(ask, tmp_pa
 
 
 def test_plots_that_cannot_be_drawn_are_told_of(ask, tmp_path):
-    made(tmp_path / "runs", failed=tuple((arm, seed) for arm in GAINS for seed in SEEDS))
+    make_study(tmp_path / "runs", failed=tuple((arm, seed) for arm in GAINS for seed in SEEDS))
     told = ask("report", "small", "--format", "svg,md", "--open")
     assert told.status == 0
     assert told.out.splitlines()[-1] == "runs/studies/small/report.md"
-    assert "note: no svg file is written: no run of this study trained, so there is nothing to draw" in told.err
+    assert (
+        "note: no svg file is written: no run of this study trained, so there is nothing to draw"
+        in told.err
+    )
     assert ask("report", "small", "--format", "svg", "--open").status == 0
 
 
 def test_every_format_is_written_where_it_is_asked_for(ask, tmp_path):
-    made(tmp_path / "runs")
+    make_study(tmp_path / "runs")
     assert ask("report", "small", "--format", "csv,tex,md,svg,png", "--out", "there").status == 0
     names = sorted(path.name for path in (tmp_path / "there").iterdir())
     plots = ("difference-control", "difference", "effect-control", "effect", "learning")
     drawn = [f"{plot}.{kind}" for plot in plots for kind in ("png", "svg")]
     assert names == sorted(
-        ["curves.csv", "design.json", "documents.csv", "report.md", "report.tex", "rows.csv", "verdicts.csv", *drawn]
+        [
+            "curves.csv",
+            "design.json",
+            "documents.csv",
+            "report.md",
+            "report.tex",
+            "rows.csv",
+            "verdicts.csv",
+            *drawn,
+        ]
     )
     assert (tmp_path / "there/effect.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "there/effect.svg").read_text().startswith("<svg")
@@ -74,7 +93,7 @@ def test_every_format_is_written_where_it_is_asked_for(ask, tmp_path):
 
 def test_text_in_other_formats_is_escaped_too(ask, tmp_path):
     gains = {"causal": 0.0, "a_b%{}": 0.004, "<b>|x": -0.5}
-    made(tmp_path / "runs", gains=gains)
+    make_study(tmp_path / "runs", gains=gains)
     ask("report", "small", "--format", "tex,md")
     folder = tmp_path / "runs/studies/small"
     assert r"a\_b\%\{\}" in (folder / "report.tex").read_text()
@@ -83,19 +102,32 @@ def test_text_in_other_formats_is_escaped_too(ask, tmp_path):
 
 
 def test_the_function_gives_the_files(tmp_path):
-    study = made(tmp_path / "runs")
-    assert pb.write_report("small", runs=tmp_path / "runs", formats=["md"]) == (study.folder / "report.md",)
+    study = make_study(tmp_path / "runs")
+    assert pb.write_report("small", runs=tmp_path / "runs", formats=["md"]) == (
+        study.folder / "report.md",
+    )
 
 
 def test_without_a_page_there_is_none_to_open(ask, tmp_path):
-    made(tmp_path / "runs")
+    make_study(tmp_path / "runs")
     told = ask("report", "small", "--format", "md", "--open")
-    assert (told.status, told.err) == (0, "note: there is no page to open: --format html makes report.html\n")
+    assert (told.status, told.err) == (
+        0,
+        "note: there is no page to open: --format html makes report.html\n",
+    )
 
 
 def test_allowed_confounds_are_told_with_every_verdict(ask, tmp_path):
-    line = {"path": "training.warmup", "mark": "✗", "note": "", "allowed": "part of the [bold] recipe & more"}
-    made(tmp_path / "runs", changes={"control": [{**line, "values": {"causal": 1, "prefix": 2, "input hidden": 1}}]})
+    line = {
+        "path": "training.warmup",
+        "mark": "✗",
+        "note": "",
+        "allowed": "part of the [bold] recipe & more",
+    }
+    make_study(
+        tmp_path / "runs",
+        changes={"control": [{**line, "values": {"causal": 1, "prefix": 2, "input hidden": 1}}]},
+    )
     told = ask("report", "small", "--format", "tex")
     assert "allowed to differ: training.warmup: part of the [bold] recipe & more" in told.out
     table = (tmp_path / "runs/studies/small/report.tex").read_text()
@@ -103,16 +135,19 @@ def test_allowed_confounds_are_told_with_every_verdict(ask, tmp_path):
 
 
 def test_a_look_is_told_before_the_verdicts(ask, tmp_path):
-    at_a_look(tmp_path / "runs")
-    assert ask("report", "small", "--format", "md").out.startswith("Look 1 of 2: the verdict is read at 3 of 4 seeds")
+    make_study_at_look(tmp_path / "runs")
+    assert ask("report", "small", "--format", "md").out.startswith(
+        "Look 1 of 2: the verdict is read at 3 of 4 seeds"
+    )
 
 
 def test_a_format_that_is_none_is_refused(ask, tmp_path):
-    made(tmp_path / "runs")
+    make_study(tmp_path / "runs")
     told = ask("report", "small", "--format", "html,pdf")
     assert (told.status, told.err) == (
-        2, "error: --format has 'pdf'; use some of html, md, csv, tex, svg, png, joined by commas\n",
-    )  # fmt: skip
+        2,
+        "error: --format has 'pdf'; use some of html, md, csv, tex, svg, png, joined by commas\n",
+    )
 
 
 def test_a_study_that_is_not_there_is_refused(tmp_path):
@@ -121,23 +156,31 @@ def test_a_study_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_study_that_is_not_done_is_refused(tmp_path):
-    study = made(tmp_path)
-    (tmp_path / study.cells()[0].run / "state").write_text("running\n")
-    with pytest.raises(SpecError, match="1 of 12 reported runs is open: causal, seed 1; `paribus run DESIGN` goes on"):
+    study = make_study(tmp_path)
+    (tmp_path / study.read_cells()[0].run / "state").write_text("running\n")
+    with pytest.raises(
+        SpecError,
+        match=(
+            "1 of 12 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` goes on"
+        ),
+    ):
         pb.write_report("small", runs=tmp_path)
 
 
 def test_a_missing_package_is_asked_for_by_name(monkeypatch, tmp_path):
-    made(tmp_path)
-    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "vl_convert" else name)
-    message = r"--format html needs vl-convert, which is not installed; run pip install 'paribus\[report\]'"
+    make_study(tmp_path)
+    monkeypatch.setattr(formats, "find_spec", lambda name: None if name == "vl_convert" else name)
+    message = (
+        r"--format html needs vl-convert, which is not installed; run pip install"
+        r" 'paribus\[report\]'"
+    )
     with pytest.raises(UnsupportedError, match=message):
         pb.write_report("small", runs=tmp_path)
     assert pb.write_report("small", runs=tmp_path, formats="csv,md,tex")
 
 
 def test_a_report_needs_no_torch(tmp_path):
-    made(tmp_path / "runs")
+    make_study(tmp_path / "runs")
     told = blocked("report", "small", cwd=tmp_path)
     assert (told.returncode, told.stderr) == (0, "")
     assert (tmp_path / "runs/studies/small/report.html").is_file()

@@ -11,12 +11,16 @@ from pathlib import Path
 import paribus as pb
 
 SOURCE = Path(__file__).parents[2] / "src"
-WATCHFUL = "import sys; from paribus.cli import main; sys.exit(main() or 9 * ('torch' in sys.modules))"
+WATCHFUL = (
+    "import sys; from paribus.cli import main; sys.exit(main() or 9 * ('torch' in sys.modules))"
+)
 
 
 def test_rows_are_given_as_csv_and_json_with_the_same_numbers(ask, finished_home: Path) -> None:
     as_json = json.loads(ask("rows", "little", "--json", "--runs", finished_home).out)
-    as_csv = list(csv.DictReader(io.StringIO(ask("rows", "little", "--csv", "--runs", finished_home).out)))
+    as_csv = list(
+        csv.DictReader(io.StringIO(ask("rows", "little", "--csv", "--runs", finished_home).out))
+    )
     assert len(as_json) == len(as_csv) == 9
     assert [float(row["pseudo.test"]) for row in as_csv] == [row["pseudo.test"] for row in as_json]
     assert [row["arm"] for row in as_csv[::3]] == ["full", "reverse", "causal"]
@@ -26,7 +30,12 @@ def test_rows_are_given_as_csv_and_json_with_the_same_numbers(ask, finished_home
 def test_people_get_an_arm_a_line(ask, finished_home: Path) -> None:
     told = ask("rows", "little", "--runs", finished_home)
     assert told.status == 0, told.err
-    assert [line.split()[0] for line in told.out.splitlines()[:4]] == ["arm", "full", "reverse", "causal"]
+    assert [line.split()[0] for line in told.out.splitlines()[:4]] == [
+        "arm",
+        "full",
+        "reverse",
+        "causal",
+    ]
     assert "bits per byte of pseudo.test, lower is better" in told.out
 
 
@@ -42,12 +51,18 @@ def test_rows_and_watching_need_no_torch(finished_home: Path) -> None:
     for words in (["rows", "little", "--csv"], ["watch", "little", "--once"]):
         answer = subprocess.run(
             [sys.executable, "-W", "error", "-c", WATCHFUL, *words, "--runs", str(finished_home)],
-            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            check=False,
+        )
         assert answer.returncode == 0, answer.stderr
         assert "full" in answer.stdout
 
 
 def test_two_forms_at_once_are_refused(ask, finished_home: Path) -> None:
     told = ask("rows", "little", "--csv", "--json", "--runs", finished_home)
-    assert (told.status, told.err) == (2, "error: --csv and --json are both given; choose one of them\n")
+    assert (told.status, told.err) == (
+        2,
+        "error: --csv and --json are both given; choose one of them\n",
+    )

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_study import design_table
 
 import paribus as pb
-from little_study import little
 from paribus.record import existing_study
-from paribus.record.checksums import write_listed
+from paribus.record.checksums import write_listed_file
 
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
 LEARNT = {"arms.reverse": None}
@@ -24,7 +24,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def words(changes: dict[str, Any] | None, cache: Path, *more: str) -> list[str]:
-    Path("little.json").write_text(json.dumps(little(changes)))
+    Path("little.json").write_text(json.dumps(design_table(changes)))
     return ["run", "little.json", "--cache", str(cache), "--device", "cpu", *more]
 
 
@@ -46,13 +46,15 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out
     assert again.out.splitlines()[-4:] == lines[-4:]
-    assert len(pb.run(little(LEARNT), name="little", cache=study_cache, device="cpu")) == 6
+    assert len(pb.run(design_table(LEARNT), name="little", cache=study_cache, device="cpu")) == 6
 
 
 def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Path) -> None:
     first = ask(*words(SHORT, study_cache, "--shard", "1/2"))
     assert first.status == 75
-    assert first.err.splitlines()[-1].endswith("runs of other shards are not done; run this one again when they are")
+    assert first.err.splitlines()[-1].endswith(
+        "runs of other shards are not done; run this one again when they are"
+    )
     assert ask(*words(SHORT, study_cache, "--shard", "2/2")).status == 0
     assert ask(*words(SHORT, study_cache, "--shard", "1/2")).status == 0
 
@@ -61,7 +63,7 @@ def test_a_run_that_failed_by_the_machine_has_status_4_and_is_made_the_next_time
     ask, here: Path, study_cache: Path
 ) -> None:
     assert ask(*words(SHORT, study_cache)).status == 0
-    cell = existing_study(Path("runs"), "little").cells()[0]
+    cell = existing_study(Path("runs"), "little").read_cells()[0]
     shutil.rmtree(Path("runs") / cell.run)
     (Path("runs") / cell.run).mkdir()
     (Path("runs") / cell.run / "stray").touch()
@@ -69,15 +71,18 @@ def test_a_run_that_failed_by_the_machine_has_status_4_and_is_made_the_next_time
     assert told.status == 4
     assert f"error: {cell.arm}, seed {cell.seed}: " in told.err
     assert "failed" in told.out
-    table = pb.run(little(SHORT), name="little", cache=study_cache, device="cpu")
+    table = pb.run(design_table(SHORT), name="little", cache=study_cache, device="cpu")
     assert [row["outcome"] for row in table].count("open") == 1
     (Path("runs") / cell.run / "stray").unlink()
     assert ask(*words(SHORT, study_cache)).status == 0
 
 
 def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache: Path) -> None:
-    high = {"factor": "training.optimizer.rate", "arms.causal.training": {"optimizer": {"rate": 1e30}},
-            "arms.causal.architecture.mask": "full"}  # fmt: skip
+    high = {
+        "factor": "training.optimizer.rate",
+        "arms.causal.training": {"optimizer": {"rate": 1e30}},
+        "arms.causal.architecture.mask": "full",
+    }
     told = ask(*words(SHORT | high, study_cache))
     assert told.status == 0, told.err
     assert next(line for line in told.out.splitlines() if line.startswith("causal ")).split() == [
@@ -91,13 +96,31 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
         "of",
         "3)",
     ]
-    assert "undertrained: the loss was finite and had not risen, but the score is still worse" in told.out
-    assert "runs   1/6  full, seed 1: undertrained: not trained long enough, still worse" in told.out
-    unlearnt = {"base.objective": "last_token", "primary.measure": {"kind": "halves", "n_items": 3, "max_bytes": 16}}
-    told = ask(*words(SHORT | {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}} | unlearnt,
-                      study_cache, "--name", "unlearnt"))  # fmt: skip
+    assert (
+        "undertrained: the loss was finite and had not risen, but the score is still worse"
+        in told.out
+    )
+    assert (
+        "runs   1/6  full, seed 1: undertrained: not trained long enough, still worse" in told.out
+    )
+    unlearnt = {
+        "base.objective": "last_token",
+        "primary.measure": {"kind": "halves", "n_items": 3, "max_bytes": 16},
+    }
+    told = ask(
+        *words(
+            SHORT
+            | {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}}
+            | unlearnt,
+            study_cache,
+            "--name",
+            "unlearnt",
+        )
+    )
     assert told.status == 0, told.err
-    assert "runs   1/3  twin, seed 1: undertrained: not trained long enough, still worse" in told.out
+    assert (
+        "runs   1/3  twin, seed 1: undertrained: not trained long enough, still worse" in told.out
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,13 +129,19 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
         ("--jobs", "0", "--jobs is 0; use 1 or more"),
         ("--shard", "3/2", "--shard is '3/2'; write I/N with I from 1 to N, such as 2/8"),
         ("--shard", "two", "--shard is 'two'; write I/N with I from 1 to N, such as 2/8"),
-        ("--name", "../evil", "the study name is '../evil', which cannot be a folder's; use up to 100 letters"),
+        (
+            "--name",
+            "../evil",
+            "the study name is '../evil', which cannot be a folder's; use up to 100 letters",
+        ),
         ("--name", "", "the study name is '', which cannot be a folder's; use up to 100 letters"),
         ("--cache", "little.json", "--cache is little.json, which is a file; name a folder"),
         ("--shard", "0/2", "--shard is '0/2'; write I/N with I from 1 to N, such as 2/8"),
     ],
 )
-def test_a_slip_in_an_option_is_named(ask, here: Path, study_cache: Path, option: str, value: str, said: str) -> None:
+def test_a_slip_in_an_option_is_named(
+    ask, here: Path, study_cache: Path, option: str, value: str, said: str
+) -> None:
     told = ask(*words(SHORT, study_cache, option, value))
     assert told.status == 2
     assert said in told.err
@@ -123,7 +152,9 @@ def test_a_slip_in_an_option_is_named(ask, here: Path, study_cache: Path, option
 def test_an_interruption_before_the_first_run_has_status_75_too(
     ask, here: Path, study_cache: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    monkeypatch.setattr("paribus.design.plan.build", lambda *_, **__: signal.raise_signal(number))
+    monkeypatch.setattr(
+        "paribus.design.plan.prepare_corpus", lambda *_, **__: signal.raise_signal(number)
+    )
     told = ask(*words(SHORT, study_cache))
     assert (told.status, told.err) == (75, "note: interrupted; the same command goes on\n")
     monkeypatch.undo()
@@ -145,8 +176,8 @@ def test_a_study_begun_under_another_environment_says_so(
     kept = existing_study(Path("runs"), "little")
     for path in Path("runs").glob("*/environment.json"):
         elsewhere = path.read_text().replace('"n_threads": ', '"n_threads": 10')
-        write_listed(path.parent, path.name, elsewhere.encode())
-    shutil.rmtree(kept.root / kept.cells()[0].run)
+        write_listed_file(path.parent, path.name, elsewhere.encode())
+    shutil.rmtree(kept.root / kept.read_cells()[0].run)
     told = ask(*words(None, study_cache))
     assert told.status == 1
     assert "runs of it were made under another environment: n_threads was 10" in told.err
@@ -154,7 +185,9 @@ def test_a_study_begun_under_another_environment_says_so(
     assert ask(*words(None, study_cache, "--accept-environment")).status == 0
 
 
-def test_a_changed_design_is_told_by_run_and_by_report(ask, here: Path, finished_home: Path, study_cache: Path) -> None:
+def test_a_changed_design_is_told_by_run_and_by_report(
+    ask, here: Path, finished_home: Path, study_cache: Path
+) -> None:
     shutil.copytree(finished_home, "runs")
     said = "primary.margin 0.5 → 0.25"
     told = ask(*words({"primary.margin": 0.25}, study_cache))

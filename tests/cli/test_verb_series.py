@@ -4,14 +4,20 @@ import json
 from pathlib import Path
 from typing import Any
 
-from little_study import little
+from trained_study import design_table
+
 from paribus.record import existing_study
 
-SHORT = {"seeds": 3, "base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
+SHORT = {
+    "seeds": 3,
+    "base.training.n_steps": 2,
+    "base.training.checkpoint_every": 2,
+    "arms.reverse": None,
+}
 
 
 def words(verb: str, cache: Path, *more: str, changes: dict[str, Any] | None = None) -> list[str]:
-    Path("little.json").write_text(json.dumps(little({**SHORT, **(changes or {})})))
+    Path("little.json").write_text(json.dumps(design_table({**SHORT, **(changes or {})})))
     return [verb, "little.json", "--cache", str(cache), "--device", "cpu", *more]
 
 
@@ -21,18 +27,25 @@ def test_seeds_of_a_finished_design_make_a_new_study_of_fresh_ones(
     monkeypatch.chdir(tmp_path)
     refused = ask(*words("run", study_cache, "--seeds", "4"))
     assert refused.status == 2
-    assert "--seeds is 4, and the design has seeds of its own, 3 of them; leave it out" in refused.err
+    assert (
+        "--seeds is 4, and the design has seeds of its own, 3 of them; leave it out" in refused.err
+    )
     assert ask(*words("run", study_cache)).status == 0
     told = ask(*words("run", study_cache, "--seeds", "4"))
     assert told.status == 0, told.err
-    assert "Study 2 of a series: 4 fresh seeds, 4 to 7, judged alone; earlier seeds are shown" in told.out
+    assert (
+        "Study 2 of a series: 4 fresh seeds, 4 to 7, judged alone; earlier seeds are shown"
+        in told.out
+    )
     assert "paribus report little-2" in told.out
     kept = existing_study(Path("runs"), "little-2")
     assert {cell.seed for cell in kept.planned_cells()} == {4, 5, 6, 7}
-    plan = kept.plan()
+    plan = kept.read_plan()
     assert plan["design"]["seeds"] == [4, 5, 6, 7]
-    assert [(one["study"], one["seeds"]) for one in plan["series"]["earlier"]] == [("little", [1, 2, 3])]
-    assert {cell.seed for cell in existing_study(Path("runs"), "little").cells()} == {1, 2, 3}
+    assert [(one["study"], one["seeds"]) for one in plan["series"]["earlier"]] == [
+        ("little", [1, 2, 3])
+    ]
+    assert {cell.seed for cell in existing_study(Path("runs"), "little").read_cells()} == {1, 2, 3}
     again = ask(*words("run", study_cache, "--seeds", "4"))
     assert "runs: 8 of 8 runs are there already" in again.out
     other = ask(*words("run", study_cache, "--seeds", "4", changes={"primary.margin": 0.25}))

@@ -29,7 +29,13 @@ def test_every_preset_has_a_card(ask, name):
     answer = ask("show", name)
     assert answer.status == 0
     assert answer.out.startswith(f"{name}\n")
-    for part in ("fingerprint", "attention", "feed-forward", "┌────────────────┐", "training, one sequence · visible"):
+    for part in (
+        "fingerprint",
+        "attention",
+        "feed-forward",
+        "┌────────────────┐",
+        "training, one sequence · visible",
+    ):
         assert part in answer.out
 
 
@@ -43,7 +49,14 @@ def test_a_card_says_what_the_blocks_are(ask):
 
 def test_a_card_names_what_is_not_usual_about_attention(ask):
     out = ask(
-        "show", "t5", "--set", "n_kv_heads=4", "--set", "attention.qk_norm=true", "--set", "encoder.shared=true"
+        "show",
+        "t5",
+        "--set",
+        "n_kv_heads=4",
+        "--set",
+        "attention.qk_norm=true",
+        "--set",
+        "encoder.shared=true",
     ).out
     assert "12 heads × 64, 4 key/value heads, query-key norm, scores × 1" in out
     assert "the encoder's blocks are the stack's own, without the cross-attention" in out
@@ -64,7 +77,10 @@ def test_json_holds_the_architecture_and_its_exact_price(ask):
     (given,) = json.loads(ask("show", "unilm", "--length", "100", "--prefix", "30", "--json").out)
     assert given["architecture"] == load("unilm").model_dump(mode="json")
     expected = price(resolve(load("unilm")), 100, prefix=30)
-    assert given["price"]["training"] == {"dense": expected.training.dense, "visible": expected.training.visible}
+    assert given["price"]["training"] == {
+        "dense": expected.training.dense,
+        "visible": expected.training.visible,
+    }
 
 
 def test_a_narrow_page_says_what_it_left_out_and_cuts_nothing(ask, monkeypatch):
@@ -91,5 +107,8 @@ def test_an_architecture_in_hand_is_called_by_its_fingerprint(capsys):
 @pytest.mark.parametrize("verb", [("show",), ("price",), ("show", "gpt2"), ("price", "gpt2")])
 def test_verbs_print_the_note(ask, verb):
     out = " ".join(ask(*verb, "t5-v1.1", "--set", "d_model=96").out.split())
-    assert "note: t5-v1.1, d_model = 96: d_model is 96, and t5-v1.1 has 768; d_head 64 and d_ff 2048 stay" in out
+    assert (
+        "note: t5-v1.1, d_model = 96: d_model is 96, and t5-v1.1 has 768; d_head 64 and d_ff 2048"
+        " stay" in out
+    )
     assert "note:" not in ask(*verb, "t5-v1.1").out

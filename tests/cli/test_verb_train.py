@@ -34,7 +34,9 @@ def test_a_run_is_trained_listed_and_spoken_with(ask, here: Path) -> None:
     trained = ask("train", "run.toml", "--name", "first")
     assert trained.status == 0, trained.err
     assert "step      6  nats" in trained.out
-    assert all(line.endswith(" % of peak") for line in trained.out.splitlines() if line.startswith("step "))
+    assert all(
+        line.endswith(" % of peak") for line in trained.out.splitlines() if line.startswith("step ")
+    )
     assert trained.out.splitlines()[-1] == "6 steps: runs/first"
     again = ask("train", "run.toml", "--name", "first")
     assert "note: it was finished before; nothing was done" in again.out
@@ -55,18 +57,36 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--set", "training.n_step=3"), "training.n_step is not a key here; did you mean 'n_steps'?"),
-        (("--set", "corpus.sources=[{kind='files'}]"), "corpus.sources.0.paths is missing; give it a value"),
+        (
+            ("--set", "training.n_step=3"),
+            "training.n_step is not a key here; did you mean 'n_steps'?",
+        ),
+        (
+            ("--set", "corpus.sources=[{kind='files'}]"),
+            "corpus.sources.0.paths is missing; give it a value",
+        ),
         (("--set", "objective=maskd"), "objective.kind is 'maskd'; did you mean 'masked'?"),
         (("--set", "objective=seq2seq"), "objective.kind is 'seq2seq', which needs pairs"),
-        (("--set", "architecture.mask=full"), "position 0 must predict the token at 1, but it can see it"),
-        (("--set", "architecture.n_vocab=99"), "architecture.n_vocab is 99, but the tokenizer and our signs need 363"),
-        (("--set", "training.n_parts=3"), "training.n_parts is 3, which does not divide n_sequences 4"),
+        (
+            ("--set", "architecture.mask=full"),
+            "position 0 must predict the token at 1, but it can see it",
+        ),
+        (
+            ("--set", "architecture.n_vocab=99"),
+            "architecture.n_vocab is 99, but the tokenizer and our signs need 363",
+        ),
+        (
+            ("--set", "training.n_parts=3"),
+            "training.n_parts is 3, which does not divide n_sequences 4",
+        ),
         (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
         (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),
         (("--name", "../out"), "the run name '../out' cannot be a folder's"),
         (("--name", ""), "the run name '' cannot be a folder's"),
-        (("--name", "studies"), "the run name 'studies' is that of the folder where studies are kept"),
+        (
+            ("--name", "studies"),
+            "the run name 'studies' is that of the folder where studies are kept",
+        ),
         (("--runs", ""), "error: --runs is empty; name a folder, such as '.', or leave it out"),
         (("--cache", ""), "error: --cache is empty; name a folder, such as '.', or leave it out"),
     ],
@@ -89,15 +109,31 @@ def test_a_design_is_sent_to_the_command_that_runs_it(ask, here: Path) -> None:
 
 
 def test_a_run_that_is_not_there_is_said_so(ask, here: Path) -> None:
-    assert "holds no run; `paribus runs` lists those there are" in ask("generate", "nobody", "hello").err
+    assert (
+        "holds no run; `paribus runs` lists those there are"
+        in ask("generate", "nobody", "hello").err
+    )
     assert "no runs in runs" in ask("runs").out
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_the_run_and_the_same_command_goes_on(here: Path, number: int, status: int) -> None:
-    words = ["train", "run.toml", "--name", "long", "--set", "training.n_steps=3000", "--set", "training.row_every=1"]
+def test_a_signal_saves_the_run_and_the_same_command_goes_on(
+    here: Path, number: int, status: int
+) -> None:
+    words = [
+        "train",
+        "run.toml",
+        "--name",
+        "long",
+        "--set",
+        "training.n_steps=3000",
+        "--set",
+        "training.row_every=1",
+    ]
     program = "import sys; from paribus.cli import main; sys.exit(main())"
-    process = subprocess.Popen([sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     while not process.stdout.readline().startswith("step"):
         assert process.poll() is None
@@ -114,17 +150,38 @@ def test_a_signal_saves_the_run_and_the_same_command_goes_on(here: Path, number:
     assert said.splitlines()[-1] == told
 
 
-def test_a_gradient_that_is_not_finite_stops_the_run_and_keeps_the_state_before_it(ask, here: Path) -> None:
-    words = ("--name", "wild", "--set", "training.optimizer.rate=1e30", "--set", "training.n_steps=20")
+def test_a_gradient_that_is_not_finite_stops_the_run_and_keeps_the_state_before_it(
+    ask, here: Path
+) -> None:
+    words = (
+        "--name",
+        "wild",
+        "--set",
+        "training.optimizer.rate=1e30",
+        "--set",
+        "training.n_steps=20",
+    )
     stopped = ask("train", "run.toml", *words)
     assert stopped.status == 1
-    assert "the gradient of step 1 is not finite, on global batch 1; the state before it is saved" in stopped.err
-    assert [place.name for place in (here / "runs/wild/checkpoints").iterdir()] == ["step-000000000"]
+    assert (
+        "the gradient of step 1 is not finite, on global batch 1; the state before it is saved"
+        in stopped.err
+    )
+    assert [place.name for place in (here / "runs/wild/checkpoints").iterdir()] == [
+        "step-000000000"
+    ]
     assert (here / "runs/wild/state").read_text().startswith("failed: DivergedError")
 
 
 def test_a_last_update_that_breaks_the_weights_ends_the_run_as_diverged(ask, here: Path) -> None:
-    words = ("--name", "wild", "--set", "training.optimizer.rate=1e38", "--set", "training.n_steps=1")
+    words = (
+        "--name",
+        "wild",
+        "--set",
+        "training.optimizer.rate=1e38",
+        "--set",
+        "training.n_steps=1",
+    )
     stopped = ask("train", "run.toml", *words)
     assert stopped.status == 1
     assert "after step 0" in stopped.err
@@ -155,6 +212,9 @@ def test_widths_that_a_preset_keeps_are_told(ask, here: Path) -> None:
     (here / "wide.toml").write_text(wide.replace("corpus =", 'objective = "prefix"\ncorpus ='))
     told = ask("train", "wide.toml", "--set", "architecture.encoder.n_layers=1")
     assert told.status == 0, told.err
-    assert "note: d_model is 16, and t5-v1.1 has 768; d_head 64 and d_ff 2048 stay as t5-v1.1 has them" in told.out
+    assert (
+        "note: d_model is 16, and t5-v1.1 has 768; d_head 64 and d_ff 2048 stay as t5-v1.1 has them"
+        in told.out
+    )
     quiet = ask("train", "run.toml", "--set", "training.n_steps=1")
     assert "d_model is" not in quiet.out

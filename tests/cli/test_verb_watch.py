@@ -4,9 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from trained_study import N_STEPS
 
 import paribus as pb
-from little_study import N_STEPS
 
 
 def test_a_study_is_seen_with_every_run_and_how_it_stands(ask, finished_home: Path) -> None:
@@ -47,10 +47,15 @@ def test_a_study_that_is_not_there_is_met_with_those_that_are(ask, finished_home
     assert "litle holds no study; studies there are little" in told.err
 
 
-def test_a_study_without_runs_shows_none_of_the_others(ask, finished_home: Path, tmp_path: Path) -> None:
+def test_a_study_without_runs_shows_none_of_the_others(
+    ask, finished_home: Path, tmp_path: Path
+) -> None:
     shutil.copytree(finished_home, tmp_path / "runs")
     (tmp_path / "runs/studies/little/cells.json").write_text("[]")
-    assert ask("watch", "little", "--once", "--runs", tmp_path / "runs").out.splitlines()[-1].strip() == "no runs"
+    assert (
+        ask("watch", "little", "--once", "--runs", tmp_path / "runs").out.splitlines()[-1].strip()
+        == "no runs"
+    )
 
 
 def test_python_gets_the_table(finished_home: Path) -> None:

@@ -9,11 +9,12 @@ import pytest
 PROGRAM = """
 import sys, threading, time
 from pathlib import Path
-from paribus.corpus import build
+from paribus.corpus import prepare_corpus
 from paribus.spec import Corpus
 
 def anonymous():
-    return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("RssAnon"))
+    lines = open("/proc/self/status")
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("RssAnon"))
 
 peak = before = anonymous()
 def watch():
@@ -23,10 +24,13 @@ def watch():
         time.sleep(0.005)
 threading.Thread(target=watch, daemon=True).start()
 source = {"kind": "files", "paths": sys.argv[1]}
-tokenizer = {"kind": "bytes"} if sys.argv[3] == "bytes" else {"kind": "bpe", "n_vocab": int(sys.argv[3])}
-corpus = build(Corpus.model_validate({"sources": source, "tokenizer": tokenizer}), Path(sys.argv[2]), False)
+tokenizer = {"kind": "bytes"}
+if sys.argv[3] != "bytes":
+    tokenizer = {"kind": "bpe", "n_vocab": int(sys.argv[3])}
+spec = Corpus.model_validate({"sources": source, "tokenizer": tokenizer})
+corpus = prepare_corpus(spec, Path(sys.argv[2]), False)
 for k in range(20):
-    corpus.reading("train", 1, k * 999, 32, 256)
+    corpus.text_batch("train", 1, k * 999, 32, 256)
 print(peak - before, corpus.index.sources[0].splits["train"].n_bytes)
 """
 
@@ -34,7 +38,9 @@ print(peak - before, corpus.index.sources[0].splits["train"].n_bytes)
 def grown(text: Path, cache: Path, tokenizer: str) -> tuple[int, int]:
     """Megabytes by which a process grew while it built and read, and the bytes it read."""
     program = [sys.executable, "-c", PROGRAM, str(text), str(cache), tokenizer]
-    told = subprocess.run(program, capture_output=True, check=True, env={"PYTHONPATH": ":".join(sys.path)})
+    told = subprocess.run(
+        program, capture_output=True, check=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
     megabytes, size = told.stdout.split()
     return int(megabytes), int(size)
 

@@ -16,7 +16,7 @@ def test_nothing_is_said_unless_asked_for(capfd):
 def test_plain_lines_come_now_and_then(capfd, monkeypatch):
     clock = iter(range(0, 1000, 6))
     monkeypatch.setattr("paribus.corpus.progress.time.monotonic", lambda: float(next(clock)))
-    progress = Progress(shown=True)
+    progress = Progress(is_shown=True)
     with progress.stage("reading", 8):
         for _ in range(4):
             progress.advance(2)
@@ -24,14 +24,21 @@ def test_plain_lines_come_now_and_then(capfd, monkeypatch):
         progress.advance(1234)
         progress.advance(1)
     assert capfd.readouterr().err.splitlines() == [
-        "reading: 50%", "reading: 100%", "reading: done", "counting: 1,235", "counting: done",
-    ]  # fmt: skip
+        "reading: 50%",
+        "reading: 100%",
+        "reading: done",
+        "counting: 1,235",
+        "counting: done",
+    ]
 
 
 def test_a_terminal_gets_a_bar(monkeypatch):
     page = io.StringIO()
-    monkeypatch.setattr("paribus.corpus.progress.Page", lambda **_: Console(file=page, force_terminal=True, width=80))
-    progress = Progress(shown=True)
+    monkeypatch.setattr(
+        "paribus.corpus.progress.SafeConsole",
+        lambda **_: Console(file=page, force_terminal=True, width=80),
+    )
+    progress = Progress(is_shown=True)
     with progress.stage("reading", 8):
         progress.advance(8)
     assert "reading" in page.getvalue()
@@ -39,5 +46,5 @@ def test_a_terminal_gets_a_bar(monkeypatch):
 
 
 def test_a_stage_that_fails_passes_its_fault_on():
-    with pytest.raises(ValueError, match="inside"), Progress(shown=True).stage("reading", 8):
+    with pytest.raises(ValueError, match="inside"), Progress(is_shown=True).stage("reading", 8):
         raise ValueError("inside")

@@ -11,16 +11,22 @@ from random import Random
 
 import numpy as np
 import pytest
-from small_corpus import all_documents, of_texts
+from small_corpus import all_documents, corpus_of_texts
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
-from paribus.corpus import remarks
-from paribus.corpus.encoding import lessons
+from paribus.corpus import corpus_remarks
+from paribus.corpus.encoding import tokenizer_text
 from paribus.corpus.progress import Progress
-from paribus.corpus.tokenizer import Tokenizer, byte_tokenizer, loaded, opened, trained
+from paribus.corpus.tokenizer import (
+    Tokenizer,
+    byte_tokenizer,
+    open_tokenizer,
+    read_tokenizer_file,
+    train_tokenizer,
+)
 from paribus.errors import RecordError, SpecError, UnsupportedError
-from paribus.spec import BytePairs, Corpus, TokenizerFile
+from paribus.spec import BPETokenizer, Corpus, TokenizerFile
 from paribus.spec.run import n_text
 
 TEXT = (re.__doc__ or "") + "naïve café, 中文 and 😀 don't  stop\n\n\tindented"
@@ -35,66 +41,80 @@ def strings(n: int) -> list[str]:
 def test_a_byte_is_its_own_id():
     tokenizer = byte_tokenizer()
     assert tokenizer.n_text == 256
-    assert tokenizer.n_bytes.tolist() == [1] * 256
-    assert tokenizer.ids("aé\n😀") == list("aé\n😀".encode())
+    assert tokenizer.bytes_of_ids.tolist() == [1] * 256
+    assert tokenizer.encode("aé\n😀") == list("aé\n😀".encode())
     for text in strings(300):
-        assert tokenizer.ids(text) == list(text.encode())
-        assert tokenizer.text(tokenizer.ids(text)) == text
+        assert tokenizer.encode(text) == list(text.encode())
+        assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
 def test_signs_say_nothing_and_torn_letters_are_shown_as_such():
     tokenizer = byte_tokenizer()
-    assert tokenizer.text([104, 257, 105, 256]) == "hi"
-    assert tokenizer.text([195]) == "\ufffd"
+    assert tokenizer.decode([104, 257, 105, 256]) == "hi"
+    assert tokenizer.decode([195]) == "\ufffd"
 
 
 def test_byte_pairs_bring_every_text_back_and_count_its_bytes():
-    tokenizer = trained(BytePairs(n_vocab=307), [TEXT])
+    tokenizer = train_tokenizer(BPETokenizer(n_vocab=307), [TEXT])
     assert tokenizer.n_text == 307
     for text in [TEXT, *strings(2000)]:
-        (encoded,) = tokenizer.encoded([text])
+        (encoded,) = tokenizer.encode_batch([text])
         ids = encoded.ids
         assert encoded.ends is None
         assert encoded.n_lost == 0
-        assert ids.tolist() == tokenizer.ids(text)  # remembered words give what the library gives
-        assert tokenizer.text(ids.tolist()) == text
-        assert tokenizer.n_bytes[ids].sum() == len(text.encode())
-    assert len(tokenizer.ids(TEXT)) < 0.7 * len(TEXT)
+        assert ids.tolist() == tokenizer.encode(
+            text
+        )  # remembered words give what the library gives
+        assert tokenizer.decode(ids.tolist()) == text
+        assert tokenizer.bytes_of_ids[ids].sum() == len(text.encode())
+    assert len(tokenizer.encode(TEXT)) < 0.7 * len(TEXT)
 
 
 def test_remembered_words_are_forgotten_when_they_are_many(monkeypatch):
     monkeypatch.setattr("paribus.corpus.tokenizer.MAX_WORDS", 3)
-    tokenizer = trained(BytePairs(n_vocab=307), [TEXT])
+    tokenizer = train_tokenizer(BPETokenizer(n_vocab=307), [TEXT])
     for text in ["a b c d e f", "g h " + "long" * 30, TEXT]:
-        (encoded,) = tokenizer.encoded([text])
-        assert encoded.ids.tolist() == tokenizer.ids(text)
+        (encoded,) = tokenizer.encode_batch([text])
+        assert encoded.ids.tolist() == tokenizer.encode(text)
 
 
 def test_the_same_text_gives_the_same_byte_pairs_in_another_process():
-    here = hashlib.sha256(trained(BytePairs(n_vocab=400), [TEXT] * 3).json.encode()).hexdigest()
+    here = hashlib.sha256(
+        train_tokenizer(BPETokenizer(n_vocab=400), [TEXT] * 3).json.encode()
+    ).hexdigest()
     code = (
-        "import hashlib; from paribus.corpus.tokenizer import trained; from paribus.spec import BytePairs;"
-        "import sys; text = sys.stdin.buffer.read().decode();"
-        "print(hashlib.sha256(trained(BytePairs(n_vocab=400), [text] * 3).json.encode()).hexdigest())"
+        "import hashlib, sys; from paribus.corpus.tokenizer import train_tokenizer; "
+        "from paribus.spec import BPETokenizer; text = sys.stdin.buffer.read().decode(); "
+        "tokenizer = train_tokenizer(BPETokenizer(n_vocab=400), [text] * 3); "
+        "print(hashlib.sha256(tokenizer.json.encode()).hexdigest())"
     )
     for threads in ("1", "3"):
         environment = {"PYTHONPATH": ":".join(sys.path), "RAYON_NUM_THREADS": threads}
         told = subprocess.run(
-            [sys.executable, "-c", code], input=TEXT.encode(), capture_output=True, check=True, env=environment
+            [sys.executable, "-c", code],
+            input=TEXT.encode(),
+            capture_output=True,
+            check=True,
+            env=environment,
         )
         assert told.stdout.decode().strip() == here
 
 
 def test_more_ids_than_the_text_gives_are_refused():
-    with pytest.raises(SpecError, match="n_vocab is 5000, but the training text gives only 260 ids; use at most 260"):
-        trained(BytePairs(n_vocab=5000), ["abcabc abcabc"])
+    with pytest.raises(
+        SpecError,
+        match="n_vocab is 5000, but the training text gives only 260 ids; use at most 260",
+    ):
+        train_tokenizer(BPETokenizer(n_vocab=5000), ["abcabc abcabc"])
 
 
 def wordpiece(path: Path) -> TokenizerFile:
     library = Library(models.WordPiece(unk_token="[UNK]"))
     library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
     library.decoder = decoders.WordPiece()  # pyright: ignore[reportAttributeAccessIssue]
-    trainer = trainers.WordPieceTrainer(vocab_size=90, special_tokens=["[UNK]", "[CLS]"], show_progress=False)
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=90, special_tokens=["[UNK]", "[CLS]"], show_progress=False
+    )
     library.train_from_iterator(["low lower lowest new newer newest. wide wider!"] * 9, trainer)
     library.enable_truncation(3)
     library.save(str(path))
@@ -102,19 +122,30 @@ def wordpiece(path: Path) -> TokenizerFile:
 
 
 def test_any_tokenizer_can_be_read_from_its_file(tmp_path):
-    tokenizer = loaded(wordpiece(tmp_path / "t.json"))
-    ids = tokenizer.ids("lower newest low low low")
-    assert tokenizer.text(ids) == "lower newest low low low"  # not cut short as the file asks
-    assert tokenizer.n_bytes[tokenizer.library.token_to_id("[CLS]")] == 0
-    assert tokenizer.n_bytes[ids].sum() == len("lowernewestlowlowlow")
-    assert tokenizer.library.token_to_id("[CLS]") not in tokenizer.ids("[CLS]")  # text cannot write signs
+    tokenizer = read_tokenizer_file(wordpiece(tmp_path / "t.json"))
+    ids = tokenizer.encode("lower newest low low low")
+    assert tokenizer.decode(ids) == "lower newest low low low"  # not cut short as the file asks
+    assert tokenizer.bytes_of_ids[tokenizer.library.token_to_id("[CLS]")] == 0
+    assert tokenizer.bytes_of_ids[ids].sum() == len("lowernewestlowlowlow")
+    assert tokenizer.library.token_to_id("[CLS]") not in tokenizer.encode(
+        "[CLS]"
+    )  # text cannot write signs
 
 
 def test_what_stands_for_unknown_words_is_told_whatever_the_model(tmp_path):
-    tokenizer = loaded(wordpiece(tmp_path / "t.json"))
-    assert tokenizer.ids("日本") == [tokenizer.unknown] == [tokenizer.library.token_to_id("[UNK]")]
-    assert Tokenizer(Library(models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1, byte_fallback=False))).unknown == 1
-    assert byte_tokenizer().unknown is None
+    tokenizer = read_tokenizer_file(wordpiece(tmp_path / "t.json"))
+    assert (
+        tokenizer.encode("日本")
+        == [tokenizer.unknown_id]
+        == [tokenizer.library.token_to_id("[UNK]")]
+    )
+    assert (
+        Tokenizer(
+            Library(models.Unigram([("a", -1.0), ("<unk>", 0.0)], unk_id=1, byte_fallback=False))
+        ).unknown_id
+        == 1
+    )
+    assert byte_tokenizer().unknown_id is None
 
 
 @pytest.mark.parametrize("is_byte_level", [True, False])
@@ -127,37 +158,47 @@ def test_letters_that_no_token_stands_for_are_counted(tmp_path, is_byte_level):
         library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
     library.save(str(tmp_path / "t.json"))
     tokenizer = {"kind": "file", "path": str(tmp_path / "t.json")}
-    corpus = of_texts(tmp_path, ["abc xyz dz", "bead"], tokenizer=tokenizer)
+    corpus = corpus_of_texts(tmp_path, ["abc xyz dz", "bead"], tokenizer=tokenizer)
     assert (corpus.index.sources[0].n_lost, corpus.index.sources[0].n_unknown) == (4, 0)
-    assert "corpus.sources.0 (files): some 4 letters have no token and are lost" in set(remarks(corpus, 4))
+    assert "corpus.sources.0 (files): some 4 letters have no token and are lost" in set(
+        corpus_remarks(corpus, 4)
+    )
 
 
 def test_words_that_a_tokenizer_does_not_know_are_counted(tmp_path):
-    corpus = of_texts(tmp_path, ["low 日本 newer 日本"], tokenizer=wordpiece(tmp_path / "t.json").model_dump())
+    corpus = corpus_of_texts(
+        tmp_path, ["low 日本 newer 日本"], tokenizer=wordpiece(tmp_path / "t.json").model_dump()
+    )
     assert (corpus.index.sources[0].n_lost, corpus.index.sources[0].n_unknown) == (0, 2)
     told = "corpus.sources.0 (files): 2 tokens stand for words that the tokenizer does not know"
-    assert told in set(remarks(corpus, 4))
+    assert told in set(corpus_remarks(corpus, 4))
 
 
 def test_text_that_a_tokenizer_cannot_write_is_refused(tmp_path):
     library = Library(models.WordLevel({"low": 0}))
     library.pre_tokenizer = pre_tokenizers.Whitespace()  # pyright: ignore[reportAttributeAccessIssue]
     library.save(str(tmp_path / "t.json"))
-    with pytest.raises(UnsupportedError, match=r"cannot write this text: .*; give it a word for what it does not know"):
-        of_texts(tmp_path, ["low lower"], tokenizer={"kind": "file", "path": str(tmp_path / "t.json")})
+    with pytest.raises(
+        UnsupportedError,
+        match=r"cannot write this text: .*; give it a word for what it does not know",
+    ):
+        corpus_of_texts(
+            tmp_path, ["low lower"], tokenizer={"kind": "file", "path": str(tmp_path / "t.json")}
+        )
 
 
 def test_half_a_letter_is_refused():
     with pytest.raises(
-        UnsupportedError, match=r"holds half a letter .*, which no tokenizer can write; give it in UTF-8"
+        UnsupportedError,
+        match=r"holds half a letter .*, which no tokenizer can write; give it in UTF-8",
     ):
-        byte_tokenizer().ids("a\udcff")
+        byte_tokenizer().encode("a\udcff")
 
 
 def test_a_corpus_in_a_foreign_tokenizer_keeps_its_sentences(tmp_path):
     spec = wordpiece(tmp_path / "t.json")
-    corpus = of_texts(tmp_path, ["low. newer lowest! wide"], tokenizer=spec.model_dump())
-    reading = corpus.reading("train", 1, 0, 1, corpus.readers["train"][0].n_rows(1))
+    corpus = corpus_of_texts(tmp_path, ["low. newer lowest! wide"], tokenizer=spec.model_dump())
+    reading = corpus.text_batch("train", 1, 0, 1, corpus.readers["train"][0].n_rows(1))
     words = [corpus.decode([token]) for token in reading.tokens_BT[0].tolist()]
     found = dict(zip(words, reading.sentences_BT[0].tolist(), strict=True))
     assert (found["low"], found["."], found["newer"], found["!"], found["wide"]) == (0, 0, 1, 1, 2)
@@ -165,27 +206,33 @@ def test_a_corpus_in_a_foreign_tokenizer_keeps_its_sentences(tmp_path):
 
 def test_byte_pairs_keep_sentences_and_documents(tmp_path):
     texts = ["One is here. Two is there.\n\nThree", "Alone"] + [TEXT] * 3
-    corpus = of_texts(tmp_path, texts, tokenizer={"kind": "bpe", "n_vocab": 300})
+    corpus = corpus_of_texts(tmp_path, texts, tokenizer={"kind": "bpe", "n_vocab": 300})
     assert [text for (text,) in all_documents(corpus, "train")] == texts
     shard = corpus.readers["train"][0].shard
-    first = np.arange(int(shard.cuts[1]))
+    first = np.arange(int(shard.offsets[1]))
     parts = np.split(shard.tokens[first], np.flatnonzero(shard.begins_sentence(first))[1:])
-    assert [corpus.decode(part.tolist()) for part in parts] == ["One is here. ", "Two is there.\n\n", "Three"]
+    assert [corpus.decode(part.tolist()) for part in parts] == [
+        "One is here. ",
+        "Two is there.\n\n",
+        "Three",
+    ]
 
 
 def test_a_long_piece_is_encoded_in_stretches_and_brought_back(tmp_path, monkeypatch):
-    monkeypatch.setattr("paribus.corpus.encoding.STRETCH", 50)
-    monkeypatch.setattr("paribus.corpus.encoding.TOGETHER", 200)
-    corpus = of_texts(tmp_path, [TEXT, "x" * 333, TEXT], tokenizer={"kind": "bpe", "n_vocab": 280})
+    monkeypatch.setattr("paribus.corpus.encoding.CHUNK_BYTES", 50)
+    monkeypatch.setattr("paribus.corpus.encoding.LIBRARY_BATCH_BYTES", 200)
+    corpus = corpus_of_texts(
+        tmp_path, [TEXT, "x" * 333, TEXT], tokenizer={"kind": "bpe", "n_vocab": 280}
+    )
     assert [text for (text,) in all_documents(corpus, "train")] == [TEXT, "x" * 333, TEXT]
 
 
 def test_a_tokenizer_learns_from_an_even_part_of_much_text(tmp_path, monkeypatch):
     texts = [f"{n:02} " + "some words" * 9 for n in range(100)]
-    shard = of_texts(tmp_path, texts).readers["train"][0].shard
-    assert list(lessons([shard], Progress())) == texts
-    monkeypatch.setattr("paribus.corpus.encoding.MAX_LESSONS", 2000)
-    told = list(lessons([shard], Progress()))
+    shard = corpus_of_texts(tmp_path, texts).readers["train"][0].shard
+    assert list(tokenizer_text([shard], Progress())) == texts
+    monkeypatch.setattr("paribus.corpus.encoding.MAX_TOKENIZER_TEXT", 2000)
+    told = list(tokenizer_text([shard], Progress()))
     assert len(told) == 22  # of 93 bytes each: the first to reach 2000
     assert set(told) < set(texts)
     assert sum(text >= "50" for text in told) in range(5, 18)
@@ -193,13 +240,17 @@ def test_a_tokenizer_learns_from_an_even_part_of_much_text(tmp_path, monkeypatch
 
 def test_what_is_no_tokenizer_is_refused(tmp_path):
     with pytest.raises(
-        SpecError, match=r"path 'gone' cannot be read: No such file .*; give a tokenizer.json \(looked for /.*gone\)"
+        SpecError,
+        match=(
+            r"path 'gone' cannot be read: No such file .*; give a tokenizer.json \(looked for"
+            r" /.*gone\)"
+        ),
     ):
-        loaded(TokenizerFile(path="gone"))
+        read_tokenizer_file(TokenizerFile(path="gone"))
     path = tmp_path / "t.json"
     path.write_text("{}")
     with pytest.raises(SpecError, match=r"t.json' is no tokenizer: .*; give a tokenizer.json"):
-        loaded(TokenizerFile(path=str(path)))
+        read_tokenizer_file(TokenizerFile(path=str(path)))
 
 
 def word_level(path: Path, ids: list) -> TokenizerFile:
@@ -212,8 +263,10 @@ def word_level(path: Path, ids: list) -> TokenizerFile:
 @pytest.mark.parametrize("wrong", [2**31, 2**22, -1, 1.5, "1", True, None, 2**70])
 def test_ids_that_no_table_could_have_are_refused(tmp_path, wrong):
     spec = word_level(tmp_path / "t.json", [0, 1, wrong])
-    with pytest.raises(SpecError, match=rf"t\.json' is no tokenizer: it has the id {wrong!r}, where ids are"):
-        loaded(spec)
+    with pytest.raises(
+        SpecError, match=rf"t\.json' is no tokenizer: it has the id {wrong!r}, where ids are"
+    ):
+        read_tokenizer_file(spec)
     said = f"it has the id {wrong!r}, where ids are whole numbers from 0 to 4,194,303; give"
     with pytest.raises(SpecError, match=rf"t\.json is no tokenizer\.json: {said}"):
         n_text(Corpus(tokenizer=spec))
@@ -221,17 +274,21 @@ def test_ids_that_no_table_could_have_are_refused(tmp_path, wrong):
 
 def test_the_largest_id_that_is_read_has_its_row(tmp_path):
     spec = word_level(tmp_path / "t.json", [0, 2**22 - 1])
-    assert loaded(spec).n_text == n_text(Corpus(tokenizer=spec)) == 2**22
+    assert read_tokenizer_file(spec).n_text == n_text(Corpus(tokenizer=spec)) == 2**22
 
 
 def test_a_tokenizer_that_is_a_pipe_or_lies_deep_is_refused(tmp_path):
     os.mkfifo(tmp_path / "t.json")
     spec = TokenizerFile(path=str(tmp_path / "t.json"))
-    for read in (loaded, lambda one: n_text(Corpus(tokenizer=one))):
-        with pytest.raises(SpecError, match="cannot be read: it is a pipe, not a regular file; give a token"):
+    for read in (read_tokenizer_file, lambda one: n_text(Corpus(tokenizer=one))):
+        with pytest.raises(
+            SpecError, match="cannot be read: it is a pipe, not a regular file; give a token"
+        ):
             read(spec)
-    with pytest.raises(RecordError, match="cannot be read: it is a pipe, not a regular file; write it again"):
-        opened(tmp_path / "t.json")
+    with pytest.raises(
+        RecordError, match="cannot be read: it is a pipe, not a regular file; write it again"
+    ):
+        open_tokenizer(tmp_path / "t.json")
     (tmp_path / "d.json").write_text("[" * 100_000)
     with pytest.raises(SpecError, match=r"d\.json is no tokenizer\.json: "):
         n_text(Corpus(tokenizer=TokenizerFile(path=str(tmp_path / "d.json"))))
@@ -239,8 +296,11 @@ def test_a_tokenizer_that_is_a_pipe_or_lies_deep_is_refused(tmp_path):
 
 def test_a_tokenizer_in_the_home_of_nobody_is_no_traceback():
     spec = TokenizerFile(path="~nobody-here/t.json")
-    said = r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder that nobody has here; write the path"
+    said = (
+        r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder that nobody has here;"
+        r" write the path"
+    )
     with pytest.raises(SpecError, match=rf"^{said}"):
-        loaded(spec)
+        read_tokenizer_file(spec)
     with pytest.raises(SpecError, match=rf"^corpus\.{said}"):
         n_text(Corpus(tokenizer=spec))

@@ -1,4 +1,6 @@
-"""What is packed may not come to more than it seems: bombs, holes and headers that claim gigabytes."""
+"""What is packed may not come to more than it seems: bombs, holes and headers that claim
+gigabytes.
+"""
 
 import gzip
 import io
@@ -10,32 +12,33 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from small_corpus import built
+from small_corpus import build_small_corpus
 from test_formats import PACK, files, pairs, tar
 
-from paribus.corpus.cache import cheap_key, text_fingerprint
-from paribus.corpus.documents import Notes
+from paribus.corpus.cache import source_key, text_fingerprint
+from paribus.corpus.decompression_limit import MAX_HEADER
+from paribus.corpus.documents import SourceNotes
 from paribus.corpus.progress import Progress
-from paribus.corpus.sources import documents
-from paribus.corpus.unpacking import MAX_HEADER
+from paribus.corpus.sources import source_documents
 from paribus.errors import RecordError, SpecError
 from paribus.spec import Corpus, Files
 
 TOO_MUCH = (
-    r"brings its source to more than 100,000 bytes of unpacked text, from [\d,]+ on disk; look whether it is what you "
+    r"brings its source to more than 100,000 bytes of unpacked text, from [\d,]+ on disk; look"
+    r" whether it is what you "
     r"want, and set max_unpacked of the source to a larger number of bytes"
 )
 
 
 @pytest.fixture(autouse=True)
 def _low_ceiling(monkeypatch):
-    monkeypatch.setattr("paribus.corpus.unpacking.LEAST", 100_000)
-    monkeypatch.setattr("paribus.corpus.unpacking.TIMES", 2)
+    monkeypatch.setattr("paribus.corpus.decompression_limit.MIN_LIMIT", 100_000)
+    monkeypatch.setattr("paribus.corpus.decompression_limit.MAX_RATIO", 2)
 
 
 def stepped(path: Path) -> None:
     """Read one document after another, keeping none."""
-    for _ in documents(Files(paths=(str(path),)), Notes(), Progress(), 1):
+    for _ in source_documents(Files(paths=(str(path),)), SourceNotes(), Progress(), 1):
         pass
 
 
@@ -98,13 +101,21 @@ def header(kind: bytes, size: int) -> bytes:
     return entry.tobuf(tarfile.GNU_FORMAT)
 
 
-HEADERS = [tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK, tarfile.XHDTYPE, tarfile.XGLTYPE, b"X"]
+HEADERS = [
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    b"X",
+]
 
 
 @pytest.mark.parametrize("first", [True, False])
 @pytest.mark.parametrize("kind", HEADERS)
-def test_a_header_of_a_tar_that_claims_gigabytes_is_refused_before_it_is_read(tmp_path, monkeypatch, kind, first):
-    monkeypatch.setattr("paribus.corpus.unpacking.LEAST", 2**32)
+def test_a_header_of_a_tar_that_claims_gigabytes_is_refused_before_it_is_read(
+    tmp_path, monkeypatch, kind, first
+):
+    monkeypatch.setattr("paribus.corpus.decompression_limit.MIN_LIMIT", 2**32)
     before = b"" if first else tar(tmp_path / "b.tar", "w", {"a.txt": b"text"}).read_bytes()[:1024]
     path = tmp_path / "a.tar"
     path.write_bytes(before + header(kind, 3 * 2**30))
@@ -112,7 +123,8 @@ def test_a_header_of_a_tar_that_claims_gigabytes_is_refused_before_it_is_read(tm
     tracemalloc.start()
     try:
         said = (
-            r"a\.tar cannot be read: it has a header of 3,221,225,472 bytes, where 1,048,576 are enough; it is damaged"
+            r"a\.tar cannot be read: it has a header of 3,221,225,472 bytes, where 1,048,576 are"
+            r" enough; it is damaged"
         )
         with pytest.raises(RecordError, match=said):
             files(path)
@@ -134,9 +146,13 @@ def test_a_long_name_is_only_a_name(tmp_path):
 def test_headers_without_end_or_sense_are_no_traceback(tmp_path):
     path = tmp_path / "a.tar"
     path.write_bytes(
-        (header(tarfile.GNUTYPE_LONGNAME, 1) + bytes(512)) * 3000 + header(tarfile.REGTYPE, 0) + bytes(1024)
+        (header(tarfile.GNUTYPE_LONGNAME, 1) + bytes(512)) * 3000
+        + header(tarfile.REGTYPE, 0)
+        + bytes(1024)
     )
-    with pytest.raises(RecordError, match=r"a\.tar cannot be read: it has a header that makes no sense"):
+    with pytest.raises(
+        RecordError, match=r"a\.tar cannot be read: it has a header that makes no sense"
+    ):
         files(path)
 
 
@@ -146,7 +162,10 @@ def test_a_tar_with_a_broken_header_is_not_taken_to_end_there(tmp_path, left):
     path = tar(tmp_path / "a.tar", "w", {"a.txt": b"first", "b.txt": b"second"})
     whole = path.read_bytes()
     path.write_bytes(whole[:1024] + b"x" * 512 + whole[1536:] if left == 1536 else whole[:left])
-    with pytest.raises(RecordError, match=r"a\.tar cannot be read: it has no header at byte 1,024 .* damaged: get it"):
+    with pytest.raises(
+        RecordError,
+        match=r"a\.tar cannot be read: it has no header at byte 1,024 .* damaged: get it",
+    ):
         files(path)
 
 
@@ -155,7 +174,9 @@ def sparse(path: Path, form: str) -> Path:
     size = 10**11
     with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as archive:
         entry = tarfile.TarInfo("GNUSparseFile.0/b.txt")
-        data = {"0.1": b"", "1.0": b"0\n", "1.0 without end": b"1000000000\n" + b"1000\n" * 300}[form]
+        data = {"0.1": b"", "1.0": b"0\n", "1.0 without end": b"1000000000\n" + b"1000\n" * 300}[
+            form
+        ]
         entry.size = len(data)
         entry.pax_headers = {"GNU.sparse.name": "b.txt", "GNU.sparse.realsize": str(size)}
         if form != "0.1":
@@ -168,7 +189,10 @@ def sparse(path: Path, form: str) -> Path:
 
 @pytest.mark.parametrize("form", ["0.1", "1.0", "1.0 without end"])
 def test_a_file_stored_with_holes_is_refused_by_name(tmp_path, form):
-    said = r"a\.tar:b\.txt is stored with holes, which may be of any size; pack it anew without --sparse"
+    said = (
+        r"a\.tar:b\.txt is stored with holes, which may be of any size; pack it anew without"
+        r" --sparse"
+    )
     with pytest.raises(RecordError, match=said):
         stepped(sparse(tmp_path / "a.tar", form))
 
@@ -179,23 +203,30 @@ def test_a_window_that_no_memory_has_is_said(tmp_path, monkeypatch):
 
     monkeypatch.setattr("paribus.corpus.archives.lzma.LZMAFile", without_memory)
     (tmp_path / "a.txt.xz").write_bytes(lzma.compress(b"text"))
-    with pytest.raises(RecordError, match=r"a\.txt\.xz cannot be read: it needs more memory than there is; pack it"):
+    with pytest.raises(
+        RecordError, match=r"a\.txt\.xz cannot be read: it needs more memory than there is; pack it"
+    ):
         files(tmp_path / "a.txt.xz")
 
 
 def test_a_file_that_became_a_pipe_is_not_waited_on(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "a.txt")
-    monkeypatch.setattr("paribus.corpus.archives._is_odd", lambda path: False)
-    with pytest.raises(RecordError, match=r"a\.txt cannot be read: it is a pipe, not a regular file; leave it out"):
+    monkeypatch.setattr("paribus.corpus.archives._is_special_file", lambda path: False)
+    with pytest.raises(
+        RecordError, match=r"a\.txt cannot be read: it is a pipe, not a regular file; leave it out"
+    ):
         files(tmp_path / "a.txt")
 
 
 def test_how_much_there_may_be_changes_no_name(tmp_path):
     (tmp_path / "a.txt").write_text("some text")
     source = {"kind": "files", "paths": [str(tmp_path / "a.txt")]}
-    corpora = [Corpus.model_validate({"sources": one}) for one in (source, {**source, "max_unpacked": 10**9})]
+    corpora = [
+        Corpus.model_validate({"sources": one})
+        for one in (source, {**source, "max_unpacked": 10**9})
+    ]
     assert len({text_fingerprint(corpus, ["aa"], "{}") for corpus in corpora}) == 1
-    assert len({cheap_key(corpus) for corpus in corpora}) == 1
+    assert len({source_key(corpus) for corpus in corpora}) == 1
     unset, given = (corpus.model_dump(mode="json")["sources"][0] for corpus in corpora)
     assert "max_unpacked" not in unset  # so that addresses and plans of before stay what they were
     assert given["max_unpacked"] == 10**9
@@ -219,10 +250,17 @@ def test_a_document_may_be_as_long_as_a_line(tmp_path):
 
 
 def test_a_home_that_nobody_has_is_no_traceback(tmp_path):
-    with pytest.raises(SpecError, match=r"paths '~nobody-here/x\.txt' begins with a home folder that nobody has here"):
-        built(tmp_path, {"kind": "files", "paths": "~nobody-here/x.txt"})
-    with pytest.raises(SpecError, match=r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder"):
-        built(tmp_path, {"kind": "copy"}, tokenizer={"kind": "file", "path": "~nobody-here/t.json"})
+    with pytest.raises(
+        SpecError,
+        match=r"paths '~nobody-here/x\.txt' begins with a home folder that nobody has here",
+    ):
+        build_small_corpus(tmp_path, {"kind": "files", "paths": "~nobody-here/x.txt"})
+    with pytest.raises(
+        SpecError, match=r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder"
+    ):
+        build_small_corpus(
+            tmp_path, {"kind": "copy"}, tokenizer={"kind": "file", "path": "~nobody-here/t.json"}
+        )
 
 
 def test_zstandard_of_many_zeros_takes_little_memory(tmp_path):

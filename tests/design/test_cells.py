@@ -4,18 +4,25 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from trained_study import N_STEPS, RATE, make_small_plan
 
-from little_study import N_STEPS, RATE, plan_of
-from paribus.design.cells import bracket_cells, grid_of, reported_cells, sweep_cells
+from paribus.design.cells import bracket_cells, rate_grid, reported_cells, sweep_cells
 from paribus.errors import SpecError
-from paribus.train.schedule import rate_at
+from paribus.train.schedule import learning_rate_at
 
 RATES = {"full": 0.01, "reverse": 0.01, "causal": 0.02, "twin": 0.01}
 
 
-def test_reported_cells_come_seed_by_seed_so_that_what_is_there_is_paired(study_cache: Path) -> None:
-    cells = reported_cells(plan_of(study_cache), RATES)
-    assert [(cell.arm, cell.seed) for cell in cells[:4]] == [("full", 1), ("reverse", 1), ("causal", 1), ("full", 2)]
+def test_reported_cells_come_seed_by_seed_so_that_what_is_there_is_paired(
+    study_cache: Path,
+) -> None:
+    cells = reported_cells(make_small_plan(study_cache), RATES)
+    assert [(cell.arm, cell.seed) for cell in cells[:4]] == [
+        ("full", 1),
+        ("reverse", 1),
+        ("causal", 1),
+        ("full", 2),
+    ]
     training = cells[5].run.stages[-1].training
     assert (training.seed, training.data_seed, training.optimizer.rate) == (2, 10_002, 0.02)
     assert str(cells[5]) == "causal, seed 2"
@@ -23,15 +30,19 @@ def test_reported_cells_come_seed_by_seed_so_that_what_is_there_is_paired(study_
 
 
 def test_two_arms_that_differ_in_name_only_share_their_runs(study_cache: Path) -> None:
-    cells = reported_cells(plan_of(study_cache, {"arms.twin": {"architecture": {"mask": "full"}}}), RATES)
+    cells = reported_cells(
+        make_small_plan(study_cache, {"arms.twin": {"architecture": {"mask": "full"}}}), RATES
+    )
     names = {(cell.arm, cell.seed): cell.name for cell in cells}
     assert names["twin", 2] == names["full", 2]
     assert len(set(names.values())) == 9
 
 
-def test_sweep_cells_use_seeds_that_are_never_reported_and_the_tuning_split(study_cache: Path) -> None:
-    plan = plan_of(study_cache, {"tune": {"share": 0.5, "n_rates": 7, "n_seeds": 3}})
-    grid = grid_of(plan.design, plan.arms)
+def test_sweep_cells_use_seeds_that_are_never_reported_and_the_tuning_split(
+    study_cache: Path,
+) -> None:
+    plan = make_small_plan(study_cache, {"tune": {"share": 0.5, "n_rates": 7, "n_seeds": 3}})
+    grid = rate_grid(plan.design, plan.arms)
     assert grid == tuple(RATE * 2.0**k for k in range(-3, 4))
     cells = sweep_cells(plan, grid)
     assert len(cells) == 7 * 3 * 3
@@ -43,58 +54,86 @@ def test_sweep_cells_use_seeds_that_are_never_reported_and_the_tuning_split(stud
 
 
 @pytest.mark.parametrize("schedule", ["cosine", {"kind": "trapezoid", "down": 0.3}, "inverse_sqrt"])
-def test_a_sweep_at_a_part_of_the_length_is_the_whole_recipe_scaled(study_cache: Path, schedule: object) -> None:
+def test_a_sweep_at_a_part_of_the_length_is_the_whole_recipe_scaled(
+    study_cache: Path, schedule: object
+) -> None:
     """T21: warm-up, decay and validation points are 0.3 of the run's."""
-    recipe = {"n_steps": 1000, "warmup": 100, "valid_every": 50, "checkpoint_every": 500, "schedule": schedule}
+    recipe = {
+        "n_steps": 1000,
+        "warmup": 100,
+        "valid_every": 50,
+        "checkpoint_every": 500,
+        "schedule": schedule,
+    }
     changes = {f"base.training.{name}": value for name, value in recipe.items()}
-    plan = plan_of(study_cache, {"tune": {"share": 0.3}} | changes)
+    plan = make_small_plan(study_cache, {"tune": {"share": 0.3}} | changes)
     whole = reported_cells(plan, RATES)[0].run.stages[-1].training
     swept = sweep_cells(plan, [whole.optimizer.rate])[0].run.stages[-1].training
     assert (swept.n_steps, swept.warmup, swept.valid_every) == (300, 30, 15)
     assert swept.schedule == whole.schedule
     for tenth in range(10, 100):
-        assert rate_at(3 * tenth, swept) == pytest.approx(rate_at(10 * tenth, whole))
-    assert rate_at(14, swept) == pytest.approx(rate_at(49, whole))
-    assert rate_at(29, swept) == rate_at(99, whole) == whole.optimizer.rate
+        assert learning_rate_at(3 * tenth, swept) == pytest.approx(
+            learning_rate_at(10 * tenth, whole)
+        )
+    assert learning_rate_at(14, swept) == pytest.approx(learning_rate_at(49, whole))
+    assert learning_rate_at(29, swept) == learning_rate_at(99, whole) == whole.optimizer.rate
 
 
 def test_a_schedule_that_cannot_be_scaled_is_refused(study_cache: Path) -> None:
-    """Without a warm-up the inverse square root is counted from the first step, whatever the length."""
+    """Without a warm-up the inverse square root is counted from the first step, whatever the
+    length.
+    """
     bare = {"base.training.schedule": "inverse_sqrt"}
-    plan_of(study_cache, bare | {"tune": True})
-    plan_of(study_cache, bare | {"tune": {"share": 0.5}, "base.training.warmup": 2})
-    with pytest.raises(SpecError, match=r"arms.full: training.schedule is inverse_sqrt and training.warmup is 0, of "
-                                        r"which nothing is left in a run over 0.5 of the steps \(tune.share\): it "
-                                        r"would be another recipe; use a longer warm-up, or"):  # fmt: skip
-        plan_of(study_cache, bare | {"tune": {"share": 0.5}})
-    with pytest.raises(SpecError, match=r"of which nothing is left in a run over 0.25 of the steps \(lengths\)"):
-        plan_of(study_cache, bare | {"lengths": [0.25, 0.5, 1]})
+    make_small_plan(study_cache, bare | {"tune": True})
+    make_small_plan(study_cache, bare | {"tune": {"share": 0.5}, "base.training.warmup": 2})
+    with pytest.raises(
+        SpecError,
+        match=r"arms.full: training.schedule is inverse_sqrt and training.warmup is 0, of "
+        r"which nothing is left in a run over 0.5 of the steps \(tune.share\): it "
+        r"would be another recipe; use a longer warm-up, or",
+    ):
+        make_small_plan(study_cache, bare | {"tune": {"share": 0.5}})
+    with pytest.raises(
+        SpecError, match=r"of which nothing is left in a run over 0.25 of the steps \(lengths\)"
+    ):
+        make_small_plan(study_cache, bare | {"lengths": [0.25, 0.5, 1]})
 
 
 def test_rates_of_an_arm_alone_are_swept_in_that_arm_alone(study_cache: Path) -> None:
-    cells = sweep_cells(plan_of(study_cache, {"tune": True}), [0.01, 0.02], {"causal": (0.013,)})
+    cells = sweep_cells(
+        make_small_plan(study_cache, {"tune": True}), [0.01, 0.02], {"causal": (0.013,)}
+    )
     assert Counter((cell.arm, cell.rate) for cell in cells) == dict.fromkeys(
-        [(arm, rate) for arm in ("full", "reverse", "causal") for rate in (0.01, 0.02)] + [("causal", 0.013)], 2
+        [(arm, rate) for arm in ("full", "reverse", "causal") for rate in (0.01, 0.02)]
+        + [("causal", 0.013)],
+        2,
     )
 
 
 def test_a_cell_says_of_which_design_it_is(study_cache: Path) -> None:
-    plan = plan_of(study_cache)
-    placed = reported_cells(plan, RATES)[0].placed
+    plan = make_small_plan(study_cache)
+    placed = reported_cells(plan, RATES)[0].record
     assert placed.plan == plan.design_fingerprint
-    assert (placed.arm, placed.seed, placed.purpose, placed.n_steps) == ("full", 1, "reported", N_STEPS)
+    assert (placed.arm, placed.seed, placed.purpose, placed.n_steps) == (
+        "full",
+        1,
+        "reported",
+        N_STEPS,
+    )
 
 
 def test_names_fall_evenly_on_shards(study_cache: Path) -> None:
-    plan = plan_of(study_cache, {"seeds": 100})
+    plan = make_small_plan(study_cache, {"seeds": 100})
     names = [cell.name for cell in reported_cells(plan, RATES)]
     counts = Counter(int(name, 16) % 3 for name in names)
     assert sum(counts.values()) == 300
     assert all(70 <= counts[part] <= 130 for part in range(3))  # 4 standard deviations around 100
 
 
-def test_bracket_cells_are_the_reported_seeds_half_an_octave_to_either_side(study_cache: Path) -> None:
-    plan = plan_of(study_cache, {"tune": {"bracket": True}})
+def test_bracket_cells_are_the_reported_seeds_half_an_octave_to_either_side(
+    study_cache: Path,
+) -> None:
+    plan = make_small_plan(study_cache, {"tune": {"bracket": True}})
     cells = bracket_cells(plan, RATES)
     assert len(cells) == 2 * 3 * 3
     assert {cell.purpose for cell in cells} == {"bracket"}
@@ -104,4 +143,4 @@ def test_bracket_cells_are_the_reported_seeds_half_an_octave_to_either_side(stud
     assert cells[0].measures[0] == plan.design.primary.measure
     assert {cell.n_steps for cell in cells} == {N_STEPS}
     assert str(cells[0]) == "full, seed 1, rate 0.007071"
-    assert bracket_cells(plan_of(study_cache, {"tune": True}), RATES) == ()
+    assert bracket_cells(make_small_plan(study_cache, {"tune": True}), RATES) == ()

@@ -4,25 +4,33 @@ import itertools
 from dataclasses import replace
 from typing import Any
 
-from little_study import little
+from trained_study import design_table
+
 from paribus.design.arms import arms_of
-from paribus.design.control import confounds, field_lines, judge_pairs
-from paribus.design.paths import idle
+from paribus.design.control import describe_confounds, field_lines, judge_pairs
+from paribus.design.field_paths import unused_allowances
 from paribus.record import ControlLine
-from paribus.spec.design import compared_pairs, tables_of
-from paribus.spec.sound import load_design
+from paribus.spec.design import arm_tables, compared_pairs
+from paribus.spec.design_reading import load_design
 
 HALVES = {"kind": "halves", "n_items": 5}
-# Full attention can only be asked for the last token, an encoder-decoder never: the objective is forced.
+# Full attention can only be asked for the last token, an encoder-decoder never: the objective is
+# forced.
 FORCED: dict[str, Any] = {
-    "primary.measure": HALVES, "factor": ["architecture.mask", "architecture.encoder"],
-    "arms.causal": None, "arms.reverse": None, "arms.full.objective": {"kind": "last_token", "most": 0.75},
-    "arms.pair": {"architecture": {"mask": "causal", "encoder": {"n_layers": 1}}, "objective": "prefix"},
-}  # fmt: skip
+    "primary.measure": HALVES,
+    "factor": ["architecture.mask", "architecture.encoder"],
+    "arms.causal": None,
+    "arms.reverse": None,
+    "arms.full.objective": {"kind": "last_token", "most": 0.75},
+    "arms.pair": {
+        "architecture": {"mask": "causal", "encoder": {"n_layers": 1}},
+        "objective": "prefix",
+    },
+}
 
 
 def lines(changes: dict[str, Any] | None = None) -> dict[str, ControlLine]:
-    design = load_design(little(changes))
+    design = load_design(design_table(changes))
     arms = arms_of(design)
     return {line.path: line for line in field_lines(design, arms, judge_pairs(design, arms))}
 
@@ -39,10 +47,11 @@ def test_the_factor_alone_differs_in_the_little_design() -> None:
 def test_what_could_have_been_set_equal_is_a_confound_with_its_path_and_values() -> None:
     found = lines({"arms.causal.training": {"warmup": 2}})
     assert found["training.warmup"].mark == "✗"
-    (said,) = confounds(found.values())
-    assert said == (
-        "training.warmup is 0 in full, 0 in reverse, 2 in causal, but it is not the factor: full's 0 is accepted in "
-        "causal too; set it equal, name it in factor, or list it under allow with a reason"
+    (said,) = describe_confounds(found.values())
+    assert (
+        said == "training.warmup is 0 in full, 0 in reverse, 2 in causal, but it is not the factor:"
+        " full's 0 is accepted in causal too; set it equal, name it in factor, or list it under"
+        " allow with a reason"
     )
 
 
@@ -51,34 +60,52 @@ def test_a_confound_may_be_allowed_with_a_reason_which_is_kept() -> None:
     found = lines({"arms.causal.training": {"warmup": 2}, "allow": allow})
     assert found["training.warmup"].allowed == "longer text needs it"
     assert found["training.warmup"].mark == "✗"
-    assert confounds(found.values()) == ()
+    assert describe_confounds(found.values()) == ()
 
 
 def test_what_the_factor_forces_follows_and_the_refusal_is_told() -> None:
     found = lines(FORCED)
     assert found["objective.kind"].mark == "→"
-    assert found["objective.kind"].note.startswith("objective.kind is 'last_token' for an encoder-decoder, but")
+    assert found["objective.kind"].note.startswith(
+        "objective.kind is 'last_token' for an encoder-decoder, but"
+    )
     assert {path: line.mark for path, line in found.items() if line.mark not in "✓→"} == {
-        "architecture.mask": "Δ", "architecture.encoder": "Δ", "architecture.encoder.n_layers": "Δ",
-        "architecture.encoder.mask": "Δ", "architecture.encoder.shared": "Δ",
-    }  # fmt: skip
+        "architecture.mask": "Δ",
+        "architecture.encoder": "Δ",
+        "architecture.encoder.n_layers": "Δ",
+        "architecture.encoder.mask": "Δ",
+        "architecture.encoder.shared": "Δ",
+    }
 
 
 def test_an_objective_that_the_other_arm_could_take_is_a_confound() -> None:
     """Full attention forces the last token, but a causal mask could be asked for it too."""
-    objective = {"base.objective": "causal", "primary.measure": HALVES, "arms.reverse": None, "baseline": "causal"}
+    objective = {
+        "base.objective": "causal",
+        "primary.measure": HALVES,
+        "arms.reverse": None,
+        "baseline": "causal",
+    }
     found = lines(objective | {"arms.full.objective": "last_token"})["objective.kind"]
     assert (found.mark, found.note) == ("✗", "full's 'last_token' is accepted in causal too")
 
 
 def test_fields_that_can_only_move_together_are_confounds_beside_one_that_is_forced() -> None:
-    """Heads must divide the width: 2 of 16 and 3 of 15 are refused one by one; together they could be equal."""
-    sizes = {"arms.pair.architecture.d_model": 15, "arms.pair.architecture.attention": {"n_heads": 3}}
+    """Heads must divide the width: 2 of 16 and 3 of 15 are refused one by one; together they
+    could be equal.
+    """
+    sizes = {
+        "arms.pair.architecture.d_model": 15,
+        "arms.pair.architecture.attention": {"n_heads": 3},
+    }
     found = lines(FORCED | sizes | {"base.architecture.positions": "none"})
     assert found["objective.kind"].mark == "→"
     width = found["architecture.d_model"]
     assert width.mark == found["architecture.attention.n_heads"].mark == "✗"
-    assert width.note == "full's 16 is accepted in pair too, together with its architecture.attention.n_heads"
+    assert (
+        width.note
+        == "full's 16 is accepted in pair too, together with its architecture.attention.n_heads"
+    )
 
 
 def test_a_second_thing_that_differs_is_a_confound_beside_one_that_is_forced() -> None:
@@ -89,7 +116,10 @@ def test_a_second_thing_that_differs_is_a_confound_beside_one_that_is_forced() -
 
 def test_a_factor_that_names_a_part_of_a_list_does_not_free_the_rest_of_it() -> None:
     copy = {"kind": "copy", "form": "text", "n_documents": 300}
-    changes = {"factor": ["architecture.mask", "corpus.sources.0.weight"], "arms.causal.corpus": {"sources": [copy]}}
+    changes = {
+        "factor": ["architecture.mask", "corpus.sources.0.weight"],
+        "arms.causal.corpus": {"sources": [copy]},
+    }
     assert marks(changes)["corpus.sources"] == "✗"
     changes["factor"] = ["architecture.mask", "corpus.sources"]
     assert marks(changes)["corpus.sources"] == "Δ"
@@ -98,52 +128,75 @@ def test_a_factor_that_names_a_part_of_a_list_does_not_free_the_rest_of_it() -> 
 def test_a_kind_in_short_is_the_same_as_its_table() -> None:
     same = {"base.architecture.norm": "rms", "arms.causal.architecture.norm": {"kind": "rms"}}
     assert marks(same) == {"architecture.mask": "Δ"}
-    assert marks(same | {"arms.causal.architecture.norm": {"kind": "rms", "eps": 0.1}})["architecture.norm.eps"] == "✗"
-    other = {"base.architecture.norm": {"kind": "rms", "eps": 0.1}, "arms.causal.architecture.norm": {"kind": "layer"}}
+    assert (
+        marks(same | {"arms.causal.architecture.norm": {"kind": "rms", "eps": 0.1}})[
+            "architecture.norm.eps"
+        ]
+        == "✗"
+    )
+    other = {
+        "base.architecture.norm": {"kind": "rms", "eps": 0.1},
+        "arms.causal.architecture.norm": {"kind": "layer"},
+    }
     assert set(marks(other)) == {
-        "architecture.mask", "architecture.norm.kind", "architecture.norm.eps", "architecture.norm.bias",
-    }  # fmt: skip
+        "architecture.mask",
+        "architecture.norm.kind",
+        "architecture.norm.eps",
+        "architecture.norm.bias",
+    }
 
 
 def test_what_was_moved_is_matched_and_a_rate_that_is_swept_is_tuned_alike() -> None:
-    design = load_design(little())
+    design = load_design(design_table())
     arms = arms_of(design)
     findings = judge_pairs(design, arms)
-    wide = load_design(little({"base.architecture.feed_forward": {"d_ff": 60}}))
+    wide = load_design(design_table({"base.architecture.feed_forward": {"d_ff": 60}}))
     final = [*arms[:2], replace(arms[2], run=arms_of(wide)[2].run)]
     moved = {"causal": {"architecture.feed_forward.d_ff": "moved so that parameters agree"}}
     found = {line.path: line for line in field_lines(design, final, findings, moved, "5 rates")}
     assert found["architecture.feed_forward.d_ff"].mark == "≈"
     assert found["architecture.feed_forward.d_ff"].note == "moved so that parameters agree"
-    assert (found["training.optimizer.rate"].mark, found["training.optimizer.rate"].note) == ("⟳", "5 rates")
+    assert (found["training.optimizer.rate"].mark, found["training.optimizer.rate"].note) == (
+        "⟳",
+        "5 rates",
+    )
 
 
 def test_rates_written_apart_stay_a_confound_that_is_allowed_though_they_are_swept() -> None:
     """Each arm's grid lies around the rate as written; so the allowance lets something pass."""
     rate = "training.optimizer.rate"
     apart = {"arms.causal.training": {"optimizer": {"rate": 0.01}}, "allow": {rate: "its own grid"}}
-    design = load_design(little(apart))
+    design = load_design(design_table(apart))
     arms = arms_of(design)
-    found = field_lines(design, arms, judge_pairs(design, arms), tuned="5 rates")
+    found = field_lines(design, arms, judge_pairs(design, arms), tuning_description="5 rates")
     line = next(one for one in found if one.path == rate)
     assert (line.mark, line.allowed) == ("✗", "its own grid")
-    assert idle(design, found) == ()
+    assert unused_allowances(design, found) == ()
 
 
 def test_a_line_has_the_worst_mark_of_its_pairs_and_says_which_trial() -> None:
-    """Reverse and causal are compared too, and only they could be equal in what the third cannot have."""
+    """Reverse and causal are compared too, and only they could be equal in what the third
+    cannot have.
+    """
     pairs = [["causal", "full"], ["causal", "reverse"]]
-    found = lines({"comparisons": pairs, "arms.reverse.training": {"z_loss": 0.1}})["training.z_loss"]
+    found = lines({"comparisons": pairs, "arms.reverse.training": {"z_loss": 0.1}})[
+        "training.z_loss"
+    ]
     assert (found.mark, found.note) == ("✗", "reverse's 0.1 is accepted in causal too")
 
 
 def test_a_line_that_follows_in_one_pair_and_not_in_another_is_a_confound() -> None:
-    """An encoder-decoder cannot be asked for the last token, so there the objective follows; a causal mask can."""
+    """An encoder-decoder cannot be asked for the last token, so there the objective follows; a
+    causal mask can.
+    """
     causal = {"architecture": {"mask": "causal"}, "objective": "prefix"}
     for pairs in ([["pair", "full"], ["causal", "full"]], [["causal", "full"], ["pair", "full"]]):
         found = lines(FORCED | {"arms.causal": causal, "comparisons": pairs})["objective.kind"]
         assert (found.mark, found.note) == ("✗", "full's 'last_token' is accepted in causal too")
-    assert lines(FORCED | {"arms.causal": causal, "comparisons": pairs[1:]})["objective.kind"].mark == "→"
+    assert (
+        lines(FORCED | {"arms.causal": causal, "comparisons": pairs[1:]})["objective.kind"].mark
+        == "→"
+    )
 
 
 def test_arms_that_are_not_compared_may_differ_and_the_line_says_so() -> None:
@@ -153,10 +206,15 @@ def test_arms_that_are_not_compared_may_differ_and_the_line_says_so() -> None:
 
 
 def test_simple_effects_of_a_factorial_are_compared_too() -> None:
-    """The interaction needs causal+none against full+none, though neither is judged against the other."""
+    """The interaction needs causal+none against full+none, though neither is judged against the
+    other.
+    """
     mask = {"path": "architecture.mask", "levels": ["full", "causal"]}
     positions = {
-        "levels": {"rotary": {"architecture": {"positions": "rotary"}}, "none": {"architecture": {"positions": "none"}}}
+        "levels": {
+            "rotary": {"architecture": {"positions": "rotary"}},
+            "none": {"architecture": {"positions": "none"}},
+        }
     }
     changes = {
         "arms": None,
@@ -164,9 +222,9 @@ def test_simple_effects_of_a_factorial_are_compared_too() -> None:
         "factors": {"mask": mask, "positions": positions},
         "baseline": "full+rotary",
     }
-    design = load_design(little(changes))
+    design = load_design(design_table(changes))
     assert {frozenset(pair) for pair in compared_pairs(design)} == {
-        frozenset(pair) for pair in itertools.combinations(tables_of(design), 2)
+        frozenset(pair) for pair in itertools.combinations(arm_tables(design), 2)
     }
 
 

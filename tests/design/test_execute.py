@@ -1,4 +1,6 @@
-"""Runs are made once: what is finished or diverged is never made again, and faults of one are none of the next."""
+"""Runs are made once: what is finished or diverged is never made again, and faults of one are
+none of the next.
+"""
 
 import json
 import os
@@ -13,16 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_study import CPU, N_STEPS, RATE, make_small_plan
 
-from little_study import CPU, N_STEPS, RATE, plan_of
-from paribus.design import crew as crews
 from paribus.design import execute as module
+from paribus.design import worker_pool as crews
+from paribus.design.cell_run import cell_score, find_evaluation, is_complete, train_and_measure
 from paribus.design.cells import Cell, reported_cells
-from paribus.design.crew import RESUME, Crew, Means, next_of, one_of
-from paribus.design.execute import execute, resumable
-from paribus.design.perform import answer, perform, score, settled
+from paribus.design.execute import execute_cells, resumable_exit
+from paribus.design.worker_pool import (
+    RESUME_STATUS,
+    Execution,
+    WorkerPool,
+    next_cell_index,
+    worker_device,
+)
 from paribus.evaluate import evaluate
-from paribus.record import Study, lock, study
+from paribus.record import Study, hold_lock, open_study
 from paribus.spec.yardstick import PseudoHalves
 
 SHORT = {"base.training.n_steps": 2, "arms.reverse": None}
@@ -45,122 +53,138 @@ class Silent:
         self.ended.append((str(cell), fault))
 
 
-def cells_of(cache: Path, rate: float = RATE, changes: dict[str, Any] | None = None) -> tuple[Cell, ...]:
-    plan = plan_of(cache, SHORT | (changes or {}))
+def cells_of(
+    cache: Path, rate: float = RATE, changes: dict[str, Any] | None = None
+) -> tuple[Cell, ...]:
+    plan = make_small_plan(cache, SHORT | (changes or {}))
     return reported_cells(plan, {arm.name: rate for arm in plan.arms})
 
 
-def done(cells: Sequence[Cell], kept: Study, means: Means) -> tuple[Silent, Any]:
+def done(cells: Sequence[Cell], kept: Study, means: Execution) -> tuple[Silent, Any]:
     watcher = Silent()
-    with Crew(means) as crew:
-        return watcher, execute(cells, kept, crew, watcher)
+    with WorkerPool(means) as crew:
+        return watcher, execute_cells(cells, kept, crew, watcher)
 
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Study:
-    return study(tmp_path / "runs", "one")
+    return open_study(tmp_path / "runs", "one")
 
 
 @pytest.fixture
-def means(study_cache: Path) -> Means:
-    return Means(study_cache, CPU)
+def means(study_cache: Path) -> Execution:
+    return Execution(study_cache, CPU)
 
 
-def test_every_cell_is_trained_and_measured_and_found_again(kept: Study, means: Means, study_cache: Path) -> None:
+def test_every_cell_is_trained_and_measured_and_found_again(
+    kept: Study, means: Execution, study_cache: Path
+) -> None:
     cells = cells_of(study_cache, changes={"base.training.n_steps": N_STEPS})[:2]
     watcher, result = done(cells, kept, means)
     assert watcher.ended == [("full, seed 1", None), ("causal, seed 1", None)]
     assert watcher.steps == {"full, seed 1": N_STEPS, "causal, seed 1": N_STEPS}
-    assert result.failed == {}
-    assert result.elsewhere == ()
-    assert all(settled(cell, kept) for cell in cells)
-    assert score(cells[0], kept, cells[0].measures[0]) is not None
+    assert result.failures == {}
+    assert result.open_elsewhere == ()
+    assert all(is_complete(cell, kept) for cell in cells)
+    assert cell_score(cells[0], kept, cells[0].measures[0]) is not None
     again, _ = done(cells, kept, means)
     assert again.ended == []
 
 
-def test_cells_that_ask_for_the_same_run_share_it(kept: Study, means: Means, study_cache: Path) -> None:
+def test_cells_that_ask_for_the_same_run_share_it(
+    kept: Study, means: Execution, study_cache: Path
+) -> None:
     cells = cells_of(study_cache, changes={"arms.twin": {"architecture": {"mask": "full"}}})
     same = [cell for cell in cells if cell.seed == 1 and cell.arm in ("full", "twin")]
     watcher, _ = done(same, kept, means)
     assert len(watcher.ended) == 1
-    assert all(settled(cell, kept) for cell in same)
+    assert all(is_complete(cell, kept) for cell in same)
 
 
 def test_a_diverged_run_is_an_outcome_and_is_not_trained_again(
-    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+    kept: Study, means: Execution, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = cells_of(study_cache, 1e30)[:1]
     watcher, result = done(cells, kept, means)
     assert watcher.ended == [("full, seed 1", None)]
-    assert result.failed == {}
-    assert kept.outcome(cells[0].name)[0] == "diverged"
-    assert score(cells[0], kept, cells[0].measures[0]) is None
+    assert result.failures == {}
+    assert kept.run_outcome(cells[0].name)[0] == "diverged"
+    assert cell_score(cells[0], kept, cells[0].measures[0]) is None
 
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("it was trained again")
 
-    monkeypatch.setattr("paribus.design.perform.train", never)
+    monkeypatch.setattr("paribus.design.cell_run.train", never)
     again, _ = done(cells, kept, means)
     assert again.ended == []
 
 
 def test_answers_of_an_earlier_step_of_other_text_or_to_another_yardstick_do_not_settle_a_cell(
-    kept: Study, means: Means, study_cache: Path
+    kept: Study, means: Execution, study_cache: Path
 ) -> None:
     cell = cells_of(study_cache)[0]
     done([cell], kept, means)
     (path,) = (kept.root / cell.name / "evaluations").iterdir()
     whole = path.read_text()
-    for old, new in (('"step":1', '"step":0'), (cell.built.fingerprint, "0" * 64), ('"n_items":11', '"n_items":12')):
+    for old, new in (
+        ('"step":1', '"step":0'),
+        (cell.dataset.fingerprint, "0" * 64),
+        ('"n_items":11', '"n_items":12'),
+    ):
         assert old in whole
         path.write_text(whole.replace(old, new, 1))
         if "n_items" not in old:  # which also counts the answers below
-            assert answer(cell, kept, cell.measures[0]) is None
-            assert not settled(cell, kept)
+            assert find_evaluation(cell, kept, cell.measures[0]) is None
+            assert not is_complete(cell, kept)
     path.write_text(whole)
-    assert settled(cell, kept)
-    evaluate(kept.root / cell.name, PseudoHalves(n_items=3, max_bytes=24), cell.built, device=CPU)
-    found = answer(cell, kept, cell.measures[0])
+    assert is_complete(cell, kept)
+    evaluate(kept.root / cell.name, PseudoHalves(n_items=3, max_bytes=24), cell.dataset, device=CPU)
+    found = find_evaluation(cell, kept, cell.measures[0])
     assert found is not None
     assert found.head.n_items == 11
 
 
 def test_a_fault_of_the_machine_in_one_run_is_none_in_the_next(
-    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+    kept: Study, means: Execution, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = cells_of(study_cache)[:3]
     (kept.root / cells[0].name).mkdir(parents=True)
     (kept.root / cells[0].name / "stray").touch()
-    original = module.perform
+    original = module.train_and_measure
 
     def short_of_memory(run: Any, *rest: Any, **named: Any) -> None:
         if run == cells[1].run:
             raise MemoryError("out of memory")
         original(run, *rest, **named)
 
-    monkeypatch.setattr(module, "perform", short_of_memory)
+    monkeypatch.setattr(module, "train_and_measure", short_of_memory)
     watcher, result = done(cells, kept, means)
-    assert "and no spec.json: it is no run; choose another name" in result.failed["full, seed 1"]
-    assert "MemoryError: out of memory" in result.failed["causal, seed 1"]
+    assert "and no spec.json: it is no run; choose another name" in result.failures["full, seed 1"]
+    assert "MemoryError: out of memory" in result.failures["causal, seed 1"]
     assert watcher.ended[2] == ("full, seed 2", None)
     (kept.root / cells[0].name / "stray").unlink()
-    monkeypatch.setattr(module, "perform", original)
-    assert done(cells, kept, means)[1].failed == {}
+    monkeypatch.setattr(module, "train_and_measure", original)
+    assert done(cells, kept, means)[1].failures == {}
 
 
-def test_shards_are_disjoint_and_together_complete(kept: Study, means: Means, study_cache: Path) -> None:
+def test_shards_are_disjoint_and_together_complete(
+    kept: Study, means: Execution, study_cache: Path
+) -> None:
     cells = cells_of(study_cache)
-    parts = [Means(means.cache, CPU, shard=(part, 2)) for part in (1, 2)]
+    parts = [Execution(means.cache, CPU, shard=(part, 2)) for part in (1, 2)]
     first, one = done(cells, kept, parts[0])
     assert 0 < len(first.ended) < 6
-    assert {str(cell) for cell in one.elsewhere} == {str(cell) for cell in cells} - {name for name, _ in first.ended}
+    assert {str(cell) for cell in one.open_elsewhere} == {str(cell) for cell in cells} - {
+        name for name, _ in first.ended
+    }
     second, other = done(cells, kept, parts[1])
-    assert other.elsewhere == ()
+    assert other.open_elsewhere == ()
     assert sorted(first.ended + second.ended) == sorted((str(cell), None) for cell in cells)
 
 
-def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(kept: Study, means: Means, study_cache: Path) -> None:
+def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(
+    kept: Study, means: Execution, study_cache: Path
+) -> None:
     cells = cells_of(study_cache, changes={"base.training.n_steps": 6})[:1]
 
     class Impatient(Silent):
@@ -169,18 +193,22 @@ def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(kept: Study, mean
             if n == 3:
                 signal.raise_signal(signal.SIGTERM)
 
-    with pytest.raises(SystemExit) as left, Crew(means) as crew:
-        execute(cells, kept, crew, Impatient())
-    assert left.value.code == RESUME == 75
-    assert kept.outcome(cells[0].name)[0] == "open"
+    with pytest.raises(SystemExit) as left, WorkerPool(means) as crew:
+        execute_cells(cells, kept, crew, Impatient())
+    assert left.value.code == RESUME_STATUS == 75
+    assert kept.run_outcome(cells[0].name)[0] == "open"
     watcher, _ = done(cells, kept, means)
     assert watcher.steps["full, seed 1"] == 6
-    assert settled(cells[0], kept)
+    assert is_complete(cells[0], kept)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_between_runs_leaves_with_75_too(
-    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    kept: Study,
+    means: Execution,
+    study_cache: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
 ) -> None:
     cells = cells_of(study_cache)[:1]
 
@@ -188,16 +216,16 @@ def test_a_signal_between_runs_leaves_with_75_too(
         signal.raise_signal(number)
 
     before = signal.getsignal(number)
-    monkeypatch.setattr("paribus.design.perform.evaluate", struck)
-    with pytest.raises(SystemExit) as left, resumable(), Crew(means) as crew:
-        execute(cells, kept, crew, Silent())
-    assert left.value.code == RESUME
+    monkeypatch.setattr("paribus.design.cell_run.evaluate", struck)
+    with pytest.raises(SystemExit) as left, resumable_exit(), WorkerPool(means) as crew:
+        execute_cells(cells, kept, crew, Silent())
+    assert left.value.code == RESUME_STATUS
     assert signal.getsignal(number) == before
-    assert kept.outcome(cells[0].name)[0] == "finished"
-    assert not settled(cells[0], kept)
+    assert kept.run_outcome(cells[0].name)[0] == "finished"
+    assert not is_complete(cells[0], kept)
     monkeypatch.undo()
     done(cells, kept, means)
-    assert settled(cells[0], kept)
+    assert is_complete(cells[0], kept)
 
 
 def test_workers_side_by_side_make_every_run_with_one_thread_each(
@@ -207,29 +235,32 @@ def test_workers_side_by_side_make_every_run_with_one_thread_each(
     stray = cells[1]
     (kept.root / stray.name).mkdir(parents=True)
     (kept.root / stray.name / "stray").touch()
-    watcher, result = done(cells, kept, Means(study_cache, CPU, n_jobs=2))
+    watcher, result = done(cells, kept, Execution(study_cache, CPU, n_jobs=2))
     assert sorted(name for name, fault in watcher.ended if fault is None) == [
-        "causal, seed 2", "full, seed 1", "full, seed 1", "full, seed 2",
-    ]  # fmt: skip
-    assert list(result.failed) == [str(stray)]
-    assert "it is no run; choose another name" in result.failed[str(stray)]
+        "causal, seed 2",
+        "full, seed 1",
+        "full, seed 1",
+        "full, seed 2",
+    ]
+    assert list(result.failures) == [str(stray)]
+    assert "it is no run; choose another name" in result.failures[str(stray)]
     environment = (kept.root / cells[0].name / "environment.json").read_text()
     assert '"n_threads": 1,' in environment
     assert '"omp_num_threads": "1"' in environment
-    assert kept.outcome(cells[4].name)[0] == "diverged"
+    assert kept.run_outcome(cells[4].name)[0] == "diverged"
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
-    kept: Study, means: Means, study_cache: Path, monkeypatch: pytest.MonkeyPatch
+    kept: Study, means: Execution, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = cells_of(study_cache)[:2]
     monkeypatch.setattr(crews.sys, "executable", "false")
-    watcher, result = done(cells, kept, Means(study_cache, CPU, n_jobs=2))
-    assert "its process ended with status 1; run again to resume it" in result.failed.values()
-    assert len(result.failed) == 2
+    watcher, result = done(cells, kept, Execution(study_cache, CPU, n_jobs=2))
+    assert "its process ended with status 1; run again to resume it" in result.failures.values()
+    assert len(result.failures) == 2
     monkeypatch.undo()
-    assert done(cells, kept, means)[1].failed == {}
+    assert done(cells, kept, means)[1].failures == {}
     assert len(watcher.ended) == 2
 
 
@@ -237,11 +268,11 @@ def test_a_worker_that_died_is_replaced_and_the_rest_is_run(
     kept: Study, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = cells_of(study_cache)[:4]
-    with Crew(Means(study_cache, CPU, n_jobs=2)) as crew:
+    with WorkerPool(Execution(study_cache, CPU, n_jobs=2)) as crew:
         monkeypatch.setattr(crews.sys, "executable", "false")
-        assert len(execute(cells[:2], kept, crew, Silent()).failed) == 2
+        assert len(execute_cells(cells[:2], kept, crew, Silent()).failures) == 2
         monkeypatch.undo()
-        assert execute(cells, kept, crew, Silent()).failed == {}
+        assert execute_cells(cells, kept, crew, Silent()).failures == {}
         assert len(crew.workers) == 2
 
 
@@ -250,7 +281,9 @@ def written(kept: Study) -> bool:
 
 
 def test_a_signal_stops_the_workers_and_leaves_with_75(kept: Study, study_cache: Path) -> None:
-    cells = cells_of(study_cache, changes={"base.training.n_steps": 4000, "base.training.checkpoint_every": 4000})[:1]
+    cells = cells_of(
+        study_cache, changes={"base.training.n_steps": 4000, "base.training.checkpoint_every": 4000}
+    )[:1]
     ended = threading.Event()
 
     def strike() -> None:
@@ -261,23 +294,38 @@ def test_a_signal_stops_the_workers_and_leaves_with_75(kept: Study, study_cache:
     striker, watcher = threading.Thread(target=strike), Silent()
     striker.start()
     try:
-        with pytest.raises(SystemExit) as left, Crew(Means(study_cache, CPU, n_jobs=2)) as crew:
-            execute(cells, kept, crew, watcher)
+        with (
+            pytest.raises(SystemExit) as left,
+            WorkerPool(Execution(study_cache, CPU, n_jobs=2)) as crew,
+        ):
+            execute_cells(cells, kept, crew, watcher)
     finally:
         ended.set()
         striker.join()
-    assert left.value.code == RESUME
+    assert left.value.code == RESUME_STATUS
     assert watcher.ended == []
-    assert kept.outcome(cells[0].name)[0] == "open"
+    assert kept.run_outcome(cells[0].name)[0] == "open"
     assert list((kept.root / cells[0].name / "checkpoints").glob("step-*"))
 
 
-def test_a_worker_whose_sender_is_gone_saves_its_run_and_leaves(kept: Study, study_cache: Path) -> None:
-    (cell,) = cells_of(study_cache, changes={"base.training.n_steps": 4000, "base.training.checkpoint_every": 4000})[:1]
-    job = {"run": cell.run.model_dump(mode="json"), "measures": [], "root": str(kept.root), "cache": str(study_cache),
-           "device": "cpu", "accept_environment": False}  # fmt: skip
+def test_a_worker_whose_sender_is_gone_saves_its_run_and_leaves(
+    kept: Study, study_cache: Path
+) -> None:
+    (cell,) = cells_of(
+        study_cache, changes={"base.training.n_steps": 4000, "base.training.checkpoint_every": 4000}
+    )[:1]
+    job = {
+        "run": cell.run.model_dump(mode="json"),
+        "measures": [],
+        "root": str(kept.root),
+        "cache": str(study_cache),
+        "device": "cpu",
+        "accept_environment": False,
+    }
     command = [sys.executable, "-m", "paribus.design.worker"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as worker:
         assert worker.stdin is not None
         worker.stdin.write(json.dumps(job) + "\n")
         worker.stdin.flush()
@@ -296,29 +344,29 @@ def test_a_run_that_another_process_has_is_waited_for(kept: Study, study_cache: 
     let_go = threading.Event()
 
     def hold() -> None:
-        with lock(folder / "lock"):
+        with hold_lock(folder / "lock"):
             let_go.wait()
 
     holder = threading.Thread(target=hold)
     holder.start()
     threading.Timer(1.2, let_go.set).start()
-    perform(cell.run, cell.built, cell.measures, kept.root, CPU)
+    train_and_measure(cell.run, cell.dataset, cell.measures, kept.root, CPU)
     assert let_go.is_set()
     holder.join()
-    assert settled(cell, kept)
+    assert is_complete(cell, kept)
 
 
 def test_workers_take_the_devices_in_turn_unless_one_was_asked_for() -> None:
-    assert [one_of(["4", "6"], number, None) for number in range(3)] == ["4", "6", "4"]
-    assert [one_of(["4", "6"], number, 1) for number in range(3)] == ["6", "6", "6"]
+    assert [worker_device(["4", "6"], number, None) for number in range(3)] == ["4", "6", "4"]
+    assert [worker_device(["4", "6"], number, 1) for number in range(3)] == ["6", "6", "6"]
 
 
 def test_workers_stay_for_the_next_runs(kept: Study, study_cache: Path) -> None:
     cells = cells_of(study_cache)
-    with Crew(Means(study_cache, CPU, n_jobs=2)) as crew:
-        execute(cells[:2], kept, crew, Silent())
+    with WorkerPool(Execution(study_cache, CPU, n_jobs=2)) as crew:
+        execute_cells(cells[:2], kept, crew, Silent())
         before = [worker.process.pid for worker in crew.workers]
-        assert execute(cells, kept, crew, Silent()).failed == {}
+        assert execute_cells(cells, kept, crew, Silent()).failures == {}
         assert [worker.process.pid for worker in crew.workers] == before
         workers = crew.workers
     assert all(worker.process.poll() == 0 for worker in workers)
@@ -326,6 +374,6 @@ def test_workers_stay_for_the_next_runs(kept: Study, study_cache: Path) -> None:
 
 def test_a_worker_keeps_to_what_it_has_compiled() -> None:
     arms = ["causal", "prefix", "full"]
-    assert next_of(arms, own={"full"}, begun={"causal", "full"}) == 2
-    assert next_of(arms, own=set(), begun={"causal", "full"}) == 1
-    assert next_of(arms, own=set(), begun=set(arms)) == 0
+    assert next_cell_index(arms, compiled_arms={"full"}, begun_arms={"causal", "full"}) == 2
+    assert next_cell_index(arms, compiled_arms=set(), begun_arms={"causal", "full"}) == 1
+    assert next_cell_index(arms, compiled_arms=set(), begun_arms=set(arms)) == 0

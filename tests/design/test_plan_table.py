@@ -1,4 +1,6 @@
-"""A plan as it is written, and plans that an earlier version wrote: a study that was begun with one goes on with it."""
+"""A plan as it is written, and plans that an earlier version wrote: a study that was begun with
+one goes on with it.
+"""
 
 import json
 import shutil
@@ -6,21 +8,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_study import make_small_plan, replace_plan, train_study
 
-from little_study import carried, plan_of, replanned
-from paribus.analyse import findings, rows
-from paribus.design import described, frozen, plan_record, proposed
+from paribus.analyse import study_findings, study_rows
+from paribus.design import described, freeze, freeze_or_describe_departure, plan_record
 from paribus.errors import RecordError
-from paribus.record import Study, existing_study, study
-from paribus.record.checksums import write_listed
-from paribus.record.disk import as_json
+from paribus.record import Study, existing_study, open_study
+from paribus.record.checksums import write_listed_file
+from paribus.record.disk import json_bytes
 from paribus.record.plan_file import read_plan
 from paribus.record.plan_formats import PLAN_FORMAT
 
 KEYS = {
-    "arms", "control", "declared", "design", "design_fingerprint", "edition", "environment", "fingerprint", "format",
-    "name", "order", "question", "reference", "rule", "scale",
-}  # fmt: skip
+    "arms",
+    "control",
+    "declared",
+    "design",
+    "design_fingerprint",
+    "edition",
+    "environment",
+    "fingerprint",
+    "format",
+    "name",
+    "order",
+    "question",
+    "reference",
+    "rule",
+    "scale",
+}
 
 
 @pytest.fixture
@@ -31,37 +46,43 @@ def kept(finished_home: Path, tmp_path: Path) -> Study:
 
 def of_second_format(kept: Study) -> dict[str, Any]:
     """The plan as the version before wrote it, in the place of the present one."""
-    table = {**kept.plan(), "format": 2}
-    write_listed(kept.folder, "plan.json", as_json(table))
+    table = {**kept.read_plan(), "format": 2}
+    write_listed_file(kept.folder, "plan.json", json_bytes(table))
     return table
 
 
 def test_a_plan_is_read_again_as_it_was_written(tmp_path: Path, study_cache: Path) -> None:
-    plan = plan_of(study_cache)
-    kept = study(tmp_path, "little")
-    frozen(plan, kept)
+    plan = make_small_plan(study_cache)
+    kept = open_study(tmp_path, "little")
+    freeze(plan, kept)
     read = read_plan(kept)
     assert read == plan_record(plan)
-    assert read.table == read.written == json.loads(as_json(described(plan))) == kept.plan()
-    assert set(kept.plan()) == KEYS
+    assert read.table == read.written == json.loads(json_bytes(described(plan))) == kept.read_plan()
+    assert set(kept.read_plan()) == KEYS
     assert (read.format, read.edition, read.fingerprint) == (PLAN_FORMAT, 2, plan.fingerprint)
-    assert tuple(read.control) == tuple(plan.lines)
+    assert tuple(read.control) == tuple(plan.control_lines)
 
 
-def test_a_study_that_the_version_before_began_goes_on_as_planned(kept: Study, study_cache: Path) -> None:
+def test_a_study_that_the_version_before_began_goes_on_as_planned(
+    kept: Study, study_cache: Path
+) -> None:
     of_second_format(kept)
-    scores = [(row["run"], row["pseudo.test"]) for row in rows(kept) if row["purpose"] == "reported"]
-    assert proposed(plan_of(study_cache), kept) is None
+    scores = [
+        (row["run"], row["pseudo.test"]) for row in study_rows(kept) if row["purpose"] == "reported"
+    ]
+    assert freeze_or_describe_departure(make_small_plan(study_cache), kept) is None
     of_second_format(kept)
-    lost = kept.cells()[-1]
+    lost = kept.read_cells()[-1]
     shutil.rmtree(kept.root / lost.run)
-    carried(kept.root, study_cache)
-    assert [(row["run"], row["pseudo.test"]) for row in rows(kept) if row["purpose"] == "reported"] == scores
-    lock, found = kept.lock(), findings(kept)
+    train_study(kept.root, study_cache)
+    assert [
+        (row["run"], row["pseudo.test"]) for row in study_rows(kept) if row["purpose"] == "reported"
+    ] == scores
+    lock, found = kept.read_lock(), study_findings(kept)
     assert lock is not None
     assert lock.as_planned
-    assert (found.agreement.changed, found.agreement.is_older) == ((), False)
-    assert kept.plan()["format"] == PLAN_FORMAT
+    assert (found.agreement.faults, found.agreement.predates_checksums) == ((), False)
+    assert kept.read_plan()["format"] == PLAN_FORMAT
 
 
 def test_a_converted_plan_is_held_to_the_fingerprints_of_what_was_written(kept: Study) -> None:
@@ -70,21 +91,28 @@ def test_a_converted_plan_is_held_to_the_fingerprints_of_what_was_written(kept: 
         del table["design"][name]
     del table["design"]["primary"]["test"]
     del table["edition"]
-    replanned(kept, table)
-    assert findings(kept).agreement.changed == ()
-    written = kept.plan()
+    replace_plan(kept, table)
+    assert study_findings(kept).agreement.faults == ()
+    written = kept.read_plan()
     written["design"]["primary"]["margin"] = 9.0
-    (kept.folder / "plan.json").write_bytes(as_json(written))
+    (kept.folder / "plan.json").write_bytes(json_bytes(written))
     said = "plan.json does not hold the design that its fingerprint names"
-    assert findings(kept).agreement.changed[0] == said
+    assert study_findings(kept).agreement.faults[0] == said
 
 
 def test_a_plan_of_a_newer_version_is_left_as_it_is(kept: Study, study_cache: Path) -> None:
-    newer = {**kept.plan(), "format": PLAN_FORMAT + 1}
-    write_listed(kept.folder, "plan.json", as_json(newer))
-    lock = kept.lock()
-    said = r"little/plan.json is of format 4, and this version of paribus reads 1 to 3; use the version that wrote it"
-    for act in (lambda: frozen(plan_of(study_cache), kept), lambda: findings(kept), kept.planned_cells):
+    newer = {**kept.read_plan(), "format": PLAN_FORMAT + 1}
+    write_listed_file(kept.folder, "plan.json", json_bytes(newer))
+    lock = kept.read_lock()
+    said = (
+        r"little/plan.json is of format 4, and this version of paribus reads 1 to 3; use the"
+        r" version that wrote it"
+    )
+    for act in (
+        lambda: freeze(make_small_plan(study_cache), kept),
+        lambda: study_findings(kept),
+        kept.planned_cells,
+    ):
         with pytest.raises(RecordError, match=said):
             act()
-    assert (kept.plan(), kept.lock()) == (newer, lock)
+    assert (kept.read_plan(), kept.read_lock()) == (newer, lock)

@@ -5,37 +5,42 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handmade_study import GAINS, make_study, sweep_record
+from trained_study import design_table, make_small_plan
 
-from little_study import little, plan_of
-from paribus.analyse import findings
+from paribus.analyse import study_findings
 from paribus.design import plan_record
-from paribus.design.run import _require_rates_of_series
 from paribus.design.series import Series, require_same_design, series_member
+from paribus.design.study_run import _require_rates_of_series
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study
 from paribus.record.plan import PlanRecord, parse_plan
-from paribus.report.material import gathered
-from paribus.report.page import page
-from paribus.report.prose import latex, markdown
-from paribus.report.series import series_words
-from paribus.report.verdicts import fresh_seeds
+from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.page import render_page
+from paribus.report.report_data import gather_report_data
+from paribus.report.series import describe_series
+from paribus.report.verdicts import describe_fresh_seeds
 from paribus.spec.design import Design
-from paribus.spec.sound import load_design
-from small_study import GAINS, made, swept
+from paribus.spec.design_reading import load_design
 
 SEEDS = (1, 2, 3, 4)
 
 
 @pytest.fixture
 def design() -> Design:
-    return load_design(little({"seeds": list(SEEDS)}))
+    return load_design(design_table({"seeds": list(SEEDS)}))
 
 
 def a_member(root: Path, number: int, seeds: list[int]) -> Study:
-    """A later study of the series, finished by hand: under other seeds, and with the runs of the first."""
-    study = made(root / f"of-{number}", name=f"small-{number}")
+    """A later study of the series, finished by hand: under other seeds, and with the runs of
+    the first.
+    """
+    study = make_study(root / f"of-{number}", name=f"small-{number}")
     earlier = {"study": "small", "number": 1, "seeds": list(SEEDS), "gains": []}
-    plan = {**study.plan(), "series": {"first": "small", "number": number, "earlier": [earlier], "rates": None}}
+    plan = {
+        **study.read_plan(),
+        "series": {"first": "small", "number": number, "earlier": [earlier], "rates": None},
+    }
     plan["design"]["seeds"] = seeds
     folder = root / "studies" / f"small-{number}"
     folder.parent.mkdir(exist_ok=True, parents=True)
@@ -45,8 +50,10 @@ def a_member(root: Path, number: int, seeds: list[int]) -> Study:
     return own
 
 
-def test_the_second_study_has_fresh_seeds_after_those_of_the_first(tmp_path: Path, design: Design) -> None:
-    first = made(tmp_path, rates=swept(GAINS))
+def test_the_second_study_has_fresh_seeds_after_those_of_the_first(
+    tmp_path: Path, design: Design
+) -> None:
+    first = make_study(tmp_path, rates=sweep_record(GAINS))
     member = series_member(tmp_path, "small", design, 6)
     assert (member.name, member.design.seeds) == ("small-2", (5, 6, 7, 8, 9, 10))
     assert member.design.model_copy(update={"seeds": design.seeds}) == design
@@ -54,31 +61,48 @@ def test_the_second_study_has_fresh_seeds_after_those_of_the_first(tmp_path: Pat
     assert member.series.rates == dict.fromkeys(GAINS, 0.004)
     (earlier,) = member.series.earlier
     assert (earlier.study, earlier.number, earlier.seeds) == ("small", 1, SEEDS)
-    made_of = findings(first).arm("prefix").judgement.comparison
+    made_of = study_findings(first).arm("prefix").judgement.comparison
     assert made_of is not None
     assert earlier.gains[0] == {
-        "of": "prefix", "gain": made_of.effect, "low": made_of.low, "high": made_of.high, "level": made_of.level,
-    }  # fmt: skip
+        "of": "prefix",
+        "gain": made_of.effect,
+        "low": made_of.low,
+        "high": made_of.high,
+        "level": made_of.level,
+    }
     assert not any("verdict" in gain or "word" in gain for gain in earlier.gains)
 
 
-def test_a_design_whose_own_seeds_are_not_run_has_no_fresh_ones(tmp_path: Path, design: Design) -> None:
-    said = "--seeds is 6, and the design has seeds of its own, 4 of them; leave it out, or write seeds = 'open'"
+def test_a_design_whose_own_seeds_are_not_run_has_no_fresh_ones(
+    tmp_path: Path, design: Design
+) -> None:
+    said = (
+        "--seeds is 6, and the design has seeds of its own, 4 of them; leave it out, or write seeds"
+        " = 'open'"
+    )
     with pytest.raises(SpecError, match=said):
         series_member(tmp_path, "small", design, 6)
-    study = made(tmp_path)
-    plan = study.plan()
+    study = make_study(tmp_path)
+    plan = study.read_plan()
     plan["design"]["seeds"] = [1, 2, 3, 4, 5]
     study.write_plan(plan)
-    with pytest.raises(SpecError, match="Once the study small is finished, --seeds N makes a new one of N fresh seeds"):
+    with pytest.raises(
+        SpecError,
+        match="Once the study small is finished, --seeds N makes a new one of N fresh seeds",
+    ):
         series_member(tmp_path, "small", design, 6)
 
 
-def test_a_study_that_was_begun_is_gone_on_with_and_not_made_larger(tmp_path: Path, design: Design) -> None:
-    made(tmp_path)
+def test_a_study_that_was_begun_is_gone_on_with_and_not_made_larger(
+    tmp_path: Path, design: Design
+) -> None:
+    make_study(tmp_path)
     begun = a_member(tmp_path, 2, [5, 6, 7, 8])
     assert series_member(tmp_path, "small", design, 4).name == "small-2"
-    said = "--seeds is 9, and small-2 was begun with 4 fresh seeds; give --seeds 4, for more seeds would be a second"
+    said = (
+        "--seeds is 9, and small-2 was begun with 4 fresh seeds; give --seeds 4, for more seeds"
+        " would be a second"
+    )
     with pytest.raises(SpecError, match=said):
         series_member(tmp_path, "small", design, 9)
     with pytest.raises(SpecError, match=said):
@@ -88,17 +112,20 @@ def test_a_study_that_was_begun_is_gone_on_with_and_not_made_larger(tmp_path: Pa
 
 
 def test_a_name_with_a_number_asks_for_that_study(tmp_path: Path, design: Design) -> None:
-    made(tmp_path)
+    make_study(tmp_path)
     assert series_member(tmp_path, "small-2", design, 4).name == "small-2"
     with pytest.raises(SpecError, match="--name is small-4, and the series of small has 1; use 2"):
         series_member(tmp_path, "small-4", design, 4)
-    made(tmp_path / "x", name="small-2").folder.rename(tmp_path / "studies" / "small-2")
-    with pytest.raises(SpecError, match="the study small-2 is there already, and is not of the series of small; move"):
+    make_study(tmp_path / "x", name="small-2").folder.rename(tmp_path / "studies" / "small-2")
+    with pytest.raises(
+        SpecError,
+        match="the study small-2 is there already, and is not of the series of small; move",
+    ):
         series_member(tmp_path, "small", design, 4)
 
 
 def test_fresh_seeds_stay_below_those_of_sweeps(tmp_path: Path, design: Design) -> None:
-    made(tmp_path)
+    make_study(tmp_path)
     assert series_member(tmp_path, "small", design, 996).design.seeds[-1] == 1000
     said = "--seeds is 997, and the series of small has used those below 5; 996 are left below 1001"
     with pytest.raises(SpecError, match=said):
@@ -106,12 +133,18 @@ def test_fresh_seeds_stay_below_those_of_sweeps(tmp_path: Path, design: Design) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"), [({"primary.margin": 0.4}, "primary.margin 0.5 → 0.4"), ({"control": "causal"}, "control")]
+    ("changes", "said"),
+    [({"primary.margin": 0.4}, "primary.margin 0.5 → 0.4"), ({"control": "causal"}, "control")],
 )
-def test_fresh_seeds_of_another_design_are_refused(study_cache: Path, changes: dict[str, Any], said: str) -> None:
-    plans = [plan_record(plan_of(study_cache, one)) for one in ({}, changes)]
+def test_fresh_seeds_of_another_design_are_refused(
+    study_cache: Path, changes: dict[str, Any], said: str
+) -> None:
+    plans = [plan_record(make_small_plan(study_cache, one)) for one in ({}, changes)]
     member = _member_of(plans[0])
-    fresh = {**plans[0].table, "design": {**plans[0].design.table, "seeds": [4, 5, 6, 7], "looks": None}}
+    fresh = {
+        **plans[0].table,
+        "design": {**plans[0].design.table, "seeds": [4, 5, 6, 7], "looks": None},
+    }
     require_same_design(member, parse_plan(fresh, Path("plan.json")))
     with pytest.raises(
         SpecError, match=r"little was of another design: design.*; fresh seeds are of the same one"
@@ -122,7 +155,7 @@ def test_fresh_seeds_of_another_design_are_refused(study_cache: Path, changes: d
 
 def _member_of(plan: PlanRecord) -> Any:
     class Known:
-        first = plan
+        first_plan = plan
         series = Series("little", 2, ())
 
     return Known()
@@ -130,49 +163,61 @@ def _member_of(plan: PlanRecord) -> Any:
 
 def test_a_later_study_trains_at_the_rates_of_the_first(study_cache: Path) -> None:
     plan = replace(
-        plan_of(study_cache), series=Series("little", 2, (), {"full": 0.05, "causal": 0.04, "reverse": 0.03})
+        make_small_plan(study_cache),
+        series=Series("little", 2, (), {"full": 0.05, "causal": 0.04, "reverse": 0.03}),
     )
     _require_rates_of_series(plan, {"full": 0.05, "causal": 0.04, "reverse": 0.03})
-    said = "the sweep of little found the rate 0.04 for causal, and now it comes out as 0.02; use the version that"
+    said = (
+        "the sweep of little found the rate 0.04 for causal, and now it comes out as 0.02; use the"
+        " version that"
+    )
     with pytest.raises(RecordError, match=said):
         _require_rates_of_series(plan, {"full": 0.05, "causal": 0.02, "reverse": 0.03})
 
 
-def test_the_report_says_which_study_it_is_and_shows_the_earlier_without_a_word(tmp_path: Path, design: Design) -> None:
-    study = made(tmp_path)
+def test_the_report_says_which_study_it_is_and_shows_the_earlier_without_a_word(
+    tmp_path: Path, design: Design
+) -> None:
+    study = make_study(tmp_path)
     member = series_member(tmp_path, "small", design, 6)
-    study.write_plan({**study.plan(), "series": member.series.table})
-    material = gathered(study)
-    first, second = series_words(material)
-    assert first.startswith("Study 2 of a series: 4 fresh seeds, 1 to 4, judged alone. Earlier studies of the series")
+    study.write_plan({**study.read_plan(), "series": member.series.table})
+    material = gather_report_data(study)
+    first, second = describe_series(material)
+    assert first.startswith(
+        "Study 2 of a series: 4 fresh seeds, 1 to 4, judged alone. Earlier studies of the series"
+    )
     assert second.startswith(
         "Study 1 (small; 4 seeds, 1 to 4), gains in bits per byte, without a verdict: prefix +0.00"
     )
     assert not any(word in second for word in ("better", "worse", "equivalent", "inconclusive"))
-    for text in (page(material), markdown(material), latex(material)):
+    for text in (render_page(material), markdown_report(material), latex_table(material)):
         assert "Study 2 of a series" in text
         assert "Study 1 (small" in text
-    assert series_words(gathered(made(tmp_path / "alone"))) == []
-    assert fresh_seeds(material) == ""
+    assert describe_series(gather_report_data(make_study(tmp_path / "alone"))) == []
+    assert describe_fresh_seeds(material) == ""
 
 
 def test_the_first_study_names_the_later_ones_beside_it(tmp_path: Path) -> None:
-    first = made(tmp_path)
+    first = make_study(tmp_path)
     a_member(tmp_path, 2, [5, 6, 7, 8])
     later = a_member(tmp_path, 3, [9, 10, 11, 12])
-    (said,) = series_words(gathered(first))
-    assert said == (
-        "Study 1 of a series. Later studies of it, each of fresh seeds and judged alone: small-2 and small-3."
-    )  # fmt: skip
-    later.write_plan({**later.plan(), "series": None})  # a study of its own
-    assert series_words(gathered(first))[0].endswith("judged alone: small-2.")
+    (said,) = describe_series(gather_report_data(first))
+    assert (
+        said
+        == "Study 1 of a series. Later studies of it, each of fresh seeds and judged alone: small-2"
+        " and small-3."
+    )
+    later.write_plan({**later.read_plan(), "series": None})  # a study of its own
+    assert describe_series(gather_report_data(first))[0].endswith("judged alone: small-2.")
 
 
-def test_an_anonymous_report_keeps_the_series_and_the_control(tmp_path: Path, design: Design) -> None:
-    study = made(tmp_path)
+def test_an_anonymous_report_keeps_the_series_and_the_control(
+    tmp_path: Path, design: Design
+) -> None:
+    study = make_study(tmp_path)
     member = series_member(tmp_path, "small", design, 6)
-    study.write_plan({**study.plan(), "edition": 2, "series": member.series.table})
-    material = gathered(study, anonymous=True)
-    text = markdown(material)
+    study.write_plan({**study.read_plan(), "edition": 2, "series": member.series.table})
+    material = gather_report_data(study, anonymous=True)
+    text = markdown_report(material)
     assert "Study 2 of a series" in text
     assert "The positive control works: input hidden loses" in text

@@ -6,25 +6,38 @@ import json
 from pathlib import Path
 
 import pytest
+from trained_study import CPU, design_table
 
-from little_study import CPU, little
-from paribus.analyse import Table, verdicts
+from paribus.analyse import RowTable, study_verdicts
 from paribus.cli.run import run
-from paribus.design.plan import planned
-from paribus.design.shipped import found, shipped
+from paribus.design.design_files import find_design, shipped_designs
+from paribus.design.plan import make_plan
 from paribus.errors import SpecError
 from paribus.record import existing_study
-from paribus.spec.design import Design, control_arm, control_length, length_arms, levels_of, pairs_of
-from paribus.spec.sound import load_design
+from paribus.spec.design import (
+    Design,
+    arm_levels,
+    control_arm,
+    control_length,
+    judged_pairs,
+    length_arms,
+)
+from paribus.spec.design_reading import load_design
 
-TRANSLATED = {"base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}}
+TRANSLATED = {
+    "base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}
+}
 CONTROL = ("works", "did not work")
 # As they come, these take seconds; of the others six steps are made.
 WHOLE = ("bidirectional-input", "positions")
 TINY = {
-    "base.training.n_steps": 6, "base.training.checkpoint_every": 6, "base.training.valid_every": 6,
-    "primary.measure.n_items": 2, "primary.margin": 0.5, "lengths": [0.5, 1],
-}  # fmt: skip
+    "base.training.n_steps": 6,
+    "base.training.checkpoint_every": 6,
+    "base.training.valid_every": 6,
+    "primary.measure.n_items": 2,
+    "primary.margin": 0.5,
+    "lengths": [0.5, 1],
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,32 +47,53 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in WHOLE else pytest.mark.slow) for name in shipped()]
+    "name",
+    [
+        pytest.param(name, marks=() if name in WHOLE else pytest.mark.slow)
+        for name in shipped_designs()
+    ],
 )
 def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         table = run(name, scale="smoke", runs=home, cache=study_cache, device="cpu")
-    _, design = found(name, "smoke")
+    _, design = find_design(name, "smoke")
     assert {row["outcome"] for row in table if row["purpose"] == "reported"} == {"finished"}
-    assert {row["outcome"] for row in table} <= {"finished", "undertrained"}  # a shorter one may be the latter
-    judged = verdicts(existing_study(home, f"{name}-smoke"))
+    assert {row["outcome"] for row in table} <= {
+        "finished",
+        "undertrained",
+    }  # a shorter one may be the latter
+    judged = study_verdicts(existing_study(home, f"{name}-smoke"))
     pairs = [row for row in judged if row["contrast"] is None and row["verdict"] not in CONTROL]
-    assert tuple((row["arm"], row["against"]) for row in pairs) == pairs_of(design)
+    assert tuple((row["arm"], row["against"]) for row in pairs) == judged_pairs(design)
     assert [row["verdict"] in CONTROL for row in judged].count(True) == 1
     assert all(row["gain"] is not None for row in judged)
     complete(table, design, f"{name}-smoke")
 
 
-@pytest.mark.parametrize("name", [name for name in shipped() if name not in WHOLE])
+@pytest.mark.parametrize("name", [name for name in shipped_designs() if name not in WHOLE])
 def test_a_shipped_design_makes_six_steps(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        table = run(name, scale="smoke", changes=TINY, name=f"{name}-tiny", runs=home, cache=study_cache, device="cpu")
-    assert {row["outcome"] for row in table} <= {"finished", "undertrained"}  # they need not beat the unigram model
-    assert {row["reason"] for row in table} <= {"", "not trained long enough, still worse than the unigram model"}
-    complete(table, found(name, "smoke")[1], f"{name}-tiny")
+        table = run(
+            name,
+            scale="smoke",
+            changes=TINY,
+            name=f"{name}-tiny",
+            runs=home,
+            cache=study_cache,
+            device="cpu",
+        )
+    assert {row["outcome"] for row in table} <= {
+        "finished",
+        "undertrained",
+    }  # they need not beat the unigram model
+    assert {row["reason"] for row in table} <= {
+        "",
+        "not trained long enough, still worse than the unigram model",
+    }
+    complete(table, find_design(name, "smoke")[1], f"{name}-tiny")
 
 
-def complete(table: Table, design: Design, study: str) -> None:
+def complete(table: RowTable, design: Design, study: str) -> None:
     assert len({(row["arm"], row["seed"], row["n_steps"]) for row in table}) == len(table)
     lengths = {(row["arm"], row["seed"]) for row in table if row["purpose"] == "length"}
     assert lengths == {(arm, seed) for arm in length_arms(design) for seed in design.seeds}
@@ -67,51 +101,60 @@ def complete(table: Table, design: Design, study: str) -> None:
     assert {row["study"] for row in table} == {study}
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
     pairs = name == "bidirectional-input"  # which invents its own text there
-    called, design = found(name, "laptop", None if pairs else TRANSLATED)
-    plan = planned(design, called, "laptop", study_cache, CPU, show_progress=False)
+    called, design = find_design(name, "laptop", None if pairs else TRANSLATED)
+    plan = make_plan(design, called, "laptop", study_cache, CPU, show_progress=False)
     assert plan.arms[0].name == design.baseline
-    assert not plan.allowed
+    assert not plan.allowed_lines
 
 
 @pytest.mark.parametrize(
-    ("name", "n_pairs"), [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)]
+    ("name", "n_pairs"),
+    [("mixed-attention", 8), ("positions", 2), ("positions-masked", 2), ("bidirectional-input", 1)],
 )
 def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: int) -> None:
-    _, design = found(name)
-    pairs = pairs_of(design)
+    _, design = find_design(name)
+    pairs = judged_pairs(design)
     assert len(pairs) == n_pairs
     for arm, against in pairs if design.factors else ():
-        levels = levels_of(design)
+        levels = arm_levels(design)
         assert sum(levels[arm][factor] != levels[against][factor] for factor in design.factors) == 1
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_designs())
 def test_every_shipped_design_has_a_control(name: str) -> None:
-    """The input hidden where arms are listed and there is an input; otherwise the baseline at half its training."""
-    _, design = found(name)
+    """The input hidden where arms are listed and there is an input; otherwise the baseline at
+    half its training.
+    """
+    _, design = find_design(name)
     by_length = {"mixed-attention", "positions", "positions-masked"}
     assert control_length(design) == (0.5 if name in by_length else None)
     assert control_arm(design) == (None if name in by_length else "input hidden")
-    assert all(control_arm(design) not in pair for pair in pairs_of(design))
+    assert all(control_arm(design) not in pair for pair in judged_pairs(design))
 
 
 def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) -> None:
-    assert found("positions", "smoke")[0] == "positions-smoke"
-    assert found("positions")[0] == "positions"
+    assert find_design("positions", "smoke")[0] == "positions-smoke"
+    assert find_design("positions")[0] == "positions"
     path = tmp_path / "my design!.json"
-    path.write_text(json.dumps(little()))
-    assert found(path)[0] == found(str(path))[0] == "my-design"
-    (tmp_path / "...json").write_text(json.dumps(little()))
-    assert found(tmp_path / "...json")[0] == "design"
-    assert found(little())[0] == "design"
-    assert found(load_design(little()))[0] == "design"
+    path.write_text(json.dumps(design_table()))
+    assert find_design(path)[0] == find_design(str(path))[0] == "my-design"
+    (tmp_path / "...json").write_text(json.dumps(design_table()))
+    assert find_design(tmp_path / "...json")[0] == "design"
+    assert find_design(design_table())[0] == "design"
+    assert find_design(load_design(design_table()))[0] == "design"
 
 
 def test_an_unknown_design_is_met_with_the_nearest() -> None:
-    with pytest.raises(SpecError, match=r"postions is no design and no .toml or .json file; did you mean 'positions'"):
-        found("postions")
-    with pytest.raises(SpecError, match="designs are bidirectional-input, encoder-decoder, experts, mixed-attention"):
-        found("something else")
+    with pytest.raises(
+        SpecError,
+        match=r"postions is no design and no .toml or .json file; did you mean 'positions'",
+    ):
+        find_design("postions")
+    with pytest.raises(
+        SpecError,
+        match="designs are bidirectional-input, encoder-decoder, experts, mixed-attention",
+    ):
+        find_design("something else")

@@ -1,4 +1,6 @@
-"""A study however often it is interrupted: nothing is made twice, and its rows are those of an undisturbed one."""
+"""A study however often it is interrupted: nothing is made twice, and its rows are those of an
+undisturbed one.
+"""
 
 import contextlib
 import io
@@ -17,21 +19,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_study import CPU, design_table, make_small_plan, train_study
 
-from little_study import CPU, carried, little, plan_of
-from paribus.analyse import findings, rows
+from paribus.analyse import study_findings, study_rows
 from paribus.analyse.bracket import bracket_rate
 from paribus.cli.run import run
-from paribus.design import Means, carry_out, frozen, proposed
+from paribus.design import Execution, freeze, freeze_or_describe_departure, run_study
 from paribus.errors import RecordError, SpecError
-from paribus.record import Study, existing_study, study
-from paribus.record.checksums import write_listed
+from paribus.record import Study, existing_study, open_study
+from paribus.record.checksums import write_listed_file
 
-RUNNER = Path(__file__).parent / "study_runner.py"
+RUNNER = Path(__file__).parents[1] / "support" / "study_runner.py"
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2}
 SWEPT = {"tune": True, "arms.reverse": None}
-# Half as long again, so that three rates and more are below the unigram model under every sweep seed.
-LEARNT = {f"base.training.{name}": 24 for name in ("n_steps", "row_every", "valid_every", "checkpoint_every")}
+# Half as long again, so that three rates and more are below the unigram model under every sweep
+# seed.
+LEARNT = {
+    f"base.training.{name}": 24
+    for name in ("n_steps", "row_every", "valid_every", "checkpoint_every")
+}
 
 
 class Quiet:
@@ -55,21 +61,37 @@ class Quiet:
 
 def told(kept: Study) -> list[dict[str, Any]]:
     """The rows of a study, but for its name and the time they took."""
-    return [{name: value for name, value in row.items() if name not in ("seconds", "study")} for row in rows(kept)]
+    return [
+        {name: value for name, value in row.items() if name not in ("seconds", "study")}
+        for row in study_rows(kept)
+    ]
 
 
 def result_files(home: Path) -> dict[Path, int]:
-    """When each file of a finished run was last written; measuring it adds answers and their checksums."""
-    done = [folder.parent for folder in home.glob("*/state") if folder.read_text().startswith("finished")]
+    """When each file of a finished run was last written; measuring it adds answers and their
+    checksums.
+    """
+    done = [
+        folder.parent
+        for folder in home.glob("*/state")
+        if folder.read_text().startswith("finished")
+    ]
     growing = ("lock", "checksums.jsonl")
-    files = [path for folder in done for path in folder.rglob("*") if path.is_file() and path.name not in growing]
+    files = [
+        path
+        for folder in done
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in growing
+    ]
     return {path: path.stat().st_mtime_ns for path in files if "evaluations" not in path.parts}
 
 
 @contextmanager
 def runner(design: Path, cache: Path) -> Iterator[Any]:
     command = [sys.executable, str(RUNNER), str(design), str(cache)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -93,9 +115,11 @@ def wait(process: int, home: Path, n: int) -> None:
         time.sleep(0.002)
 
 
-def test_three_kills_repeat_no_finished_run_and_change_no_row(tmp_path: Path, study_cache: Path) -> None:
+def test_three_kills_repeat_no_finished_run_and_change_no_row(
+    tmp_path: Path, study_cache: Path
+) -> None:
     design, torn, draw = tmp_path / "killed.json", tmp_path / "torn", random.Random(1)
-    design.write_text(json.dumps(little()))
+    design.write_text(json.dumps(design_table()))
     with runner(design, study_cache) as (started, ended):
         began = time.monotonic()
         started(tmp_path / "whole")
@@ -119,96 +143,126 @@ def test_three_kills_repeat_no_finished_run_and_change_no_row(tmp_path: Path, st
         started(torn)
         assert ended() == 0
     assert result_files(torn).items() >= finished.items()
-    assert told(existing_study(torn, "killed")) == told(existing_study(tmp_path / "whole", "killed"))
+    assert told(existing_study(torn, "killed")) == told(
+        existing_study(tmp_path / "whole", "killed")
+    )
 
 
-def test_a_finished_study_is_found_and_nothing_is_done(finished_home: Path, study_cache: Path) -> None:
+def test_a_finished_study_is_found_and_nothing_is_done(
+    finished_home: Path, study_cache: Path
+) -> None:
     before = result_files(finished_home)
     page = io.StringIO()
     with contextlib.redirect_stdout(page):
-        table = run(little(), name="little", runs=finished_home, cache=study_cache, device="cpu")
+        table = run(
+            design_table(), name="little", runs=finished_home, cache=study_cache, device="cpu"
+        )
     assert "runs: 9 of 9 runs are there already" in page.getvalue()
     assert result_files(finished_home) == before
     assert len(table) == 9
 
 
-def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(tmp_path: Path, study_cache: Path) -> None:
-    table = little({"arms": None, "baseline": "one", "factor": "architecture.mask"})
-    table["arms"] = {"one": {"architecture": {"mask": "full"}}, "two": {"architecture": {"mask": "full"}}}
+def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(
+    tmp_path: Path, study_cache: Path
+) -> None:
+    table = design_table({"arms": None, "baseline": "one", "factor": "architecture.mask"})
+    table["arms"] = {
+        "one": {"architecture": {"mask": "full"}},
+        "two": {"architecture": {"mask": "full"}},
+    }
     with contextlib.redirect_stdout(io.StringIO()):
         run(table, name="twins", runs=tmp_path, cache=study_cache, device="cpu")
     kept = existing_study(tmp_path, "twins")
-    assert len({cell.run for cell in kept.cells()}) == 3
+    assert len({cell.run for cell in kept.read_cells()}) == 3
     assert len(list(tmp_path.glob("*/state"))) == 3
-    assert findings(kept).arm("two").judgement.verdict.word == "identical"
+    assert study_findings(kept).arm("two").judgement.verdict.word == "identical"
 
 
 def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_found(
     tmp_path: Path, study_cache: Path
 ) -> None:
-    plan = plan_of(study_cache, SWEPT | LEARNT | {"tune": {"bracket": True}})
-    kept, ended, waited = study(tmp_path, "swept"), [], []
+    plan = make_small_plan(study_cache, SWEPT | LEARNT | {"tune": {"bracket": True}})
+    kept, ended, waited = open_study(tmp_path, "swept"), [], []
     for attempt in range(12):
         watch = Quiet()
-        done = carry_out(plan, kept, Means(study_cache, CPU, shard=(attempt % 2 + 1, 2)), watch.stage)
+        done = run_study(
+            plan, kept, Execution(study_cache, CPU, shard=(attempt % 2 + 1, 2)), watch.stage
+        )
         ended += watch.ended
-        waited.append(done.waiting)
-        if done.rates is not None and not done.waiting:
+        waited.append(done.n_waiting)
+        if done.rates is not None and not done.n_waiting:
             break
     assert waited[0] > 0
     assert waited[-1] == 0
-    assert len(ended) == len(set(ended)) == len({cell.run for cell in kept.cells()})
-    rates = kept.rates()
+    assert len(ended) == len(set(ended)) == len({cell.run for cell in kept.read_cells()})
+    rates = kept.read_rates()
     assert rates is not None
     assert done.rates == {arm: found["rate"] for arm, found in rates.items()}
     assert all(len(found["points"]) > 2 * len(found["grid"]) for found in rates.values())
-    assert all(found["unigram"] > min(score for _, score in found["points"] if score) for found in rates.values())
-    reported = [row for row in rows(kept) if row["purpose"] == "reported"]
+    assert all(
+        found["unigram"] > min(score for _, score in found["points"] if score)
+        for found in rates.values()
+    )
+    reported = [row for row in study_rows(kept) if row["purpose"] == "reported"]
     assert {row["rate"] for row in reported if row["arm"] == "full"} == {done.rates["full"]}
-    assert all("pseudo.valid" in row for row in rows(kept) if row["purpose"] == "sweep")
-    beside = {row["rate"] for row in rows(kept) if row["purpose"] == "bracket" and row["arm"] == "full"}
+    assert all("pseudo.valid" in row for row in study_rows(kept) if row["purpose"] == "sweep")
+    beside = {
+        row["rate"]
+        for row in study_rows(kept)
+        if row["purpose"] == "bracket" and row["arm"] == "full"
+    }
     assert beside == {bracket_rate(done.rates["full"], side) for side in ("below", "above")}
-    told = findings(kept)
+    told = study_findings(kept)
     assert set(told.arm("causal").brackets) == {"below", "above"}
-    assert list(told.arm("causal").by_rate) == rates["full"]["grid"]
+    assert list(told.arm("causal").gains_by_rate) == rates["full"]["grid"]
     assert told.remarks == ()
-    plain = plan_of(study_cache, {"arms.reverse": None})
-    carry_out(plain, kept, Means(study_cache, CPU), Quiet().stage)
-    assert kept.rates() is None
-    assert findings(kept).remarks == ("at one rate for all arms, not tuned",)
+    plain = make_small_plan(study_cache, {"arms.reverse": None})
+    run_study(plain, kept, Execution(study_cache, CPU), Quiet().stage)
+    assert kept.read_rates() is None
+    assert study_findings(kept).remarks == ("at one rate for all arms, not tuned",)
 
 
 def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache: Path) -> None:
     """At such rates nothing is learnt, so that the grid is extended twice in vain."""
     twin = {"arms.causal": None, "arms.twin": {"architecture": {"mask": "full"}}}
-    plan = plan_of(study_cache, SHORT | SWEPT | twin | {"base.training.optimizer.rate": 1e-9})
-    kept = study(tmp_path, "edge")
+    plan = make_small_plan(
+        study_cache, SHORT | SWEPT | twin | {"base.training.optimizer.rate": 1e-9}
+    )
+    kept = open_study(tmp_path, "edge")
     with pytest.raises(
-        SpecError, match=r"rates: after 2 extensions, to .*, no run of an arm leaves .*: too short to tune"
+        SpecError,
+        match=r"rates: after 2 extensions, to .*, no run of an arm leaves .*: too short to tune",
     ):
-        carry_out(plan, kept, Means(study_cache, CPU), Quiet().stage)
-    assert {cell.purpose for cell in kept.cells()} == {"sweep"}
+        run_study(plan, kept, Execution(study_cache, CPU), Quiet().stage)
+    assert {cell.purpose for cell in kept.read_cells()} == {"sweep"}
 
 
 @pytest.mark.parametrize(
     ("rate", "outcome", "reason", "word"),
     [
         (1e30, "diverged", "is not finite", "unstable"),
-        (1e-5, "undertrained", "not trained long enough, still worse than the unigram model", "no verdict"),
+        (
+            1e-5,
+            "undertrained",
+            "not trained long enough, still worse than the unigram model",
+            "no verdict",
+        ),
     ],
 )
 def test_an_arm_that_did_not_train_is_an_outcome_that_no_seed_hides(
     tmp_path: Path, study_cache: Path, rate: float, outcome: str, reason: str, word: str
 ) -> None:
-    """A run that diverged is another outcome than one that has learnt too little, whose answers are all finite."""
-    table = little({"factor": "training.optimizer.rate", "baseline": "fit", "arms": None})
+    """A run that diverged is another outcome than one that has learnt too little, whose answers
+    are all finite.
+    """
+    table = design_table({"factor": "training.optimizer.rate", "baseline": "fit", "arms": None})
     table["arms"] = {"fit": {}, "unfit": {"training": {"optimizer": {"rate": rate}}}}
     table["base"]["architecture"]["mask"] = "full"
     with contextlib.redirect_stdout(io.StringIO()):
         found = run(table, name="unfit", runs=tmp_path, cache=study_cache, device="cpu")
     assert [row["outcome"] for row in found] == ["finished"] * 3 + [outcome] * 3
     assert reason in found[5]["reason"]
-    judgement = findings(existing_study(tmp_path, "unfit")).arm("unfit").judgement
+    judgement = study_findings(existing_study(tmp_path, "unfit")).arm("unfit").judgement
     assert judgement.verdict.word == word
     assert str(judgement.arm_trained) == "0 of 3"
     assert len(judgement.seeds) == 3
@@ -219,26 +273,33 @@ def test_a_design_changed_after_the_first_result_is_recorded_and_keeps_results_a
 ) -> None:
     shutil.copytree(finished_home, tmp_path / "runs")
     kept = existing_study(tmp_path / "runs", "little")
-    lock = kept.lock()
+    lock = kept.read_lock()
     assert lock is not None
     assert lock.as_planned
-    before = kept.plan()
-    changed = plan_of(study_cache, {"seeds": 4})
-    said = proposed(changed, kept)
+    before = kept.read_plan()
+    changed = make_small_plan(study_cache, {"seeds": 4})
+    said = freeze_or_describe_departure(changed, kept)
     assert said is not None
     assert "has results of the plan" in said
-    assert said.endswith("; running this one is recorded as a change: design; seeds [1, 2, 3] → [1, 2, 3, 4]")
-    assert kept.plan() == before
-    assert proposed(plan_of(study_cache), kept) is None
-    frozen(changed, kept)
-    lock = kept.lock()
+    assert said.endswith(
+        "; running this one is recorded as a change: design; seeds [1, 2, 3] → [1, 2, 3, 4]"
+    )
+    assert kept.read_plan() == before
+    assert freeze_or_describe_departure(make_small_plan(study_cache), kept) is None
+    freeze(changed, kept)
+    lock = kept.read_lock()
     assert lock is not None
     assert [change["what"] for change in lock.changes] == ["design"]
-    assert lock.words == "design changed after the first result: seeds [1, 2, 3] → [1, 2, 3, 4]"
-    assert len(rows(kept)) == 0
-    assert len(kept.cells()) == 9
-    with pytest.raises(SpecError, match=r"12 of 12 reported runs are open: full, seed 1; .*; full, seed 3; 9 more"):
-        findings(kept)
+    assert (
+        lock.description == "design changed after the first result: seeds [1, 2, 3] → [1, 2, 3, 4]"
+    )
+    assert len(study_rows(kept)) == 0
+    assert len(kept.read_cells()) == 9
+    with pytest.raises(
+        SpecError,
+        match=r"12 of 12 runs are missing or not yet run: full, seed 1; .*; full, seed 3; 9 more",
+    ):
+        study_findings(kept)
 
 
 def test_runs_made_under_another_environment_are_not_pooled_silently(
@@ -246,50 +307,72 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
 ) -> None:
     shutil.copytree(finished_home, tmp_path / "runs")
     kept = existing_study(tmp_path / "runs", "little")
-    cells = sorted(kept.cells(), key=lambda cell: cell.seed)
+    cells = sorted(kept.read_cells(), key=lambda cell: cell.seed)
     for cell in cells:
         path = kept.root / cell.run / "environment.json"
         elsewhere = path.read_text().replace('"n_threads": ', '"n_threads": 10')
-        write_listed(path.parent, path.name, elsewhere.encode())
-    carried(kept.root, study_cache)  # all is there, so nothing is mixed
+        write_listed_file(path.parent, path.name, elsewhere.encode())
+    train_study(kept.root, study_cache)  # all is there, so nothing is mixed
     shutil.rmtree(kept.root / cells[-1].run)
-    said = r"runs of it were made under another environment: n_threads was 10\d, is \d; go on under the former"
+    said = (
+        r"runs of it were made under another environment: n_threads was 10\d, is \d; go on under"
+        r" the former"
+    )
     jobs = "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
     with pytest.raises(
-        RecordError, match=rf"{said} one, begin in another folder by --runs, or give --accept-environment.*{jobs}"
+        RecordError,
+        match=(
+            rf"{said} one, begin in another folder by --runs, or give --accept-environment.*{jobs}"
+        ),
     ):
-        carried(kept.root, study_cache)
+        train_study(kept.root, study_cache)
     with contextlib.redirect_stdout(io.StringIO()):
-        run(little(), name="little", runs=kept.root, cache=study_cache, device="cpu", accept_environment=True)
-    assert findings(kept).remarks[-1] == "runs were made under different n_threads"
+        run(
+            design_table(),
+            name="little",
+            runs=kept.root,
+            cache=study_cache,
+            device="cpu",
+            accept_environment=True,
+        )
+    assert study_findings(kept).remarks[-1] == "runs were made under different n_threads"
 
 
 def test_runs_made_under_another_environment_are_refused_and_the_plan_stays_as_it_was(
     finished_home: Path, tmp_path: Path, study_cache: Path
 ) -> None:
-    """A sweep made elsewhere counts too: rates found on one machine do not silently serve runs on another."""
-    plan = plan_of(study_cache, SHORT | SWEPT)
-    kept = study(tmp_path, "swept")
-    carry_out(plan, kept, Means(study_cache, CPU, shard=(1, 2)), Quiet().stage)
-    before = kept.lock()
+    """A sweep made elsewhere counts too: rates found on one machine do not silently serve runs
+    on another.
+    """
+    plan = make_small_plan(study_cache, SHORT | SWEPT)
+    kept = open_study(tmp_path, "swept")
+    run_study(plan, kept, Execution(study_cache, CPU, shard=(1, 2)), Quiet().stage)
+    before = kept.read_lock()
     elsewhere = replace(plan, environment={**plan.environment, "torch": "0.0", "code": "0" * 64})
-    with pytest.raises(RecordError, match=r"made under another environment: code was .*; torch was ") as caught:
-        carry_out(elsewhere, kept, Means(study_cache, CPU), Quiet().stage)
+    with pytest.raises(
+        RecordError, match=r"made under another environment: code was .*; torch was "
+    ) as caught:
+        run_study(elsewhere, kept, Execution(study_cache, CPU), Quiet().stage)
     assert "--jobs" not in str(caught.value)
-    assert kept.lock() == before
+    assert kept.read_lock() == before
 
 
 def test_runs_that_another_study_had_made_before_are_told(
     finished_home: Path, tmp_path: Path, study_cache: Path
 ) -> None:
     shutil.copytree(finished_home, tmp_path / "runs")
-    kept = study(tmp_path / "runs", "again")
+    kept = open_study(tmp_path / "runs", "again")
     for _ in range(2):
-        carry_out(plan_of(study_cache, {"seeds": 4}), kept, Means(study_cache, CPU), Quiet().stage)
-        lock = kept.lock()
+        run_study(
+            make_small_plan(study_cache, {"seeds": 4}),
+            kept,
+            Execution(study_cache, CPU),
+            Quiet().stage,
+        )
+        lock = kept.read_lock()
         assert lock is not None
         assert lock.n_older == 9
-    first = existing_study(tmp_path / "runs", "little").lock()
+    first = existing_study(tmp_path / "runs", "little").read_lock()
     assert first is not None
     assert first.n_older == 0
 
@@ -299,29 +382,34 @@ def test_a_finished_run_that_has_lost_rows_stops_the_study_until_it_is_removed(
 ) -> None:
     shutil.copytree(finished_home, tmp_path / "runs")
     kept = existing_study(tmp_path / "runs", "little")
-    folder = kept.root / kept.cells()[0].run
+    folder = kept.root / kept.read_cells()[0].run
     whole = (folder / "rows.jsonl").read_bytes()
     (folder / "rows.jsonl").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(RecordError, match=r"finished, but its rows end at step \d+ of 16; remove that folder and run"):
-        carried(kept.root, study_cache)
+    with pytest.raises(
+        RecordError,
+        match=r"finished, but its rows end at step \d+ of 16; remove that folder and run",
+    ):
+        train_study(kept.root, study_cache)
     shutil.rmtree(folder)
-    carried(kept.root, study_cache)
-    assert [row["outcome"] for row in rows(kept)] == ["finished"] * 9
+    train_study(kept.root, study_cache)
+    assert [row["outcome"] for row in study_rows(kept)] == ["finished"] * 9
 
 
-def test_a_plan_that_is_torn_or_gone_is_written_again(finished_home: Path, tmp_path: Path, study_cache: Path) -> None:
+def test_a_plan_that_is_torn_or_gone_is_written_again(
+    finished_home: Path, tmp_path: Path, study_cache: Path
+) -> None:
     shutil.copytree(finished_home, tmp_path / "runs")
     kept = existing_study(tmp_path / "runs", "little")
-    before, path = kept.plan(), kept.folder / "plan.json"
+    before, path = kept.read_plan(), kept.folder / "plan.json"
     for spoil in (lambda: path.write_text("{"), path.unlink):
         spoil()
-        carried(kept.root, study_cache)
-        assert kept.plan() == before
+        train_study(kept.root, study_cache)
+        assert kept.read_plan() == before
     path.write_text("[")
-    frozen(plan_of(study_cache, {"seeds": 4}), kept)  # what it was before cannot be told
-    lock = kept.lock()
+    freeze(make_small_plan(study_cache, {"seeds": 4}), kept)  # what it was before cannot be told
+    lock = kept.read_lock()
     assert lock is not None
-    assert lock.words == "design changed after the first result"
+    assert lock.description == "design changed after the first result"
 
 
 def test_a_worker_whose_sender_is_gone_ends_quietly() -> None:

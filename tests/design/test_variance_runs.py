@@ -1,4 +1,6 @@
-"""Runs that show where the noise comes from: which are made, which are there anyhow, and what is told of them."""
+"""Runs that show where the noise comes from: which are made, which are there anyhow, and what
+is told of them.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,20 +8,20 @@ from typing import Any
 
 import pytest
 import torch
+from trained_study import design_table, make_small_plan, train_study
 
-from little_study import carried, little, plan_of
-from paribus.analyse import findings, rows
+from paribus.analyse import study_findings, study_rows
 from paribus.design.cells import reported_cells
-from paribus.design.cost import cost_of
 from paribus.design.plan import Plan
-from paribus.design.variance import crossing, variance_cells
+from paribus.design.study_cost import estimate_cost
+from paribus.design.variance import noise_crossing, variance_cells
 from paribus.errors import SpecError
-from paribus.record import environments_of
-from paribus.report.material import gathered
-from paribus.report.noise import noise_lines, noise_words
-from paribus.report.page import page
-from paribus.report.prose import latex, markdown
-from paribus.spec.sound import load_design
+from paribus.record import read_environments
+from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.noise import describe_noise, noise_lines
+from paribus.report.page import render_page
+from paribus.report.report_data import gather_report_data
+from paribus.spec.design_reading import load_design
 
 ASKED = {"variance": {"starts": 2, "orders": 3, "reruns": 2}, "arms.reverse": None}
 RATES = {"full": 0.05, "causal": 0.05}
@@ -27,7 +29,7 @@ RATES = {"full": 0.05, "causal": 0.05}
 
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    return plan_of(tmp_path_factory.mktemp("cache"), ASKED)
+    return make_small_plan(tmp_path_factory.mktemp("cache"), ASKED)
 
 
 def draws(plan: Plan) -> list[tuple[int, int, int]]:
@@ -41,14 +43,19 @@ def test_every_start_meets_every_order_and_the_first_is_made_again(plan: Plan) -
     crossed = [(start, 10_000 + order, 0) for start in (1, 2) for order in (1, 2, 3)]
     assert draws(plan) == [*crossed, (1, 10_001, 1), (1, 10_001, 2)]
     cells = variance_cells(plan, RATES)
-    assert {(cell.arm, cell.purpose, len(cell.measures)) for cell in cells} == {("full", "variance", 1)}
+    assert {(cell.arm, cell.purpose, len(cell.measures)) for cell in cells} == {
+        ("full", "variance", 1)
+    }
     assert len({str(cell) for cell in cells}) == len({cell.name for cell in cells}) == 8
 
 
 def test_runs_of_one_seed_are_the_reported_ones(plan: Plan) -> None:
     reported = {cell.name for cell in reported_cells(plan, RATES)}
     shared = [cell for cell in variance_cells(plan, RATES) if cell.name in reported]
-    assert [str(cell) for cell in shared] == ["full, start 1, order 10001", "full, start 2, order 10002"]
+    assert [str(cell) for cell in shared] == [
+        "full, start 1, order 10001",
+        "full, start 2, order 10002",
+    ]
 
 
 def test_a_rerun_has_an_address_of_its_own_and_no_other_run_changes_its(plan: Plan) -> None:
@@ -61,10 +68,10 @@ def test_a_rerun_has_an_address_of_its_own_and_no_other_run_changes_its(plan: Pl
 
 def test_the_cost_counts_them(plan: Plan, tmp_path: Path) -> None:
     without = replace(plan, design=plan.design.model_copy(update={"variance": None}))
-    more, less = (cost_of(one, tmp_path, torch.device("cpu")) for one in (plan, without))
+    more, less = (estimate_cost(one, tmp_path, torch.device("cpu")) for one in (plan, without))
     assert more.n_runs - less.n_runs == 2 * 3 - 2 + 2
     own = plan.arms[0]
-    assert more.flops - less.flops == pytest.approx(6 * own.work.training_flops * own.n_steps)
+    assert more.flops - less.flops == pytest.approx(6 * own.step_cost.training_flops * own.n_steps)
 
 
 def without_determinism(plan: Plan, device: str, variance: Any = None) -> Plan:
@@ -74,51 +81,68 @@ def without_determinism(plan: Plan, device: str, variance: Any = None) -> Plan:
     run = own.run.model_copy(update={"stages": (stage.model_copy(update={"training": training}),)})
     arms = (replace(own, run=run), *plan.arms[1:])
     design = plan.design.model_copy(update={"variance": variance})
-    return replace(plan, arms=arms, design=design, environment={**plan.environment, "device": device})
+    return replace(
+        plan, arms=arms, design=design, environment={**plan.environment, "device": device}
+    )
 
 
 def test_where_a_seed_does_not_fix_a_run_it_is_made_again_unasked(plan: Plan) -> None:
-    assert draws(without_determinism(plan, "cuda NVIDIA H200")) == [(1, 10_001, number) for number in range(3)]
-    assert crossing(without_determinism(plan, "cpu")) is None
+    assert draws(without_determinism(plan, "cuda NVIDIA H200")) == [
+        (1, 10_001, number) for number in range(3)
+    ]
+    assert noise_crossing(without_determinism(plan, "cpu")) is None
     nothing = replace(plan, design=plan.design.model_copy(update={"variance": None}))
-    assert crossing(replace(nothing, environment={**plan.environment, "device": "cuda NVIDIA H200"})) is None
+    assert (
+        noise_crossing(
+            replace(nothing, environment={**plan.environment, "device": "cuda NVIDIA H200"})
+        )
+        is None
+    )
     asked = plan.design.variance
     assert asked is not None
     few = asked.model_copy(update={"reruns": 0})
-    there = crossing(without_determinism(plan, "cuda NVIDIA H200", few))
+    there = noise_crossing(without_determinism(plan, "cuda NVIDIA H200", few))
     assert there is not None
-    assert (there.n_starts, there.n_orders, there.n_reruns) == (2, 3, 2)
+    assert (there.n_inits, there.n_orders, there.n_reruns) == (2, 3, 2)
 
 
 def test_more_starts_than_seeds_are_refused() -> None:
-    table = little(ASKED)
-    with pytest.raises(SpecError, match=r"variance.starts is 4, and the design has 3 seeds; use 3 or fewer"):
+    table = design_table(ASKED)
+    with pytest.raises(
+        SpecError, match=r"variance.starts is 4, and the design has 3 seeds; use 3 or fewer"
+    ):
         load_design(table, changes={"variance.starts": 4})
     assert load_design(table, changes={"variance": True}).variance is not None
     assert load_design(table, changes={"variance": False}).variance is None
 
 
 def test_a_study_tells_where_its_noise_comes_from(tmp_path: Path) -> None:
-    study = carried(tmp_path / "runs", tmp_path / "cache", ASKED)
-    found = findings(study)
+    study = train_study(tmp_path / "runs", tmp_path / "cache", ASKED)
+    found = study_findings(study)
     noise = found.noise
     assert noise is not None
-    assert noise.repeats is True  # a CPU repeats bit for bit
+    assert noise.is_reproducible is True  # a CPU repeats bit for bit
     assert [one.name for one in noise.components] == ["start", "order", "rest"]
-    made = [row for row in rows(study) if row["purpose"] == "variance"]
-    assert {(row["start"], row["order"], row["rerun"]) for row in made} >= {(1, 10_001, 2), (2, 10_003, 0)}
+    made = [row for row in study_rows(study) if row["purpose"] == "variance"]
+    assert {(row["start"], row["order"], row["rerun"]) for row in made} >= {
+        (1, 10_001, 2),
+        (2, 10_003, 0),
+    }
     assert len({row["run"] for row in made}) == 8
-    assert all("cudnn" in environments_of(study.root / row["run"])[-1] for row in made)
-    material = gathered(study)
+    assert all("cudnn" in read_environments(study.root / row["run"])[-1] for row in made)
+    material = gather_report_data(study)
     lines = noise_lines(material)
     assert [line[0] for line in lines] == ["start", "order", "rest", "rerun"]
     assert lines[-1][1:] == ("0", "–", "2", "–")
-    words = noise_words(material)
+    words = describe_noise(material)
     assert "2 starts under 3 orders of the text spread by" in words
     assert words.endswith("The same run, made 3 times, ended the same to the last bit.")
-    assert "## Where the noise comes from" in markdown(material)
-    assert "made 3 times" in latex(material)
-    assert "<h3>Where the noise comes from</h3>" in page(material)
+    assert "## Where the noise comes from" in markdown_report(material)
+    assert "made 3 times" in latex_table(material)
+    assert "<h3>Where the noise comes from</h3>" in render_page(material)
     apart = replace(noise, rerun=replace(noise.rerun, variance=0.0004)) if noise.rerun else noise
-    noisy = replace(material, found=replace(found, noise=apart))
-    assert "spreads by 0.02 bits per byte: a seed does not fix it; paired gains spread by" in noise_words(noisy)
+    noisy = replace(material, findings=replace(found, noise=apart))
+    assert (
+        "spreads by 0.02 bits per byte: a seed does not fix it; paired gains spread by"
+        in describe_noise(noisy)
+    )

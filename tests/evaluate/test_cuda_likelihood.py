@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from arms import BYTES, ITEMS, arm
+from byte_models import BYTE_TOKENIZER, ITEMS, byte_model
 
 from paribus.evaluate import likelihoods
 from paribus.model import restore, save
@@ -23,9 +23,9 @@ pytestmark = pytest.mark.gpu
     ],
 )
 def test_cuda_gives_what_the_cpu_gives(preset: str, objective: Objective, tmp_path: Path) -> None:
-    model = arm(preset)
+    model = byte_model(preset)
     save(model, tmp_path / "arm")
     moved = restore(tmp_path / "arm", "cuda", kernel="masked")
-    here = likelihoods(model, objective, BYTES, ITEMS)
-    there = likelihoods(moved, objective, BYTES, ITEMS, n_sequences=3)
+    here = likelihoods(model, objective, BYTE_TOKENIZER, ITEMS)
+    there = likelihoods(moved, objective, BYTE_TOKENIZER, ITEMS, n_sequences=3)
     assert [one.nats for one in there] == pytest.approx([one.nats for one in here], rel=1e-4)

@@ -1,8 +1,10 @@
-"""Every objective under every preset learns what its context tells, or is refused with its reason.
+"""Every objective under every preset learns what its context tells, or is refused with its
+reason.
 
-The text: each row repeats a word of two symbols, so that any part of a row tells of the rest, from either side. A tiny
-model of each preset must come out below the unigram entropy of its held-out targets by the objective's margin; when
-each row's context is another row's, it must be back at that entropy or above it.
+The text: each row repeats a word of two symbols, so that any part of a row tells of the rest, from
+either side. A tiny model of each preset must come out below the unigram entropy of its held-out
+targets by the objective's margin; when each row's context is another row's, it must be back at that
+entropy or above it.
 """
 
 import math
@@ -10,13 +12,14 @@ from typing import Any
 
 import pytest
 import torch
+from tiny_model import tiny_architecture
 from torch import Tensor
 
-from paribus.batch import N_SENTINELS, Batch, Reading, Vocabulary
+from paribus.batch import N_SENTINELS, Batch, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, build
-from paribus.objectives import Problem, keeps_documents, permit, pose
-from paribus.spec import Architecture, Resolved, load, presets, resolve
+from paribus.objectives import Problem, pose_problem, require_permitted, separates_documents
+from paribus.spec import Architecture, ResolvedArchitecture, load, presets, resolve
 from paribus.spec.objectives import (
     UL2,
     CausalLM,
@@ -24,17 +27,16 @@ from paribus.spec.objectives import (
     LastToken,
     MaskedLM,
     Mixture,
+    MixtureComponent,
     Objective,
     PrefixLM,
     ReverseLM,
     Seq2Seq,
     SpanCorruption,
-    Weighted,
-    parts,
+    components_of,
 )
 from paribus.spec.training import AdamW, Training
 from paribus.train.learner import Learner
-from tiny import tiny
 
 N_TEXT, N_ROWS, LENGTH = 13, 16, 24
 WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * (7 + N_SENTINELS)))
@@ -51,10 +53,20 @@ LESSONS: dict[str, tuple[Objective, float, int]] = {
     "seq2seq": (Seq2Seq(), 1.0, 60),
     "ul2": (UL2(), 1.0, 60),
     "mixture": (
-        Mixture(parts=(Weighted(objective=SpanCorruption()), Weighted(objective=PrefixLM(grid=4), weight=2))), 1.0, 60,
+        Mixture(
+            parts=(
+                MixtureComponent(objective=SpanCorruption()),
+                MixtureComponent(objective=PrefixLM(grid=4), weight=2),
+            )
+        ),
+        1.0,
+        60,
     ),
-}  # fmt: skip
-ARMS = [(preset, None) for preset in presets()] + [("gpt2", "reverse"), ("gpt2", "causal & window(8)")]
+}
+ARMS = [(preset, None) for preset in presets()] + [
+    ("gpt2", "reverse"),
+    ("gpt2", "causal & window(8)"),
+]
 
 
 def small(preset: str, mask: str | None) -> Architecture:
@@ -62,7 +74,7 @@ def small(preset: str, mask: str | None) -> Architecture:
     changes: dict[str, Any] = {"n_vocab": WORDS.size, "max_length": LENGTH + 5, "n_layers": 2}
     if load(preset).encoder is not None:
         changes["encoder.n_layers"] = 2
-    return tiny(preset, changes if mask is None else changes | {"mask": mask})
+    return tiny_architecture(preset, changes if mask is None else changes | {"mask": mask})
 
 
 def text(k: int) -> Tensor:
@@ -73,19 +85,21 @@ def text(k: int) -> Tensor:
     return torch.cat([first, second], 1).repeat(1, LENGTH // 2)
 
 
-def reading(k: int, pairs: bool) -> Reading:
+def reading(k: int, pairs: bool) -> TextBatch:
     tokens, rows = text(k), torch.arange(N_ROWS)
     zeros = torch.zeros_like(tokens)
     if not pairs:
-        return Reading(k, rows, tokens, zeros, zeros)
-    tokens[:, -4], tokens[:, -3:] = WORDS.end, WORDS.pad
+        return TextBatch(k, rows, tokens, zeros, zeros)
+    tokens[:, -4], tokens[:, -3:] = WORDS.eos, WORDS.pad
     real = (torch.arange(LENGTH) < LENGTH - 3).expand_as(tokens)
-    return Reading(k, rows, tokens, zeros, zeros, real, torch.full((N_ROWS,), LENGTH // 2))
+    return TextBatch(k, rows, tokens, zeros, zeros, real, torch.full((N_ROWS,), LENGTH // 2))
 
 
 def posed(objective: Objective, model: Transformer, k: int) -> Problem:
     read = reading(k, isinstance(objective, Seq2Seq))
-    return pose(objective, read, WORDS, 1, model.encoder is not None, keeps_documents(model.spec))
+    return pose_problem(
+        objective, read, WORDS, 1, model.encoder is not None, separates_documents(model.spec)
+    )
 
 
 def elsewhere(batch: Batch) -> Batch:
@@ -106,21 +120,27 @@ def scored(learner: Learner, problems: list[Problem]) -> float:
     return sum(nats for nats, _ in sums) / sum(count for _, count in sums)
 
 
-def refused(objective: Objective, spec: Resolved) -> bool:
+def refused(objective: Objective, spec: ResolvedArchitecture) -> bool:
     """Is it refused? Then with the way by which the answer is seen, or what the framing lacks."""
     try:
-        permit(objective, spec, LENGTH)
+        require_permitted(objective, spec, LENGTH)
     except SpecError as refusal:
         said = str(refusal)
-        reasons = ("can see it: layer ", "for an encoder-decoder, but ", "can see nothing of the text")
-        return said.startswith(f"objective.kind is '{parts(objective)[0].objective.kind}'") and any(
-            reason in said for reason in reasons
+        reasons = (
+            "can see it: layer ",
+            "for an encoder-decoder, but ",
+            "can see nothing of the text",
         )
+        return said.startswith(
+            f"objective.kind is '{components_of(objective)[0].objective.kind}'"
+        ) and any(reason in said for reason in reasons)
     return False
 
 
 @pytest.mark.parametrize("lesson", LESSONS)
-@pytest.mark.parametrize(("preset", "mask"), ARMS, ids=[f"{preset}-{mask or ''}" for preset, mask in ARMS])
+@pytest.mark.parametrize(
+    ("preset", "mask"), ARMS, ids=[f"{preset}-{mask or ''}" for preset, mask in ARMS]
+)
 def test_what_the_context_tells_is_learnt_or_the_objective_is_refused(
     preset: str, mask: str | None, lesson: str
 ) -> None:
@@ -130,7 +150,9 @@ def test_what_the_context_tells_is_learnt_or_the_objective_is_refused(
         return
     model = build(spec, seed=1)
     rate = AdamW(rate=1e-2, beta2=0.98, decay=0.0)
-    training = Training(n_steps=n_steps, n_sequences=N_ROWS, length=LENGTH, optimizer=rate, warmup=10)
+    training = Training(
+        n_steps=n_steps, n_sequences=N_ROWS, length=LENGTH, optimizer=rate, warmup=10
+    )
     learner = Learner(model, training, WORDS)
     problems = [posed(objective, model, 10_000 + k) for k in range(4)]
     entropy = unigram(problems)
@@ -140,8 +162,18 @@ def test_what_the_context_tells_is_learnt_or_the_objective_is_refused(
             break
     nats = scored(learner, problems)
     astray = [
-        Problem(elsewhere(one.inputs), one.at_BM, one.targets_BM, one.weights_BM, one.answers_BM) for one in problems
+        Problem(
+            elsewhere(one.inputs),
+            one.scored_positions_BM,
+            one.targets_BM,
+            one.weights_BM,
+            one.target_positions_BM,
+        )
+        for one in problems
     ]
-    print(f"{preset} {lesson}: unigram {entropy:.2f}, learnt {nats:.2f}, astray {scored(learner, astray):.2f}")
+    print(
+        f"{preset} {lesson}: unigram {entropy:.2f}, learnt {nats:.2f}, astray"
+        f" {scored(learner, astray):.2f}"
+    )
     assert nats < entropy - margin
     assert scored(learner, astray) > entropy - 0.1

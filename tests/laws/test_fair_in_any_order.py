@@ -1,7 +1,9 @@
-"""What a plan answers depends on what the arms are: not on their order, the baseline, or where a value was written.
+"""What a plan answers depends on what the arms are: not on their order, the baseline, or where
+a value was written.
 
-Random designs are answered again and again, each time with the arms in another order, under another baseline, and
-with their values moved between preset, base, arm and `--set`. A confound that was planted is named every time.
+Random designs are answered again and again, each time with the arms in another order, under another
+baseline, and with their values moved between preset, base, arm and `--set`. A confound that was
+planted is named every time.
 """
 
 import copy
@@ -10,20 +12,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_study import CPU, design_table
 
-from little_study import CPU, little
-from paribus.design import planned
+from paribus.design import make_plan
 from paribus.design.arms import arms_of
-from paribus.design.control import confounds, field_lines, judge_pairs
+from paribus.design.control import describe_confounds, field_lines, judge_pairs
 from paribus.errors import ConfoundError, SpecError
+from paribus.spec.design_reading import load_design
 from paribus.spec.reading import assign
-from paribus.spec.sound import load_design
 
-# Fields and values that an arm may have beside any other of them, but for heads, layers and widths that do not fit.
+# Fields and values that an arm may have beside any other of them, but for heads, layers and widths
+# that do not fit.
 FIELDS: dict[str, list[Any]] = {
-    "architecture.mask": ["causal", "prefix", "by_head(causal, prefix)", "by_layer(causal, prefix, prefix, prefix)"],
-    "architecture.positions": ["none", "learned", "rotary", "alibi", {"kind": "rotary", "theta": 500.0}],
-    "architecture.norm": ["layer", "rms", {"kind": "rms", "eps": 1e-5}, {"kind": "layer", "bias": False}],
+    "architecture.mask": [
+        "causal",
+        "prefix",
+        "by_head(causal, prefix)",
+        "by_layer(causal, prefix, prefix, prefix)",
+    ],
+    "architecture.positions": [
+        "none",
+        "learned",
+        "rotary",
+        "alibi",
+        {"kind": "rotary", "theta": 500.0},
+    ],
+    "architecture.norm": [
+        "layer",
+        "rms",
+        {"kind": "rms", "eps": 1e-5},
+        {"kind": "layer", "bias": False},
+    ],
     "architecture.attention.n_heads": [2, 3, 4],
     "architecture.attention.d_head": [5, 6, 8],
     "architecture.d_model": [24, 32, 36],
@@ -63,7 +82,9 @@ N_DESIGNS = 60
 
 
 def random_arms(draw: random.Random) -> tuple[list[str], dict[str, dict[str, Any]]]:
-    """The factor, and three or four arms: each with its own values of the factor and of some other fields."""
+    """The factor, and three or four arms: each with its own values of the factor and of some
+    other fields.
+    """
     factor, *others = draw.sample(sorted(FIELDS), 4)
     names = ["a", "b", "c", "d"][: draw.choice([3, 4])]
     arms = {name: {factor: draw.choice(FIELDS[factor])} for name in names}
@@ -85,7 +106,9 @@ def table_of(values: dict[str, Any]) -> dict[str, Any]:
     return table
 
 
-def answer(draw: random.Random, factor: list[str], arms: dict[str, dict[str, Any]], pairs: list[list[str]]) -> Any:
+def answer(
+    draw: random.Random, factor: list[str], arms: dict[str, dict[str, Any]], pairs: list[list[str]]
+) -> Any:
     """What is answered to a design written in some way: the mark of every field, or every fault."""
     names = draw.sample(list(arms), len(arms))
     base, changes = copy.deepcopy(BASE), {}
@@ -93,10 +116,18 @@ def answer(draw: random.Random, factor: list[str], arms: dict[str, dict[str, Any
     for path in {path for values in arms.values() for path in values}:
         _write(draw, path, base, changes, written)
     table = {
-        "question": "?", "base": base, "baseline": draw.choice(names), "factor": factor, "match": "nothing",
-        "tune": False, "primary": {"measure": "halves"}, "arms": {name: table_of(written[name]) for name in names},
-        "comparisons": [pair if draw.random() < 0.5 else pair[::-1] for pair in draw.sample(pairs, len(pairs))],
-    }  # fmt: skip
+        "question": "?",
+        "base": base,
+        "baseline": draw.choice(names),
+        "factor": factor,
+        "match": "nothing",
+        "tune": False,
+        "primary": {"measure": "halves"},
+        "arms": {name: table_of(written[name]) for name in names},
+        "comparisons": [
+            pair if draw.random() < 0.5 else pair[::-1] for pair in draw.sample(pairs, len(pairs))
+        ],
+    }
     try:
         design = load_design(table, changes=changes)
         made = arms_of(design)
@@ -107,9 +138,15 @@ def answer(draw: random.Random, factor: list[str], arms: dict[str, dict[str, Any
 
 
 def _write(
-    draw: random.Random, path: str, base: dict[str, Any], changes: dict[str, Any], written: dict[str, dict[str, Any]]
+    draw: random.Random,
+    path: str,
+    base: dict[str, Any],
+    changes: dict[str, Any],
+    written: dict[str, dict[str, Any]],
 ) -> None:
-    """Put the values of a field where they mean the same: in the base, in each arm, or in changes from outside."""
+    """Put the values of a field where they mean the same: in the base, in each arm, or in
+    changes from outside.
+    """
     values = [own[path] for own in written.values()]
     if all(value == values[0] for value in values) and draw.random() < 0.5:
         if draw.random() < 0.5:
@@ -136,12 +173,18 @@ def test_the_answer_is_the_same_in_any_order_and_writing(number: int) -> None:
 
 @pytest.mark.parametrize("path", PLANTED)
 def test_a_planted_confound_is_named_in_every_order(path: str) -> None:
-    """In an arm that is compared, whether with the baseline or not, and whatever the factor forces beside it."""
+    """In an arm that is compared, whether with the baseline or not, and whatever the factor
+    forces beside it.
+    """
     n_planted = 0
     for number in range(12):
         draw = random.Random(f"{path} {number}")
         factor, arms = random_arms(draw)
-        if any(path.startswith(own) or own.startswith(path) for values in arms.values() for own in values):
+        if any(
+            path.startswith(own) or own.startswith(path)
+            for values in arms.values()
+            for own in values
+        ):
             continue
         pairs = random_pairs(draw, list(arms))
         culprit = draw.choice(draw.choice(pairs))
@@ -156,33 +199,59 @@ def test_a_planted_confound_is_named_in_every_order(path: str) -> None:
 
 def test_presets_and_their_fields_written_out_are_the_same() -> None:
     """A value in a preset counts as one that was written."""
-    arms = {"one": {"architecture": {"preset": "gpt2"}}, "other": {"architecture": {"preset": "llama"}}}
+    arms = {
+        "one": {"architecture": {"preset": "gpt2"}},
+        "other": {"architecture": {"preset": "llama"}},
+    }
     sizes = {"d_model": 24, "n_layers": 2, "attention": {"n_heads": 2}}
     table = {
-        "question": "?", "base": {"architecture": sizes, "training": BASE["training"]}, "baseline": "one",
-        "factor": "architecture.mask", "tune": False, "primary": {"measure": "halves"}, "arms": arms,
-    }  # fmt: skip
+        "question": "?",
+        "base": {"architecture": sizes, "training": BASE["training"]},
+        "baseline": "one",
+        "factor": "architecture.mask",
+        "tune": False,
+        "primary": {"measure": "halves"},
+        "arms": arms,
+    }
     design = load_design(table)
     made = arms_of(design)
     named = field_lines(design, made, judge_pairs(design, made))
     for name in arms:
         own = next(arm for arm in made if arm.name == name)
-        table["arms"] = {**table["arms"], name: {"architecture": own.run.architecture.model_dump(mode="json")}}
+        table["arms"] = {
+            **table["arms"],
+            name: {"architecture": own.run.architecture.model_dump(mode="json")},
+        }
     table["base"] = {"training": BASE["training"]}
     design = load_design(table)
     made = arms_of(design)
     written = field_lines(design, made, judge_pairs(design, made))
     assert {line.path: line.mark for line in named} == {line.path: line.mark for line in written}
-    assert any(said.startswith("architecture.norm.kind is 'layer' in one, 'rms' in other") for said in confounds(named))
+    assert any(
+        said.startswith("architecture.norm.kind is 'layer' in one, 'rms' in other")
+        for said in describe_confounds(named)
+    )
 
 
 @pytest.mark.parametrize("baseline", ["full", "reverse", "causal"])
 def test_a_whole_plan_answers_the_same_under_any_baseline(baseline: str, study_cache: Path) -> None:
-    fair = {"comparisons": [["causal", "full"], ["reverse", "full"]], "match": "nothing", "baseline": baseline}
-    plan = planned(load_design(little(fair)), "any", None, study_cache, CPU, show_progress=False)
-    marks = {line.path: line.mark for line in plan.lines if line.path != "starting weights in common"}
+    fair = {
+        "comparisons": [["causal", "full"], ["reverse", "full"]],
+        "match": "nothing",
+        "baseline": baseline,
+    }
+    plan = make_plan(
+        load_design(design_table(fair)), "any", None, study_cache, CPU, show_progress=False
+    )
+    marks = {
+        line.path: line.mark
+        for line in plan.control_lines
+        if line.path != "starting weights in common"
+    }
     assert [path for path, mark in marks.items() if mark not in "✓→"] == ["architecture.mask"]
-    unfair = load_design(little(fair | {"arms.causal.architecture.norm": {"eps": 1e-4}}))
-    with pytest.raises(ConfoundError, match=r"^architecture.norm.eps is .*, but it is not the factor: ") as refused:
-        planned(unfair, "any", None, study_cache, CPU, show_progress=False)
+    unfair = load_design(design_table(fair | {"arms.causal.architecture.norm": {"eps": 1e-4}}))
+    with pytest.raises(
+        ConfoundError, match=r"^architecture.norm.eps is .*, but it is not the factor: "
+    ) as refused:
+        make_plan(unfair, "any", None, study_cache, CPU, show_progress=False)
     assert len(refused.value.problems) == 1

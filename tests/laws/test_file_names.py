@@ -10,14 +10,25 @@ from paribus.spec import reading
 
 ROOT = Path(paribus.__file__).parent
 HOME = ROOT / "record" / "file_names.py"
-NAMES = {value for name, value in vars(file_names).items() if name.isupper() and not name.startswith("_")}
-WORDS = {name for name in NAMES if "." not in name}  # also words of English, so only a path makes them names
+NAMES = {
+    value for name, value in vars(file_names).items() if name.isupper() and not name.startswith("_")
+}
+WORDS = {
+    name for name in NAMES if "." not in name
+}  # also words of English, so only a path makes them names
 EVERYDAY = {"tokenizer.json"}  # what people call such a file, wherever it lies: messages may say it
 OWN = {ROOT / "spec" / "reading.py": {"spec.json"}}  # the table of imports keeps spec from record
 
 
 def test_the_names_cover_a_run_a_checkpoint_and_a_study() -> None:
-    assert {"rows.jsonl", "spec.json", "plan.json", "plan.lock", "checksums.jsonl", "environment.json"} <= NAMES
+    assert {
+        "rows.jsonl",
+        "spec.json",
+        "plan.json",
+        "plan.lock",
+        "checksums.jsonl",
+        "environment.json",
+    } <= NAMES
     assert {"state", "lock", "checkpoints", "evaluations", "studies"} == WORDS
 
 
@@ -25,7 +36,9 @@ def test_no_other_file_writes_the_name_of_a_file_in_a_run_or_a_study() -> None:
     for path in sorted(ROOT.rglob("*.py")):
         if path != HOME:
             found = set(written_names(ast.parse(path.read_text("utf-8")))) - OWN.get(path, set())
-            assert not found, f"{path} writes {sorted(found)}; take the constants of paribus.record.file_names"
+            assert not found, (
+                f"{path} writes {sorted(found)}; take the constants of paribus.record.file_names"
+            )
 
 
 def test_a_folder_of_weights_has_its_spec_under_the_name_that_a_run_has() -> None:
@@ -47,7 +60,11 @@ def written_names(tree: ast.Module) -> Iterator[str]:
     docstrings = {id(text) for text in _docstrings(tree)}
     parts_of_paths = {id(text) for text in _parts_of_paths(tree)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
             yield from _names_in(node.value, id(node) in parts_of_paths)
 
 

@@ -1,7 +1,9 @@
-"""Kin agree: our models equal transformers' after weight copy, both ways, and any one tensor out of place shows.
+"""Kin agree: our models equal transformers' after weight copy, both ways, and any one tensor
+out of place shows.
 
-At transformers' own start much could be wrong unseen: scores are nearly flat there. So every tensor of the reference
-is redrawn until logits are of order one and attention is far from uniform, and both are asserted.
+At transformers' own start much could be wrong unseen: scores are nearly flat there. So every tensor
+of the reference is redrawn until logits are of order one and attention is far from uniform, and
+both are asserted.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from paribus.batch import Batch
 from paribus.interop import export, import_
 from paribus.model import Transformer
 from paribus.model.attention import LatentAttention, MultiHeadAttention
-from paribus.runtime import stream
-from paribus.spec import Rotary
+from paribus.runtime import torch_generator
+from paribus.spec import RotaryPositions
 
 transformers = pytest.importorskip("transformers")
 
@@ -49,72 +51,205 @@ class Kin:
 
 
 BERT_SIZES = {
-    "hidden_size": 15, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 23,
-    "max_position_embeddings": 17, "type_vocab_size": 3,
-}  # fmt: skip
+    "hidden_size": 15,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 23,
+    "max_position_embeddings": 17,
+    "type_vocab_size": 3,
+}
 BART_SIZES = {
-    "d_model": 15, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 3,
-    "decoder_attention_heads": 3, "encoder_ffn_dim": 23, "decoder_ffn_dim": 23, "max_position_embeddings": 17,
-}  # fmt: skip
+    "d_model": 15,
+    "encoder_layers": 1,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 23,
+    "decoder_ffn_dim": 23,
+    "max_position_embeddings": 17,
+}
 T5_SIZES = {
-    "d_model": 13, "d_kv": 7, "num_heads": 3, "d_ff": 23, "num_layers": 1, "num_decoder_layers": 2,
-    "relative_attention_num_buckets": 8, "relative_attention_max_distance": 10,
-}  # fmt: skip
+    "d_model": 13,
+    "d_kv": 7,
+    "num_heads": 3,
+    "d_ff": 23,
+    "num_layers": 1,
+    "num_decoder_layers": 2,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 10,
+}
 LLAMA_SIZES = {
-    "hidden_size": 15, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1, "head_dim": 14,
-    "intermediate_size": 23, "max_position_embeddings": 17,
+    "hidden_size": 15,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 1,
+    "head_dim": 14,
+    "intermediate_size": 23,
+    "max_position_embeddings": 17,
     "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
-}  # fmt: skip
+}
 MIXTRAL_SIZES = {
-    "hidden_size": 13, "num_hidden_layers": 2, "num_attention_heads": 6, "num_key_value_heads": 3, "head_dim": 10,
-    "intermediate_size": 11, "num_local_experts": 5, "num_experts_per_tok": 2, "max_position_embeddings": 17,
+    "hidden_size": 13,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 3,
+    "head_dim": 10,
+    "intermediate_size": 11,
+    "num_local_experts": 5,
+    "num_experts_per_tok": 2,
+    "max_position_embeddings": 17,
     "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
-}  # fmt: skip
+}
 DEEPSEEK_SIZES = {
-    "hidden_size": 13, "num_hidden_layers": 3, "num_attention_heads": 3, "num_key_value_heads": 3,
-    "intermediate_size": 19, "moe_intermediate_size": 11, "first_k_dense_replace": 1, "n_routed_experts": 6,
-    "num_experts_per_tok": 2, "n_shared_experts": 2, "n_group": 3, "topk_group": 2, "routed_scaling_factor": 1.7,
-    "kv_lora_rank": 5, "q_lora_rank": 7, "qk_nope_head_dim": 3, "qk_rope_head_dim": 6, "v_head_dim": 4,
-    "max_position_embeddings": 17, "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
-}  # fmt: skip
+    "hidden_size": 13,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "num_key_value_heads": 3,
+    "intermediate_size": 19,
+    "moe_intermediate_size": 11,
+    "first_k_dense_replace": 1,
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 2,
+    "n_shared_experts": 2,
+    "n_group": 3,
+    "topk_group": 2,
+    "routed_scaling_factor": 1.7,
+    "kv_lora_rank": 5,
+    "q_lora_rank": 7,
+    "qk_nope_head_dim": 3,
+    "qk_rope_head_dim": 6,
+    "v_head_dim": 4,
+    "max_position_embeddings": 17,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
+}
 CAUSAL, MASKED, SEQ2SEQ = "AutoModelForCausalLM", "AutoModelForMaskedLM", "AutoModelForSeq2SeqLM"
 KIN = (
-    Kin("gpt", "OpenAIGPTConfig", CAUSAL, {"n_embd": 15, "n_layer": 2, "n_head": 3, "n_positions": 17}),
-    Kin("gpt2", "GPT2Config", CAUSAL, {"n_embd": 21, "n_layer": 2, "n_head": 3, "n_inner": 23, "n_positions": 17}),
+    Kin(
+        "gpt",
+        "OpenAIGPTConfig",
+        CAUSAL,
+        {"n_embd": 15, "n_layer": 2, "n_head": 3, "n_positions": 17},
+    ),
+    Kin(
+        "gpt2",
+        "GPT2Config",
+        CAUSAL,
+        {"n_embd": 21, "n_layer": 2, "n_head": 3, "n_inner": 23, "n_positions": 17},
+    ),
     Kin("llama", "LlamaConfig", CAUSAL, LLAMA_SIZES),
     Kin("bert", "BertConfig", MASKED, BERT_SIZES),
     Kin("t5", "T5Config", SEQ2SEQ, T5_SIZES),
-    Kin("t5-v1.1", "T5Config", SEQ2SEQ, T5_SIZES | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
-        own_head=True),
+    Kin(
+        "t5-v1.1",
+        "T5Config",
+        SEQ2SEQ,
+        T5_SIZES | {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+        own_head=True,
+    ),
     Kin("bart", "BartConfig", SEQ2SEQ, BART_SIZES),
     Kin("mixtral", "MixtralConfig", CAUSAL, MIXTRAL_SIZES, EAGER_EXPERTS),
     Kin("deepseek-v3", "DeepseekV3Config", CAUSAL, DEEPSEEK_SIZES, EAGER_EXPERTS),
-)  # fmt: skip
+)
 # The other values of what the families above obey.
 COUSINS = (
-    Kin("gpt2 unscaled and untied", "GPT2Config", CAUSAL,
-        {"n_embd": 15, "n_layer": 1, "n_head": 5, "n_positions": 17, "scale_attn_weights": False,
-         "tie_word_embeddings": False, "activation_function": "relu", "layer_norm_epsilon": 0.1}),
-    Kin("gpt with silu", "OpenAIGPTConfig", CAUSAL,
-        {"n_embd": 15, "n_layer": 1, "n_head": 3, "n_positions": 17, "afn": "silu", "layer_norm_epsilon": 0.1}),
-    Kin("llama with biases and tied", "LlamaConfig", CAUSAL,
-        LLAMA_SIZES | {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "hidden_act": "gelu",
-                       "num_key_value_heads": 3, "rms_norm_eps": 0.1}),
-    Kin("bert untied", "BertConfig", MASKED,
-        BERT_SIZES | {"tie_word_embeddings": False, "hidden_act": "gelu_new", "layer_norm_eps": 0.1}),
-    Kin("t5 gated, tied and scaled", "T5Config", SEQ2SEQ, T5_SIZES | {"feed_forward_proj": "gated-silu"}),
-    Kin("t5 with the derived keys written", "T5Config", SEQ2SEQ,
-        T5_SIZES | {"feed_forward_proj": "relu", "dense_act_fn": "gelu", "is_gated_act": True}),
-    Kin("bart scaled and untied", "BartConfig", SEQ2SEQ,
-        BART_SIZES | {"scale_embedding": True, "tie_word_embeddings": False, "activation_function": "silu"}),
-    Kin("mixtral tied", "MixtralConfig", CAUSAL,
-        MIXTRAL_SIZES | {"tie_word_embeddings": True, "num_experts_per_tok": 1}, EAGER_EXPERTS),
-    Kin("deepseek plain", "DeepseekV3Config", CAUSAL,
-        DEEPSEEK_SIZES | {"q_lora_rank": None, "rope_interleave": False, "norm_topk_prob": False, "n_group": 1,
-                          "topk_group": 1, "first_k_dense_replace": 0}, EAGER_EXPERTS),
-    Kin("deepseek without experts", "DeepseekV3Config", CAUSAL,
-        DEEPSEEK_SIZES | {"num_hidden_layers": 2, "first_k_dense_replace": 2}, EAGER_EXPERTS),
-)  # fmt: skip
+    Kin(
+        "gpt2 unscaled and untied",
+        "GPT2Config",
+        CAUSAL,
+        {
+            "n_embd": 15,
+            "n_layer": 1,
+            "n_head": 5,
+            "n_positions": 17,
+            "scale_attn_weights": False,
+            "tie_word_embeddings": False,
+            "activation_function": "relu",
+            "layer_norm_epsilon": 0.1,
+        },
+    ),
+    Kin(
+        "gpt with silu",
+        "OpenAIGPTConfig",
+        CAUSAL,
+        {
+            "n_embd": 15,
+            "n_layer": 1,
+            "n_head": 3,
+            "n_positions": 17,
+            "afn": "silu",
+            "layer_norm_epsilon": 0.1,
+        },
+    ),
+    Kin(
+        "llama with biases and tied",
+        "LlamaConfig",
+        CAUSAL,
+        LLAMA_SIZES
+        | {
+            "attention_bias": True,
+            "mlp_bias": True,
+            "tie_word_embeddings": True,
+            "hidden_act": "gelu",
+            "num_key_value_heads": 3,
+            "rms_norm_eps": 0.1,
+        },
+    ),
+    Kin(
+        "bert untied",
+        "BertConfig",
+        MASKED,
+        BERT_SIZES
+        | {"tie_word_embeddings": False, "hidden_act": "gelu_new", "layer_norm_eps": 0.1},
+    ),
+    Kin(
+        "t5 gated, tied and scaled",
+        "T5Config",
+        SEQ2SEQ,
+        T5_SIZES | {"feed_forward_proj": "gated-silu"},
+    ),
+    Kin(
+        "t5 with the derived keys written",
+        "T5Config",
+        SEQ2SEQ,
+        T5_SIZES | {"feed_forward_proj": "relu", "dense_act_fn": "gelu", "is_gated_act": True},
+    ),
+    Kin(
+        "bart scaled and untied",
+        "BartConfig",
+        SEQ2SEQ,
+        BART_SIZES
+        | {"scale_embedding": True, "tie_word_embeddings": False, "activation_function": "silu"},
+    ),
+    Kin(
+        "mixtral tied",
+        "MixtralConfig",
+        CAUSAL,
+        MIXTRAL_SIZES | {"tie_word_embeddings": True, "num_experts_per_tok": 1},
+        EAGER_EXPERTS,
+    ),
+    Kin(
+        "deepseek plain",
+        "DeepseekV3Config",
+        CAUSAL,
+        DEEPSEEK_SIZES
+        | {
+            "q_lora_rank": None,
+            "rope_interleave": False,
+            "norm_topk_prob": False,
+            "n_group": 1,
+            "topk_group": 1,
+            "first_k_dense_replace": 0,
+        },
+        EAGER_EXPERTS,
+    ),
+    Kin(
+        "deepseek without experts",
+        "DeepseekV3Config",
+        CAUSAL,
+        DEEPSEEK_SIZES | {"num_hidden_layers": 2, "first_k_dense_replace": 2},
+        EAGER_EXPERTS,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -136,21 +271,29 @@ class Inputs:
     def theirs(self) -> dict[str, Tensor]:
         if self.source is not None and self.source_real is not None:
             return {
-                "input_ids": self.source, "attention_mask": self.source_real.long(),
-                "decoder_input_ids": self.tokens, "decoder_attention_mask": self.real.long(),
-            }  # fmt: skip
+                "input_ids": self.source,
+                "attention_mask": self.source_real.long(),
+                "decoder_input_ids": self.tokens,
+                "decoder_attention_mask": self.real.long(),
+            }
         given = {"input_ids": self.tokens, "attention_mask": self.real.long()}
         return given if self.segments is None else given | {"token_type_ids": self.segments}
 
 
 def inputs(kin: Kin, left: bool) -> Inputs:
     """Rows of unequal length, padded on one side."""
-    rng = stream(3, kin.name)
-    source = torch.randint(N_VOCAB, (3, max(SOURCE_LENGTHS)), generator=rng) if kin.encodes else None
+    rng = torch_generator(3, kin.name)
+    source = (
+        torch.randint(N_VOCAB, (3, max(SOURCE_LENGTHS)), generator=rng) if kin.encodes else None
+    )
     tokens = torch.randint(N_VOCAB, (3, max(LENGTHS)), generator=rng)
     segments = torch.randint(3, tokens.shape, generator=rng) if kin.auto == MASKED else None
     return Inputs(
-        tokens, padded(LENGTHS, left), segments, source, padded(SOURCE_LENGTHS, left) if kin.encodes else None
+        tokens,
+        padded(LENGTHS, left),
+        segments,
+        source,
+        padded(SOURCE_LENGTHS, left) if kin.encodes else None,
     )
 
 
@@ -173,10 +316,14 @@ def reference(kin: Kin) -> Any:
 
 @torch.no_grad()
 def redraw(model: nn.Module, kin: Kin) -> None:
-    """Every tensor anew: matrices by their inputs, queries and keys wider, norms about one, biases about zero."""
-    tensors = {tensor.data_ptr(): (name, tensor) for name, tensor in reversed(model.state_dict().items())}
+    """Every tensor anew: matrices by their inputs, queries and keys wider, norms about one,
+    biases about zero.
+    """
+    tensors = {
+        tensor.data_ptr(): (name, tensor) for name, tensor in reversed(model.state_dict().items())
+    }
     for name, tensor in tensors.values():  # of tied ones, the first name
-        drawn = torch.randn(tensor.shape, generator=stream(1, kin.name, name))
+        drawn = torch.randn(tensor.shape, generator=torch_generator(1, kin.name, name))
         part = name.split(".")[-2] if "." in name else name
         vector = tensor.dim() == 1 or name == "final_logits_bias"
         if vector and "norm" not in part.lower() and not part.startswith("ln_"):
@@ -187,7 +334,18 @@ def redraw(model: nn.Module, kin: Kin) -> None:
             tensor.copy_(drawn)
         else:
             inward = tensor.shape[0] if "c_" in part else tensor.shape[-1]
-            sharp = part in ("q", "k", "query", "key", "q_proj", "k_proj", "q_b_proj", "kv_b_proj", "c_attn", "gate")
+            sharp = part in (
+                "q",
+                "k",
+                "query",
+                "key",
+                "q_proj",
+                "k_proj",
+                "q_b_proj",
+                "kv_b_proj",
+                "c_attn",
+                "gate",
+            )
             tensor.copy_(drawn * (2.0 if sharp else 1.0) * inward**-0.5)
     if kin.config == "BartConfig" and not kin.sizes.get("tie_word_embeddings", True):
         for stack in (model.model.encoder, model.model.decoder):  # ours have one table of words
@@ -248,14 +406,25 @@ def test_the_reference_is_far_from_flat(met: Met):
     assert 0.3 < met.logits[met.given.real].std() < 30
     with torch.no_grad():
         out = met.reference(**met.given.theirs, output_attentions=True)
-    kinds = ("encoder_attentions", "decoder_attentions", "cross_attentions") if met.kin.encodes else ("attentions",)
+    kinds = (
+        ("encoder_attentions", "decoder_attentions", "cross_attentions")
+        if met.kin.encodes
+        else ("attentions",)
+    )
     for kind in kinds:
         for weights in out[kind]:
-            assert peak(weights, met.given.source_real if kind.startswith("encoder") else met.given.real) > 0.2
+            assert (
+                peak(
+                    weights, met.given.source_real if kind.startswith("encoder") else met.given.real
+                )
+                > 0.2
+            )
 
 
 def peak(weights_BHTS: Tensor, real_BT: Tensor | None) -> float:
-    """How far the largest weight of a query lies above uniform, on average over real queries that see several keys."""
+    """How far the largest weight of a query lies above uniform, on average over real queries
+    that see several keys.
+    """
     assert real_BT is not None
     visible = (weights_BHTS > 0).sum(-1)
     above = weights_BHTS.max(-1).values - 1 / visible.clamp(min=1)
@@ -277,16 +446,24 @@ def test_cousins_agree_and_come_back(kin: Kin, tmp_path: Path):
     met = meet(kin, tmp_path / "theirs")
     assert 0.3 < met.logits[met.given.real].std() < 30
     assert met.change(met.model) < CLOSE
-    assert apart(met.logits, theirs(came_back(met, tmp_path / "ours"), met.given), met.given) < CLOSE
+    assert (
+        apart(met.logits, theirs(came_back(met, tmp_path / "ours"), met.given), met.given) < CLOSE
+    )
 
 
 def test_exported_weights_load_and_agree(met: Met, tmp_path: Path):
-    assert apart(met.logits, theirs(came_back(met, tmp_path / "ours"), met.given), met.given) < CLOSE
+    assert (
+        apart(met.logits, theirs(came_back(met, tmp_path / "ours"), met.given), met.given) < CLOSE
+    )
 
 
-@pytest.mark.parametrize("met", [kin for kin in KIN if kin.eager is EAGER_EXPERTS], indirect=True, ids=named)
+@pytest.mark.parametrize(
+    "met", [kin for kin in KIN if kin.eager is EAGER_EXPERTS], indirect=True, ids=named
+)
 def test_shards_and_fused_experts_of_transformers_are_read(met: Met, tmp_path: Path):
-    met.reference.save_pretrained(tmp_path / "theirs", max_shard_size="4KB", save_original_format=False)
+    met.reference.save_pretrained(
+        tmp_path / "theirs", max_shard_size="4KB", save_original_format=False
+    )
     assert len(list((tmp_path / "theirs").glob("model-*.safetensors"))) > 1
     assert met.change(import_(tmp_path / "theirs").model) < CLOSE
 
@@ -317,8 +494,12 @@ def test_every_tensor_survives_the_way_there_and_back(met: Met, tmp_path: Path):
 
 
 def without_effect(name: str, model: Transformer) -> bool:
-    """A bias of the keys adds the same to all scores of a query, unless keys are turned by their position."""
-    return name.endswith(".key.bias") and not isinstance(model.spec.stack.positions, Rotary)
+    """A bias of the keys adds the same to all scores of a query, unless keys are turned by
+    their position.
+    """
+    return name.endswith(".key.bias") and not isinstance(
+        model.spec.stack.positions, RotaryPositions
+    )
 
 
 @torch.no_grad()
@@ -328,7 +509,9 @@ def test_zeroing_any_one_tensor_breaks_parity(met: Met):
         before = tensor.clone()
         tensor.zero_()
         change = met.change(model)
-        assert change < CLOSE if without_effect(name, model) else change > BROKEN, f"{name}: {change}"
+        assert change < CLOSE if without_effect(name, model) else change > BROKEN, (
+            f"{name}: {change}"
+        )
         tensor.copy_(before)
     assert met.change(model) < CLOSE
 
@@ -337,7 +520,9 @@ def test_zeroing_any_one_tensor_breaks_parity(met: Met):
 def test_swapping_any_two_tensors_breaks_parity(met: Met):
     model = copy.deepcopy(met.model)
     for (left, one), (right, other) in combinations(model.state_dict().items(), 2):
-        if one.shape != other.shape or (without_effect(left, model) and without_effect(right, model)):
+        if one.shape != other.shape or (
+            without_effect(left, model) and without_effect(right, model)
+        ):
             continue
         swap(one, other)
         assert met.change(model) > BROKEN, f"{left} and {right}"
@@ -369,7 +554,7 @@ def test_another_score_scale_breaks_parity(met: Met):
 
 def test_positions_shifted_by_one_break_parity(met: Met):
     model = copy.deepcopy(met.model)
-    if isinstance(model.spec.stack.positions, Rotary):
+    if isinstance(model.spec.stack.positions, RotaryPositions):
         places = torch.arange(met.given.tokens.shape[1]).expand(3, -1)
         # Turning everything by one place turns nothing against anything; a step in the middle does.
         assert met.change(model, places + 1) < CLOSE
@@ -389,7 +574,9 @@ def test_given_positions_agree(met: Met):
     with torch.no_grad():
         logits = met.reference(**met.given.theirs, position_ids=places).logits
     given = met.given.batch
-    batch = Batch.of(given.tokens_BT, real_BT=met.given.real, segments_BT=given.segments_BT, positions_BT=places)
+    batch = Batch.of(
+        given.tokens_BT, real_BT=met.given.real, segments_BT=given.segments_BT, positions_BT=places
+    )
     with torch.no_grad():
         assert apart(logits, met.model(batch).logits_BTV, met.given) < CLOSE
     assert apart(met.logits, logits, met.given) > BROKEN
@@ -398,15 +585,25 @@ def test_given_positions_agree(met: Met):
 def test_rotary_positions_agree_over_thousands_of_them(tmp_path: Path):
     """Far out, the angle of a position shows every rounding of its rate."""
     config = transformers.LlamaConfig(
-        vocab_size=37, hidden_size=48, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3,
-        num_key_value_heads=1, head_dim=16, max_position_embeddings=3000,
+        vocab_size=37,
+        hidden_size=48,
+        intermediate_size=40,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        num_key_value_heads=1,
+        head_dim=16,
+        max_position_embeddings=3000,
         rope_parameters={"rope_type": "default", "rope_theta": 500000.0},
-    )  # fmt: skip
+    )
     generator = torch.Generator().manual_seed(5)
     model = transformers.LlamaForCausalLM(config).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 2.2 * parameter.shape[-1] ** -0.5)
+            parameter.copy_(
+                torch.randn(parameter.shape, generator=generator)
+                * 2.2
+                * parameter.shape[-1] ** -0.5
+            )
     model.save_pretrained(tmp_path / "theirs")
     tokens = torch.randint(37, (1, 3000), generator=generator)
     with torch.no_grad():

@@ -1,41 +1,52 @@
-"""No leak: a logit's gradient with respect to a token it may not see is exactly zero, and not zero where it may."""
+"""No leak: a logit's gradient with respect to a token it may not see is exactly zero, and not
+zero where it may.
+"""
 
 import pytest
 import torch
+from tiny_model import PRESETS, tiny_architecture, tiny_batch
 
 from paribus.batch import Batch
-from paribus.masks import Layout, reachability
+from paribus.masks import SequenceLayout, reachability
 from paribus.model import build
-from paribus.model.kernels import Wanted
+from paribus.model.kernels import KernelChoice
 from paribus.spec import resolve
-from tiny import PRESETS, batch, tiny
 
 LENGTH, PREFIX = 11, 4
 
 
-def influence(preset: str, mask: str | None, kernel: Wanted) -> tuple[torch.Tensor, torch.Tensor]:
+def influence(
+    preset: str, mask: str | None, kernel: KernelChoice
+) -> tuple[torch.Tensor, torch.Tensor]:
     """How much each input row moves each output row, [output, input], and who may reach whom."""
-    spec = tiny(preset, {"mask": mask} if mask else None)
+    spec = tiny_architecture(preset, {"mask": mask} if mask else None)
     model = build(spec, kernel=kernel).double()
-    given = batch(spec, n_sequences=1, length=LENGTH, prefix=PREFIX)
-    embedded = model._embedded(given).detach()
+    given = tiny_batch(spec, n_sequences=1, length=LENGTH, prefix=PREFIX)
+    embedded = model._embed(given).detach()
     source = None
     if model.encoder is not None and given.source is not None:
         blocks = model.stack.layers if model.spec.shared else model.encoder.layers
-        encoded = model.encoder(model._embedded(given.source), given.source.layout, blocks, None, None)
+        encoded = model.encoder(model._embed(given.source), given.source.layout, blocks, None, None)
         source = (encoded.states_BTD.detach(), given.source.layout)
 
     embedded.requires_grad_()
     states_TD = model.stack(embedded, given.layout, model.stack.layers, source, None).states_BTD[0]
-    told_T = states_TD @ torch.rand(states_TD.shape[1], dtype=torch.float64)  # a sum that hides nothing but by chance
-    slopes = [torch.autograd.grad(told, embedded, retain_graph=True)[0][0].abs().amax(-1) for told in told_T]
-    reached = reachability(resolve(spec).stack.masks, Layout(LENGTH, PREFIX))
+    told_T = states_TD @ torch.rand(
+        states_TD.shape[1], dtype=torch.float64
+    )  # a sum that hides nothing but by chance
+    slopes = [
+        torch.autograd.grad(told, embedded, retain_graph=True)[0][0].abs().amax(-1)
+        for told in told_T
+    ]
+    reached = reachability(resolve(spec).stack.masks, SequenceLayout(LENGTH, PREFIX))
     return torch.stack(slopes), torch.from_numpy(reached)
 
 
 @pytest.mark.parametrize("kernel", ["auto", "dense"])
 @pytest.mark.parametrize("preset", PRESETS)
-def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(preset: str, kernel: Wanted) -> None:
+def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(
+    preset: str, kernel: KernelChoice
+) -> None:
     moved, reached = influence(preset, None, kernel)
     assert (moved[~reached] == 0).all()
     assert (moved[reached] > 0).all()
@@ -44,10 +55,15 @@ def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(preset: str, kernel
 @pytest.mark.parametrize(
     "mask",
     [
-        "window(2)", "strided(3)", "causal & (window(2) | strided(4))", "by_head(window(2), reverse)",
-        "same_part", "causal & same_part", "by_head(causal & same_part, window(2))",
+        "window(2)",
+        "strided(3)",
+        "causal & (window(2) | strided(4))",
+        "by_head(window(2), reverse)",
+        "same_part",
+        "causal & same_part",
+        "by_head(causal & same_part, window(2))",
     ],
-)  # fmt: skip
+)
 def test_new_masks_keep_the_law(mask: str) -> None:
     moved, reached = influence("gpt2", mask, "auto")
     assert (moved[~reached] == 0).all()
@@ -55,8 +71,8 @@ def test_new_masks_keep_the_law(mask: str) -> None:
 
 
 def test_future_tokens_do_not_change_past_logits() -> None:
-    spec = tiny("gpt2")
-    model, given = build(spec), batch(spec)
+    spec = tiny_architecture("gpt2")
+    model, given = build(spec), tiny_batch(spec)
     changed = given.tokens_BT.clone()
     changed[:, 6:] = (changed[:, 6:] + 1) % spec.n_vocab
     before, after = model(given).logits_BTV, model(Batch.of(changed)).logits_BTV
@@ -68,17 +84,17 @@ def test_future_tokens_do_not_change_past_logits() -> None:
 @pytest.mark.parametrize("mask", ["same_part", "causal & same_part"])
 @pytest.mark.parametrize("prefix", [PREFIX, torch.tensor([PREFIX, 7])])
 def test_input_tokens_change_no_logit_beyond_the_boundary(
-    prefix: int | torch.Tensor, mask: str, kernel: Wanted
+    prefix: int | torch.Tensor, mask: str, kernel: KernelChoice
 ) -> None:
-    spec = tiny("gpt2", {"mask": mask})
-    model, tokens = build(spec, kernel=kernel), batch(spec).tokens_BT
+    spec = tiny_architecture("gpt2", {"mask": mask})
+    model, tokens = build(spec, kernel=kernel), tiny_batch(spec).tokens_BT
     inside = torch.arange(LENGTH) < torch.as_tensor(prefix).reshape(-1, 1).expand(2, 1)
     changed = torch.where(inside, (tokens + 1) % spec.n_vocab, tokens)
     before, after = (model(Batch.of(text, prefix=prefix)).logits_BTV for text in (tokens, changed))
     assert torch.equal(before[~inside], after[~inside])
     assert (before[inside] != after[inside]).any(-1).all()
     given = Batch.of(tokens, prefix=prefix)
-    embedded = model._embedded(given).detach().requires_grad_()
+    embedded = model._embed(given).detach().requires_grad_()
     states = model.stack(embedded, given.layout, model.stack.layers, None, None).states_BTD
     (grad_BTD,) = torch.autograd.grad(states[~inside].square().sum(), embedded)
     assert (grad_BTD[inside] == 0).all()
@@ -86,12 +102,15 @@ def test_input_tokens_change_no_logit_beyond_the_boundary(
 
 
 def test_padding_and_other_documents_are_out_of_sight() -> None:
-    spec = tiny("bert", {"mask": "same_document"})
-    model, tokens = build(spec), batch(spec).tokens_BT
+    spec = tiny_architecture("bert", {"mask": "same_document"})
+    model, tokens = build(spec), tiny_batch(spec).tokens_BT
     documents = (torch.arange(11) >= 5).long().expand(2, -1)
     real = (torch.arange(11) < 9).expand(2, -1)
     changed = tokens.clone()
     changed[:, 2], changed[:, 10] = (tokens[:, 2] + 1) % 37, (tokens[:, 10] + 1) % 37
-    before, after = (model(Batch.of(t, documents_BT=documents, real_BT=real)).logits_BTV for t in (tokens, changed))
+    before, after = (
+        model(Batch.of(t, documents_BT=documents, real_BT=real)).logits_BTV
+        for t in (tokens, changed)
+    )
     assert torch.equal(before[:, 5:9], after[:, 5:9])
     assert (before[:, :5] != after[:, :5]).any(-1).all()

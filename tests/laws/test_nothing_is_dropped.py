@@ -1,6 +1,7 @@
 """Nothing is dropped: changing any field changes what the model does, or is refused.
 
-The test walks the schema. A field without a probe fails, so a new one cannot be added and forgotten.
+The test walks the schema. A field without a probe fails, so a new one cannot be added and
+forgotten.
 """
 
 from collections.abc import Iterator
@@ -9,12 +10,12 @@ from typing import Any, get_args
 import pytest
 import torch
 from pydantic import BaseModel
+from tiny_model import random_tokens, tiny_architecture, tiny_batch
 
 from paribus.batch import Batch
 from paribus.errors import ParibusError
-from paribus.model import Draws, balance_loss, build, moved_bias
+from paribus.model import DropoutKey, balance_loss, build, updated_selection_bias
 from paribus.spec import Architecture, Experts
-from tiny import batch, tiny, tokens
 
 EXPERTS = {"kind": "experts", "n_experts": 8, "n_active": 2, "d_expert": 13}
 BIASED = {"feed_forward.router.bias_rate": 0.01}
@@ -59,19 +60,45 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "feed_forward[experts].n_dense_layers": ("mixtral", {}, {"feed_forward.n_dense_layers": 1}),
     "feed_forward[experts].every": ("mixtral", {}, {"feed_forward.every": 2}),
     "feed_forward[experts].d_ff": ("mixtral", {"feed_forward.every": 2}, {"feed_forward.d_ff": 11}),
-    "feed_forward[experts].router.scores": ("mixtral", {}, {"feed_forward.router.scores": "sigmoid"}),
-    "feed_forward[experts].router.normalise": ("mixtral", {}, {"feed_forward.router.normalise": False}),
+    "feed_forward[experts].router.scores": (
+        "mixtral",
+        {},
+        {"feed_forward.router.scores": "sigmoid"},
+    ),
+    "feed_forward[experts].router.normalise": (
+        "mixtral",
+        {},
+        {"feed_forward.router.normalise": False},
+    ),
     "feed_forward[experts].router.scale": ("mixtral", {}, {"feed_forward.router.scale": 2.0}),
     "feed_forward[experts].router.n_groups": ("mixtral", {}, {"feed_forward.router.n_groups": 4}),
     "feed_forward[experts].router.n_active_groups": (
-        "mixtral", {"feed_forward.router.n_groups": 4}, {"feed_forward.router.n_active_groups": 2},
+        "mixtral",
+        {"feed_forward.router.n_groups": 4},
+        {"feed_forward.router.n_active_groups": 2},
     ),
-    "feed_forward[experts].router.bias_rate": ("mixtral", BIASED, {"feed_forward.router.bias_rate": 0.02}),
+    "feed_forward[experts].router.bias_rate": (
+        "mixtral",
+        BIASED,
+        {"feed_forward.router.bias_rate": 0.02},
+    ),
     "feed_forward[experts].balance[none].kind": ("mixtral", {}, {"feed_forward.balance": "batch"}),
-    "feed_forward[experts].balance[sequence].kind": ("deepseek-v3", {}, {"feed_forward.balance": "batch"}),
-    "feed_forward[experts].balance[sequence].weight": ("deepseek-v3", {}, {"feed_forward.balance.weight": 1e-3}),
+    "feed_forward[experts].balance[sequence].kind": (
+        "deepseek-v3",
+        {},
+        {"feed_forward.balance": "batch"},
+    ),
+    "feed_forward[experts].balance[sequence].weight": (
+        "deepseek-v3",
+        {},
+        {"feed_forward.balance.weight": 1e-3},
+    ),
     "feed_forward[experts].balance[batch].kind": ("switch", {}, {"feed_forward.balance": "none"}),
-    "feed_forward[experts].balance[batch].weight": ("switch", {}, {"feed_forward.balance.weight": 1e-3}),
+    "feed_forward[experts].balance[batch].weight": (
+        "switch",
+        {},
+        {"feed_forward.balance.weight": 1e-3},
+    ),
     "positions[none].kind": ("gpt2", {"positions": "none"}, {"positions": "learned"}),
     "positions[learned].kind": ("gpt2", {}, {"positions": "none"}),
     "positions[learned].offset": ("gpt2", {}, {"positions.offset": 2}),
@@ -82,7 +109,9 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "positions[relative_bias].kind": ("t5", {}, {"positions": "none"}),
     "positions[relative_bias].n_buckets": ("t5", {}, {"positions.n_buckets": 8}),
     "positions[relative_bias].max_distance": (
-        "t5", {"positions": {"kind": "relative_bias", "n_buckets": 8}}, {"positions.max_distance": 5},
+        "t5",
+        {"positions": {"kind": "relative_bias", "n_buckets": 8}},
+        {"positions.max_distance": 5},
     ),
     "positions[alibi].kind": ("gpt2", {"positions": "alibi"}, {"positions": "none"}),
     "norm[layer].kind": ("gpt2", {}, {"norm": "rms"}),
@@ -105,9 +134,15 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "encoder.n_layers": ("t5", {}, {"encoder.n_layers": 3}),
     "encoder.mask": ("t5", {}, {"encoder.mask": "causal"}),
     "encoder.shared": ("t5", {}, {"encoder.shared": True}),
-}  # fmt: skip
-# What leaves numbers alone on its own, and why that is obedience: it shows in the parameters instead.
-IN_PARAMETERS = {"head.bias", "feed_forward[dense].bias", "attention[multi_head].bias", "norm[layer].bias"}
+}
+# What leaves numbers alone on its own, and why that is obedience: it shows in the parameters
+# instead.
+IN_PARAMETERS = {
+    "head.bias",
+    "feed_forward[dense].bias",
+    "attention[multi_head].bias",
+    "norm[layer].bias",
+}
 
 
 def fields(model: type[BaseModel], path: str = "") -> Iterator[str]:
@@ -127,19 +162,28 @@ def models(annotation: Any) -> list[type[BaseModel]]:
 
 
 def observed(spec: Architecture) -> dict[str, Any]:
-    """Everything a run could notice: logits, parameters, balance loss, moved bias, the longest text it reads."""
+    """Everything a run could notice: logits, parameters, balance loss, moved bias, the longest
+    text it reads.
+    """
     model = build(spec)
-    out = model(batch(spec), Draws(seed=1, step=2))
-    seen: dict[str, Any] = {"logits": out.logits_BTV, "parameters": {n: p.shape for n, p in model.named_parameters()}}
+    out = model(tiny_batch(spec), DropoutKey(seed=1, step=2))
+    seen: dict[str, Any] = {
+        "logits": out.logits_BTV,
+        "parameters": {n: p.shape for n, p in model.named_parameters()},
+    }
     if isinstance(spec.feed_forward, Experts):
         loss = balance_loss(list(out.loads.values()), spec.feed_forward)
         seen["balance"] = 0.0 if loss is None else loss.item()
         rate = spec.feed_forward.router.bias_rate
         counts = [load.choices_BN.sum(0) for load in out.loads.values()]
-        seen["bias"] = None if rate is None else [moved_bias(torch.zeros_like(n), n, rate).tolist() for n in counts]
-    source = None if spec.encoder is None else tokens(1, 3)
+        seen["bias"] = (
+            None
+            if rate is None
+            else [updated_selection_bias(torch.zeros_like(n), n, rate).tolist() for n in counts]
+        )
+    source = None if spec.encoder is None else random_tokens(1, 3)
     try:
-        model(Batch.of(tokens(1, 30), source=source))
+        model(Batch.of(random_tokens(1, 30), source=source))
         seen["reads 30"] = True
     except ParibusError:
         seen["reads 30"] = False
@@ -150,7 +194,9 @@ def differs(left: dict[str, Any], right: dict[str, Any]) -> set[str]:
     def same(a: Any, b: Any) -> bool:
         return a.shape == b.shape and torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
 
-    return {name for name in left.keys() | right.keys() if not same(left.get(name), right.get(name))}
+    return {
+        name for name in left.keys() | right.keys() if not same(left.get(name), right.get(name))
+    }
 
 
 def test_every_field_of_the_schema_has_a_probe() -> None:
@@ -160,7 +206,9 @@ def test_every_field_of_the_schema_has_a_probe() -> None:
 @pytest.mark.parametrize("field", PROBES)
 def test_changing_a_field_changes_what_the_model_does(field: str) -> None:
     preset, both, one = PROBES[field]
-    changed = differs(observed(tiny(preset, both)), observed(tiny(preset, both | one)))
+    changed = differs(
+        observed(tiny_architecture(preset, both)), observed(tiny_architecture(preset, both | one))
+    )
     training_only = field.startswith("feed_forward[experts].balance") or field.endswith("bias_rate")
     if training_only:
         assert changed & {"balance", "bias"}
@@ -174,9 +222,9 @@ def test_changing_a_field_changes_what_the_model_does(field: str) -> None:
 
 def test_a_bias_matters_as_soon_as_it_moves_from_zero() -> None:
     for preset, path in (("gpt2", "stack.layers.0.feed_forward.up.bias"), ("bert", "head.bias")):
-        spec = tiny(preset)
+        spec = tiny_architecture(preset)
         model = build(spec)
-        before = model(batch(spec)).logits_BTV
+        before = model(tiny_batch(spec)).logits_BTV
         with torch.no_grad():
             model.get_parameter(path)[3] += 1.0
-        assert not torch.equal(before, model(batch(spec)).logits_BTV)
+        assert not torch.equal(before, model(tiny_batch(spec)).logits_BTV)

@@ -9,7 +9,9 @@ import paribus
 
 ROOT = Path(paribus.__file__).parent
 HOME = ROOT / "report" / "numbers.py"
-ROUNDED = re.compile(r"\.\d+[efgEFG%]|\.\{|[fF%]$")  # a form that rounds a number; `g` alone and `,` write it as it is
+ROUNDED = re.compile(
+    r"\.\d+[efgEFG%]|\.\{|[fF%]$"
+)  # a form that rounds a number; `g` alone and `,` write it as it is
 OWN = {"cli/doctor.py": {".1e"}}  # how far kernels are apart, which no page tells
 
 
@@ -19,11 +21,17 @@ def test_the_page_and_the_terminal_round_numbers_in_one_place() -> None:
             if path != HOME:
                 found = set(rounding_forms(ast.parse(path.read_text("utf-8"))))
                 found -= OWN.get(path.relative_to(ROOT).as_posix(), set())
-                assert not found, f"{path} rounds numbers by {sorted(found)}; use paribus.report.numbers"
+                assert not found, (
+                    f"{path} rounds numbers by {sorted(found)}; use paribus.report.numbers"
+                )
 
 
 def test_the_law_finds_forms_that_round() -> None:
-    assert set(rounding_forms(ast.parse('f"{loss:.4f} {rate:.3g} {share:+.2f}"'))) == {".4f", ".3g", "+.2f"}
+    assert set(rounding_forms(ast.parse('f"{loss:.4f} {rate:.3g} {share:+.2f}"'))) == {
+        ".4f",
+        ".3g",
+        "+.2f",
+    }
     assert set(rounding_forms(ast.parse('format(loss, ".4f")'))) == {".4f"}
     assert not set(rounding_forms(ast.parse('f"{n:,} {name:<12} {margin:g} {step:09}"')))
 

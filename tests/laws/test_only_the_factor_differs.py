@@ -1,7 +1,8 @@
-"""Only the factor differs: whatever else a run says, changed in one arm, is a confound; what the factor forces is none.
+"""Only the factor differs: whatever else a run says, changed in one arm, is a confound; what
+the factor forces is none.
 
-The test walks the schema: every leaf of a run is changed in one of two arms, and must be named. A leaf for which no
-other value is found fails, so a new one cannot be added and forgotten.
+The test walks the schema: every leaf of a run is changed in one of two arms, and must be named. A
+leaf for which no other value is found fails, so a new one cannot be added and forgotten.
 """
 
 import copy
@@ -16,16 +17,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from test_nothing_is_dropped import PROBES, models
+from tiny_model import PRESETS, tiny_architecture
 
 from paribus.design.arms import Arm, arm_refusal, arms_of
-from paribus.design.control import confounds, field_lines, judge_pairs
-from paribus.design.shipped import found, shipped
+from paribus.design.control import describe_confounds, field_lines, judge_pairs
+from paribus.design.design_files import find_design, shipped_designs
 from paribus.design.trials import pair_findings
 from paribus.errors import SpecError
 from paribus.spec.design import SCALES, Design
 from paribus.spec.reading import assign
 from paribus.spec.run import Stage, load_run
-from tiny import PRESETS, tiny
 
 LENGTH = 20
 TRAINING = {"n_steps": 5, "n_sequences": 2, "length": LENGTH}
@@ -35,14 +36,19 @@ OBJECTIVES = ("causal", "prefix", "last_token", "reverse")
 WITNESS = "training.warmup"  # the declared factor, unless it is the leaf itself
 PARTS = [{"objective": "causal"}, {"objective": "prefix"}]
 REQUIRED: dict[str, dict[str, Any]] = {
-    "files": {"paths": ["a.txt"], "max_unpacked": 10**9}, "pairs": {"paths": ["a.tsv"], "max_unpacked": 10**9},
+    "files": {"paths": ["a.txt"], "max_unpacked": 10**9},
+    "pairs": {"paths": ["a.tsv"], "max_unpacked": 10**9},
     "mixture": {"parts": PARTS},
-    "linear": {"min_length": 5}, "recall": {"n_symbols": 20}, "arithmetic": {"max_length": 4},
-}  # fmt: skip
+    "linear": {"min_length": 5},
+    "recall": {"n_symbols": 20},
+    "arithmetic": {"max_length": 4},
+}
 
 
 def leaf_paths(model: type[BaseModel], path: str = "") -> Iterator[str]:
-    """Every leaf of a schema, union members by their kind in brackets; inside a list, of its first element."""
+    """Every leaf of a schema, union members by their kind in brackets; inside a list, of its
+    first element.
+    """
     for name, field in model.model_fields.items():
         inner = models(field.annotation)
         for kind in inner:
@@ -60,7 +66,9 @@ def written(leaf: str) -> dict[str, Any]:
     table: dict[str, Any] = {"architecture": ORDINARY, "training": TRAINING, "objective": "prefix"}
     kinds = dict(re.findall(r"(\w+)\[([\w-]+)\]", leaf))
     if "sources" in kinds:
-        table["corpus"] = {"sources": [{"kind": kinds["sources"], **REQUIRED.get(kinds["sources"], {})}]}
+        table["corpus"] = {
+            "sources": [{"kind": kinds["sources"], **REQUIRED.get(kinds["sources"], {})}]
+        }
     if "tokenizer" in kinds:
         table["corpus"] = {"tokenizer": kinds["tokenizer"]}
     if "schedule" in kinds:
@@ -71,7 +79,9 @@ def written(leaf: str) -> dict[str, Any]:
         if leaf.startswith("objective[mixture].parts.objective"):
             table["objective"]["parts"] = [{"objective": {"kind": kinds["objective"]}}]
         if leaf == "objective[mixture].parts.mode":
-            table["objective"]["parts"] = [{"objective": "continuation"}]  # which has a place for one
+            table["objective"]["parts"] = [
+                {"objective": "continuation"}
+            ]  # which has a place for one
     return copy.deepcopy(table)
 
 
@@ -101,13 +111,25 @@ def put(table: Any, path: list[str], value: Any) -> None:
 KINDS = tuple(
     dict.fromkeys(
         kind.model_fields["kind"].default
-        for field in (Stage.model_fields["objective"], *(m.model_fields[n] for m in models(Stage.model_fields["corpus"]
-        .annotation) for n in ("sources", "tokenizer")), *(m.model_fields["schedule"] for m in models(
-        Stage.model_fields["training"].annotation)))
+        for field in (
+            Stage.model_fields["objective"],
+            *(
+                m.model_fields[n]
+                for m in models(Stage.model_fields["corpus"].annotation)
+                for n in ("sources", "tokenizer")
+            ),
+            *(
+                m.model_fields["schedule"]
+                for m in models(Stage.model_fields["training"].annotation)
+            ),
+        )
         for kind in models(field.annotation)
     )
-)  # fmt: skip
-UNMEASURED = ("objective[reverse].kind", "objective[masked].kind")  # no yardstick can be asked of them and of others
+)
+UNMEASURED = (
+    "objective[reverse].kind",
+    "objective[masked].kind",
+)  # no yardstick can be asked of them and of others
 WORDS = ("pairs", "text", "slice", "all", "strict", "replace", "+", "+-", "R", "X", "else")
 
 
@@ -128,13 +150,20 @@ def others(value: Any, last: str) -> Iterator[Any]:
 def design(base: dict[str, Any], arm: dict[str, Any], factor: str, measure: str) -> Design:
     table = {"first": {}, "second": arm}
     return Design(
-        question="?", base=base, baseline="first", factor=(factor,), arms=table, tune=None,
+        question="?",
+        base=base,
+        baseline="first",
+        factor=(factor,),
+        arms=table,
+        tune=None,
         primary={"measure": {"kind": measure}},
-    )  # fmt: skip
+    )
 
 
 def arms(base: dict[str, Any], second: dict[str, Any], factor: str) -> tuple[Arm, ...]:
-    """Two arms that also differ in the factor; measured by whichever yardstick can be asked of both."""
+    """Two arms that also differ in the factor; measured by whichever yardstick can be asked of
+    both.
+    """
     moved = {} if factor == "architecture" else copy.deepcopy(second)
     if factor != "architecture":
         assign(moved, factor, 3)
@@ -149,16 +178,22 @@ def arms(base: dict[str, Any], second: dict[str, Any], factor: str) -> tuple[Arm
 def caught(first: Arm, second: Arm, factor: str) -> list[str]:
     """The confounds of two arms, which are the same whichever of them is the baseline."""
     designs = [design({}, {}, factor, measure) for measure in ("halves", "pseudo")]
-    asked = next(one for one in designs if not any(arm_refusal(one, arm.table) for arm in (first, second)))
+    asked = next(
+        one for one in designs if not any(arm_refusal(one, arm.table) for arm in (first, second))
+    )
     refusal = partial(arm_refusal, asked)
     turned = pair_findings(second, first, (factor,), refusal)
     found = pair_findings(first, second, (factor,), refusal)
-    assert {path: one.mark for path, one in found.items()} == {path: one.mark for path, one in turned.items()}
+    assert {path: one.mark for path, one in found.items()} == {
+        path: one.mark for path, one in turned.items()
+    }
     return [path for path, one in found.items() if one.mark == "✗"]
 
 
 def changed(leaf: str) -> tuple[Arm, ...] | None:
-    """Arms that differ in a leaf and in the factor, under some mask and value with which both can be trained."""
+    """Arms that differ in a leaf and in the factor, under some mask and value with which both
+    can be trained.
+    """
     path, factor = names(leaf), WITNESS if leaf != WITNESS else "training.keep_last"
     for mask in MASKS:
         base = written(leaf)
@@ -194,16 +229,24 @@ def test_a_leaf_of_a_stage_changed_in_one_arm_is_caught(leaf: str) -> None:
 
 @pytest.mark.parametrize("kind", ["reverse", "masked"])
 def test_an_objective_that_answers_no_common_yardstick_is_refused(kind: str) -> None:
-    base = {"architecture": {**ORDINARY, "mask": "full" if kind == "masked" else "reverse"}, "training": TRAINING}
+    base = {
+        "architecture": {**ORDINARY, "mask": "full" if kind == "masked" else "reverse"},
+        "training": TRAINING,
+    }
     second = {"architecture": {"mask": "causal"}, "objective": "causal"}
-    with pytest.raises(SpecError, match=r"the yardstick 'pseudo' cannot be asked: objective.kind is"):
+    with pytest.raises(
+        SpecError, match=r"the yardstick 'pseudo' cannot be asked: objective.kind is"
+    ):
         arms({**base, "objective": kind}, second, WITNESS)
 
 
 def test_a_tokenizer_of_another_file_is_caught(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text('{"model": {"vocab": {"a": 0, "b": 1}}}')
-    base = {**written("training.n_steps"), "corpus": {"tokenizer": {"kind": "file", "path": str(tmp_path / "a.json")}}}
+    base = {
+        **written("training.n_steps"),
+        "corpus": {"tokenizer": {"kind": "file", "path": str(tmp_path / "a.json")}},
+    }
     second = {"corpus": {"tokenizer": {"path": str(tmp_path / "b.json")}}}
     assert caught(*arms(base, second, WITNESS), WITNESS) == ["corpus.tokenizer.path"]
 
@@ -211,7 +254,10 @@ def test_a_tokenizer_of_another_file_is_caught(tmp_path: Path) -> None:
 @pytest.mark.parametrize("leaf", PROBES)
 def test_a_leaf_of_an_architecture_changed_in_one_arm_is_caught(leaf: str) -> None:
     preset, both, one = PROBES[leaf]
-    base = {"architecture": tiny(preset, both).model_dump(mode="json"), "training": {**TRAINING, "length": 12}}
+    base = {
+        "architecture": tiny_architecture(preset, both).model_dump(mode="json"),
+        "training": {**TRAINING, "length": 12},
+    }
     table: dict[str, Any] = {"architecture": copy.deepcopy(base["architecture"])}
     for path, value in one.items():
         assign(table, f"architecture.{path}", value)
@@ -228,7 +274,10 @@ def test_a_leaf_of_an_architecture_changed_in_one_arm_is_caught(leaf: str) -> No
 
 
 def own_objective(preset: str) -> str:
-    table = {"architecture": tiny(preset).model_dump(mode="json"), "training": {**TRAINING, "length": 12}}
+    table = {
+        "architecture": tiny_architecture(preset).model_dump(mode="json"),
+        "training": {**TRAINING, "length": 12},
+    }
     for objective in OBJECTIVES:
         try:
             arms_of(design({**table, "objective": objective}, {}, "architecture", "halves"))
@@ -239,14 +288,18 @@ def own_objective(preset: str) -> str:
 
 
 def test_between_any_two_presets_only_what_could_be_equal_is_a_confound() -> None:
-    """Each asked as it can be: another objective is a confound exactly where the same one would have been possible."""
+    """Each asked as it can be: another objective is a confound exactly where the same one would
+    have been possible.
+    """
     asked = {preset: own_objective(preset) for preset in PRESETS}
-    tables = {preset: tiny(preset).model_dump(mode="json") for preset in PRESETS}
+    tables = {preset: tiny_architecture(preset).model_dump(mode="json") for preset in PRESETS}
     training, made = {**TRAINING, "length": 12}, {}
     for preset in PRESETS:
         base = {"architecture": tables[preset], "objective": asked[preset], "training": training}
         made[preset] = replace(arms_of(design(base, {}, "architecture", "halves"))[0], name=preset)
-    could = {(p, o): permitted(tables[p], o, training) for p in PRESETS for o in set(asked.values())}
+    could = {
+        (p, o): permitted(tables[p], o, training) for p in PRESETS for o in set(asked.values())
+    }
     n_forced = 0
     for one, other in itertools.permutations(PRESETS, 2):
         said = caught(made[one], made[other], "architecture")
@@ -269,8 +322,14 @@ def permitted(architecture: dict[str, Any], objective: str, training: dict[str, 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_one_field_taken_from_another_preset_brings_no_confound(preset: str) -> None:
     following = PRESETS[(PRESETS.index(preset) + 1) % len(PRESETS)]
-    first, second = (tiny(name).model_dump(mode="json") for name in (preset, following))
-    base = {"architecture": first, "objective": own_objective(preset), "training": {**TRAINING, "length": 12}}
+    first, second = (
+        tiny_architecture(name).model_dump(mode="json") for name in (preset, following)
+    )
+    base = {
+        "architecture": first,
+        "objective": own_objective(preset),
+        "training": {**TRAINING, "length": 12},
+    }
     for field in (name for name in first if first[name] != second[name]):
         arm = {"architecture": {field: second[field]}}
         try:
@@ -281,13 +340,15 @@ def test_one_field_taken_from_another_preset_brings_no_confound(preset: str) -> 
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_has_no_confound_at_any_scale(name: str, scale: str) -> None:
-    long = scale == "paper" and name != "objectives"  # where leaks are looked for over every pair of positions
-    _, asked = found(name, scale, {"base.training.length": 256} if long else None)
+    long = (
+        scale == "paper" and name != "objectives"
+    )  # where leaks are looked for over every pair of positions
+    _, asked = find_design(name, scale, {"base.training.length": 256} if long else None)
     made = arms_of(asked)
     lines = field_lines(asked, made, judge_pairs(asked, made))
-    assert confounds(lines) == ()
+    assert describe_confounds(lines) == ()
     assert any(line.mark == "Δ" for line in lines)
     assert not asked.allow
 

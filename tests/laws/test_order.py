@@ -2,18 +2,21 @@
 
 import pytest
 import torch
+from tiny_model import tiny_architecture, tiny_batch
 
 from paribus.batch import Batch
 from paribus.model import build
-from tiny import batch, tiny
 
 
 def moved(mask: str, positions: str) -> float:
     """How far the logits of permuted tokens are from the permuted logits."""
-    spec = tiny("bert", {"mask": mask, "positions": positions})
-    model, tokens = build(spec).double(), batch(spec).tokens_BT
+    spec = tiny_architecture("bert", {"mask": mask, "positions": positions})
+    model, tokens = build(spec).double(), tiny_batch(spec).tokens_BT
     order = torch.randperm(tokens.shape[1], generator=torch.Generator().manual_seed(3))
-    plain, permuted = model(Batch.of(tokens)).logits_BTV, model(Batch.of(tokens[:, order])).logits_BTV
+    plain, permuted = (
+        model(Batch.of(tokens)).logits_BTV,
+        model(Batch.of(tokens[:, order])).logits_BTV,
+    )
     return (permuted - plain[:, order]).abs().max().item()
 
 
@@ -22,7 +25,15 @@ def test_full_attention_without_positions_is_permutation_equivariant() -> None:
 
 
 @pytest.mark.parametrize(
-    "mask", ["causal", "reverse", "window(3)", "strided(2)", "by_head(causal, reverse)", "alternate(causal, reverse)"]
+    "mask",
+    [
+        "causal",
+        "reverse",
+        "window(3)",
+        "strided(2)",
+        "by_head(causal, reverse)",
+        "alternate(causal, reverse)",
+    ],
 )
 def test_a_mask_that_is_not_full_breaks_the_symmetry(mask: str) -> None:
     assert moved(mask, "none") > 1e-3

@@ -6,16 +6,16 @@ import re
 import numpy as np
 import pytest
 
-from paribus.masks import Layout, dense, drawing, parse, rules
-from paribus.masks.rules import LEAVES, SEVERAL, SIZED, And, Or, Rule
+from paribus.masks import SequenceLayout, dense_mask, mask_text, parse_rule, rules
+from paribus.masks.rules import COMPOSITE_RULES, LEAF_RULES, SIZED_RULES, And, Or, Rule
 
 LAYOUTS = {
-    "prefix": Layout(4, prefix=2),
-    "same_part": Layout(4, prefix=2),
-    "same_document": Layout(4, documents=np.array([0, 0, 1, 1])),
-    "padding": Layout(4, real=np.array([True, True, True, False])),
+    "prefix": SequenceLayout(4, prefix=2),
+    "same_part": SequenceLayout(4, prefix=2),
+    "same_document": SequenceLayout(4, documents=np.array([0, 0, 1, 1])),
+    "padding": SequenceLayout(4, real=np.array([True, True, True, False])),
 }
-DRAWN = [*LEAVES.values(), *SIZED.values(), And, Or]
+DRAWN = [*LEAF_RULES.values(), *SIZED_RULES.values(), And, Or]
 
 
 def picture_in(kind: type[Rule]) -> str:
@@ -29,8 +29,8 @@ def rule_meant(kind: type[Rule]) -> Rule:
     if kind in (And, Or):
         found = re.search("`(.*?)`", text)
         assert found
-        return parse(found[1])
-    if kind in SIZED.values():
+        return parse_rule(found[1])
+    if kind in SIZED_RULES.values():
         found = re.search(r"here n=(\d+)", text)
         assert found
         return kind(int(found[1]))
@@ -43,9 +43,11 @@ def test_the_drawing_in_the_docstring_is_the_dense_mask(kind: type[Rule]) -> Non
     assert isinstance(rule, kind)
     picture = picture_in(kind)
     assert picture.count("\n") == 3, f"{kind.__name__} draws no 4 × 4 picture"
-    assert drawing(dense(rule, LAYOUTS.get(str(rule), Layout(4)))) == picture
+    assert mask_text(dense_mask(rule, LAYOUTS.get(str(rule), SequenceLayout(4)))) == picture
 
 
 def test_every_rule_that_can_be_drawn_is_drawn() -> None:
-    kinds = {kind for _, kind in inspect.getmembers(rules, inspect.isclass) if issubclass(kind, Rule)}
-    assert kinds - set(DRAWN) - set(SEVERAL.values()) == {Rule, rules._Several}
+    kinds = {
+        kind for _, kind in inspect.getmembers(rules, inspect.isclass) if issubclass(kind, Rule)
+    }
+    assert kinds - set(DRAWN) - set(COMPOSITE_RULES.values()) == {Rule, rules._CompositeRule}

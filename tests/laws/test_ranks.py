@@ -1,6 +1,8 @@
-"""Ranks are invisible: two gloo processes under DDP are, bit for bit, one that works through the same two parts.
+"""Ranks are invisible: two gloo processes under DDP are, bit for bit, one that works through
+the same two parts.
 
-Rows, weights and the optimizer's memory are compared, through the command line, over objectives and an expert model.
+Rows, weights and the optimizer's memory are compared, through the command line, over objectives and
+an expert model.
 """
 
 import json
@@ -44,15 +46,20 @@ warmup = 5
 """
 HEADS = "attention = { n_heads = 2 }"
 EXPERTS = (
-    "attention = { n_heads = 2, d_latent = 16, d_query_latent = 16, d_content = 8, d_rotary = 8, d_value = 16 }\n"
-    "feed_forward = { n_experts = 8, n_active = 2, d_expert = 16, n_dense_layers = 1, d_ff = 32, "
-    "router = { n_groups = 1, n_active_groups = 1 } }"
+    "attention = { n_heads = 2, d_latent = 16, d_query_latent = 16, d_content = 8, d_rotary = 8,"
+    " d_value = 16 }\nfeed_forward = { n_experts = 8, n_active = 2, d_expert = 16, n_dense_layers ="
+    " 1, d_ff = 32, router = { n_groups = 1, n_active_groups = 1 } }"
 )
 CASES = [
-    ("gpt2", "causal", HEADS), ("deepseek-v3", "causal", EXPERTS), ("unilm", "prefix", HEADS),
+    ("gpt2", "causal", HEADS),
+    ("deepseek-v3", "causal", EXPERTS),
+    ("unilm", "prefix", HEADS),
     ("t5", "seq2seq", f"{HEADS}\nencoder = {{ n_layers = 1 }}"),
-]  # fmt: skip
-MARKED = [pytest.param(*case, id=case[0], marks=[pytest.mark.slow] * (case[0] == "unilm")) for case in CASES]
+]
+MARKED = [
+    pytest.param(*case, id=case[0], marks=[pytest.mark.slow] * (case[0] == "unilm"))
+    for case in CASES
+]
 TRAIN = "import sys; from paribus.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
@@ -64,11 +71,22 @@ def free_port() -> int:
 
 def processes(n: int, home: Path, *arguments: str) -> list[subprocess.Popen[str]]:
     """The same command as so many ranks, or without any word of ranks as one."""
-    command = [sys.executable, "-c", TRAIN, "train", str(home / "spec.toml"), "--name", "run", *arguments]
+    command = [
+        sys.executable,
+        "-c",
+        TRAIN,
+        "train",
+        str(home / "spec.toml"),
+        "--name",
+        "run",
+        *arguments,
+    ]
     port = str(free_port())
     common = {**os.environ, "OMP_NUM_THREADS": "1"}
     told = {"WORLD_SIZE": str(n), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    ranks = [{**told, "RANK": str(rank), "LOCAL_RANK": str(rank)} if n > 1 else {} for rank in range(n)]
+    ranks = [
+        {**told, "RANK": str(rank), "LOCAL_RANK": str(rank)} if n > 1 else {} for rank in range(n)
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return [subprocess.Popen(command, env={**common, **rank}, **pipes) for rank in ranks]
 
@@ -81,7 +99,10 @@ def done(started: list[subprocess.Popen[str]]) -> list[str]:
 
 def rows(folder: Path) -> list[dict[str, object]]:
     lines = (folder / "rows.jsonl").read_text().splitlines()
-    return [{name: value for name, value in json.loads(line).items() if name != "seconds"} for line in lines]
+    return [
+        {name: value for name, value in json.loads(line).items() if name != "seconds"}
+        for line in lines
+    ]
 
 
 def tensors(folder: Path) -> dict[str, torch.Tensor]:
@@ -91,9 +112,13 @@ def tensors(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("preset", "objective", "more"), MARKED)
-def test_two_ranks_are_one_process_with_two_parts(preset: str, objective: str, more: str, tmp_path: Path) -> None:
+def test_two_ranks_are_one_process_with_two_parts(
+    preset: str, objective: str, more: str, tmp_path: Path
+) -> None:
     form = "pairs" if objective == "seq2seq" else "text"
-    (tmp_path / "spec.toml").write_text(SPEC.format(preset=preset, objective=objective, more=more, form=form))
+    (tmp_path / "spec.toml").write_text(
+        SPEC.format(preset=preset, objective=objective, more=more, form=form)
+    )
     cache = ["--cache", str(tmp_path / "cache"), "--device", "cpu"]
     (alone,) = done(processes(1, tmp_path, *cache, "--runs", str(tmp_path / "one")))
     first, second = done(processes(2, tmp_path, *cache, "--runs", str(tmp_path / "two")))
@@ -110,10 +135,15 @@ def test_two_ranks_are_one_process_with_two_parts(preset: str, objective: str, m
 
 @pytest.mark.parametrize(
     ("rate", "said"),
-    [("1e30", "the held-out loss after step 0 is not finite"), ("1e38", " is not finite after step 0")],
+    [
+        ("1e30", "the held-out loss after step 0 is not finite"),
+        ("1e38", " is not finite after step 0"),
+    ],
 )
 def test_ranks_whose_run_diverges_stop_together(rate: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "spec.toml").write_text(SPEC.format(preset="gpt2", objective="causal", more=HEADS, form="text"))
+    (tmp_path / "spec.toml").write_text(
+        SPEC.format(preset="gpt2", objective="causal", more=HEADS, form="text")
+    )
     words = [
         "--set",
         f"training.optimizer.rate={rate}",
@@ -132,6 +162,9 @@ def test_ranks_whose_run_diverges_stop_together(rate: str, said: str, tmp_path: 
 
 def test_ranks_share_a_batch_in_equal_parts_no_larger_than_asked() -> None:
     training = Training(n_steps=1, n_sequences=24, n_parts=3)
-    assert [Ranks(0, size).n_parts(training) for size in (1, 2, 4, 24)] == [3, 4, 4, 24]
-    with pytest.raises(SpecError, match="n_sequences is 24, which 5 ranks cannot share equally; use a multiple of it"):
-        Ranks(0, 5).n_parts(training)
+    assert [Ranks(0, size).n_micro_batches(training) for size in (1, 2, 4, 24)] == [3, 4, 4, 24]
+    with pytest.raises(
+        SpecError,
+        match="n_sequences is 24, which 5 ranks cannot share equally; use a multiple of it",
+    ):
+        Ranks(0, 5).n_micro_batches(training)

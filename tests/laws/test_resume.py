@@ -1,7 +1,8 @@
-"""A resumed run is the same run: killed at any moment and resumed, its rows and weights equal the uninterrupted one's.
+"""A resumed run is the same run: killed at any moment and resumed, its rows and weights equal
+the uninterrupted one's.
 
-Bit for bit, on CPU at the same thread count. The kills are spread over the run; every second one waits for a
-checkpoint being written, shown by the temporary folder it leaves.
+Bit for bit, on CPU at the same thread count. The kills are spread over the run; every second one
+waits for a checkpoint being written, shown by the temporary folder it leaves.
 """
 
 import json
@@ -16,12 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from runner import CHECKPOINT_EVERY, N_STEPS
 from safetensors.torch import load_file
+from training_runner import CHECKPOINT_EVERY, N_STEPS
 
-from paribus.record import latest
+from paribus.record import latest_checkpoint
 
-RUNNER = Path(__file__).parent / "runner.py"
+RUNNER = Path(__file__).parents[1] / "support" / "training_runner.py"
 
 
 class Runner:
@@ -49,7 +50,9 @@ class Runner:
 @contextmanager
 def runner(home: Path, objective: str) -> Iterator[Runner]:
     command = [sys.executable, str(RUNNER), str(home), objective]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         one = Runner(process)
         assert one.heard() == "ready"
         yield one
@@ -59,7 +62,7 @@ def runner(home: Path, objective: str) -> Iterator[Runner]:
 
 def step_of(run: Path) -> int:
     """The step of the newest checkpoint, -1 for none; each one there is whole."""
-    found = latest(run / "checkpoints")
+    found = latest_checkpoint(run / "checkpoints")
     assert not found.skipped
     return -1 if found.checkpoint is None else found.checkpoint.step
 
@@ -80,7 +83,8 @@ def wait(process: int, until: Callable[[], bool]) -> None:
 
 
 def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: random.Random) -> bool:
-    """Kill an attempt somewhere in its share of what is left of the run; whether a draft shows where it was.
+    """Kill an attempt somewhere in its share of what is left of the run; whether a draft shows
+    where it was.
 
     After so many seconds more, or where None is given as soon as a checkpoint is being written.
     """
@@ -109,7 +113,9 @@ def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
     with runner(home, objective) as one:
         began = time.monotonic()
         one.finished("whole")
-        longest = (time.monotonic() - began) / n_kills / 4  # or a fast machine would be done before the last kill
+        longest = (
+            (time.monotonic() - began) / n_kills / 4
+        )  # or a fast machine would be done before the last kill
         for number in range(n_kills):
             in_checkpoint = number % 2 == 0 or n_drafts <= number // 5
             moment = None if in_checkpoint else draw.uniform(0, longest)
@@ -122,7 +128,10 @@ def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
     assert len({*reached, -1}) > n_kills / 3  # it was resumed from many places
     assert told(torn) == told(whole)
     for name in ("weights.safetensors", "learning.safetensors"):
-        left, right = (load_file(folder / f"checkpoints/step-{N_STEPS - 1:09}" / name) for folder in (whole, torn))
+        left, right = (
+            load_file(folder / f"checkpoints/step-{N_STEPS - 1:09}" / name)
+            for folder in (whole, torn)
+        )
         assert left.keys() == right.keys()
         for key in left:
             if key != "pending.counters":  # seconds are among them

@@ -8,31 +8,31 @@ from paribus.masks import (
     ByHead,
     Causal,
     Full,
-    Layout,
     Padding,
     Prefix,
     Reverse,
     SameDocument,
-    SamePart,
+    SameSide,
+    SequenceLayout,
     Strided,
     Window,
     appendable,
     at_layer,
-    dense,
-    heads,
-    kept,
+    dense_mask,
+    find_leak,
+    find_path,
+    head_rules,
     leaks,
     looks_ahead,
-    parse,
-    path,
+    parse_rule,
     reachability,
-    some_leak,
-    unchanged,
+    unchanged_states,
+    valid_cache,
 )
 
 
 def _stack(text, n_layers):
-    return [at_layer(parse(text), layer, n_layers) for layer in range(n_layers)]
+    return [at_layer(parse_rule(text), layer, n_layers) for layer in range(n_layers)]
 
 
 def _random_rule(generator, depth):
@@ -45,7 +45,7 @@ def _random_rule(generator, depth):
     n = generator.randint(1, 3)
     return generator.choice(
         [
-            *(Full(), Causal(), Causal(), Reverse(), Prefix(), Prefix(), SamePart()),
+            *(Full(), Causal(), Causal(), Reverse(), Prefix(), Prefix(), SameSide()),
             *(SameDocument(), Padding(), Window(n), Strided(n)),
         ],
     )
@@ -54,11 +54,11 @@ def _random_rule(generator, depth):
 def _random_layout(generator, length):
     documents = generator.choice([None, np.array([i * 2 // length for i in range(length)])])
     real = generator.choice([None, np.array([generator.random() < 0.7 for _ in range(length)])])
-    return Layout(length, generator.randint(0, length), documents, real)
+    return SequenceLayout(length, generator.randint(0, length), documents, real)
 
 
 def _sees(rule, layout, query, key):
-    return query == key or any(dense(part, layout)[query, key] for part in heads(rule))
+    return query == key or any(dense_mask(part, layout)[query, key] for part in head_rules(rule))
 
 
 # Reachability and paths
@@ -73,7 +73,10 @@ def test_information_travels_one_visible_hop_a_layer():
         reached = {(p, p) for p in range(length)}
         for rule in stack:
             reached = {
-                (q, source) for q in range(length) for k, source in reached if _sees(rule, layout, q, k)
+                (q, source)
+                for q in range(length)
+                for k, source in reached
+                if _sees(rule, layout, q, k)
             }  # a query has what each key it sees had
         expected = [[(p, source) in reached for source in range(length)] for p in range(length)]
         assert np.array_equal(reachability(stack, layout), expected)
@@ -81,13 +84,13 @@ def test_information_travels_one_visible_hop_a_layer():
 
 def test_windows_add_up_over_layers():
     # Three layers of window(3) look back 3 · 2 positions.
-    reached = reachability([Window(3)] * 3, Layout(11))
+    reached = reachability([Window(3)] * 3, SequenceLayout(11))
     assert [int(row.sum()) for row in reached] == [1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7]
 
 
 def test_every_position_reaches_itself_even_without_attention():
-    assert np.array_equal(reachability([], Layout(3)), np.eye(3))
-    blind = Layout(3, real=np.zeros(3, bool))
+    assert np.array_equal(reachability([], SequenceLayout(3)), np.eye(3))
+    blind = SequenceLayout(3, real=np.zeros(3, bool))
     assert np.array_equal(reachability([Padding()], blind), np.eye(3))
 
 
@@ -99,7 +102,7 @@ def test_a_path_is_one_visible_hop_a_layer_and_exists_exactly_where_reached():
         stack = [_random_rule(generator, 1) for _ in range(generator.randint(1, 3))]
         reached = reachability(stack, layout)
         for position, source in product(range(length), repeat=2):
-            route = path(stack, layout, position, source)
+            route = find_path(stack, layout, position, source)
             if not reached[position, source]:
                 assert route is None
                 continue
@@ -111,9 +114,9 @@ def test_a_path_is_one_visible_hop_a_layer_and_exists_exactly_where_reached():
 
 def test_a_path_names_the_hop_that_carries_the_answer():
     # The lower layer looks ahead, the upper one does not: 4 comes to 1 below and stays there.
-    assert path([Full(), Causal()], Layout(5), 1, 4) == [4, 1, 1]
-    assert path([Causal(), Full()], Layout(5), 1, 4) == [4, 4, 1]
-    assert path([Causal(), Causal()], Layout(5), 1, 4) is None
+    assert find_path([Full(), Causal()], SequenceLayout(5), 1, 4) == [4, 1, 1]
+    assert find_path([Causal(), Full()], SequenceLayout(5), 1, 4) == [4, 4, 1]
+    assert find_path([Causal(), Causal()], SequenceLayout(5), 1, 4) is None
 
 
 # Leaks
@@ -139,18 +142,21 @@ NEXT = np.array([1, 2, 3, 4, -1])
         ("prefix & same_part", [0, 1]),
         ("causal & strided(2)", []),
         ("strided(2)", []),
-        ("alternate(strided(2), strided(3))", [0, 1, 3]),  # 0 → 3 → 1, 1 → 4 → 2, 3 → 0 → 4; from 2 no detour fits
+        (
+            "alternate(strided(2), strided(3))",
+            [0, 1, 3],
+        ),  # 0 → 3 → 1, 1 → 4 → 2, 3 → 0 → 4; from 2 no detour fits
     ],
 )
 def test_a_next_token_leaks_where_some_layer_or_head_looks_ahead(text, expected):
-    assert leaks(_stack(text, 2), Layout(5, prefix=3), NEXT).tolist() == expected
+    assert leaks(_stack(text, 2), SequenceLayout(5, prefix=3), NEXT).tolist() == expected
 
 
 def test_a_stride_leaks_the_next_token_only_by_two_hops():
     # One ahead is −2 + 3: it takes both strides, and room for the detour.
-    assert leaks([Strided(2)], Layout(5), NEXT).tolist() == []
-    assert leaks([Strided(3)], Layout(5), NEXT).tolist() == []
-    assert leaks([Strided(2), Strided(3)], Layout(3), np.array([1, 2, -1])).tolist() == []
+    assert leaks([Strided(2)], SequenceLayout(5), NEXT).tolist() == []
+    assert leaks([Strided(3)], SequenceLayout(5), NEXT).tolist() == []
+    assert leaks([Strided(2), Strided(3)], SequenceLayout(3), np.array([1, 2, -1])).tolist() == []
 
 
 def test_some_leak_is_a_leak_exactly_where_there_is_one():
@@ -164,7 +170,7 @@ def test_some_leak_is_a_leak_exactly_where_there_is_one():
         reached = reachability(stack, layout)
         expected = [p for p in range(length) if sources[p] >= 0 and reached[p, sources[p]]]
         assert leaks(stack, layout, sources).tolist() == expected
-        found = some_leak(stack, layout, sources)
+        found = find_leak(stack, layout, sources)
         assert (found is None) == (not expected)
         assert found is None or found in expected
         seen.add(bool(expected))
@@ -180,37 +186,41 @@ def test_a_stack_that_looks_back_leaks_no_answer_after_the_prefix(prefix):
         if looks_ahead(stack):
             continue
         found += 1
-        reached = reachability(stack, Layout(7, prefix))
+        reached = reachability(stack, SequenceLayout(7, prefix))
         assert not any(reached[p, a] for p in range(7) for a in range(max(p + 1, prefix), 7)), stack
 
 
 def test_the_leaks_of_long_sequences_are_found():
     """One hop back, one of 1,500 ahead: only positions with so much room after them leak."""
     stack = [Causal(), Strided(1500)]
-    assert leaks(stack, Layout(1600), np.append(np.arange(1, 1600), -1)).tolist() == list(range(100))
-    assert some_leak(stack, Layout(1501), np.append(np.arange(1, 1501), -1)) == 0
-    assert some_leak(stack, Layout(1500), np.append(np.arange(1, 1500), -1)) is None
+    assert leaks(stack, SequenceLayout(1600), np.append(np.arange(1, 1600), -1)).tolist() == list(
+        range(100)
+    )
+    assert find_leak(stack, SequenceLayout(1501), np.append(np.arange(1, 1501), -1)) == 0
+    assert find_leak(stack, SequenceLayout(1500), np.append(np.arange(1, 1500), -1)) is None
 
 
 def test_what_is_not_predicted_or_not_in_the_input_does_not_leak():
-    assert leaks([Full()], Layout(3), np.array([-1, -1, -1])).tolist() == []
-    assert leaks([Full()], Layout(3), np.array([-1, 0, -1])).tolist() == [1]
+    assert leaks([Full()], SequenceLayout(3), np.array([-1, -1, -1])).tolist() == []
+    assert leaks([Full()], SequenceLayout(3), np.array([-1, 0, -1])).tolist() == [1]
 
 
 def test_predicting_the_token_in_place_always_leaks():
-    assert leaks([Causal()], Layout(3), np.array([0, 1, 2])).tolist() == [0, 1, 2]
+    assert leaks([Causal()], SequenceLayout(3), np.array([0, 1, 2])).tolist() == [0, 1, 2]
 
 
 def test_an_answer_in_another_document_does_not_leak():
-    layout = Layout(4, documents=np.array([0, 0, 1, 1]))
-    stack = [parse("full & same_document")] * 3
+    layout = SequenceLayout(4, documents=np.array([0, 0, 1, 1]))
+    stack = [parse_rule("full & same_document")] * 3
     assert leaks(stack, layout, np.array([1, 2, 3, -1])).tolist() == [0, 2]
 
 
 def test_an_input_part_does_not_reach_the_output_part():
-    reached = reachability(_stack("causal & same_part", 3), Layout(5, prefix=2))
-    assert np.array_equal(reached, dense(parse("causal & same_part"), Layout(5, prefix=2)))
-    assert path(_stack("causal & same_part", 3), Layout(5, prefix=2), 4, 1) is None
+    reached = reachability(_stack("causal & same_part", 3), SequenceLayout(5, prefix=2))
+    assert np.array_equal(
+        reached, dense_mask(parse_rule("causal & same_part"), SequenceLayout(5, prefix=2))
+    )
+    assert find_path(_stack("causal & same_part", 3), SequenceLayout(5, prefix=2), 4, 1) is None
 
 
 # What stays the same when the text grows
@@ -220,11 +230,17 @@ def _values(stack, layout):
     """Each layer's input at each position, written out as what it was computed from."""
     rows = [list(range(layout.length))]
     for rule in stack:
-        masks = [dense(part, layout) for part in heads(rule)]
+        masks = [dense_mask(part, layout) for part in head_rules(rule)]
         below = rows[-1]
         rows.append(
             [
-                (below[q], *(tuple((k, below[k]) for k in range(layout.length) if mask[q, k]) for mask in masks))
+                (
+                    below[q],
+                    *(
+                        tuple((k, below[k]) for k in range(layout.length) if mask[q, k])
+                        for mask in masks
+                    ),
+                )
                 for q in range(layout.length)
             ]
         )
@@ -233,13 +249,19 @@ def _values(stack, layout):
 
 def _grown(generator, old):
     more = generator.randint(0, 3)
-    new_prefix = old.prefix if generator.random() < 0.5 else generator.randint(old.prefix, old.length + more)
+    new_prefix = (
+        old.prefix if generator.random() < 0.5 else generator.randint(old.prefix, old.length + more)
+    )
     documents = real = None
     if old.documents is not None:
-        documents = np.concatenate([old.documents, old.documents[-1] + np.sort([generator.randint(0, 1)] * more)])
+        documents = np.concatenate(
+            [old.documents, old.documents[-1] + np.sort([generator.randint(0, 1)] * more)]
+        )
     if old.real is not None:
-        real = np.concatenate([old.real, [generator.random() < 0.7 for _ in range(more)]]).astype(bool)
-    return Layout(old.length + more, new_prefix, documents, real)
+        real = np.concatenate([old.real, [generator.random() < 0.7 for _ in range(more)]]).astype(
+            bool
+        )
+    return SequenceLayout(old.length + more, new_prefix, documents, real)
 
 
 def test_unchanged_and_kept_equal_comparing_every_value_before_and_after():
@@ -250,34 +272,51 @@ def test_unchanged_and_kept_equal_comparing_every_value_before_and_after():
         new = _grown(generator, old)
         stack = [_random_rule(generator, 2) for _ in range(generator.randint(1, 3))]
         before, after = _values(stack, old), _values(stack, new)
-        expected = np.array([[a == b for a, b in zip(x, y, strict=False)] for x, y in zip(before, after, strict=True)])
-        assert np.array_equal(unchanged(stack, old, new), expected), (stack, old, new)
-        assert np.array_equal(kept(stack, old, new), expected[:-1])
+        expected = np.array(
+            [
+                [a == b for a, b in zip(x, y, strict=False)]
+                for x, y in zip(before, after, strict=True)
+            ]
+        )
+        assert np.array_equal(unchanged_states(stack, old, new), expected), (stack, old, new)
+        assert np.array_equal(valid_cache(stack, old, new), expected[:-1])
         seen.update(map(bool, expected.flat))
     assert seen == {True, False}
 
 
 def test_a_prefix_fixed_at_the_first_turn_is_kept():
-    assert kept([Prefix()] * 3, Layout(5, prefix=3), Layout(7, prefix=3)).all()
+    assert valid_cache(
+        [Prefix()] * 3, SequenceLayout(5, prefix=3), SequenceLayout(7, prefix=3)
+    ).all()
 
 
 def test_a_prefix_moved_to_the_end_of_the_prompt_is_computed_again():
-    # The three old prefix tokens now see 3 and 4 as well; the first layer's keys come from embeddings alone.
-    after = unchanged([Prefix()] * 2, Layout(4, prefix=3), Layout(5, prefix=5))
+    # The three old prefix tokens now see 3 and 4 as well; the first layer's keys come from
+    # embeddings alone.
+    after = unchanged_states(
+        [Prefix()] * 2, SequenceLayout(4, prefix=3), SequenceLayout(5, prefix=5)
+    )
     assert after.tolist() == [[True] * 4, [False] * 4, [False] * 4]
     # A prefix that grows by what was already causal changes only those before its new end.
-    after = unchanged([Prefix()], Layout(5, prefix=2), Layout(5, prefix=3))
+    after = unchanged_states([Prefix()], SequenceLayout(5, prefix=2), SequenceLayout(5, prefix=3))
     assert after.tolist() == [[True] * 5, [False, False, True, True, True]]
 
 
 def test_a_changed_position_spoils_those_that_see_it_one_layer_up():
-    # Reverse lets only the old tokens look at the new one; through causal the damage spreads in the next layer.
-    after = unchanged([parse("reverse & strided(3)"), Causal()], Layout(4), Layout(5))
+    # Reverse lets only the old tokens look at the new one; through causal the damage spreads in the
+    # next layer.
+    after = unchanged_states(
+        [parse_rule("reverse & strided(3)"), Causal()], SequenceLayout(4), SequenceLayout(5)
+    )
     assert after.tolist() == [[True] * 4, [True, False, True, True], [True, False, False, False]]
 
 
 def test_an_encoder_keeps_nothing_above_its_first_layer():
-    assert kept([Full()] * 3, Layout(2), Layout(3)).tolist() == [[True] * 2, [False] * 2, [False] * 2]
+    assert valid_cache([Full()] * 3, SequenceLayout(2), SequenceLayout(3)).tolist() == [
+        [True] * 2,
+        [False] * 2,
+        [False] * 2,
+    ]
 
 
 # Appendable: kept for every continuation
@@ -292,9 +331,9 @@ def _layouts(prefix_grows):
         for prefix, end, pad in product(range(length + 1), ends, pads):
             documents = None if end is None else (np.arange(total) >= end).astype(int)
             real = None if pad is None else np.arange(total) != pad
-            old = Layout(length, prefix, _first(documents, length), _first(real, length))
+            old = SequenceLayout(length, prefix, _first(documents, length), _first(real, length))
             for new_prefix in range(prefix, total + 1) if prefix_grows else (prefix,):
-                yield old, Layout(total, new_prefix, documents, real)
+                yield old, SequenceLayout(total, new_prefix, documents, real)
 
 
 def _first(array, length):
@@ -308,18 +347,34 @@ def _stacks():
     generator = random.Random(17)
     for _ in range(40):
         yield [_random_rule(generator, 2) for _ in range(generator.randint(1, 4))]
-    # Drawn at random, most stacks look ahead somewhere; these are rules that look ahead only in part, or never.
+    # Drawn at random, most stacks look ahead somewhere; these are rules that look ahead only in
+    # part, or never.
     rules = [
-        "causal", "prefix", "prefix & strided(2)", "strided(2) & strided(3)", "reverse & prefix", "reverse & causal",
-        "reverse & window(2)", "(causal | reverse) & window(3)", "(window(2) | prefix) & (strided(3) | causal)",
-        "by_head(causal, prefix & same_document)", "by_head(causal, window(3) & padding)", "reverse & prefix & causal",
-        "causal & same_part", "prefix & same_part", "window(1) & same_part", "window(2) & same_part",
-        "causal | same_part", "(causal | same_part) & causal", "window(2) | causal & strided(3) & same_part",
-        "same_part & strided(2) & window(2)", "causal & (same_document | same_part)",
-    ]  # fmt: skip
+        "causal",
+        "prefix",
+        "prefix & strided(2)",
+        "strided(2) & strided(3)",
+        "reverse & prefix",
+        "reverse & causal",
+        "reverse & window(2)",
+        "(causal | reverse) & window(3)",
+        "(window(2) | prefix) & (strided(3) | causal)",
+        "by_head(causal, prefix & same_document)",
+        "by_head(causal, window(3) & padding)",
+        "reverse & prefix & causal",
+        "causal & same_part",
+        "prefix & same_part",
+        "window(1) & same_part",
+        "window(2) & same_part",
+        "causal | same_part",
+        "(causal | same_part) & causal",
+        "window(2) | causal & strided(3) & same_part",
+        "same_part & strided(2) & window(2)",
+        "causal & (same_document | same_part)",
+    ]
     for text in rules:
-        yield [parse(text), Causal()]
-        yield [Causal(), Causal(), parse(text)]
+        yield [parse_rule(text), Causal()]
+        yield [Causal(), Causal(), parse_rule(text)]
 
 
 @pytest.mark.parametrize("prefix_grows", [False, True])
@@ -328,7 +383,7 @@ def test_appendable_is_exactly_kept_for_every_continuation(prefix_grows):
     random.Random(19).shuffle(layouts)
     answers = []
     for stack in _stacks():
-        always = all(kept(stack, old, new).all() for old, new in layouts)
+        always = all(valid_cache(stack, old, new).all() for old, new in layouts)
         assert appendable(stack, prefix_grows) == always, list(map(str, stack))
         answers.append(always)
     assert 15 < sum(answers) < len(answers) - 15
@@ -346,16 +401,21 @@ def test_a_prefix_is_appendable_only_while_it_stays():
 
 
 def test_parts_that_stay_are_kept_and_a_boundary_that_moves_spoils_what_it_crosses():
-    stack = [parse("causal & same_part")] * 2
-    assert kept(stack, Layout(5, prefix=3), Layout(7, prefix=3)).all()
+    stack = [parse_rule("causal & same_part")] * 2
+    assert valid_cache(stack, SequenceLayout(5, prefix=3), SequenceLayout(7, prefix=3)).all()
     assert appendable(stack)
     assert not appendable(stack, prefix_grows=True)
-    # 2 joins the prefix, so it sees 0 and 1, and 3 no longer sees it; the prefix's own tokens see what they saw.
-    after = unchanged(stack, Layout(5, prefix=2), Layout(5, prefix=3))
+    # 2 joins the prefix, so it sees 0 and 1, and 3 no longer sees it; the prefix's own tokens see
+    # what they saw.
+    after = unchanged_states(stack, SequenceLayout(5, prefix=2), SequenceLayout(5, prefix=3))
     assert after.tolist() == [[True] * 5, *[[True, True, False, False, False]] * 2]
 
 
 def test_a_boundary_that_no_window_or_stride_crosses_spoils_nothing():
-    assert appendable([parse("window(1) & same_part")] * 2, prefix_grows=True)
-    assert appendable([parse("window(6) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True)
-    assert not appendable([parse("window(7) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True)
+    assert appendable([parse_rule("window(1) & same_part")] * 2, prefix_grows=True)
+    assert appendable(
+        [parse_rule("window(6) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True
+    )
+    assert not appendable(
+        [parse_rule("window(7) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True
+    )

@@ -11,26 +11,26 @@ from paribus.masks import (
     ByLayer,
     Causal,
     Full,
-    Layout,
     Or,
     Padding,
     Prefix,
     Reverse,
     SameDocument,
-    SamePart,
+    SameSide,
+    SequenceLayout,
     Strided,
     Window,
     at_head,
     at_layer,
-    dense,
-    heads,
+    dense_mask,
+    head_rules,
     leaves,
-    parse,
-    simplified,
+    parse_rule,
+    simplify_rule,
 )
 
 # Five positions: a prefix of 2, documents 0 0 0 1 1, the third token padding.
-LAYOUT = Layout(5, 2, np.array([0, 0, 0, 1, 1]), np.array([True, True, False, True, True]))
+LAYOUT = SequenceLayout(5, 2, np.array([0, 0, 0, 1, 1]), np.array([True, True, False, True, True]))
 
 BY_HAND = {
     "full": ["#####", "#####", "#####", "#####", "#####"],
@@ -61,7 +61,7 @@ BY_HAND = {
 def test_the_dense_mask_is_the_one_drawn_by_hand(text):
     drawn = np.array([[character == "#" for character in row] for row in BY_HAND[text]])
     # The drawings are of the rules themselves; over a sequence with padding nobody sees that.
-    assert np.array_equal(dense(parse(text), LAYOUT), drawn & np.asarray(LAYOUT.real))
+    assert np.array_equal(dense_mask(parse_rule(text), LAYOUT), drawn & np.asarray(LAYOUT.real))
 
 
 def test_anything_and_full_is_itself_and_anything_or_full_is_full():
@@ -101,16 +101,22 @@ def test_a_size_below_one_is_refused(kind, name, n):
         kind(n)
 
 
-@pytest.mark.parametrize(("kind", "name"), [(ByHead, "by_head"), (ByLayer, "by_layer"), (Alternate, "alternate")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [(ByHead, "by_head"), (ByLayer, "by_layer"), (Alternate, "alternate")]
+)
 @pytest.mark.parametrize("rules", [(), (Causal(),)])
 def test_fewer_than_two_rules_are_refused(kind, name, rules):
-    with pytest.raises(SpecError, match=f"^{name} has {len(rules)} rule; give two or more, or the rule itself$"):
+    with pytest.raises(
+        SpecError, match=f"^{name} has {len(rules)} rule; give two or more, or the rule itself$"
+    ):
         kind(rules)
 
 
 def test_by_layer_gives_equal_groups_from_the_bottom_up():
     rule = ByLayer((Full(), Causal(), Reverse()))
-    assert [at_layer(rule, layer, 6) for layer in range(6)] == [Full()] * 2 + [Causal()] * 2 + [Reverse()] * 2
+    assert [at_layer(rule, layer, 6) for layer in range(6)] == [Full()] * 2 + [Causal()] * 2 + [
+        Reverse()
+    ] * 2
     assert [at_layer(rule, layer, 3) for layer in range(3)] == [Full(), Causal(), Reverse()]
 
 
@@ -152,11 +158,14 @@ A, B, C, D = Causal(), Reverse(), Full(), Window(2)
         (ByLayer((ByLayer((A, B)) & Strided(3), C)), 4, [A & Strided(3), B & Strided(3), C, C]),
         (ByLayer((ByLayer((A, B)) | Strided(3), D)), 4, [A | Strided(3), B | Strided(3), D, D]),
         (ByLayer((ByHead((ByLayer((A, B)), C)), D)), 4, [ByHead((A, C)), ByHead((B, C)), D, D]),
-        (ByHead((ByLayer((ByLayer((A, B)), C)), D)), 4,
-         [ByHead((A, D)), ByHead((B, D)), ByHead((C, D)), ByHead((C, D))]),
+        (
+            ByHead((ByLayer((ByLayer((A, B)), C)), D)),
+            4,
+            [ByHead((A, D)), ByHead((B, D)), ByHead((C, D)), ByHead((C, D))],
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_rule_within_has_the_layers_it_is_given_and_divides_those(rule, n_layers, expected):
     assert [at_layer(rule, layer, n_layers) for layer in range(n_layers)] == expected
 
@@ -165,37 +174,56 @@ def test_a_rule_within_has_the_layers_it_is_given_and_divides_those(rule, n_laye
     ("rule", "n_layers", "message"),
     [
         (
-            ByLayer((ByLayer((A, B)), C)), 2,
-            "mask by_layer(causal, reverse) has 2 rules, which do not divide its 1 of n_layers 2; "
-            "use a number of rules among 1",
+            ByLayer((ByLayer((A, B)), C)),
+            2,
+            (
+                "mask by_layer(causal, reverse) has 2 rules, which do not divide its 1 of n_layers"
+                " 2; use a number of rules among 1"
+            ),
         ),
         (
-            ByLayer((ByLayer((A, B)), C)), 6,
-            "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers 6; "
-            "use a number of rules among 1, 3",
+            ByLayer((ByLayer((A, B)), C)),
+            6,
+            (
+                "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers"
+                " 6; use a number of rules among 1, 3"
+            ),
         ),
         (
-            Alternate((ByLayer((A, B)), C)), 5,
-            "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers 5; "
-            "use a number of rules among 1, 3",
+            Alternate((ByLayer((A, B)), C)),
+            5,
+            (
+                "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers"
+                " 5; use a number of rules among 1, 3"
+            ),
         ),
         (
-            Alternate((A, B, C)), 2,
-            "mask alternate(causal, reverse, full) has 3 rules, more than n_layers 2; "
-            "use fewer rules, or more layers",
+            Alternate((A, B, C)),
+            2,
+            (
+                "mask alternate(causal, reverse, full) has 3 rules, more than n_layers 2; "
+                "use fewer rules, or more layers"
+            ),
         ),
         (
-            ByLayer((C, Alternate((A, B)))), 2,
-            "mask alternate(causal, reverse) has 2 rules, more than its 1 of n_layers 2; "
-            "use fewer rules, or more layers",
+            ByLayer((C, Alternate((A, B)))),
+            2,
+            (
+                "mask alternate(causal, reverse) has 2 rules, more than its 1 of n_layers 2; "
+                "use fewer rules, or more layers"
+            ),
         ),
         (
-            ByHead((Alternate((A, B)), C)), 1,
-            "mask alternate(causal, reverse) has 2 rules, more than n_layers 1; use fewer rules, or more layers",
+            ByHead((Alternate((A, B)), C)),
+            1,
+            (
+                "mask alternate(causal, reverse) has 2 rules, more than n_layers 1; use fewer"
+                " rules, or more layers"
+            ),
         ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_rule_that_would_be_left_without_a_layer_is_refused(rule, n_layers, message):
     with pytest.raises(SpecError) as caught:
         [at_layer(rule, layer, n_layers) for layer in range(n_layers)]
@@ -203,7 +231,9 @@ def test_a_rule_that_would_be_left_without_a_layer_is_refused(rule, n_layers, me
 
 
 def test_every_nesting_shows_each_of_its_rules_or_is_refused():
-    """Whatever lies in whatever, at any number of layers and heads: no rule that was written is missing."""
+    """Whatever lies in whatever, at any number of layers and heads: no rule that was written is
+    missing.
+    """
     generator = random.Random(19)
     refused = shown = 0
     for _ in range(600):
@@ -213,7 +243,10 @@ def test_every_nesting_shows_each_of_its_rules_or_is_refused():
         try:
             layers = [at_layer(rule, layer, n_layers) for layer in range(n_layers)]
             found = {
-                leaf for layer in layers for head in range(n_heads) for leaf in leaves(at_head(layer, head, n_heads))
+                leaf
+                for layer in layers
+                for head in range(n_heads)
+                for leaf in leaves(at_head(layer, head, n_heads))
             }
         except SpecError:
             refused += 1
@@ -233,10 +266,12 @@ def _nested(generator, written, depth):
 
 
 def test_equal_groups_that_divide_their_heads_stay_apart():
-    """Heads 0 and 2 have the one rule, 1 and 3 the other; merged, they would be 0 and 1, 2 and 3."""
+    """Heads 0 and 2 have the one rule, 1 and 3 the other; merged, they would be 0 and 1, 2 and
+    3.
+    """
     rule = ByHead((ByHead((A, B)), ByHead((A, B))))
     assert [at_head(at_layer(rule, 0, 1), head, 4) for head in range(4)] == [A, B, A, B]
-    plain = simplified(rule, documents=False, padding=False, prefix=False)
+    plain = simplify_rule(rule, has_documents=False, has_padding=False, has_prefix=False)
     assert [at_head(plain, head, 4) for head in range(4)] == [A, B, A, B]
 
 
@@ -251,76 +286,101 @@ def test_a_rule_without_layers_is_the_same_at_each():
 
 
 def test_rules_that_do_not_divide_the_layers_are_refused():
-    match = r"^mask by_layer\(full, causal\) has 2 rules, which do not divide n_layers 7; .* among 1, 7$"
+    match = (
+        r"^mask by_layer\(full, causal\) has 2 rules, which do not divide n_layers 7; .* among"
+        r" 1, 7$"
+    )
     with pytest.raises(SpecError, match=match):
         at_layer(ByLayer((Full(), Causal())), 0, 7)
 
 
 def test_heads_are_listed_in_equal_groups():
-    assert heads(Causal()) == (Causal(),)
-    assert heads(ByHead((Causal(), Reverse()))) == (Causal(), Reverse())
-    assert heads(ByHead((ByHead((Causal(), Reverse())), Full()))) == (Causal(), Reverse(), Full(), Full())
+    assert head_rules(Causal()) == (Causal(),)
+    assert head_rules(ByHead((Causal(), Reverse()))) == (Causal(), Reverse())
+    assert head_rules(ByHead((ByHead((Causal(), Reverse())), Full()))) == (
+        Causal(),
+        Reverse(),
+        Full(),
+        Full(),
+    )
 
 
 def test_heads_of_a_combination_are_combined_group_by_group():
     two, three = ByHead((Causal(), Reverse())), ByHead((Window(2), Strided(3), Padding()))
     a, b = Causal(), Reverse()
     w, s, p = Window(2), Strided(3), Padding()
-    assert heads(And(two, three)) == (a & w, a & w, a & s, b & s, b & p, b & p)
-    assert heads(Or(two, Window(5))) == (a | Window(5), b | Window(5))
+    assert head_rules(And(two, three)) == (a & w, a & w, a & s, b & s, b & p, b & p)
+    assert head_rules(Or(two, Window(5))) == (a | Window(5), b | Window(5))
 
 
 def test_each_head_has_the_rule_of_its_group():
     rule = ByHead((Causal(), Reverse(), Full()))
-    assert [at_head(rule, head, 6) for head in range(6)] == [Causal()] * 2 + [Reverse()] * 2 + [Full()] * 2
+    assert [at_head(rule, head, 6) for head in range(6)] == [Causal()] * 2 + [Reverse()] * 2 + [
+        Full()
+    ] * 2
     assert [at_head(Window(3), head, 5) for head in range(5)] == [Window(3)] * 5
 
 
 def test_groups_that_do_not_divide_the_heads_are_refused():
-    match = r"^mask by_head\(causal, reverse\) has 2 groups of heads, which do not divide n_heads 5; .* among 1, 5$"
+    match = (
+        r"^mask by_head\(causal, reverse\) has 2 groups of heads, which do not divide n_heads 5; .*"
+        r" among 1, 5$"
+    )
     with pytest.raises(SpecError, match=match):
         at_head(ByHead((Causal(), Reverse())), 0, 5)
 
 
 def test_a_rule_by_layer_has_no_heads_yet():
-    with pytest.raises(TypeError, match=r"^by_layer\(full, causal\) differs by layer; ask at_layer first$"):
-        heads(ByLayer((Full(), Causal())))
-    with pytest.raises(TypeError, match=r"^alternate\(full, causal\) differs by layer; ask at_layer first$"):
-        heads(Causal() & Alternate((Full(), Causal())))
+    with pytest.raises(
+        TypeError, match=r"^by_layer\(full, causal\) differs by layer; ask at_layer first$"
+    ):
+        head_rules(ByLayer((Full(), Causal())))
+    with pytest.raises(
+        TypeError, match=r"^alternate\(full, causal\) differs by layer; ask at_layer first$"
+    ):
+        head_rules(Causal() & Alternate((Full(), Causal())))
 
 
 def test_a_rule_by_head_or_layer_cannot_be_drawn_or_asked():
     match = r"^by_head\(causal, full\) differs by head or layer; ask at_layer and at_head first$"
     with pytest.raises(TypeError, match=match):
-        dense(ByHead((Causal(), Full())), Layout(3))
+        dense_mask(ByHead((Causal(), Full())), SequenceLayout(3))
     with pytest.raises(TypeError, match=match):
         ByHead((Causal(), Full())).sees_new(prefix_grows=False)
 
 
 def test_what_a_sequence_does_not_have_is_left_out():
     rule = (Prefix() & SameDocument()) & Padding()
-    assert simplified(rule, documents=False, padding=False, prefix=False) == Causal()
-    assert simplified(rule, documents=True, padding=False, prefix=False) == And(Causal(), SameDocument())
-    assert simplified(rule, documents=False, padding=True, prefix=True) == And(Prefix(), Padding())
-    assert simplified(Or(SameDocument(), Causal()), False, False, False) == Full()
+    assert simplify_rule(rule, has_documents=False, has_padding=False, has_prefix=False) == Causal()
+    assert simplify_rule(rule, has_documents=True, has_padding=False, has_prefix=False) == And(
+        Causal(), SameDocument()
+    )
+    assert simplify_rule(rule, has_documents=False, has_padding=True, has_prefix=True) == And(
+        Prefix(), Padding()
+    )
+    assert simplify_rule(Or(SameDocument(), Causal()), False, False, False) == Full()
 
 
 def test_without_a_prefix_everything_is_one_part():
-    assert simplified(Causal() & SamePart(), False, False, prefix=True) == And(Causal(), SamePart())
-    assert simplified(SamePart(), False, False, prefix=False) == Full()
-    assert simplified(Causal() & SamePart(), False, False, prefix=False) == Causal()
+    assert simplify_rule(Causal() & SameSide(), False, False, has_prefix=True) == And(
+        Causal(), SameSide()
+    )
+    assert simplify_rule(SameSide(), False, False, has_prefix=False) == Full()
+    assert simplify_rule(Causal() & SameSide(), False, False, has_prefix=False) == Causal()
 
 
 def test_a_window_is_already_causal():
-    assert simplified(And(Causal(), Window(3)), False, False, False) == Window(3)
-    assert simplified(And(Window(3), Prefix()), False, False, prefix=False) == Window(3)
-    assert simplified(And(Window(3), Prefix()), False, False, prefix=True) == And(Window(3), Prefix())
+    assert simplify_rule(And(Causal(), Window(3)), False, False, False) == Window(3)
+    assert simplify_rule(And(Window(3), Prefix()), False, False, has_prefix=False) == Window(3)
+    assert simplify_rule(And(Window(3), Prefix()), False, False, has_prefix=True) == And(
+        Window(3), Prefix()
+    )
 
 
 def test_groups_that_become_equal_become_one():
     rule = ByHead((Causal(), Prefix()))
-    assert simplified(rule, False, False, prefix=False) == Causal()
-    assert simplified(rule, False, False, prefix=True) == rule
+    assert simplify_rule(rule, False, False, has_prefix=False) == Causal()
+    assert simplify_rule(rule, False, False, has_prefix=True) == rule
 
 
 def test_leaves_are_the_elementary_rules():
@@ -336,9 +396,9 @@ def test_a_simplified_rule_draws_the_same_mask():
         prefix = generator.choice([0, generator.randint(0, length)])
         documents = generator.choice([None, np.array([i // 3 for i in range(length)])])
         real = generator.choice([None, np.array([generator.random() < 0.7 for _ in range(length)])])
-        layout = Layout(length, prefix, documents, real)
-        plain = simplified(rule, documents is not None, real is not None, prefix > 0)
-        assert np.array_equal(dense(plain, layout), dense(rule, layout)), rule
+        layout = SequenceLayout(length, prefix, documents, real)
+        plain = simplify_rule(rule, documents is not None, real is not None, prefix > 0)
+        assert np.array_equal(dense_mask(plain, layout), dense_mask(rule, layout)), rule
 
 
 def _random_rule(generator, depth):
@@ -347,5 +407,15 @@ def _random_rule(generator, depth):
         return left & right if generator.random() < 0.5 else left | right
     n = generator.randint(1, 3)
     return generator.choice(
-        [Full(), Causal(), Reverse(), Prefix(), SamePart(), SameDocument(), Padding(), Window(n), Strided(n)],
+        [
+            Full(),
+            Causal(),
+            Reverse(),
+            Prefix(),
+            SameSide(),
+            SameDocument(),
+            Padding(),
+            Window(n),
+            Strided(n),
+        ],
     )

@@ -3,11 +3,11 @@ import math
 import pytest
 import torch
 
-from paribus.batch import Layout
-from paribus.masks import parse
-from paribus.model.attention import LatentAttention, MultiHeadAttention, Sight
-from paribus.model.kernels import View
-from paribus.model.positions import Turn
+from paribus.batch import BatchLayout
+from paribus.masks import parse_rule
+from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
+from paribus.model.kernels import AttentionMask
+from paribus.model.positions import Rotation
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
 
 CPU = torch.device("cpu")
@@ -28,8 +28,10 @@ def _multi_head(norm=None, **given):
 
 
 def _sight(mask="causal", keys=None, n_heads=6, turn=None, bias=None, kernel="auto"):
-    layout = Layout(B, T)
-    return Sight(View.of(parse(mask), layout, keys or layout, n_heads, CPU), turn, bias, kernel)
+    layout = BatchLayout(B, T)
+    return AttentionContext(
+        AttentionMask.of(parse_rule(mask), layout, keys or layout, n_heads, CPU), turn, bias, kernel
+    )
 
 
 def _hidden(length=T, seed=5):
@@ -39,7 +41,7 @@ def _hidden(length=T, seed=5):
 def _turn(width):
     """Position p turns pair i by p · 10^(-i)."""
     angles = torch.arange(T)[:, None] * 10.0 ** -torch.arange(width // 2)
-    return Turn(angles.cos(), angles.sin())
+    return Rotation(angles.cos(), angles.sin())
 
 
 def _rotated(vector, position):
@@ -79,7 +81,10 @@ def _plainly(attention, hidden, sees, source=None, norm=None, rotary=False):
             keys = _linear(attention.key, read_from[b])[:, g * e : (g + 1) * e]
             values = _linear(attention.value, read_from[b])[:, g * e : (g + 1) * e]
             if norm is not None:
-                queries, keys = norm(queries, attention.query_norm.weight), norm(keys, attention.key_norm.weight)
+                queries, keys = (
+                    norm(queries, attention.query_norm.weight),
+                    norm(keys, attention.key_norm.weight),
+                )
             if rotary:
                 queries = torch.stack([_rotated(query, t) for t, query in enumerate(queries)])
                 keys = torch.stack([_rotated(key, t) for t, key in enumerate(keys)])
@@ -111,26 +116,41 @@ def test_scores_are_scaled_as_the_spec_says(scale):
 def test_an_odd_head_width_apart_from_the_models():
     attention = _multi_head(d_head=5, n_heads=3, n_kv_heads=3)
     out = attention(_hidden(), _sight("full", n_heads=3))
-    torch.testing.assert_close(out, _plainly(attention, _hidden(), lambda t, s: True), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        out, _plainly(attention, _hidden(), lambda t, s: True), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_groups_of_heads_see_by_their_own_rule():
     attention = _multi_head(n_kv_heads=2)
     out = attention(_hidden(), _sight("by_head(causal, reverse)", kernel="dense"))
     whole = _hidden()
-    parts = [_plainly_heads(attention, whole, heads, sees) for heads, sees in
-             ((range(3), _causal), (range(3, 6), lambda t, s: s >= t))]  # fmt: skip
-    torch.testing.assert_close(out, _linear(attention.output, torch.cat(parts, -1)), atol=1e-5, rtol=1e-5)
+    parts = [
+        _plainly_heads(attention, whole, heads, sees)
+        for heads, sees in ((range(3), _causal), (range(3, 6), lambda t, s: s >= t))
+    ]
+    torch.testing.assert_close(
+        out, _linear(attention.output, torch.cat(parts, -1)), atol=1e-5, rtol=1e-5
+    )
 
 
 def _plainly_heads(attention, hidden, heads, sees):
     e, per_group = attention.spec.d_head, attention.spec.n_heads // attention.spec.n_kv_heads
     rows = []
     for b in range(B):
-        query, key, value = (_linear(layer, hidden[b]).split(e, -1) for layer in
-                             (attention.query, attention.key, attention.value))  # fmt: skip
-        rows.append(torch.cat([_attended(query[h], key[h // per_group], value[h // per_group], 0.5, sees)
-                               for h in heads], -1))  # fmt: skip
+        query, key, value = (
+            _linear(layer, hidden[b]).split(e, -1)
+            for layer in (attention.query, attention.key, attention.value)
+        )
+        rows.append(
+            torch.cat(
+                [
+                    _attended(query[h], key[h // per_group], value[h // per_group], 0.5, sees)
+                    for h in heads
+                ],
+                -1,
+            )
+        )
     return torch.stack(rows)
 
 
@@ -140,19 +160,23 @@ def test_qk_norm_brings_each_heads_queries_and_keys_to_unit_scale():
 
     attention = _multi_head(norm=RMSNorm(eps=0.01), qk_norm=True, n_kv_heads=3)
     out = attention(_hidden(), _sight())
-    torch.testing.assert_close(out, _plainly(attention, _hidden(), _causal, norm=rms), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        out, _plainly(attention, _hidden(), _causal, norm=rms), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_queries_and_keys_are_turned_and_values_are_not():
     attention = _multi_head(n_kv_heads=2)
     out = attention(_hidden(), _sight(turn=_turn(4)))
-    torch.testing.assert_close(out, _plainly(attention, _hidden(), _causal, rotary=True), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        out, _plainly(attention, _hidden(), _causal, rotary=True), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_keys_and_values_may_come_from_another_sequence():
     attention = _multi_head(n_kv_heads=3)
     source = _hidden(length=3, seed=11)
-    out = attention(_hidden(), _sight("full", keys=Layout(B, 3)), source)
+    out = attention(_hidden(), _sight("full", keys=BatchLayout(B, 3)), source)
     expected = _plainly(attention, _hidden(), lambda t, s: True, source)
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
@@ -171,7 +195,15 @@ def test_a_bias_is_added_to_scaled_scores(kernel):
 
 
 def _latent(norm=None, **given):
-    filled = {"n_heads": 3, "d_latent": 5, "d_query_latent": 11, "d_content": 7, "d_rotary": 4, "d_value": 13, **given}
+    filled = {
+        "n_heads": 3,
+        "d_latent": 5,
+        "d_query_latent": 11,
+        "d_content": 7,
+        "d_rotary": 4,
+        "d_value": 13,
+        **given,
+    }
     return _filled(LatentAttention(D, Latent(**filled), norm or RMSNorm(eps=0.01)))
 
 
@@ -185,15 +217,27 @@ def _latent_plainly(attention, hidden, sees):
     out = []
     for b in range(B):
         x = hidden[b]
-        x_query = rms(x @ attention.query_down.weight.T, attention.query_norm.weight) if spec.d_query_latent else x
+        x_query = (
+            rms(x @ attention.query_down.weight.T, attention.query_norm.weight)
+            if spec.d_query_latent
+            else x
+        )
         queries = (x_query @ attention.query.weight.T).split(c + r, -1)
         down = x @ attention.latent.weight.T
-        latent, rotary = rms(down[:, : spec.d_latent], attention.latent_norm.weight), down[:, spec.d_latent :]
+        latent, rotary = (
+            rms(down[:, : spec.d_latent], attention.latent_norm.weight),
+            down[:, spec.d_latent :],
+        )
         unfolded = (latent @ attention.key_value.weight.T).split(c + v, -1)
         heads = []
         for h in range(spec.n_heads):
-            turned_queries = [torch.cat([q[:c], _rotated(q[c:], t)]) if r else q for t, q in enumerate(queries[h])]
-            keys = [torch.cat([u[:c], _rotated(rotary[t], t)]) if r else u[:c] for t, u in enumerate(unfolded[h])]
+            turned_queries = [
+                torch.cat([q[:c], _rotated(q[c:], t)]) if r else q for t, q in enumerate(queries[h])
+            ]
+            keys = [
+                torch.cat([u[:c], _rotated(rotary[t], t)]) if r else u[:c]
+                for t, u in enumerate(unfolded[h])
+            ]
             values = unfolded[h][:, c:]
             heads.append(_attended(turned_queries, keys, values, (c + r) ** -0.5, sees))
         out.append(torch.cat(heads, -1) @ attention.output.weight.T)
@@ -208,4 +252,6 @@ def test_latent_attention_equals_the_formula(d_rotary, d_query_latent, kernel):
     turn = _turn(4) if d_rotary else None
     for mask, sees in (("causal", _causal), ("window(2)", lambda t, s: t - 2 < s <= t)):
         out = attention(_hidden(), _sight(mask, n_heads=3, turn=turn, kernel=kernel))
-        torch.testing.assert_close(out, _latent_plainly(attention, _hidden(), sees), atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            out, _latent_plainly(attention, _hidden(), sees), atol=1e-5, rtol=1e-5
+        )

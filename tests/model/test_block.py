@@ -1,12 +1,12 @@
 import pytest
 import torch
 
-from paribus.batch import Layout
-from paribus.model.attention import Sight
+from paribus.batch import BatchLayout
+from paribus.model.attention import AttentionContext
 from paribus.model.block import TransformerBlock
 from paribus.model.experts import RoutedExperts
-from paribus.model.kernels import View
-from paribus.spec import read, resolve
+from paribus.model.kernels import AttentionMask
+from paribus.spec import parse_architecture, resolve
 
 B, T, D = 2, 5, 6
 CPU = torch.device("cpu")
@@ -14,10 +14,15 @@ CPU = torch.device("cpu")
 
 def _block(placement, encoder=False, **changes):
     given = {
-        "n_vocab": 13, "max_length": 11, "d_model": D, "n_layers": 1, "placement": placement,
-        "attention": {"kind": "multi_head", "n_heads": 3}, **changes,
-    }  # fmt: skip
-    spec = resolve(read({**given, "encoder": {"n_layers": 1}} if encoder else given))
+        "n_vocab": 13,
+        "max_length": 11,
+        "d_model": D,
+        "n_layers": 1,
+        "placement": placement,
+        "attention": {"kind": "multi_head", "n_heads": 3},
+        **changes,
+    }
+    spec = resolve(parse_architecture({**given, "encoder": {"n_layers": 1}} if encoder else given))
     block = TransformerBlock(spec, spec.stack.layers[0])
     generator = torch.Generator().manual_seed(3)
     with torch.no_grad():
@@ -27,8 +32,10 @@ def _block(placement, encoder=False, **changes):
 
 
 def _sight(rule, keys=None):
-    layout = Layout(B, T)
-    return Sight(View.of(rule, layout, keys or layout, 3, CPU), None, None, "auto")
+    layout = BatchLayout(B, T)
+    return AttentionContext(
+        AttentionMask.of(rule, layout, keys or layout, 3, CPU), None, None, "auto"
+    )
 
 
 def _rows(length, seed):
@@ -41,7 +48,7 @@ def test_norms_and_branches_stand_where_the_placement_says(placement, encoder):
     spec, block = _block(placement, encoder)
     sight, x = _sight(spec.mask), _rows(T, 5)
     source = _rows(7, 11) if encoder else None
-    cross_sight = _sight(spec.cross, Layout(B, 7)) if encoder else None
+    cross_sight = _sight(spec.cross, BatchLayout(B, 7)) if encoder else None
 
     def attention(h):
         return block.attention(h, sight)
@@ -77,11 +84,17 @@ def test_a_block_without_source_leaves_its_cross_attention_out():
 
 @pytest.mark.parametrize("compute", ["grouped", "gathered"])
 def test_experts_take_the_feed_forwards_place_and_tell_their_load(compute, monkeypatch):
-    spec, block = _block("pre", feed_forward={"kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 7})
+    spec, block = _block(
+        "pre", feed_forward={"kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 7}
+    )
     ran = []
     for name in ("_grouped", "_gathered"):
         true = getattr(RoutedExperts, name)
-        monkeypatch.setattr(RoutedExperts, name, lambda *given, name=name, true=true: ran.append(name) or true(*given))
+        monkeypatch.setattr(
+            RoutedExperts,
+            name,
+            lambda *given, name=name, true=true: ran.append(name) or true(*given),
+        )
     sight, x = _sight(spec.mask), _rows(T, 5)
     out, load = block(x, sight, None, None, None, "here", compute)
     assert ran == [f"_{compute}"]
@@ -92,9 +105,13 @@ def test_experts_take_the_feed_forwards_place_and_tell_their_load(compute, monke
 
 
 def test_padding_is_not_counted_in_the_load():
-    spec, block = _block("pre", feed_forward={"kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 7})
-    layout = Layout(B, T, real_BT=torch.arange(T)[None] < torch.tensor([[3], [5]]))
-    sight = Sight(View.of(spec.mask, layout, layout, 3, CPU), None, None, "auto")
+    spec, block = _block(
+        "pre", feed_forward={"kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 7}
+    )
+    layout = BatchLayout(B, T, real_BT=torch.arange(T)[None] < torch.tensor([[3], [5]]))
+    sight = AttentionContext(
+        AttentionMask.of(spec.mask, layout, layout, 3, CPU), None, None, "auto"
+    )
     load = block(_rows(T, 5), sight, None, None, None, "here", "grouped")[1]
     assert load.tokens_B.tolist() == [3, 5]
     assert load.choices_BN.sum(1).tolist() == [6, 10]

@@ -1,13 +1,15 @@
-"""Every preset on CUDA: the same answers as on the CPU, in float32 and under bf16, eager and compiled."""
+"""Every preset on CUDA: the same answers as on the CPU, in float32 and under bf16, eager and
+compiled.
+"""
 
 import pytest
 import torch
+from tiny_model import PRESETS, tiny_architecture, tiny_batch
 from torch.utils._pytree import tree_map_only
 
 from paribus.batch import Batch
-from paribus.model import Draws, Transformer, build
+from paribus.model import DropoutKey, Transformer, build
 from paribus.spec import Architecture
-from tiny import PRESETS, batch, tiny
 
 pytestmark = pytest.mark.gpu
 
@@ -18,7 +20,7 @@ def moved(given: Batch) -> Batch:
 
 
 def answer(model: Transformer, given: Batch) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-    logits = model(given, Draws(seed=1, step=2)).logits_BTV
+    logits = model(given, DropoutKey(seed=1, step=2)).logits_BTV
     logits.float().pow(2).mean().backward()
     grads = {name: p.grad.cpu() for name, p in model.named_parameters() if p.grad is not None}
     return logits.detach().float().cpu(), tree_map_only(torch.Tensor, lambda t: t.clone(), grads)
@@ -27,7 +29,7 @@ def answer(model: Transformer, given: Batch) -> tuple[torch.Tensor, dict[str, to
 def aligned(preset: str) -> Architecture:
     """Widths every fast kernel accepts."""
     changes: dict[str, object] = {"d_model": 32, "dropout": 0.1}
-    spec = tiny(preset)
+    spec = tiny_architecture(preset)
     if spec.attention.kind == "multi_head":
         changes |= {"attention.d_head": 16}
     else:
@@ -37,40 +39,53 @@ def aligned(preset: str) -> Architecture:
             "attention.d_value": 16,
             "attention.d_latent": 16,
         }
-    changes |= {"feed_forward.d_expert": 24} if spec.feed_forward.kind == "experts" else {"feed_forward.d_ff": 48}
-    return tiny(preset, changes)
+    changes |= (
+        {"feed_forward.d_expert": 24}
+        if spec.feed_forward.kind == "experts"
+        else {"feed_forward.d_ff": 48}
+    )
+    return tiny_architecture(preset, changes)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_cuda_agrees_with_cpu_in_float32(preset: str) -> None:
-    spec = tiny(preset, {"dropout": 0.1})
-    here, there = answer(build(spec), batch(spec)), answer(build(spec, device="cuda"), moved(batch(spec)))
+    spec = tiny_architecture(preset, {"dropout": 0.1})
+    here, there = (
+        answer(build(spec), tiny_batch(spec)),
+        answer(build(spec, device="cuda"), moved(tiny_batch(spec))),
+    )
     torch.testing.assert_close(here[0], there[0], atol=2e-4, rtol=2e-4)
     for name, grad in here[1].items():
         torch.testing.assert_close(
-            there[1][name], grad, atol=2e-4, rtol=2e-3, msg=lambda text, name=name: f"{name}: {text}"
+            there[1][name],
+            grad,
+            atol=2e-4,
+            rtol=2e-3,
+            msg=lambda text, name=name: f"{name}: {text}",
         )
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_bf16_autocast_stays_near_float32(preset: str) -> None:
     spec = aligned(preset)
-    exact, _ = answer(build(spec, device="cuda"), moved(batch(spec)))
+    exact, _ = answer(build(spec, device="cuda"), moved(tiny_batch(spec)))
     with torch.autocast("cuda", torch.bfloat16):
-        rough, grads = answer(build(spec, device="cuda"), moved(batch(spec)))
+        rough, grads = answer(build(spec, device="cuda"), moved(tiny_batch(spec)))
     assert all(grad.isfinite().all() for grad in grads.values())
     if spec.feed_forward.kind == "dense":  # routing is a hard choice, which rounding may flip
         assert (rough - exact).pow(2).mean().sqrt() <= 0.1 * exact.std()
 
 
-@pytest.mark.parametrize("preset", ["gpt2", "bert", "unilm", "mixed-heads", "t5", "mixtral", "deepseek-v3"])
+@pytest.mark.parametrize(
+    "preset", ["gpt2", "bert", "unilm", "mixed-heads", "t5", "mixtral", "deepseek-v3"]
+)
 def test_a_compiled_model_agrees_with_the_eager_one(preset: str) -> None:
     spec = aligned(preset)
     eager, compiled = build(spec, device="cuda"), build(spec, device="cuda")
-    given = moved(batch(spec))
+    given = moved(tiny_batch(spec))
     fast = torch.compile(compiled, dynamic=False)
     plain, grads = answer(eager, given)
-    logits = fast(given, Draws(seed=1, step=2)).logits_BTV
+    logits = fast(given, DropoutKey(seed=1, step=2)).logits_BTV
     logits.float().pow(2).mean().backward()
     torch.testing.assert_close(logits.detach().cpu(), plain, atol=2e-4, rtol=2e-3)
     for name, parameter in compiled.named_parameters():
@@ -88,8 +103,12 @@ def test_grouped_experts_run_the_grouped_product_on_cuda(monkeypatch: pytest.Mon
         return product(rows, matrices, offs=offs)
 
     monkeypatch.setattr(torch.nn.functional, "grouped_mm", spy)
-    grouped, gathered = (build(spec, device="cuda", compute=compute) for compute in ("grouped", "gathered"))
+    grouped, gathered = (
+        build(spec, device="cuda", compute=compute) for compute in ("grouped", "gathered")
+    )
     with torch.autocast("cuda", torch.bfloat16):
-        one, two = (model(moved(batch(spec))).logits_BTV.float() for model in (grouped, gathered))
+        one, two = (
+            model(moved(tiny_batch(spec))).logits_BTV.float() for model in (grouped, gathered)
+        )
     assert calls == [torch.bfloat16] * 3 * spec.n_layers
     assert ((one - two).abs() > 0.1 * two.std()).any(-1).float().mean() <= 0.1

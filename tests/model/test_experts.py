@@ -5,7 +5,13 @@ import torch
 import torch.nn.functional as F
 
 from paribus.model import build
-from paribus.model.experts import ChooseExperts, Load, RoutedExperts, balance_loss, moved_bias
+from paribus.model.experts import (
+    ExpertLoad,
+    ExpertRouter,
+    RoutedExperts,
+    balance_loss,
+    updated_selection_bias,
+)
 from paribus.spec import BatchBalance, Experts, NoBalance, Router, SequenceBalance
 from paribus.spec import load as load_preset
 
@@ -58,9 +64,12 @@ KINDS = {
     "mixtral": {},
     "deepseek": {"n_shared": 2, "router": Router(scores="sigmoid", scale=2.5)},
     "switch": {
-        "n_active": 1, "activation": "relu", "gated": False, "router": Router(normalise=False),
+        "n_active": 1,
+        "activation": "relu",
+        "gated": False,
+        "router": Router(normalise=False),
     },
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -78,9 +87,12 @@ def grouped_calls(monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    ("d_model", "d_expert", "aligned"), [(7, 11, False), (4, 4, True), (8, 12, True), (8, 11, False)]
+    ("d_model", "d_expert", "aligned"),
+    [(7, 11, False), (4, 4, True), (8, 12, True), (8, 11, False)],
 )
-def test_grouped_equals_gathered_equals_a_plain_loop(kind, d_model, d_expert, aligned, grouped_calls):
+def test_grouped_equals_gathered_equals_a_plain_loop(
+    kind, d_model, d_expert, aligned, grouped_calls
+):
     experts = _experts(d_model, d_expert=d_expert, **KINDS[kind])
     hidden = _hidden(3, 5, d_model)
     expected = _plainly(experts, hidden)
@@ -140,7 +152,7 @@ def _router(logits_MN, **given):
     """A router that gives these logits to one-hot tokens."""
     logits = torch.tensor(logits_MN)
     n_tokens, n_experts = logits.shape
-    router = ChooseExperts(n_tokens, Experts(**{"n_experts": n_experts, "n_active": 2, **given}))
+    router = ExpertRouter(n_tokens, Experts(**{"n_experts": n_experts, "n_active": 2, **given}))
     with torch.no_grad():
         router.weight.copy_(logits.T)
     if router.selection_bias is not None:
@@ -154,7 +166,9 @@ def test_gates_are_the_chosen_scores_normalised_and_scaled():
     choice, scores = router(tokens)
     total = math.e**3 + math.e**2
     assert choice.experts.tolist() == [[1, 2]]
-    assert choice.gates[0].tolist() == pytest.approx([2.5 * math.e**3 / total, 2.5 * math.e**2 / total])
+    assert choice.gates[0].tolist() == pytest.approx(
+        [2.5 * math.e**3 / total, 2.5 * math.e**2 / total]
+    )
     everything = sum(math.exp(x) for x in logits[0])
     assert scores[0].tolist() == pytest.approx([math.exp(x) / everything for x in logits[0]])
 
@@ -182,7 +196,9 @@ def test_the_selection_bias_moves_the_choice_and_never_the_gates():
     choice, _ = router(tokens)
     assert choice.experts.tolist() == [[3, 1]]
     last, second = 1 / (1 + math.e), 1 / (1 + math.exp(-1))
-    assert choice.gates[0].tolist() == pytest.approx([last / (last + second), second / (last + second)])
+    assert choice.gates[0].tolist() == pytest.approx(
+        [last / (last + second), second / (last + second)]
+    )
 
 
 def test_without_a_rate_there_is_no_selection_bias():
@@ -193,7 +209,14 @@ def test_without_a_rate_there_is_no_selection_bias():
 
 # Three groups of two; their merit is the sum of their two best.
 GROUPED = [
-    [5.0, -9.0, 3.0, 2.9, 2.0, 1.9],  # merit by sigmoid: 0.99, 1.90, 1.75: the best expert's group is the worst
+    [
+        5.0,
+        -9.0,
+        3.0,
+        2.9,
+        2.0,
+        1.9,
+    ],  # merit by sigmoid: 0.99, 1.90, 1.75: the best expert's group is the worst
     [-1.0, -2.0, -3.0, -4.0, 1.0, 0.0],
 ]
 
@@ -202,16 +225,21 @@ def test_experts_are_chosen_within_the_best_groups():
     router = Router(scores="sigmoid", n_groups=3, n_active_groups=1)
     chooser, tokens = _router(GROUPED, router=router)
     assert chooser(tokens)[0].experts.tolist() == [[2, 3], [4, 5]]
-    chooser, tokens = _router(GROUPED, n_active=3, router=router.model_copy(update={"n_active_groups": 2}))
+    chooser, tokens = _router(
+        GROUPED, n_active=3, router=router.model_copy(update={"n_active_groups": 2})
+    )
     assert chooser(tokens)[0].experts.tolist() == [[2, 3, 4], [4, 5, 0]]
     chooser, tokens = _router(GROUPED, router=router.model_copy(update={"n_active_groups": 3}))
     assert chooser(tokens)[0].experts.tolist() == [[0, 2], [4, 5]]
 
 
 def test_the_selection_bias_moves_groups_too():
-    chooser, tokens = _router(GROUPED, router=Router(scores="sigmoid", n_groups=3, n_active_groups=1, bias_rate=0.1))
+    chooser, tokens = _router(
+        GROUPED, router=Router(scores="sigmoid", n_groups=3, n_active_groups=1, bias_rate=0.1)
+    )
     chooser.selection_bias.copy_(torch.tensor([0.0, -0.5, -1.0, -1.0, -3.0, -3.0]))
-    # Token 0's groups: 0.49, −0.10, −4.25. Expert 1 ranks below zero, yet only its group is chosen from.
+    # Token 0's groups: 0.49, −0.10, −4.25. Expert 1 ranks below zero, yet only its group is chosen
+    # from.
     assert chooser(tokens)[0].experts.tolist() == [[0, 1], [0, 1]]
 
 
@@ -241,7 +269,9 @@ def test_loads_count_choices_per_sequence_without_padding():
         there = [b * 5 + t for t in range(5) if real[b, t]]
         chosen = [n for m in there for n in choice.experts[m].tolist()]
         assert load.choices_BN[b].tolist() == [chosen.count(n) for n in range(5)]
-        torch.testing.assert_close(load.scores_BN[b], sum((scores[m] for m in there), torch.zeros(5)))
+        torch.testing.assert_close(
+            load.scores_BN[b], sum((scores[m] for m in there), torch.zeros(5))
+        )
         assert load.tokens_B[b] == len(there)
     whole = experts(hidden, None)[1]
     assert whole.tokens_B.tolist() == [5, 5, 5]
@@ -249,12 +279,12 @@ def test_loads_count_choices_per_sequence_without_padding():
 
 
 LOADS = [
-    Load(
+    ExpertLoad(
         torch.tensor([[3.0, 1, 0], [2.0, 2, 2]]),
         torch.tensor([[1.0, 0.6, 0.4], [1.2, 1.0, 0.8]]),
         torch.tensor([2.0, 3.0]),
     ),
-    Load(
+    ExpertLoad(
         torch.tensor([[0.0, 2, 2], [6.0, 0, 0]]),
         torch.tensor([[0.2, 0.8, 1.0], [2.6, 0.2, 0.2]]),
         torch.tensor([2.0, 3.0]),
@@ -281,7 +311,9 @@ def test_the_batch_balance_is_switchs_loss_over_all_tokens():
 
 
 def test_a_perfectly_even_router_pays_the_weight():
-    load = Load(torch.full((1, 4), 3.0), torch.full((1, 4), 1.5), torch.tensor([6.0]))  # 6 tokens, two experts each
+    load = ExpertLoad(
+        torch.full((1, 4), 3.0), torch.full((1, 4), 1.5), torch.tensor([6.0])
+    )  # 6 tokens, two experts each
     spec = Experts(n_experts=4, n_active=2, balance=SequenceBalance(weight=0.01))
     assert balance_loss([load], spec).item() == pytest.approx(0.01)
 
@@ -291,7 +323,7 @@ def test_without_balance_there_is_no_loss():
 
 
 def test_a_sequence_of_padding_alone_costs_nothing():
-    empty = Load(torch.zeros(1, 3), torch.zeros(1, 3), torch.zeros(1))
+    empty = ExpertLoad(torch.zeros(1, 3), torch.zeros(1, 3), torch.zeros(1))
     for balance in (SequenceBalance(), BatchBalance()):
         assert balance_loss([empty], Experts(n_experts=3, n_active=2, balance=balance)).item() == 0
 
@@ -306,13 +338,23 @@ def test_the_loss_pushes_scores_of_crowded_experts_down():
 
 
 def test_the_bias_moves_up_for_the_idle_and_down_for_the_crowded():
-    moved = moved_bias(torch.tensor([0.5, 0.0, -0.25, 1.0]), torch.tensor([7.0, 3.0, 5.0, 5.0]), 0.125)
+    moved = updated_selection_bias(
+        torch.tensor([0.5, 0.0, -0.25, 1.0]), torch.tensor([7.0, 3.0, 5.0, 5.0]), 0.125
+    )
     assert moved.tolist() == [0.375, 0.125, -0.25, 1.0]
 
 
 def test_aligned_experts_run_in_double_too():
-    spec = load_preset("mixtral", n_layers=1, d_model=8, n_heads=2, n_kv_heads=1, n_vocab=11, max_length=7,
-                changes={"feed_forward.d_expert": 16})  # fmt: skip
+    spec = load_preset(
+        "mixtral",
+        n_layers=1,
+        d_model=8,
+        n_heads=2,
+        n_kv_heads=1,
+        n_vocab=11,
+        max_length=7,
+        changes={"feed_forward.d_expert": 16},
+    )
     tokens = torch.arange(5)[None]
     single, double = build(spec)(tokens), build(spec, dtype=torch.float64)(tokens)
     torch.testing.assert_close(single.logits_BTV.double(), double.logits_BTV, atol=1e-5, rtol=1e-4)

@@ -4,29 +4,37 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
-from paribus.batch import Layout
-from paribus.masks import parse
+from paribus.batch import BatchLayout
+from paribus.masks import parse_rule
+from paribus.model.kernels.attention_mask import AttentionMask
 from paribus.model.kernels.flex import _head_count, _mask_mod, block_mask
-from paribus.model.kernels.view import View
 
 CPU = torch.device("cpu")
 N_HEADS = 4
 TABLES = (
-    "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
-    "q_num_blocks", "q_indices", "full_q_num_blocks", "full_q_indices",
-)  # fmt: skip
+    "kv_num_blocks",
+    "kv_indices",
+    "full_kv_num_blocks",
+    "full_kv_indices",
+    "q_num_blocks",
+    "q_indices",
+    "full_q_num_blocks",
+    "full_q_indices",
+)
 
 
-def padded(length: int, n_real: list[int]) -> Layout:
+def padded(length: int, n_real: list[int]) -> BatchLayout:
     """Sequences that end early, the first half of each its prefix."""
     real_BT = torch.arange(length) < torch.tensor(n_real)[:, None]
-    return Layout(len(n_real), length, prefix=torch.tensor(n_real) // 2, real_BT=real_BT)
+    return BatchLayout(len(n_real), length, prefix=torch.tensor(n_real) // 2, real_BT=real_BT)
 
 
-def packed(length: int, cut: int) -> Layout:
+def packed(length: int, cut: int) -> BatchLayout:
     """Two documents in the first sequence, one in the second."""
-    documents_BT = torch.stack([torch.arange(length) >= cut, torch.zeros(length, dtype=torch.bool)]).long()
-    return Layout(2, length, documents_BT=documents_BT)
+    documents_BT = torch.stack(
+        [torch.arange(length) >= cut, torch.zeros(length, dtype=torch.bool)]
+    ).long()
+    return BatchLayout(2, length, documents_BT=documents_BT)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +49,8 @@ def packed(length: int, cut: int) -> Layout:
         ("window(40) & same_document", packed(700, 301)),
     ],
 )
-def test_the_blocks_are_those_torch_finds(rule: str, layout: Layout) -> None:
-    view = View.of(parse(rule), layout, layout, N_HEADS, CPU)
+def test_the_blocks_are_those_torch_finds(rule: str, layout: BatchLayout) -> None:
+    view = AttentionMask.of(parse_rule(rule), layout, layout, N_HEADS, CPU)
     ours = block_mask(view)
     theirs = create_block_mask(
         _mask_mod(view), layout.n_sequences, _head_count(view), layout.length, layout.length, CPU
@@ -55,9 +63,9 @@ def test_the_blocks_are_those_torch_finds(rule: str, layout: Layout) -> None:
 
 def test_the_compiler_is_told_the_shapes_it_gets() -> None:
     layout = padded(300, [300, 130])
-    view = View.of(parse("by_head(causal, prefix)"), layout, layout, N_HEADS, CPU)
+    view = AttentionMask.of(parse_rule("by_head(causal, prefix)"), layout, layout, N_HEADS, CPU)
 
-    def tables(of: View) -> list[torch.Tensor]:
+    def tables(of: AttentionMask) -> list[torch.Tensor]:
         return [getattr(block_mask(of), name) for name in TABLES]
 
     compiled = torch.compile(tables, backend="aot_eager", fullgraph=True)

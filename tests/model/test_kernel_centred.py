@@ -1,11 +1,13 @@
-"""Centred keys: an operation that torch can differentiate and compile, at every length of the prefix."""
+"""Centred keys: an operation that torch can differentiate and compile, at every length of the
+prefix.
+"""
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from paribus.model.kernels.centred import centred
+from paribus.model.kernels.centred_keys import centred_keys
 
 SHAPES = [(3, 4, 16, 8), (1, 1, 5, 3), (2, 1, 1, 4)]
 
@@ -21,22 +23,32 @@ def test_it_is_what_it_tells_the_compiler(shape: tuple[int, ...], beside_channel
 
 def test_some_of_what_all_see_has_a_mean_of_zero() -> None:
     key = torch.randn(2, 3, 300, 5, dtype=torch.float64)
-    torch.testing.assert_close(centred(key, 200)[:, :, :200:6].mean(2), torch.zeros(2, 3, 5, dtype=torch.float64))
+    torch.testing.assert_close(
+        centred_keys(key, 200)[:, :, :200:6].mean(2), torch.zeros(2, 3, 5, dtype=torch.float64)
+    )
     key = key[:, :, :9]
-    torch.testing.assert_close(centred(key, 4)[:, :, :4].mean(2), torch.zeros(2, 3, 5, dtype=torch.float64))
-    torch.testing.assert_close(centred(key, 4).diff(dim=2), key.diff(dim=2))
+    torch.testing.assert_close(
+        centred_keys(key, 4)[:, :, :4].mean(2), torch.zeros(2, 3, 5, dtype=torch.float64)
+    )
+    torch.testing.assert_close(centred_keys(key, 4).diff(dim=2), key.diff(dim=2))
 
 
 def test_stacked_models_are_centred_each_by_itself() -> None:
     keys = torch.randn(2, 5, 3, 9, 4)
-    together = torch.vmap(lambda key: centred(key, 4), in_dims=1, out_dims=1)(keys)
-    torch.testing.assert_close(together, torch.stack([centred(key, 4) for key in keys.unbind(1)], 1))
+    together = torch.vmap(lambda key: centred_keys(key, 4), in_dims=1, out_dims=1)(keys)
+    torch.testing.assert_close(
+        together, torch.stack([centred_keys(key, 4) for key in keys.unbind(1)], 1)
+    )
 
 
 def both_sides(states_BTC: Tensor, prefix: int) -> Tensor:
-    """As under a prefix: everyone over its keys, the rest over itself; each a call that wants its keys in memory."""
-    query, key, value = (part.unflatten(-1, (2, 8)).transpose(1, 2) for part in states_BTC.chunk(3, -1))
-    key = centred(key, prefix)
+    """As under a prefix: everyone over its keys, the rest over itself; each a call that wants
+    its keys in memory.
+    """
+    query, key, value = (
+        part.unflatten(-1, (2, 8)).transpose(1, 2) for part in states_BTC.chunk(3, -1)
+    )
+    key = centred_keys(key, prefix)
     out = F.scaled_dot_product_attention(query, key[:, :, :prefix], value[:, :, :prefix])
     rest = (part[:, :, prefix:] for part in (query, key, value))
     return torch.cat([out, F.scaled_dot_product_attention(*rest, is_causal=True)], 2)

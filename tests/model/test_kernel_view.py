@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import create_mask
 
-from paribus.batch import Layout
+from paribus.batch import BatchLayout
 from paribus.masks import (
     ByHead,
     Causal,
@@ -14,15 +14,15 @@ from paribus.masks import (
     Prefix,
     Reverse,
     SameDocument,
-    SamePart,
+    SameSide,
     Strided,
     Window,
     at_head,
-    dense,
-    parse,
+    dense_mask,
+    parse_rule,
 )
-from paribus.masks import Layout as OneLayout
-from paribus.model.kernels import View
+from paribus.masks import SequenceLayout as OneLayout
+from paribus.model.kernels import AttentionMask
 from paribus.model.kernels.flex import _mask_mod
 
 CPU = torch.device("cpu")
@@ -38,7 +38,17 @@ def _random_rule(generator, depth):
         return left & right if kind == "and" else left | right
     n = generator.randint(1, 3)
     return generator.choice(
-        [Full(), Causal(), Reverse(), Prefix(), SamePart(), SameDocument(), Padding(), Window(n), Strided(n)],
+        [
+            Full(),
+            Causal(),
+            Reverse(),
+            Prefix(),
+            SameSide(),
+            SameDocument(),
+            Padding(),
+            Window(n),
+            Strided(n),
+        ],
     )
 
 
@@ -48,9 +58,15 @@ def _whole(layout, b):
     prefix = int(layout.prefix[b]) if isinstance(layout.prefix, torch.Tensor) else layout.prefix
 
     def filled(given, fill):
-        return None if given is None else np.concatenate([np.full(layout.start, fill), given[b].numpy()])
+        return (
+            None
+            if given is None
+            else np.concatenate([np.full(layout.start, fill), given[b].numpy()])
+        )
 
-    return OneLayout(end, min(prefix, end), filled(layout.documents_BT, 0), filled(layout.real_BT, True))
+    return OneLayout(
+        end, min(prefix, end), filled(layout.documents_BT, 0), filled(layout.real_BT, True)
+    )
 
 
 def _by_masks(rule, queries, keys):
@@ -58,7 +74,7 @@ def _by_masks(rule, queries, keys):
     out = np.zeros((B, H, queries.length, keys.length), bool)
     for b in range(B):
         for h in range(H):
-            picture = dense(at_head(rule, h, H), _whole(queries, b), _whole(keys, b))
+            picture = dense_mask(at_head(rule, h, H), _whole(queries, b), _whole(keys, b))
             out[b, h] = picture[queries.start :, keys.start :]
     return torch.from_numpy(out)
 
@@ -69,7 +85,7 @@ def _layouts(generator):
     prefix = generator.choice([0, 2, torch.randint(0, length + 1, (B,))])
     documents = generator.choice([None, torch.randint(0, 2, (B, length)).sort(1).values])
     real = generator.choice([None, torch.rand(B, length) < 0.7])
-    keys = Layout(B, length, start, prefix, documents, real)
+    keys = BatchLayout(B, length, start, prefix, documents, real)
     if generator.random() < 0.5:
         return keys, keys
     newest = generator.randint(1, length)  # queries at the end, keys before them in a cache
@@ -77,18 +93,22 @@ def _layouts(generator):
     def last(tensor):
         return None if tensor is None else tensor[:, -newest:]
 
-    return Layout(B, newest, start + length - newest, prefix, last(documents), last(real)), keys
+    return BatchLayout(
+        B, newest, start + length - newest, prefix, last(documents), last(real)
+    ), keys
 
 
 def test_a_views_dense_mask_is_the_picture_of_each_sequence_and_head():
     generator = random.Random(3)
     for _ in range(200):
         rule = _random_rule(generator, 2)
-        if len(View.of(rule, Layout(B, 1), Layout(B, 1), H, CPU).groups) not in (1, 2, 4):
+        if len(
+            AttentionMask.of(rule, BatchLayout(B, 1), BatchLayout(B, 1), H, CPU).head_rules
+        ) not in (1, 2, 4):
             continue
         queries, keys = _layouts(generator)
-        view = View.of(rule, queries, keys, H, CPU)
-        got = view.dense.expand(B, H, queries.length, keys.length)
+        view = AttentionMask.of(rule, queries, keys, H, CPU)
+        got = view.dense_mask.expand(B, H, queries.length, keys.length)
         assert torch.equal(got, _by_masks(rule & Padding(), queries, keys)), (rule, queries, keys)
 
 
@@ -98,66 +118,86 @@ def test_a_view_that_is_never_blind_lets_every_query_see():
     for _ in range(300):
         queries, keys = _layouts(generator)
         if generator.random() < 0.3:
-            queries = Layout(B, 3, generator.choice([0, 7]), keys.prefix)  # perhaps beyond the keys
-        view = View.of(_random_rule(generator, 2), queries, keys, H, CPU)
-        blind = bool((~view.dense.any(-1)).any())
-        assert view.may_be_blind or not blind, (view.rule, queries, keys)
-        found.add((view.may_be_blind, blind))
+            queries = BatchLayout(
+                B, 3, generator.choice([0, 7]), keys.prefix
+            )  # perhaps beyond the keys
+        view = AttentionMask.of(_random_rule(generator, 2), queries, keys, H, CPU)
+        blind = bool((~view.dense_mask.any(-1)).any())
+        assert view.may_have_empty_rows or not blind, (view.rule, queries, keys)
+        found.add((view.may_have_empty_rows, blind))
     assert {(True, True), (False, False)} <= found
 
 
 def test_what_the_batch_does_not_have_is_left_out():
-    rule = parse("prefix & same_document & padding")
-    layout = Layout(B, 5)
-    assert View.of(rule, layout, layout, H, CPU).rule == Causal()
-    some = Layout(B, 5, prefix=2, real_BT=torch.ones(B, 5).bool())
-    assert View.of(rule, some, some, H, CPU).rule == parse("prefix & padding")
-    each = Layout(B, 5, prefix=torch.tensor([0, 0, 0]), documents_BT=torch.zeros(B, 5))
-    assert View.of(rule, each, each, H, CPU).rule == parse("prefix & same_document")
+    rule = parse_rule("prefix & same_document & padding")
+    layout = BatchLayout(B, 5)
+    assert AttentionMask.of(rule, layout, layout, H, CPU).rule == Causal()
+    some = BatchLayout(B, 5, prefix=2, real_BT=torch.ones(B, 5).bool())
+    assert AttentionMask.of(rule, some, some, H, CPU).rule == parse_rule("prefix & padding")
+    each = BatchLayout(B, 5, prefix=torch.tensor([0, 0, 0]), documents_BT=torch.zeros(B, 5))
+    assert AttentionMask.of(rule, each, each, H, CPU).rule == parse_rule("prefix & same_document")
 
 
 @pytest.mark.parametrize(
     ("rule", "layout", "static"),
     [
-        ("causal", Layout(B, 5), True),
-        ("prefix", Layout(B, 5, prefix=3), True),
-        ("prefix", Layout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
-        ("causal & same_part", Layout(B, 5, prefix=3), True),
-        ("causal & same_part", Layout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
-        ("causal & padding", Layout(B, 5, real_BT=torch.ones(B, 5).bool()), False),
-        ("causal & padding", Layout(B, 5), True),
-        ("by_head(full, same_document)", Layout(B, 5, documents_BT=torch.zeros(B, 5)), False),
+        ("causal", BatchLayout(B, 5), True),
+        ("prefix", BatchLayout(B, 5, prefix=3), True),
+        ("prefix", BatchLayout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
+        ("causal & same_part", BatchLayout(B, 5, prefix=3), True),
+        ("causal & same_part", BatchLayout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
+        ("causal & padding", BatchLayout(B, 5, real_BT=torch.ones(B, 5).bool()), False),
+        ("causal & padding", BatchLayout(B, 5), True),
+        ("by_head(full, same_document)", BatchLayout(B, 5, documents_BT=torch.zeros(B, 5)), False),
     ],
 )
 def test_a_view_is_static_where_positions_alone_decide(rule, layout, static):
-    assert View.of(parse(rule), layout, layout, H, CPU).static is static
+    assert AttentionMask.of(parse_rule(rule), layout, layout, H, CPU).is_static is static
 
 
 @pytest.mark.parametrize("prefix", [2, torch.tensor([3, 3, 3])])
 def test_parts_of_two_prefixes_are_a_programmers_mistake(prefix):
-    keys = Layout(B, 5, prefix=torch.tensor([3, 3, 3]))
+    keys = BatchLayout(B, 5, prefix=torch.tensor([3, 3, 3]))
     with pytest.raises(AssertionError):
-        View.of(parse("causal & same_part"), Layout(B, 5, prefix=prefix), keys, H, CPU)
-    assert View.of(parse("prefix"), Layout(B, 5, prefix=prefix), keys, H, CPU).rule == Prefix()
+        AttentionMask.of(
+            parse_rule("causal & same_part"), BatchLayout(B, 5, prefix=prefix), keys, H, CPU
+        )
+    assert (
+        AttentionMask.of(parse_rule("prefix"), BatchLayout(B, 5, prefix=prefix), keys, H, CPU).rule
+        == Prefix()
+    )
 
 
 def test_a_view_is_aligned_where_queries_are_the_keys():
-    assert View.of(Causal(), Layout(B, 5), Layout(B, 5), H, CPU).aligned
-    assert not View.of(Causal(), Layout(B, 1, start=4), Layout(B, 5), H, CPU).aligned
-    assert not View.of(Causal(), Layout(B, 5, start=1), Layout(B, 5), H, CPU).aligned
+    assert AttentionMask.of(Causal(), BatchLayout(B, 5), BatchLayout(B, 5), H, CPU).is_aligned
+    assert not AttentionMask.of(
+        Causal(), BatchLayout(B, 1, start=4), BatchLayout(B, 5), H, CPU
+    ).is_aligned
+    assert not AttentionMask.of(
+        Causal(), BatchLayout(B, 5, start=1), BatchLayout(B, 5), H, CPU
+    ).is_aligned
 
 
 @pytest.mark.parametrize("prefix", [2, 5, torch.tensor([0, 3, 5])])
-@pytest.mark.parametrize("rule", ["same_part", "causal & same_part", "by_head(prefix, reverse & same_part)"])
+@pytest.mark.parametrize(
+    "rule", ["same_part", "causal & same_part", "by_head(prefix, reverse & same_part)"]
+)
 def test_what_flex_asks_of_each_pair_is_the_dense_mask(rule, prefix):
-    keys = Layout(B, 5, prefix=prefix)
-    for queries in (keys, Layout(B, 2, 3, prefix)):
-        view = View.of(parse(rule), queries, keys, H, CPU)
+    keys = BatchLayout(B, 5, prefix=prefix)
+    for queries in (keys, BatchLayout(B, 2, 3, prefix)):
+        view = AttentionMask.of(parse_rule(rule), queries, keys, H, CPU)
         asked = create_mask(_mask_mod(view), B, H, queries.length, keys.length, "cpu")
-        assert torch.equal(asked, view.dense.expand_as(asked))
+        assert torch.equal(asked, view.dense_mask.expand_as(asked))
 
 
 def test_static_masks_are_not_drawn_for_each_sequence_or_head():
-    layout = Layout(B, 5)
-    assert View.of(Window(2), layout, layout, H, CPU).dense.shape == (1, 1, 5, 5)
-    assert View.of(parse("by_head(causal, full)"), layout, layout, H, CPU).dense.shape == (1, H, 5, 5)
+    layout = BatchLayout(B, 5)
+    assert AttentionMask.of(Window(2), layout, layout, H, CPU).dense_mask.shape == (1, 1, 5, 5)
+    assert AttentionMask.of(
+        parse_rule("by_head(causal, full)"), layout, layout, H, CPU
+    ).dense_mask.shape == (
+        1,
+        H,
+        5,
+        5,
+    )

@@ -2,21 +2,25 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from paribus.model.linear import Linear, side_by_side
+from paribus.model.linear import Linear, fused_linear
 
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("n_rows", [3, 67])
-def test_layers_side_by_side_give_what_each_gives_alone_there_and_back(bias: bool, n_rows: int) -> None:
+def test_layers_side_by_side_give_what_each_gives_alone_there_and_back(
+    bias: bool, n_rows: int
+) -> None:
     drawn = torch.Generator().manual_seed(n_rows)
     layers = [Linear(5, width, bias) for width in (7, 3, 11)]
     rows = torch.randn(2, n_rows, 5, generator=drawn, requires_grad=True)
     upstream = torch.randn(2, n_rows, 21, generator=drawn)
     leaves = [rows, *(parameter for layer in layers for parameter in layer.parameters())]
     apart = torch.cat([F.linear(rows, layer.weight, layer.bias) for layer in layers], -1)
-    together = side_by_side(rows, layers)
+    together = fused_linear(rows, layers)
     torch.testing.assert_close(together, apart)
     for got, wanted in zip(
-        torch.autograd.grad(together, leaves, upstream), torch.autograd.grad(apart, leaves, upstream), strict=True
+        torch.autograd.grad(together, leaves, upstream),
+        torch.autograd.grad(apart, leaves, upstream),
+        strict=True,
     ):
         torch.testing.assert_close(got, wanted, atol=1e-5, rtol=1e-5)

@@ -11,7 +11,9 @@ from paribus.spec import LayerNorm, RMSNorm
 def _filled(norm):
     with torch.no_grad():
         for parameter in norm.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(3)))
+            parameter.copy_(
+                torch.randn(parameter.shape, generator=torch.Generator().manual_seed(3))
+            )
     return norm
 
 
@@ -25,7 +27,9 @@ def test_layer_norm_takes_off_the_mean_and_divides_by_the_deviation(bias):
         deviation = math.sqrt(sum((x - mean) ** 2 for x in row) / 7 + 0.1)
         gains = norm.weight.tolist()
         biases = norm.bias.tolist() if bias else [0.0] * 7
-        expected = [(x - mean) / deviation * g + b for x, g, b in zip(row, gains, biases, strict=True)]
+        expected = [
+            (x - mean) / deviation * g + b for x, g, b in zip(row, gains, biases, strict=True)
+        ]
         assert got == pytest.approx(expected, abs=1e-5)
 
 
@@ -42,12 +46,16 @@ def test_rms_norm_divides_by_the_root_mean_square():
 
 def test_rms_norm_has_torchs_own_gradient():
     norm = _filled(Norm(7, RMSNorm(eps=0.1))).double()
-    rows = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(5), dtype=torch.float64, requires_grad=True)
+    rows = torch.randn(
+        2, 3, 7, generator=torch.Generator().manual_seed(5), dtype=torch.float64, requires_grad=True
+    )
     upstream = torch.randn(2, 3, 7, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
     ours, torchs = norm(rows), F.rms_norm(rows, (7,), norm.weight, 0.1)
     torch.testing.assert_close(ours, torchs)
     leaves = (rows, norm.weight)
     for got, wanted in zip(
-        torch.autograd.grad(ours, leaves, upstream), torch.autograd.grad(torchs, leaves, upstream), strict=True
+        torch.autograd.grad(ours, leaves, upstream),
+        torch.autograd.grad(torchs, leaves, upstream),
+        strict=True,
     ):
         torch.testing.assert_close(got, wanted)

@@ -1,17 +1,19 @@
-"""Many seeds of one model at once: the dense path works under torch.func, so parameters can be stacked."""
+"""Many seeds of one model at once: the dense path works under torch.func, so parameters can be
+stacked.
+"""
 
 import pytest
 import torch
+from tiny_model import PRESETS, tiny_architecture, tiny_batch
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from paribus.model import build
-from tiny import PRESETS, batch, tiny
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_stacked_seeds_give_each_seeds_own_gradient(preset: str) -> None:
-    spec = tiny(preset)
-    given = batch(spec)
+    spec = tiny_architecture(preset)
+    given = tiny_batch(spec)
     models = [build(spec, seed=seed, kernel="dense", compute="gathered") for seed in (1, 2, 3)]
     parameters, buffers = stack_module_state(models)
 

@@ -3,12 +3,12 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from tiny_model import random_tokens, tiny_architecture
 
-from paribus.batch import Batch, Layout
+from paribus.batch import Batch, BatchLayout
 from paribus.errors import SpecError, UnsupportedError
-from paribus.model import Draws, build
-from paribus.spec import load, presets, read
-from tiny import tiny, tokens
+from paribus.model import DropoutKey, build
+from paribus.spec import load, parse_architecture, presets
 
 SMALL = {
     "n_vocab": 13,
@@ -22,8 +22,10 @@ SOURCE = torch.tensor([[2, 7, 1, 8, 2, 8, 1], [3, 1, 4, 1, 5, 9, 2]])
 
 
 def _model(seed=3, **changes):
-    """A model whose every parameter is drawn anew, biases and gains too, so that each one matters."""
-    model = build(read({**SMALL, **changes}), seed=seed)
+    """A model whose every parameter is drawn anew, biases and gains too, so that each one
+    matters.
+    """
+    model = build(parse_architecture({**SMALL, **changes}), seed=seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -64,7 +66,9 @@ def _stacked(w, path, x, visible, blocks, source=None):
         x = x + _branch(w, f"{here}.attention", normed, normed, visible)
         if source is not None:
             everything = torch.ones(x.shape[1], source.shape[1]).bool()
-            x = x + _branch(w, f"{here}.cross", _norm(w, f"{here}.cross_norm", x), source, everything)
+            x = x + _branch(
+                w, f"{here}.cross", _norm(w, f"{here}.cross_norm", x), source, everything
+            )
         x = x + _feed(w, f"{here}.feed_forward", _norm(w, f"{here}.feed_forward_norm", x))
     return _norm(w, f"{path}.final_norm", x)
 
@@ -119,7 +123,7 @@ def test_shared_blocks_collect_the_gradients_of_both_stacks():
 
 def _around(model, tokens=TOKENS, **given):
     """The states a model's blocks leave, and its weights."""
-    return model.hidden(Batch.of(tokens, **given)).states_BTD, _weights(model)
+    return model.hidden_states(Batch.of(tokens, **given)).states_BTD, _weights(model)
 
 
 def test_a_tied_head_reads_the_words_table():
@@ -148,14 +152,18 @@ def test_a_head_may_transform_the_states_first():
 def _entered(model, **given):
     """What a model's first block is given."""
     seen = []
-    handle = model.stack.layers[0].register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    handle = model.stack.layers[0].register_forward_pre_hook(
+        lambda module, inputs: seen.append(inputs[0])
+    )
     model(Batch.of(TOKENS, **given))
     handle.remove()
     return seen[0], _weights(model)
 
 
 def test_embeddings_are_scaled_before_anything_is_added():
-    model = _model(embedding={"scale": "sqrt_d_model", "n_segments": 2, "norm": True}, positions="learned")
+    model = _model(
+        embedding={"scale": "sqrt_d_model", "n_segments": 2, "norm": True}, positions="learned"
+    )
     segments = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]])
     entered, w = _entered(model, segments_BT=segments)
     added = w["segments.weight"][segments] + w["stack.positions.weight"][:5]
@@ -196,14 +204,17 @@ def test_every_kind_of_position_reads_given_positions(kind):
 
 def test_a_batch_may_start_later():
     model = _model(positions="learned")
-    later = Batch(TOKENS, Layout(2, 5, start=4))
+    later = Batch(TOKENS, BatchLayout(2, 5, start=4))
     given = Batch.of(TOKENS, positions_BT=torch.arange(4, 9).expand(2, 5))
     torch.testing.assert_close(model(later).logits_BTV, model(given).logits_BTV)
 
 
 def test_a_prefix_is_counted_from_place_0_wherever_the_batch_starts():
-    model, reference = (build(read({**SMALL, "mask": "prefix"}), kernel=kernel) for kernel in ("auto", "dense"))
-    batch = Batch(TOKENS, Layout(2, 5, start=2, prefix=4))
+    model, reference = (
+        build(parse_architecture({**SMALL, "mask": "prefix"}), kernel=kernel)
+        for kernel in ("auto", "dense")
+    )
+    batch = Batch(TOKENS, BatchLayout(2, 5, start=2, prefix=4))
     torch.testing.assert_close(model(batch).logits_BTV, reference(batch).logits_BTV)
     seeing = Batch.of(TOKENS, prefix=2)  # of places 2–6 those below 4 are the prefix
     torch.testing.assert_close(model(batch).logits_BTV, model(seeing).logits_BTV)
@@ -227,7 +238,9 @@ def test_packed_documents_do_not_see_each_other():
 
 
 def test_packed_documents_read_their_own_source():
-    model = _model(mask="causal & same_document", encoder={"n_layers": 2, "mask": "full & same_document"})
+    model = _model(
+        mask="causal & same_document", encoder={"n_layers": 2, "mask": "full & same_document"}
+    )
     source = Batch.of(SOURCE, documents_BT=torch.tensor([[0, 0, 0, 1, 1, 1, 1]] * 2))
     documents = torch.tensor([[0, 0, 1, 1, 1]] * 2)
     packed = model(Batch.of(TOKENS, documents_BT=documents, source=source)).logits_BTV
@@ -250,9 +263,14 @@ def test_source_padding_is_not_read():
 
 
 def test_a_missing_or_needless_source_is_refused():
-    with pytest.raises(SpecError, match=r"^batch.source is missing, but the model has an encoder; give Batch.of\(tok"):
+    with pytest.raises(
+        SpecError,
+        match=r"^batch.source is missing, but the model has an encoder; give Batch.of\(tok",
+    ):
         _model(encoder={"n_layers": 2})(TOKENS)
-    with pytest.raises(SpecError, match=r"^batch.source is given, but the model has no encoder; leave it out$"):
+    with pytest.raises(
+        SpecError, match=r"^batch.source is given, but the model has no encoder; leave it out$"
+    ):
         _model()(Batch.of(TOKENS, source=SOURCE))
 
 
@@ -260,32 +278,47 @@ def test_a_missing_or_needless_source_is_refused():
 def test_nothing_is_read_past_max_length(positions):
     model = _model(positions=positions)
     model(torch.zeros(1, 11, dtype=torch.long))
-    with pytest.raises(UnsupportedError, match=r"^the batch reaches position 12, past max_length 11; cut it there$"):
+    with pytest.raises(
+        UnsupportedError, match=r"^the batch reaches position 12, past max_length 11; cut it there$"
+    ):
         model(torch.zeros(1, 12, dtype=torch.long))
     with pytest.raises(UnsupportedError, match=r"reaches position 12, past max_length 11"):
-        model(Batch(TOKENS, Layout(2, 5, start=7)))
+        model(Batch(TOKENS, BatchLayout(2, 5, start=7)))
 
 
 def test_a_source_past_max_length_is_refused_too():
     with pytest.raises(UnsupportedError, match=r"reaches position 12, past max_length 11"):
-        _model(encoder={"n_layers": 2})(Batch.of(TOKENS[:1], source=torch.zeros(1, 12, dtype=torch.long)))
+        _model(encoder={"n_layers": 2})(
+            Batch.of(TOKENS[:1], source=torch.zeros(1, 12, dtype=torch.long))
+        )
 
 
 def test_segments_are_refused_where_there_are_none():
-    with pytest.raises(SpecError, match=r"^batch.segments_BT is given, but embedding.n_segments is 0; leave it out$"):
+    with pytest.raises(
+        SpecError,
+        match=r"^batch.segments_BT is given, but embedding.n_segments is 0; leave it out$",
+    ):
         _model()(Batch.of(TOKENS, segments_BT=torch.zeros_like(TOKENS)))
 
 
 def test_a_kernel_that_cannot_do_the_mask_is_refused():
-    model = build(read({**SMALL, "mask": "window(3)"}), kernel="fused")
-    with pytest.raises(UnsupportedError, match=r"^kernel 'fused' cannot do the mask window\(3\) on cpu: "):
+    model = build(parse_architecture({**SMALL, "mask": "window(3)"}), kernel="fused")
+    with pytest.raises(
+        UnsupportedError, match=r"^kernel 'fused' cannot do the mask window\(3\) on cpu: "
+    ):
         model(TOKENS)
 
 
 # Loads and state
 
 
-EXPERTS = {"kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 7, "router": {"bias_rate": 0.01}}
+EXPERTS = {
+    "kind": "experts",
+    "n_experts": 5,
+    "n_active": 2,
+    "d_expert": 7,
+    "router": {"bias_rate": 0.01},
+}
 
 
 def test_loads_are_named_by_their_layer():
@@ -304,17 +337,24 @@ def test_a_forward_pass_changes_no_state(changes, training):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     generator = torch.random.get_rng_state()
     batch = Batch.of(TOKENS, source=SOURCE if "encoder" in changes else None)
-    first = model(batch, Draws(1, 2)).logits_BTV
-    assert torch.equal(model(batch, Draws(1, 2)).logits_BTV, first)
+    first = model(batch, DropoutKey(1, 2)).logits_BTV
+    assert torch.equal(model(batch, DropoutKey(1, 2)).logits_BTV, first)
     assert torch.equal(torch.random.get_rng_state(), generator)
     after = model.state_dict()
     assert before.keys() == after.keys()
     assert all(torch.equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("changes", [{}, {"feed_forward": EXPERTS}, {"mask": "by_head(causal, reverse, full)"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"feed_forward": EXPERTS}, {"mask": "by_head(causal, reverse, full)"}]
+)
 def test_several_models_run_at_once_by_stacking_their_parameters(changes):
-    models = [build(read({**SMALL, **changes}), seed=seed, kernel="dense", compute="gathered") for seed in (1, 2, 3)]
+    models = [
+        build(
+            parse_architecture({**SMALL, **changes}), seed=seed, kernel="dense", compute="gathered"
+        )
+        for seed in (1, 2, 3)
+    ]
     parameters, buffers = torch.func.stack_module_state(models)
 
     def one(p, b):
@@ -332,12 +372,22 @@ def test_every_preset_runs_forward_and_back_at_a_small_size(name):
     if spec.feed_forward.kind == "experts":
         changes |= {"feed_forward.d_expert": 11, "feed_forward.n_experts": 8}
     if name == "deepseek-v3":
-        changes |= {"feed_forward.n_dense_layers": 1, "feed_forward.n_active": 3, "feed_forward.d_ff": 13}
-        changes |= {"attention.d_latent": 5, "attention.d_query_latent": 7, "attention.d_content": 3}
+        changes |= {
+            "feed_forward.n_dense_layers": 1,
+            "feed_forward.n_active": 3,
+            "feed_forward.d_ff": 13,
+        }
+        changes |= {
+            "attention.d_latent": 5,
+            "attention.d_query_latent": 7,
+            "attention.d_content": 3,
+        }
         changes |= {"attention.d_rotary": 2, "attention.d_value": 5}
     if name == "mixtral":
         changes |= {"n_kv_heads": 2}
-    model = build(load(name, n_vocab=13, max_length=11, d_model=24, n_layers=2, n_heads=4, changes=changes))
+    model = build(
+        load(name, n_vocab=13, max_length=11, d_model=24, n_layers=2, n_heads=4, changes=changes)
+    )
     out = model(Batch.of(TOKENS, source=SOURCE if spec.encoder else None))
     assert out.logits_BTV.shape == (2, 5, 13)
     out.logits_BTV.square().sum().backward()
@@ -345,21 +395,27 @@ def test_every_preset_runs_forward_and_back_at_a_small_size(name):
 
 
 def test_documents_on_one_side_alone_are_refused():
-    spec = tiny("t5", {"mask": "causal & same_document"})
-    given = Batch.of(tokens(1, 3), documents_BT=torch.zeros(1, 3, dtype=torch.long), source=tokens(1, 5))
+    spec = tiny_architecture("t5", {"mask": "causal & same_document"})
+    given = Batch.of(
+        random_tokens(1, 3),
+        documents_BT=torch.zeros(1, 3, dtype=torch.long),
+        source=random_tokens(1, 5),
+    )
     with pytest.raises(SpecError, match="must both have documents_BT, or neither"):
         build(spec)(given)
 
 
 def test_a_wanted_kernel_serves_cross_attention_too():
-    spec = tiny("t5", {"positions": "none"})
+    spec = tiny_architecture("t5", {"positions": "none"})
     real = torch.ones(1, 5, dtype=torch.bool)
-    given = Batch.of(tokens(1, 3), source=Batch.of(tokens(1, 5), real_BT=real))
+    given = Batch.of(random_tokens(1, 3), source=Batch.of(random_tokens(1, 5), real_BT=real))
     with pytest.raises(UnsupportedError, match="kernel 'fused' cannot do the mask padding"):
         build(spec, kernel="fused")(given)
 
 
 def test_documents_no_mask_asks_about_are_refused():
-    given = Batch.of(tokens(1, 3), documents_BT=torch.zeros(1, 3, dtype=torch.long))
-    with pytest.raises(SpecError, match="the mask causal does not keep documents apart; add '& same_document'"):
-        build(tiny("gpt2"))(given)
+    given = Batch.of(random_tokens(1, 3), documents_BT=torch.zeros(1, 3, dtype=torch.long))
+    with pytest.raises(
+        SpecError, match="the mask causal does not keep documents apart; add '& same_document'"
+    ):
+        build(tiny_architecture("gpt2"))(given)

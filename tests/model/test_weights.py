@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_model import tiny_architecture as small
 
 from paribus.errors import RecordError
-from paribus.model import Transformer, build, origin, restore, save
+from paribus.model import Transformer, build, read_origin, restore, save
 from paribus.record.file_names import SPEC_FILE
 from paribus.spec import load, presets
-from tiny import tiny as small
 
 
 def tiny(preset: str) -> Transformer:
@@ -20,7 +20,9 @@ def tiny(preset: str) -> Transformer:
 
 def same(left: Transformer, right: Transformer) -> bool:
     mine, other = left.state_dict(), right.state_dict()
-    return left.architecture == right.architecture and all(torch.equal(mine[name], other[name]) for name in mine)
+    return left.architecture == right.architecture and all(
+        torch.equal(mine[name], other[name]) for name in mine
+    )
 
 
 @pytest.fixture
@@ -49,23 +51,28 @@ def test_dtype_and_kernel_are_those_asked_for(folder: Path):
 
 def test_a_checkpoint_in_half_precision_is_restored_in_float32(tmp_path: Path):
     save(tiny("gpt2").bfloat16(), tmp_path / "run")
-    assert load_file(tmp_path / "run" / "weights.safetensors")["embedding.weight"].dtype == torch.bfloat16
+    assert (
+        load_file(tmp_path / "run" / "weights.safetensors")["embedding.weight"].dtype
+        == torch.bfloat16
+    )
     assert restore(tmp_path / "run").embedding.weight.dtype == torch.float32
 
 
 def test_what_was_kept_of_a_config_is_kept(tmp_path: Path):
     save(tiny("gpt2"), tmp_path / "run", {"eos_token_id": 5})
-    assert origin(tmp_path / "run") == {"eos_token_id": 5}
+    assert read_origin(tmp_path / "run") == {"eos_token_id": 5}
 
 
 def test_a_model_of_our_own_has_no_origin(folder: Path):
-    assert origin(folder) == {}
+    assert read_origin(folder) == {}
     assert sorted(path.name for path in folder.iterdir()) == [SPEC_FILE, "weights.safetensors"]
 
 
 def test_a_folder_that_holds_something_is_refused_and_left_as_it_was(folder: Path):
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(RecordError, match="run already holds something; give a new or an empty folder"):
+    with pytest.raises(
+        RecordError, match="run already holds something; give a new or an empty folder"
+    ):
         save(tiny("llama"), folder)
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}
     assert [path.name for path in folder.parent.iterdir()] == ["run"]
@@ -98,13 +105,20 @@ def test_parents_are_made(tmp_path: Path):
 
 def test_a_missing_file_is_named(folder: Path):
     (folder / "weights.safetensors").unlink()
-    with pytest.raises(RecordError, match=r"weights.safetensors does not exist; give a folder that holds it"):
+    with pytest.raises(
+        RecordError, match=r"weights.safetensors does not exist; give a folder that holds it"
+    ):
         restore(folder)
     (folder / SPEC_FILE).unlink()
-    with pytest.raises(RecordError, match=r"run is no checkpoint and no run; give one of them, or the name of a run"):
+    with pytest.raises(
+        RecordError,
+        match=r"run is no checkpoint and no run; give one of them, or the name of a run",
+    ):
         restore(folder)
     (folder / "weights.safetensors").touch()
-    with pytest.raises(RecordError, match=r"spec.json cannot be read: No such file or directory; give a folder"):
+    with pytest.raises(
+        RecordError, match=r"spec.json cannot be read: No such file or directory; give a folder"
+    ):
         restore(folder)
 
 
@@ -114,7 +128,8 @@ def test_a_torn_weights_file_is_named(folder: Path):
     for torn in (b"", whole[:50], whole[:-3]):
         path.write_bytes(torn)
         with pytest.raises(
-            RecordError, match=r"weights.safetensors cannot be read as safetensors: .*; fetch or write it"
+            RecordError,
+            match=r"weights.safetensors cannot be read as safetensors: .*; fetch or write it",
         ):
             restore(folder)
 
@@ -122,7 +137,9 @@ def test_a_torn_weights_file_is_named(folder: Path):
 def test_a_spec_that_is_none_is_named(folder: Path):
     table = json.loads((folder / SPEC_FILE).read_text())
     (folder / SPEC_FILE).write_text(json.dumps(table | {"n_layers": "two"}))
-    with pytest.raises(RecordError, match=r"spec.json is no architecture: n_layers .*; save the checkpoint again"):
+    with pytest.raises(
+        RecordError, match=r"spec.json is no architecture: n_layers .*; save the checkpoint again"
+    ):
         restore(folder)
     (folder / SPEC_FILE).write_text("{")
     with pytest.raises(RecordError, match=r"spec.json is not JSON: .*; fetch or write it again"):
@@ -142,5 +159,7 @@ def test_every_tensor_that_is_off_is_named_at_once(folder: Path):
     assert message.startswith(f"{folder / 'weights.safetensors'} does not hold this model: ")
     assert "stack.final_norm.bias is missing, give one of shape [23]" in message
     assert "embedding.weight has shape [19, 14], give [37, 23]" in message
-    assert "stack.final_norm.weight holds int64, give float64, float32, float16, bfloat16" in message
+    assert (
+        "stack.final_norm.weight holds int64, give float64, float32, float16, bfloat16" in message
+    )
     assert "extra has no place in it, take it out" in message

@@ -1,45 +1,56 @@
-"""What is the prefix, under each objective: given as it is told, the same in training and evaluation, or refused."""
+"""What is the prefix, under each objective: given as it is told, the same in training and
+evaluation, or refused.
+"""
 
 from typing import get_args
 
 import pytest
 import torch
+from tiny_model import tiny_architecture
 
-from paribus.batch import N_SIGNS, Reading, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
-from paribus.evaluate.frames import fitted, frame, problems
+from paribus.evaluate.item_layout import item_layout, item_problems, lay_item
 from paribus.model import Transformer, build
-from paribus.objectives import Problem, permit, pose
-from paribus.objectives.framing import PREFIXES, TABLE, framing
-from paribus.objectives.permission import specimen
+from paribus.objectives import Problem, pose_problem, require_permitted
+from paribus.objectives.permission import example_problem
+from paribus.objectives.problem_layout import PREFIX_NOTES, PROBLEM_LAYOUTS, problem_layout
 from paribus.spec import load, resolve
 from paribus.spec.objectives import (
-    UL2_PARTS,
+    UL2_COMPONENTS,
     CausalLM,
     Continuation,
     LastToken,
     MaskedLM,
+    MixtureComponent,
     PrefixLM,
     Seq2Seq,
-    Simple,
+    SimpleObjective,
     SpanCorruption,
-    Weighted,
 )
-from tiny import tiny
 
 LENGTH = 24
-PARTS = [*(Weighted(objective=kind()) for kind in get_args(Simple)), *UL2_PARTS]
-IN_PLACE = [Weighted(objective=MaskedLM()), Weighted(objective=LastToken())]
-ASKING = ["prefix", "same_part", "by_head(causal, prefix)", "by_layer(prefix, causal)", "prefix & strided(2)"]
+PARTS = [
+    *(MixtureComponent(objective=kind()) for kind in get_args(SimpleObjective)),
+    *UL2_COMPONENTS,
+]
+IN_PLACE = [MixtureComponent(objective=MaskedLM()), MixtureComponent(objective=LastToken())]
+ASKING = [
+    "prefix",
+    "same_part",
+    "by_head(causal, prefix)",
+    "by_layer(prefix, causal)",
+    "prefix & strided(2)",
+]
 
 
-def named(part: Weighted) -> str:
+def named(part: MixtureComponent) -> str:
     return f"{part.objective.kind}{part.mode or ''}"
 
 
-def framed(part: Weighted, has_encoder: bool) -> str | None:
+def framed(part: MixtureComponent, has_encoder: bool) -> str | None:
     try:
-        return framing(part.objective, has_encoder)
+        return problem_layout(part.objective, has_encoder)
     except SpecError:
         return None
 
@@ -49,54 +60,69 @@ def prefix_of(problem: Problem) -> int:
 
 
 def test_every_objective_and_every_framing_is_walked() -> None:
-    assert {part.objective.kind for part in PARTS} == set(TABLE)
-    assert {framed(part, with_encoder) for part in PARTS for with_encoder in (False, True)} - {None} == set(PREFIXES)
+    assert {part.objective.kind for part in PARTS} == set(PROBLEM_LAYOUTS)
+    assert {framed(part, with_encoder) for part in PARTS for with_encoder in (False, True)} - {
+        None
+    } == set(PREFIX_NOTES)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=named)
 @pytest.mark.parametrize("has_encoder", [False, True])
-def test_the_prefix_is_the_one_that_is_told(part: Weighted, has_encoder: bool) -> None:
-    spec = resolve(tiny("t5" if has_encoder else "unilm"))
+def test_the_prefix_is_the_one_that_is_told(part: MixtureComponent, has_encoder: bool) -> None:
+    spec = resolve(tiny_architecture("t5" if has_encoder else "unilm"))
     frame = framed(part, has_encoder)
     if frame is None:
         return
-    problem = specimen(part, spec, LENGTH)
+    problem = example_problem(part, spec, LENGTH)
     length = problem.inputs.layout.length
     match frame:
         case "in place":
-            assert PREFIXES[frame] == "the whole text is the prefix"
+            assert PREFIX_NOTES[frame] == "the whole text is the prefix"
             assert prefix_of(problem) == length
         case "shifted":
-            assert PREFIXES[frame].startswith("there is no prefix")
+            assert PREFIX_NOTES[frame].startswith("there is no prefix")
             assert prefix_of(problem) == 0
         case "together":
-            assert PREFIXES[frame] == "the question is the prefix"
-            first = int(problem.at_BM[0][problem.weights_BM[0] > 0][0])
+            assert PREFIX_NOTES[frame] == "the question is the prefix"
+            first = int(problem.scored_positions_BM[0][problem.weights_BM[0] > 0][0])
             assert 0 < prefix_of(problem) == first + 1 < length
         case "apart":
-            assert PREFIXES[frame].startswith("the whole source is the prefix for an encoder; a decoder has none")
+            assert PREFIX_NOTES[frame].startswith(
+                "the whole source is the prefix for an encoder; a decoder has none"
+            )
             source = problem.inputs.source
             assert source is not None
             real = source.layout.real_BT
-            assert int(source.layout.prefix) == (source.layout.length if real is None else int(real.sum()))
+            assert int(source.layout.prefix) == (
+                source.layout.length if real is None else int(real.sum())
+            )
             assert prefix_of(problem) == 0
 
 
-def alike(mask: str, other: str, objective: Simple, **changes: object) -> bool:
-    """Do two models of the same weights, that differ in a mask alone, answer alike as training asks them?"""
+def alike(mask: str, other: str, objective: SimpleObjective, **changes: object) -> bool:
+    """Do two models of the same weights, that differ in a mask alone, answer alike as training
+    asks them?
+    """
     field = "encoder.mask" if "encoder.n_layers" in changes else "mask"
     preset = "t5" if "encoder.n_layers" in changes else "gpt2"
-    models = [build(tiny(preset, {**changes, field: rule, "n_vocab": 200}), seed=3).double() for rule in (mask, other)]
+    models = [
+        build(tiny_architecture(preset, {**changes, field: rule, "n_vocab": 200}), seed=3).double()
+        for rule in (mask, other)
+    ]
     return torch.equal(*(answered(model, objective) for model in models))
 
 
-def answered(model: Transformer, objective: Simple) -> torch.Tensor:
-    permit(objective, model.spec, LENGTH)
-    return model(specimen(Weighted(objective=objective), model.spec, LENGTH).inputs).logits_BTV
+def answered(model: Transformer, objective: SimpleObjective) -> torch.Tensor:
+    require_permitted(objective, model.spec, LENGTH)
+    return model(
+        example_problem(MixtureComponent(objective=objective), model.spec, LENGTH).inputs
+    ).logits_BTV
 
 
 @pytest.mark.parametrize("part", IN_PLACE, ids=named)
-def test_a_prefix_mask_shows_the_whole_text_where_answers_are_hidden_in_it(part: Weighted) -> None:
+def test_a_prefix_mask_shows_the_whole_text_where_answers_are_hidden_in_it(
+    part: MixtureComponent,
+) -> None:
     assert alike("prefix", "full", part.objective)
     assert not alike("prefix", "causal", part.objective)
     assert alike("by_head(causal, prefix)", "by_head(causal, full)", part.objective)
@@ -109,7 +135,7 @@ def test_a_prefix_mask_is_causal_where_every_token_is_asked_for() -> None:
 @pytest.mark.parametrize(
     "objective", [PrefixLM(), SpanCorruption(), Continuation(), Seq2Seq()], ids=lambda one: one.kind
 )
-def test_an_encoder_under_a_prefix_mask_reads_the_whole_source(objective: Simple) -> None:
+def test_an_encoder_under_a_prefix_mask_reads_the_whole_source(objective: SimpleObjective) -> None:
     layers = {"encoder.n_layers": 3}
     assert alike("prefix", "full", objective, **layers)
     assert not alike("prefix", "causal", objective, **layers)
@@ -117,24 +143,27 @@ def test_an_encoder_under_a_prefix_mask_reads_the_whole_source(objective: Simple
 
 @pytest.mark.parametrize("part", [part for part in PARTS if framed(part, True)], ids=named)
 @pytest.mark.parametrize("mask", ASKING)
-def test_a_decoder_that_asks_for_a_prefix_is_refused(part: Weighted, mask: str) -> None:
+def test_a_decoder_that_asks_for_a_prefix_is_refused(part: MixtureComponent, mask: str) -> None:
     spec = resolve(load("t5", mask=mask, n_layers=2))
     with pytest.raises(
-        SpecError, match=r"for an encoder-decoder, but the mask .* asks for a prefix, and a decoder reads"
+        SpecError,
+        match=r"for an encoder-decoder, but the mask .* asks for a prefix, and a decoder reads",
     ):
-        permit(part.objective, spec, LENGTH)
+        require_permitted(part.objective, spec, LENGTH)
 
 
 @pytest.mark.parametrize("part", IN_PLACE, ids=named)
-def test_items_are_laid_with_the_prefix_of_training(part: Weighted) -> None:
-    spec = resolve(tiny("unilm", {"n_vocab": 200}))
+def test_items_are_laid_with_the_prefix_of_training(part: MixtureComponent) -> None:
+    spec = resolve(tiny_architecture("unilm", {"n_vocab": 200}))
     tokens = torch.arange(LENGTH)[None]
     zeros = torch.zeros_like(tokens)
-    words = Vocabulary(LENGTH, torch.zeros(LENGTH + N_SIGNS, dtype=torch.int64))
-    reading = Reading(0, zeros[:, 0], tokens, zeros, zeros)
-    training = pose(part.objective, reading, words, 1, has_encoder=False, documents=False)
-    laid = frame(part, spec, words, LENGTH)
-    rows = list(problems(laid, fitted(laid, "it", range(10), range(10, 16))))
+    words = Vocabulary(LENGTH, torch.zeros(LENGTH + N_SPECIAL_TOKENS, dtype=torch.int64))
+    reading = TextBatch(0, zeros[:, 0], tokens, zeros, zeros)
+    training = pose_problem(
+        part.objective, reading, words, 1, has_encoder=False, separates_documents=False
+    )
+    laid = item_layout(part, spec, words, LENGTH)
+    rows = list(item_problems(laid, lay_item(laid, "it", range(10), range(10, 16))))
     assert len(rows) == 6
     for row in (*rows, training):
         assert prefix_of(row) == row.inputs.layout.length

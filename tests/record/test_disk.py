@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record.disk import discard, folder_draft, read_json, replace, sweep, write_atomically, write_json
+from paribus.record.disk import (
+    folder_draft,
+    read_json,
+    remove_folder,
+    remove_leftovers,
+    replace,
+    write_atomically,
+    write_json,
+)
 
 
 def test_replacing_leaves_nothing_else_behind(tmp_path: Path):
@@ -23,18 +31,31 @@ def test_replacing_where_nothing_can_be_written_is_told_of(tmp_path: Path):
 
 def test_json_is_written_in_order_and_read_back(tmp_path: Path):
     write_json(tmp_path / "a", {"b": [1], "a": None})
-    assert (tmp_path / "a").read_text().split() == ["{", '"a":', "null,", '"b":', "[", "1", "]", "}"]
+    assert (tmp_path / "a").read_text().split() == [
+        "{",
+        '"a":',
+        "null,",
+        '"b":',
+        "[",
+        "1",
+        "]",
+        "}",
+    ]
     assert read_json(tmp_path / "a") == {"a": None, "b": [1]}
 
 
 def test_what_is_no_json_is_refused(tmp_path: Path):
     with pytest.raises(
-        RecordError, match=r"a cannot be read: No such file or directory; restore it, or remove the fol"
+        RecordError,
+        match=r"a cannot be read: No such file or directory; restore it, or remove the fol",
     ):
         read_json(tmp_path / "a")
     for content in (b"{", b"\xff", b"[" * 100_000):
         (tmp_path / "a").write_bytes(content)
-        with pytest.raises(RecordError, match=r"a is not JSON: .*; restore it, or remove the folder and start again"):
+        with pytest.raises(
+            RecordError,
+            match=r"a is not JSON: .*; restore it, or remove the folder and start again",
+        ):
             read_json(tmp_path / "a")
 
 
@@ -45,21 +66,24 @@ def test_sweeping_removes_leftovers_and_follows_no_link(tmp_path: Path):
         (folder / "file").touch()
     (inside / ".tmp-file").touch()
     (inside / ".tmp-link").symlink_to(outside)
-    assert sweep(inside) == (".old-c", ".tmp-a", ".tmp-file", ".tmp-link")
+    assert remove_leftovers(inside) == (".old-c", ".tmp-a", ".tmp-file", ".tmp-link")
     assert [path.name for path in inside.iterdir()] == ["step"]
     assert (outside / "file").exists()
-    assert sweep(inside) == ()
-    assert sweep(tmp_path / "nowhere") == ()
+    assert remove_leftovers(inside) == ()
+    assert remove_leftovers(tmp_path / "nowhere") == ()
 
 
 def test_discarding_what_is_gone_is_told_of(tmp_path: Path):
     with pytest.raises(
-        RecordError, match=r"gone cannot be removed: No such file or directory; make its folder writable"
+        RecordError,
+        match=r"gone cannot be removed: No such file or directory; make its folder writable",
     ):
-        discard(tmp_path / "gone")
+        remove_folder(tmp_path / "gone")
 
 
-def test_an_atomic_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_atomic_write_that_fails_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     write_atomically(tmp_path / "a", b"1")
     monkeypatch.setattr("paribus.record.disk.sync", _full)
     with pytest.raises(OSError, match="No space left"):

@@ -1,4 +1,6 @@
-"""Kill -9 at any moment leaves what was there before or what was to be written, and a run that goes on from there."""
+"""Kill -9 at any moment leaves what was there before or what was to be written, and a run that
+goes on from there.
+"""
 
 import random
 import signal
@@ -9,16 +11,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from victim import chain
+from hash_chain_run import chain_rows
 
-from paribus.record import latest, read_rows, read_state, runs
+from paribus.record import latest_checkpoint, read_rows, read_state, runs
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 ENDLESS = 10**8  # steps
 
 
 def _victim(root: Path, n_steps: int) -> subprocess.Popen[str]:
-    command = [sys.executable, str(HERE / "victim.py"), str(root), str(n_steps)]
+    command = [sys.executable, str(SUPPORT / "hash_chain_run.py"), str(root), str(n_steps)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -35,12 +37,14 @@ def _killed(root: Path, when: Callable[[], object]) -> str:
 
 
 def _checked(root: Path) -> int:
-    """The step of the newest checkpoint; every row up to it is there and right, and so are those after it."""
+    """The step of the newest checkpoint; every row up to it is there and right, and so are
+    those after it.
+    """
     folder = root / "victim"
-    found = latest(folder / "checkpoints")
+    found = latest_checkpoint(folder / "checkpoints")
     assert not found.skipped
     rows = read_rows(folder / "rows.jsonl").rows
-    assert rows == chain(len(rows))
+    assert rows == chain_rows(len(rows))
     done = found.checkpoint.step if found.checkpoint else 0
     assert len(rows) >= done
     return done
@@ -57,11 +61,13 @@ def test_a_run_killed_at_random_moments_ends_with_the_rows_of_one_that_was_not(t
     with _victim(tmp_path, n_steps) as process:
         _, errors = process.communicate()
         assert process.returncode == 0, errors
-    assert read_rows(tmp_path / "victim" / "rows.jsonl") == (chain(n_steps), None)
+    assert read_rows(tmp_path / "victim" / "rows.jsonl") == (chain_rows(n_steps), None)
     assert read_state(tmp_path / "victim" / "state") == ("finished", "")
 
 
-def test_a_kill_inside_a_checkpoint_leaves_a_draft_that_the_next_run_names_and_removes(tmp_path: Path):
+def test_a_kill_inside_a_checkpoint_leaves_a_draft_that_the_next_run_names_and_removes(
+    tmp_path: Path,
+):
     folder = tmp_path / "victim" / "checkpoints"
 
     def writing() -> None:
@@ -83,7 +89,7 @@ def test_a_kill_inside_a_checkpoint_leaves_a_draft_that_the_next_run_names_and_r
 
 @pytest.mark.parametrize(("work", "at_least"), [("save", 30), ("cut", 4), ("open", 15)])
 def test_a_kill_at_any_operation_on_files_loses_nothing(tmp_path: Path, work: str, at_least: int):
-    command = [sys.executable, str(HERE / "kill_points.py"), str(tmp_path / "root"), work]
+    command = [sys.executable, str(SUPPORT / "kill_points.py"), str(tmp_path / "root"), work]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     n_points, n_left = map(int, ended.stdout.split())

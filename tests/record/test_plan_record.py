@@ -1,4 +1,6 @@
-"""A plan is read once, through types: older formats are converted, damaged and newer ones refused."""
+"""A plan is read once, through types: older formats are converted, damaged and newer ones
+refused.
+"""
 
 import json
 from collections.abc import Callable
@@ -7,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handmade_study import plan_table
 
 from paribus.errors import RecordError
-from paribus.record import Mark, Study, study
+from paribus.record import Mark, Study, open_study
 from paribus.record.plan import PlanRecord, RunRecord, parse_plan
 from paribus.record.plan_design import ControlLengthRecord, DesignRecord
 from paribus.record.plan_file import read_plan
 from paribus.record.plan_formats import PLAN_FORMAT, convert_design, convert_plan
-from small_study import plan_table
 
 PATH = Path("runs/studies/small/plan.json")
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -24,7 +26,9 @@ Change = Callable[[dict[str, Any]], Any]
 
 
 def oldest() -> dict[str, Any]:
-    """A plan of the first format: without a number, an edition, and all that a design could not yet declare."""
+    """A plan of the first format: without a number, an edition, and all that a design could not
+    yet declare.
+    """
     table = plan_table("small", tuned=True)
     for name in ("scale", "reference"):
         del table[name]
@@ -50,7 +54,12 @@ def test_the_oldest_plan_reads_as_if_it_declared_nothing_of_what_came_later() ->
     assert (plan.format, plan.edition, plan.scale, plan.reference) == (PLAN_FORMAT, 1, None, None)
     assert (plan.design_fingerprint, plan.series, plan.is_listed) == (None, None, False)
     design = plan.design
-    assert (design.comparisons, design.equal_noise, design.contrasts, design.lengths) == (None, False, None, None)
+    assert (design.comparisons, design.equal_noise, design.contrasts, design.lengths) == (
+        None,
+        False,
+        None,
+        None,
+    )
     assert design.tune is not None
     assert (design.primary.test, design.tune.bracket, design.budget) == ("two-sided", False, None)
 
@@ -63,16 +72,28 @@ def test_a_plan_without_sweeps_is_converted_too() -> None:
 
 def test_what_a_plan_declares_is_no_other_after_its_conversion() -> None:
     table = {**oldest(), "format": 2, "edition": 2, "scale": "hour", "design_fingerprint": "d" * 64}
-    table["design"] |= {"equal_noise": True, "comparisons": [["prefix", "causal"]], "lengths": [0.25, 0.5, 1.0]}
+    table["design"] |= {
+        "equal_noise": True,
+        "comparisons": [["prefix", "causal"]],
+        "lengths": [0.25, 0.5, 1.0],
+    }
     table["design"]["primary"]["test"] = "not worse"
     table["design"]["tune"]["bracket"] = True
     plan = parse_plan(table, PATH)
-    assert (plan.edition, plan.scale, plan.design_fingerprint, plan.is_listed) == (2, "hour", "d" * 64, True)
+    assert (plan.edition, plan.scale, plan.design_fingerprint, plan.is_listed) == (
+        2,
+        "hour",
+        "d" * 64,
+        True,
+    )
     assert plan.design.equal_noise
     assert plan.design.primary.test == "not worse"
     assert plan.design.tune is not None
     assert plan.design.tune.bracket
-    assert (plan.design.comparisons, plan.design.lengths) == ([["prefix", "causal"]], [0.25, 0.5, 1.0])
+    assert (plan.design.comparisons, plan.design.lengths) == (
+        [["prefix", "causal"]],
+        [0.25, 0.5, 1.0],
+    )
 
 
 def test_a_conversion_changes_neither_the_table_it_is_given_nor_one_of_the_present_format() -> None:
@@ -81,7 +102,9 @@ def test_a_conversion_changes_neither_the_table_it_is_given_nor_one_of_the_prese
     plan = parse_plan(table, PATH)
     assert table == plan.written == before
     assert plan.table == convert_plan(plan.table, PLAN_FORMAT) == latest()
-    assert list(plan.design.table)[: len(before["design"])] == list(before["design"])  # a report shows it in this order
+    assert list(plan.design.table)[: len(before["design"])] == list(
+        before["design"]
+    )  # a report shows it in this order
     again = parse_plan(plan.table, PATH)
     assert (again.table, again.written) == (plan.table, plan.table)
 
@@ -93,11 +116,14 @@ def test_a_plan_of_the_present_format_says_what_older_ones_leave_out(field: str)
     assert refusal(table) == f"{PATH} is of another shape: {field}: Field required{REPAIR}"
 
 
-@pytest.mark.parametrize(("change", "field"), [
-    (lambda design: design.pop("equal_noise"), "equal_noise"),
-    (lambda design: design["primary"].pop("test"), "primary.test"),
-    (lambda design: design["tune"].pop("bracket"), "tune.bracket"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        (lambda design: design.pop("equal_noise"), "equal_noise"),
+        (lambda design: design["primary"].pop("test"), "primary.test"),
+        (lambda design: design["tune"].pop("bracket"), "tune.bracket"),
+    ],
+)
 def test_so_does_its_design(change: Change, field: str) -> None:
     table = latest()
     change(table["design"])
@@ -107,15 +133,23 @@ def test_so_does_its_design(change: Change, field: str) -> None:
 def test_arms_and_lines_are_read_as_they_were_written() -> None:
     table = plan_table("small")
     plan = parse_plan(table, PATH)
-    assert (plan.order, plan.baseline, list(plan.arms)) == (table["order"], "causal", list(table["arms"]))
+    assert (plan.order, plan.baseline, list(plan.arms)) == (
+        table["order"],
+        "causal",
+        list(table["arms"]),
+    )
     causal, written = plan.arms["causal"], table["arms"]["causal"]
     assert causal.run.table == written["run"]
     assert causal.n_steps == written["run"]["stages"][-1]["training"]["n_steps"]
     assert causal.price.parameters == written["price"]["parameters"]
     assert causal.stage.corpus.table == written["run"]["stages"][-1]["corpus"]
-    lines = [(line.path, line.mark, dict(line.values), line.note, line.allowed) for line in plan.control]
-    assert lines == [tuple(line[name] for name in ("path", "mark", "values", "note", "allowed"))
-                     for line in table["control"]]  # fmt: skip
+    lines = [
+        (line.path, line.mark, dict(line.values), line.note, line.allowed) for line in plan.control
+    ]
+    assert lines == [
+        tuple(line[name] for name in ("path", "mark", "values", "note", "allowed"))
+        for line in table["control"]
+    ]
     assert plan.design.table["question"] == table["design"]["question"]
 
 
@@ -129,9 +163,13 @@ def test_a_control_is_an_arm_or_a_length() -> None:
 
 def test_marks_have_one_order_and_one_meaning_each() -> None:
     assert [(str(mark), mark.meaning, mark.place) for mark in Mark] == [
-        ("✗", "confound", 0), ("Δ", "the factor", 1), ("≈", "matched", 2), ("⟳", "tuned alike", 3),
-        ("→", "follows from the factor", 4), ("✓", "equal", 5),
-    ]  # fmt: skip
+        ("✗", "confound", 0),
+        ("Δ", "the factor", 1),
+        ("≈", "matched", 2),
+        ("⟳", "tuned alike", 3),
+        ("→", "follows from the factor", 4),
+        ("✓", "equal", 5),
+    ]
     assert Mark("→") is Mark.FOLLOWS
     assert json.dumps(Mark.EQUAL, ensure_ascii=False) == '"✓"'
 
@@ -150,7 +188,9 @@ def test_what_is_no_format_is_refused(number: Any) -> None:
     assert refusal({**latest(), "format": number}) == said
 
 
-@pytest.mark.parametrize(("value", "kind"), [([], "list"), (None, "NoneType"), ("x", "str"), (1, "int")])
+@pytest.mark.parametrize(
+    ("value", "kind"), [([], "list"), (None, "NoneType"), ("x", "str"), (1, "int")]
+)
 def test_what_is_no_table_is_refused(value: Any, kind: str) -> None:
     assert refusal(value) == f"{PATH} holds a {kind}, not a table{REPAIR}"
 
@@ -167,29 +207,64 @@ def spoilt(*path: str | int, value: Any) -> Change:
     return change
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    (spoilt("design", value=None), "design: Input should be"),
-    (spoilt("design", "primary", value=[]), "design.primary: Input should be"),
-    (spoilt("design", "tune", value=3), "design.tune: Input should be"),
-    (spoilt("design", "seeds", value=[1, 1]), "design: Value error, seeds are none, or some of them twice"),
-    (spoilt("design", "seeds", value=[]), "design: Value error, seeds are none, or some of them twice"),
-    (spoilt("design", "looks", value={"x": 0.05}), "design: Value error, looks are not at numbers of seeds"),
-    (spoilt("design", "lengths", value=[2.0]), "design: Value error, lengths are not shares of the full length"),
-    (spoilt("design", "comparisons", value=[]), "design: Value error, comparisons are none"),
-    (spoilt("design", "comparisons", value=[["a"]]), "design: Value error, comparisons are not of two arms each"),
-    (spoilt("design", "primary", "margin", value=float("nan")), "design.primary.margin"),
-    (spoilt("design", "control", value="nobody"), "it: Value error, 'nobody' is named, and no arm"),
-    (spoilt("order", value=["causal", "causal"]), "it: Value error, order has an arm twice"),
-    (spoilt("order", value=[]), "order: List should have at least 1 item"),
-    (spoilt("arms", "causal", "run", "stages", value=[]), "arms.causal.run.stages: List should have at least 1 item"),
-    (spoilt("arms", "causal", "price", "parameters", value="9"), "arms.causal.price.parameters: Input should be"),
-    (spoilt("control", 0, "mark", value="?"), "control.0.mark: Input should be '✗', 'Δ', '≈', '⟳', '→' or '✓'"),
-    (spoilt("control", 0, value={}), "control.0.path: Field required"),
-    (spoilt("edition", value="2"), "edition: Input should be a valid integer"),
-    (spoilt("series", value={"first": "small", "number": 1, "earlier": []}), "series.number: Input should be greater"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (spoilt("design", value=None), "design: Input should be"),
+        (spoilt("design", "primary", value=[]), "design.primary: Input should be"),
+        (spoilt("design", "tune", value=3), "design.tune: Input should be"),
+        (
+            spoilt("design", "seeds", value=[1, 1]),
+            "design: Value error, seeds are none, or some of them twice",
+        ),
+        (
+            spoilt("design", "seeds", value=[]),
+            "design: Value error, seeds are none, or some of them twice",
+        ),
+        (
+            spoilt("design", "looks", value={"x": 0.05}),
+            "design: Value error, looks are not at numbers of seeds",
+        ),
+        (
+            spoilt("design", "lengths", value=[2.0]),
+            "design: Value error, lengths are not shares of the full length",
+        ),
+        (spoilt("design", "comparisons", value=[]), "design: Value error, comparisons are none"),
+        (
+            spoilt("design", "comparisons", value=[["a"]]),
+            "design: Value error, comparisons are not of two arms each",
+        ),
+        (spoilt("design", "primary", "margin", value=float("nan")), "design.primary.margin"),
+        (
+            spoilt("design", "control", value="nobody"),
+            "it: Value error, 'nobody' is named, and no arm",
+        ),
+        (spoilt("order", value=["causal", "causal"]), "it: Value error, order has an arm twice"),
+        (spoilt("order", value=[]), "order: List should have at least 1 item"),
+        (
+            spoilt("arms", "causal", "run", "stages", value=[]),
+            "arms.causal.run.stages: List should have at least 1 item",
+        ),
+        (
+            spoilt("arms", "causal", "price", "parameters", value="9"),
+            "arms.causal.price.parameters: Input should be",
+        ),
+        (
+            spoilt("control", 0, "mark", value="?"),
+            "control.0.mark: Input should be '✗', 'Δ', '≈', '⟳', '→' or '✓'",
+        ),
+        (spoilt("control", 0, value={}), "control.0.path: Field required"),
+        (spoilt("edition", value="2"), "edition: Input should be a valid integer"),
+        (
+            spoilt("series", value={"first": "small", "number": 1, "earlier": []}),
+            "series.number: Input should be greater",
+        ),
+    ],
+)
 @pytest.mark.parametrize("make", [oldest, latest])
-def test_a_damaged_plan_is_refused_by_the_field(make: Callable[[], dict[str, Any]], change: Change, said: str) -> None:
+def test_a_damaged_plan_is_refused_by_the_field(
+    make: Callable[[], dict[str, Any]], change: Change, said: str
+) -> None:
     table = make()
     change(table)
     found = refusal(table)
@@ -204,17 +279,22 @@ def test_tables_without_end_are_refused() -> None:
 
 
 def test_a_study_gives_its_plan_typed_and_names_the_file(tmp_path: Path) -> None:
-    kept: Study = study(tmp_path, "small")
+    kept: Study = open_study(tmp_path, "small")
     kept.write_plan(oldest())
     assert isinstance(read_plan(kept), PlanRecord)
-    assert read_plan(kept).written == kept.plan()
+    assert read_plan(kept).written == kept.read_plan()
     kept.write_plan({**latest(), "format": 4})
-    with pytest.raises(RecordError, match=r"small/plan.json is of format 4, and this version of paribus reads 1 to 3"):
+    with pytest.raises(
+        RecordError,
+        match=r"small/plan.json is of format 4, and this version of paribus reads 1 to 3",
+    ):
         read_plan(kept)
 
 
-def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(tmp_path: Path) -> None:
-    kept = study(tmp_path, "small")
+def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(
+    tmp_path: Path,
+) -> None:
+    kept = open_study(tmp_path, "small")
     kept.require_no_newer_plan()  # there is none
     for harmless in (latest(), {}, {"format": "x"}, {"format": 0}):
         kept.write_plan(harmless)
@@ -223,7 +303,8 @@ def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(
     kept.require_no_newer_plan()
     kept.write_plan({"format": PLAN_FORMAT + 1})
     with pytest.raises(
-        RecordError, match=r"is of format 4, .* reads 1 to 3; use the version that wrote it, or a newer"
+        RecordError,
+        match=r"is of format 4, .* reads 1 to 3; use the version that wrote it, or a newer",
     ):
         kept.require_no_newer_plan()
 
@@ -232,9 +313,15 @@ def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(
 def test_the_design_of_a_kept_study_is_read(name: str) -> None:
     kept = json.loads((RESULTS / name / "plan.json").read_text())
     design = DesignRecord.model_validate(convert_design(kept["design"]))
-    assert (design.equal_noise, design.primary.test, design.primary.margin) == (False, "two-sided", "10 % compute")
+    assert (design.equal_noise, design.primary.test, design.primary.margin) == (
+        False,
+        "two-sided",
+        "10 % compute",
+    )
     assert design.primary.measure.table == kept["design"]["primary"]["measure"]
     assert design.seeds == kept["design"]["seeds"]
     assert design.comparisons == kept["design"].get("comparisons")
     runs = {arm: RunRecord.model_validate(own["run"]) for arm, own in kept["arms"].items()}
-    assert {arm: run.table for arm, run in runs.items()} == {arm: own["run"] for arm, own in kept["arms"].items()}
+    assert {arm: run.table for arm, run in runs.items()} == {
+        arm: own["run"] for arm, own in kept["arms"].items()
+    }

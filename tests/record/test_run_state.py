@@ -34,13 +34,15 @@ def test_a_long_reason_is_shortened(path: Path):
 def test_a_state_that_is_none_is_refused(path: Path, content: bytes):
     path.write_bytes(content)
     with pytest.raises(
-        RecordError, match=r"state holds '.*'; restore it \(running, finished or failed\), or remove it"
+        RecordError,
+        match=r"state holds '.*'; restore it \(running, finished or failed\), or remove it",
     ):
         read_state(path)
 
 
 def test_a_state_that_cannot_be_read_is_told_of(tmp_path: Path):
     with pytest.raises(
-        RecordError, match=f"{tmp_path} cannot be read: Is a directory; restore it, or remove it to run"
+        RecordError,
+        match=f"{tmp_path} cannot be read: Is a directory; restore it, or remove it to run",
     ):
         read_state(tmp_path)

@@ -1,31 +1,45 @@
-"""Samples and items beside a study: read back, absent at first, refused where they are not what was written."""
+"""Samples and items beside a study: read back, absent at first, refused where they are not what
+was written.
+"""
 
 import pytest
 
 from paribus.errors import RecordError
-from paribus.record import study
-from paribus.record.shown import ItemText, Sample, items_of, samples_of, write_items, write_samples
+from paribus.record import open_study
+from paribus.record.samples import (
+    ItemText,
+    PromptSample,
+    read_item_texts,
+    read_samples,
+    write_item_texts,
+    write_samples,
+)
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    own = study(tmp_path, "one")
-    samples = (Sample("p <b>", {"a": "x\n"}, {"b": "it cannot"}),)
+    own = open_study(tmp_path, "one")
+    samples = (PromptSample("p <b>", {"a": "x\n"}, {"b": "it cannot"}),)
     items = {"i": ItemText("context", "target")}
     write_samples(own, samples)
-    write_items(own, items)
-    assert (samples_of(own), items_of(own)) == (samples, items)
+    write_item_texts(own, items)
+    assert (read_samples(own), read_item_texts(own)) == (samples, items)
 
 
 def test_before_a_study_is_done_there_are_none(tmp_path):
-    own = study(tmp_path, "one")
-    assert (samples_of(own), items_of(own)) == ((), {})
+    own = open_study(tmp_path, "one")
+    assert (read_samples(own), read_item_texts(own)) == ((), {})
 
 
 def test_files_of_another_shape_are_refused(tmp_path):
-    own = study(tmp_path, "one")
+    own = open_study(tmp_path, "one")
     (own.folder / "samples.json").write_text("{}")
-    with pytest.raises(RecordError, match=r"samples.json holds a dict; remove it, and `paribus run` writes it again"):
-        samples_of(own)
+    with pytest.raises(
+        RecordError,
+        match=r"samples.json holds a dict; remove it, and `paribus run` writes it again",
+    ):
+        read_samples(own)
     (own.folder / "items.json").write_text('{"i": {"context": "c"}}')
-    with pytest.raises(RecordError, match=r"items.json cannot be read: .*target.*; remove it, and `paribus run`"):
-        items_of(own)
+    with pytest.raises(
+        RecordError, match=r"items.json cannot be read: .*target.*; remove it, and `paribus run`"
+    ):
+        read_item_texts(own)

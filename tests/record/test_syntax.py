@@ -32,7 +32,9 @@ async def later() -> None:
 
 
 def test_the_hash_is_the_same_under_every_version_of_python() -> None:
-    assert syntax_digest(SAMPLE) == "02433c6b4c57a912b284eb7ca3eda77cd8fffaaa1c9543e67cc269722bcc0cc3"
+    assert (
+        syntax_digest(SAMPLE) == "02433c6b4c57a912b284eb7ca3eda77cd8fffaaa1c9543e67cc269722bcc0cc3"
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,7 +72,10 @@ def test_how_code_is_written_does_not_matter(written: bytes, another: bytes) -> 
         (b'b"x"', b'b"y"'),
         (b"async def", b"def"),
         (b"import math as m", b"import cmath as m"),
-        (b"        width = len(names)\n", b'        width = len(names)\n        "not a docstring"\n'),
+        (
+            b"        width = len(names)\n",
+            b'        width = len(names)\n        "not a docstring"\n',
+        ),
     ],
 )
 def test_what_code_says_matters(written: bytes, another: bytes) -> None:

@@ -1,4 +1,6 @@
-"""The page in a real browser: drawn under its policy, silent, inert, and within reach of a keyboard."""
+"""The page in a real browser: drawn under its policy, silent, inert, and within reach of a
+keyboard.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from handmade_study import GAINS, MANY_ARMS, make_study, sweep_record
 
-from paribus.report.material import gathered
-from paribus.report.page import page
-from small_study import GAINS, MANY, made, swept
+from paribus.report.page import render_page
+from paribus.report.report_data import gather_report_data
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
-QUIET = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--no-first-run"]
+QUIET = [
+    "--no-sandbox",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
 EVIL = "</script><script>window.planted = 1</script><img src=x onerror='window.planted = 2'>"
 DRAWN = "[...document.querySelectorAll('.plot')].every(plot => plot.dataset.drawn === 'yes')"
 
@@ -35,26 +42,34 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("plain")
-    return written(root, made(root / "runs", rates=swept(list(GAINS))))
+    return written(root, make_study(root / "runs", rates=sweep_record(list(GAINS))))
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("many")
-    return written(root, made(root / "runs", gains=MANY, rates=swept(list(MANY))))
+    return written(
+        root, make_study(root / "runs", gains=MANY_ARMS, rates=sweep_record(list(MANY_ARMS)))
+    )
 
 
 @pytest.fixture(scope="module")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("planted")
     gains = {"causal": 0.0, f"prefix {EVIL}": 0.004, f"hidden {EVIL}": -0.5}
-    study = made(root / "runs", gains=gains, prompt=f"prompt {EVIL}", text=f"text {EVIL}", changes={"name": EVIL})
+    study = make_study(
+        root / "runs",
+        gains=gains,
+        prompt=f"prompt {EVIL}",
+        text=f"text {EVIL}",
+        changes={"name": EVIL},
+    )
     return written(root, study)
 
 
 def written(root: Path, study: Any) -> Path:
     path = root / "report.html"
-    path.write_text(page(gathered(study)), "utf-8")
+    path.write_text(render_page(gather_report_data(study)), "utf-8")
     return path
 
 
@@ -62,7 +77,9 @@ class Visit:
     """A page that was opened, all it said and all it asked for."""
 
     def __init__(self, browser: Browser, path: Path, width: int = 1280, scheme: Any = "light"):
-        self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.page: Page = browser.new_page(
+            viewport={"width": width, "height": 900}, color_scheme=scheme
+        )
         self.said: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", lambda message: self.said.append(message.text))
@@ -92,7 +109,7 @@ def test_many_arms_are_named_in_full_and_their_verdicts_are_not_cut(browser, man
     assert visit.page.get_by_role("rowheader", name="prefix against causal").count() == 1
     for plot in ("learning", "rates"):
         names = visit.page.locator(f"#plot-{plot} .role-legend-label text")
-        assert names.all_text_contents() == list(MANY)
+        assert names.all_text_contents() == list(MANY_ARMS)
         boxes = [names.nth(place).bounding_box() for place in range(names.count())]
         room = visit.page.locator(f"#plot-{plot} svg").bounding_box()
         assert room is not None
@@ -137,14 +154,17 @@ def test_a_script_from_elsewhere_is_not_run(browser, plain):
 def test_everything_has_a_name_for_screen_readers(browser, plain):
     visit = Visit(browser, plain)
     nameless = visit.page.evaluate(
-        """() => [...document.querySelectorAll('.plot, [role=region], [role=img], section, nav')].filter(
-            one => !one.getAttribute('aria-label') && !one.getAttribute('aria-labelledby')
+        """() => [
+            ...document.querySelectorAll('.plot, [role=region], [role=img], section, nav')
+        ].filter(one => !one.getAttribute('aria-label') && !one.getAttribute('aria-labelledby')
         ).map(one => one.outerHTML.slice(0, 80))"""
     )
     assert nameless == []
     assert "interval" in (visit.page.locator("#plot-effect").get_attribute("aria-label") or "")
     assert visit.page.evaluate("document.documentElement.lang") == "en"
-    headings = visit.page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map(one => one.tagName)")
+    headings = visit.page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3')].map(one => one.tagName)"
+    )
     assert headings.count("H1") == 1
     assert headings[0] == "H1"
 
@@ -152,8 +172,10 @@ def test_everything_has_a_name_for_screen_readers(browser, plain):
 def test_the_keyboard_reaches_everything(browser, plain):
     visit = Visit(browser, plain)
     wanted = visit.page.evaluate(
-        """() => { const all = [...document.querySelectorAll('a[href], summary, [tabindex="0"]')].filter(
-            one => one.checkVisibility()); all.forEach((one, place) => { one.dataset.place = place; });
+        """() => {
+            const all = [...document.querySelectorAll('a[href], summary, [tabindex="0"]')]
+                .filter(one => one.checkVisibility());
+            all.forEach((one, place) => { one.dataset.place = place; });
             return all.length; }"""
     )
     reached = set()
@@ -165,7 +187,9 @@ def test_the_keyboard_reaches_everything(browser, plain):
 
 def test_colours_follow_the_scheme(browser, plain):
     shades = [
-        Visit(browser, plain, scheme=scheme).page.evaluate("getComputedStyle(document.body).backgroundColor")
+        Visit(browser, plain, scheme=scheme).page.evaluate(
+            "getComputedStyle(document.body).backgroundColor"
+        )
         for scheme in ("light", "dark")
     ]
     assert shades[0] != shades[1]

@@ -1,4 +1,6 @@
-"""What a report publishes is enough: every printed number again from its files, with numpy and scipy alone."""
+"""What a report publishes is enough: every printed number again from its files, with numpy and
+scipy alone.
+"""
 
 import csv
 import json
@@ -6,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from extra_runs import add_curved_lengths, add_sweeps
+from handmade_study import GAINS, N_ITEMS, SEEDS, make_study, sweep_record
 from scipy import interpolate, optimize, stats
 
 from paribus.cli.report import write_report
-from shorter_runs import with_curved_lengths, with_sweeps
-from small_study import GAINS, N_ITEMS, SEEDS, made, swept
 
 SCORE = "halves.test"
 
@@ -19,8 +21,10 @@ SCORE = "halves.test"
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what `paribus report --format csv` writes, and nothing else."""
     root = tmp_path_factory.mktemp("published")
-    study = with_curved_lengths(made(root / "runs", rates=swept(list(GAINS))), ["causal"])
-    with_sweeps(study, {"causal": 0.0045, "prefix": 0.0031, "input hidden": 0.006})
+    study = add_curved_lengths(
+        make_study(root / "runs", rates=sweep_record(list(GAINS))), ["causal"]
+    )
+    add_sweeps(study, {"causal": 0.0045, "prefix": 0.0031, "input hidden": 0.006})
     write_report("small", runs=root / "runs", formats="csv", out=root / "files")
     return root / "files"
 
@@ -32,7 +36,11 @@ def read(path: Path) -> list[dict[str, str]]:
 
 def scores(files: Path, arm: str) -> np.ndarray:
     """By seed, of the reported runs."""
-    own = {row["seed"]: row for row in read(files / "rows.csv") if (row["arm"], row["purpose"]) == (arm, "reported")}
+    own = {
+        row["seed"]: row
+        for row in read(files / "rows.csv")
+        if (row["arm"], row["purpose"]) == (arm, "reported")
+    }
     return np.array([float(own[str(seed)][SCORE]) for seed in design(files)["seeds"]])
 
 
@@ -61,7 +69,9 @@ def by_document(files: Path, arm: str) -> tuple[np.ndarray, np.ndarray]:
     names = list(dict.fromkeys(row["document"] for row in own))
     bits = {(int(row["seed"]), row["document"]): float(row["bits"]) for row in own}
     n_bytes = {row["document"]: int(row["bytes"]) for row in own}
-    return np.array([[bits[seed, name] for name in names] for seed in SEEDS]), np.array([n_bytes[n] for n in names])
+    return np.array([[bits[seed, name] for name in names] for seed in SEEDS]), np.array(
+        [n_bytes[n] for n in names]
+    )
 
 
 @pytest.mark.parametrize("arm", ["prefix", "input hidden"])
@@ -74,23 +84,35 @@ def test_the_interval_on_new_documents_comes_from_the_documents(files: Path, arm
     seeds, items = m * z.mean(axis=1).var(ddof=1), n * z.mean(axis=0).var(ddof=1)
     df = (seeds + items) ** 2 / (seeds**2 / (n - 1) + items**2 / (m - 1))
     printed = verdict(files, arm)
-    ends = stats.t.interval(float(printed["level"]), df, z.mean(), np.sqrt((seeds + items) / (n * m)))
+    ends = stats.t.interval(
+        float(printed["level"]), df, z.mean(), np.sqrt((seeds + items) / (n * m))
+    )
     assert [float(printed["new_low"]), float(printed["new_high"])] == pytest.approx(ends, abs=1e-12)
 
 
 def lengths(files: Path, arm: str) -> tuple[np.ndarray, np.ndarray]:
     """ln tokens and scores of the annealed runs of an arm, seeds down and lengths across."""
-    own = [row for row in read(files / "rows.csv") if row["arm"] == arm and row["purpose"] in ("reported", "length")]
+    own = [
+        row
+        for row in read(files / "rows.csv")
+        if row["arm"] == arm and row["purpose"] in ("reported", "length")
+    ]
     own.sort(key=lambda row: (int(row["seed"]), int(row["n_steps"])))
     tokens = np.array([float(row["tokens_read"]) for row in own]).reshape(len(SEEDS), -1)
-    return np.log(tokens / tokens[:, -1:]), np.array([float(row[SCORE]) for row in own]).reshape(len(SEEDS), -1)
+    return np.log(tokens / tokens[:, -1:]), np.array([float(row[SCORE]) for row in own]).reshape(
+        len(SEEDS), -1
+    )
 
 
 def slopes(files: Path, arm: str) -> np.ndarray:
-    """The fall of the loss for each e-fold of tokens at full length, off the parabola through three lengths."""
+    """The fall of the loss for each e-fold of tokens at full length, off the parabola through
+    three lengths.
+    """
     x, y = lengths(files, arm)
     assert x.shape == (len(SEEDS), 3)
-    return np.array([-np.polyder(np.poly1d(np.polyfit(x[s], y[s], 2)))(0.0) for s in range(len(SEEDS))])
+    return np.array(
+        [-np.polyder(np.poly1d(np.polyfit(x[s], y[s], 2)))(0.0) for s in range(len(SEEDS))]
+    )
 
 
 def test_the_margin_and_what_decides_on_it_come_from_the_lengths(files: Path) -> None:
@@ -100,7 +122,10 @@ def test_the_margin_and_what_decides_on_it_come_from_the_lengths(files: Path) ->
     assert np.ptp(margins) > 0
     assert float(printed["margin"]) == pytest.approx(margins.mean(), abs=1e-10)
     alpha = 1 - float(printed["level"])
-    ends = [stats.t.interval(1 - 2 * alpha, 3, d.mean(), stats.sem(d)) for d in (gains + margins, gains - margins)]
+    ends = [
+        stats.t.interval(1 - 2 * alpha, 3, d.mean(), stats.sem(d))
+        for d in (gains + margins, gains - margins)
+    ]
     assert float(printed["plus_margin_low"]) == pytest.approx(ends[0][0], abs=1e-10)
     assert float(printed["minus_margin_high"]) == pytest.approx(ends[1][1], abs=1e-10)
 
@@ -114,7 +139,12 @@ def read_off(files: Path, gains: np.ndarray, place: float) -> np.ndarray:
     at, mean = x.mean(axis=0), y.mean(axis=0)
     falls = (mean[0] - mean[1]) / (mean[1] - mean[2])
     power = optimize.brentq(
-        lambda b: (np.exp(-b * at[0]) - np.exp(-b * at[1])) / (np.exp(-b * at[1]) - np.exp(-b * at[2])) - falls, 1e-3, 4
+        lambda b: (
+            (np.exp(-b * at[0]) - np.exp(-b * at[1])) / (np.exp(-b * at[1]) - np.exp(-b * at[2]))
+            - falls
+        ),
+        1e-3,
+        4,
     )
     curves = interpolate.PchipInterpolator(-np.exp(-power * at), y.T)
     return curves(-np.exp(-power * place)) - score
@@ -135,15 +165,25 @@ def test_the_multiplier_and_its_interval_come_from_the_lengths(files: Path, arm:
         if float(printed[name]) == 0.0:
             assert above(low) < 0  # below the shortest length
         else:
-            assert float(printed[name]) == pytest.approx(np.exp(optimize.brentq(above, low, high)), rel=2e-3)
+            assert float(printed[name]) == pytest.approx(
+                np.exp(optimize.brentq(above, low, high)), rel=2e-3
+            )
 
 
 def sweep(files: Path, arm: str) -> tuple[np.ndarray, np.ndarray, float]:
-    """log₂ rates and losses of the sweep of an arm, a point a run, and what the unigram model costs."""
-    own = [row for row in read(files / "rows.csv") if (row["arm"], row["purpose"]) == (arm, "sweep")]
+    """log₂ rates and losses of the sweep of an arm, a point a run, and what the unigram model
+    costs.
+    """
+    own = [
+        row for row in read(files / "rows.csv") if (row["arm"], row["purpose"]) == (arm, "sweep")
+    ]
     unigram = {float(row["unigram"]) for row in own}
     assert len(unigram) == 1
-    return np.log2([float(row["rate"]) for row in own]), np.array([float(r["halves.valid"]) for r in own]), *unigram
+    return (
+        np.log2([float(row["rate"]) for row in own]),
+        np.array([float(r["halves.valid"]) for r in own]),
+        *unigram,
+    )
 
 
 @pytest.mark.parametrize("arm", ["causal", "prefix", "input hidden"])
@@ -154,10 +194,14 @@ def test_the_tuned_rate_comes_from_the_rows_of_the_sweep(files: Path, arm: str) 
     best = min(grid, key=lambda place: means[place])
     assert len(grid) < len(means)
     floor = min(means.values())
-    kept = [p for p in means if abs(p - best) <= 1.01 and means[p] <= floor + 0.1 * (unigram - floor)]
+    kept = [
+        p for p in means if abs(p - best) <= 1.01 and means[p] <= floor + 0.1 * (unigram - floor)
+    ]
     a, b, _ = np.polyfit(x[np.isin(x, kept)], losses[np.isin(x, kept)], 2)
     printed = {
-        float(row["rate"]) for row in read(files / "rows.csv") if (row["arm"], row["purpose"]) == (arm, "reported")
+        float(row["rate"])
+        for row in read(files / "rows.csv")
+        if (row["arm"], row["purpose"]) == (arm, "reported")
     }
     assert printed == {float(f"{2 ** (-b / (2 * a)):.3g}")}
 
@@ -168,9 +212,19 @@ def test_documents_add_up_to_the_scores_of_the_rows(files: Path) -> None:
 
 
 def test_an_anonymous_report_numbers_its_documents(tmp_path: Path) -> None:
-    made(tmp_path / "runs")
+    make_study(tmp_path / "runs")
     for anonymous in (False, True):
-        write_report("small", runs=tmp_path / "runs", formats="csv", out=tmp_path / str(anonymous), anonymous=anonymous)
-    named, numbered = (read(tmp_path / str(anonymous) / "documents.csv") for anonymous in (False, True))
-    assert {row["document"] for row in numbered} == {f"document-{number}" for number in range(1, N_ITEMS + 1)}
+        write_report(
+            "small",
+            runs=tmp_path / "runs",
+            formats="csv",
+            out=tmp_path / str(anonymous),
+            anonymous=anonymous,
+        )
+    named, numbered = (
+        read(tmp_path / str(anonymous) / "documents.csv") for anonymous in (False, True)
+    )
+    assert {row["document"] for row in numbered} == {
+        f"document-{number}" for number in range(1, N_ITEMS + 1)
+    }
     assert [row["bits"] for row in named] == [row["bits"] for row in numbered]

@@ -8,47 +8,73 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handmade_study import SEEDS, make_study, plan_of_arms
 
 from paribus.cli.report import write_report
 from paribus.record import Study
 from paribus.record.state import write_state
-from paribus.report.anonymity import Hidden, hidden, without_places
-from paribus.report.material import gathered
-from small_study import SEEDS, made, plan_of_arms
+from paribus.report.anonymity import Redactions, find_redactions, redact_value
+from paribus.report.report_data import gather_report_data
 
 FORMATS = "html,md,csv,tex,svg,png"
-FILES = ("diaries of ada/letters.jsonl.gz", "/home/ada lovelace/texts/notes.txt", "attic", "C:\\Users\\ada\\t.csv")
+FILES = (
+    "diaries of ada/letters.jsonl.gz",
+    "/home/ada lovelace/texts/notes.txt",
+    "attic",
+    "C:\\Users\\ada\\t.csv",
+)
 TOKENIZER = "vaults/tokens-of-ada.json"
 CORPUS = {
-    "sources": [{"kind": "files", "paths": list(FILES[:3])}, {"kind": "pairs", "paths": [FILES[3]]}],
+    "sources": [
+        {"kind": "files", "paths": list(FILES[:3])},
+        {"kind": "pairs", "paths": [FILES[3]]},
+    ],
     "tokenizer": {"kind": "file", "path": TOKENIZER},
 }
-SECRETS = ("letters.jsonl", "diaries of ada", "notes.txt", "/home/ada", "attic", "Users", "t.csv", "tokens-of-ada",
-           "vaults", "lovelace", "engine room")  # fmt: skip
+SECRETS = (
+    "letters.jsonl",
+    "diaries of ada",
+    "notes.txt",
+    "/home/ada",
+    "attic",
+    "Users",
+    "t.csv",
+    "tokens-of-ada",
+    "vaults",
+    "lovelace",
+    "engine room",
+)
 
 
 def planted(root: Path) -> Study:
     """A study with private names wherever one could stand."""
-    study = made(root, failed=[("prefix", 2), ("prefix", 3)])
-    plan = study.plan()
+    study = make_study(root, failed=[("prefix", 2), ("prefix", 3)])
+    plan = study.read_plan()
     plan["design"]["base"]["corpus"] = CORPUS
     for arm in plan["arms"].values():
         arm["run"]["stages"][-1]["corpus"] |= CORPUS
     for path, value in (
-        ("corpus.sources", CORPUS["sources"]), ("corpus.sources.0.paths", list(FILES[:3])),
+        ("corpus.sources", CORPUS["sources"]),
+        ("corpus.sources.0.paths", list(FILES[:3])),
         ("corpus.tokenizer.path", TOKENIZER),
-    ):  # fmt: skip
+    ):
         values = dict.fromkeys(plan["order"], value)
         note = f"read from {FILES[1]}, where attic lies"
-        plan["control"].append({"path": path, "mark": "→", "values": values, "note": note, "allowed": None})
+        plan["control"].append(
+            {"path": path, "mark": "→", "values": values, "note": note, "allowed": None}
+        )
     plan["design"]["allow"] = {"corpus": "letters.jsonl.gz is all there is"}
     plan["question"] = plan["design"]["question"] = "Does letters.jsonl.gz help?"
     study.write_plan(plan)
-    cells = {(cell.arm, cell.seed): cell.run for cell in study.cells()}
+    cells = {(cell.arm, cell.seed): cell.run for cell in study.read_cells()}
     for seed, place in ((2, root.resolve()), (3, Path("engine room/runs"))):
         run = cells["prefix", seed]
         kept = "the newest good checkpoint is 000007"
-        write_state(root / run / "state", "failed", f"DivergedError: {place / run}: the loss is not finite; {kept}")
+        write_state(
+            root / run / "state",
+            "failed",
+            f"DivergedError: {place / run}: the loss is not finite; {kept}",
+        )
     return study
 
 
@@ -65,7 +91,9 @@ def test_no_format_holds_a_place_a_file_or_a_person(tmp_path: Path) -> None:
     named = outputs(study, tmp_path / "named", False)
     nameless = outputs(study, tmp_path / "nameless", True)
     assert set(named) == set(nameless)
-    assert {"rows.csv", "curves.csv", "verdicts.csv", "small-rows.csv", "report.tex"} <= set(nameless)
+    assert {"rows.csv", "curves.csv", "verdicts.csv", "small-rows.csv", "report.tex"} <= set(
+        nameless
+    )
     private = {*SECRETS, str(study.root), str(study.root.resolve()), str(tmp_path)}
     assert all(any(secret in text for text in named.values()) for secret in private)
     for name, text in nameless.items():
@@ -75,36 +103,38 @@ def test_no_format_holds_a_place_a_file_or_a_person(tmp_path: Path) -> None:
     assert "file-1" in nameless["report.html"]
 
 
-def test_the_user_and_the_host_are_not_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_user_and_the_host_are_not_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "lovelace7")
     monkeypatch.setattr(socket, "gethostname", lambda: "abacus.engine.example")
-    study = made(tmp_path)
-    plan = study.plan()
+    study = make_study(tmp_path)
+    plan = study.read_plan()
     plan["question"] = plan["design"]["question"] = "Does lovelace7 on abacus like it?"
     study.write_plan(plan)
     for text in outputs(study, tmp_path / "out", True).values():
         assert "lovelace7" not in text
         assert "abacus" not in text
-    assert gathered(study, anonymous=True).plan.question == "Does NAME on NAME like it?"
+    assert gather_report_data(study, anonymous=True).plan.question == "Does NAME on NAME like it?"
 
 
 def test_names_that_tell_of_nobody_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(getpass, "getuser", lambda: "root")
-    study = made(tmp_path)
-    plan = study.plan()
+    study = make_study(tmp_path)
+    plan = study.read_plan()
     plan["question"] = "Does the root of the tree help, at https://example.org/a/b?"
     study.write_plan(plan)
-    assert gathered(study, anonymous=True).plan.question == plan["question"]
+    assert gather_report_data(study, anonymous=True).plan.question == plan["question"]
 
 
 def test_arms_that_are_called_by_files_lose_their_names_everywhere(tmp_path: Path) -> None:
     tokenizers = [{"kind": "file", "path": path} for path in ("vaults/a.json", "vaults/b.json")]
     gains = {"vaults-a.json": 0.0, "vaults-b.json": 0.1, "plain": -0.5}
-    study = made(tmp_path, gains=gains)
-    plan = study.plan()
+    study = make_study(tmp_path, gains=gains)
+    plan = study.read_plan()
     plan["design"]["factors"] = {"t": {"path": "corpus.tokenizer", "levels": tokenizers}}
     study.write_plan(plan)
-    material = gathered(study, anonymous=True)
+    material = gather_report_data(study, anonymous=True)
     assert material.order == ["file-1", "file-2", "plain"]
     for text in outputs(study, tmp_path / "out", True).values():
         assert "vaults" not in text
@@ -112,12 +142,14 @@ def test_arms_that_are_called_by_files_lose_their_names_everywhere(tmp_path: Pat
 
 
 def test_a_file_that_is_called_as_a_word_of_a_spec_hides_no_spec(tmp_path: Path) -> None:
-    study = made(tmp_path)
-    plan = study.plan()
-    plan["design"]["base"]["corpus"] = {"sources": [{"kind": "files", "paths": ["causal", "test", "files"]}]}
+    study = make_study(tmp_path)
+    plan = study.read_plan()
+    plan["design"]["base"]["corpus"] = {
+        "sources": [{"kind": "files", "paths": ["causal", "test", "files"]}]
+    }
     study.write_plan(plan)
-    material = gathered(study, anonymous=True)
-    assert material.order == list(gathered(study).order)
+    material = gather_report_data(study, anonymous=True)
+    assert material.order == list(gather_report_data(study).order)
     assert material.plan.design.primary.measure.split == "test"
     assert material.plan.design.table["base"]["corpus"]["sources"] == [
         {"kind": "files", "paths": ["file-1", "file-2", "file-3"]}
@@ -125,8 +157,8 @@ def test_a_file_that_is_called_as_a_word_of_a_spec_hides_no_spec(tmp_path: Path)
 
 
 @pytest.fixture
-def nothing() -> Hidden:
-    return hidden(plan_of_arms({"causal": {}}, control=None), Path("runs"))
+def nothing() -> Redactions:
+    return find_redactions(plan_of_arms({"causal": {}}, control=None), Path("runs"))
 
 
 @pytest.mark.parametrize(
@@ -142,14 +174,16 @@ def nothing() -> Hidden:
         (3, 3),
     ],
 )
-def test_what_looks_like_a_place_is_cut(nothing: Hidden, given: Any, told: Any) -> None:
-    assert without_places({"a": [given]}, nothing) == {"a": [told]}
+def test_what_looks_like_a_place_is_cut(nothing: Redactions, given: Any, told: Any) -> None:
+    assert redact_value({"a": [given]}, nothing) == {"a": [told]}
 
 
 def test_numbers_are_the_same_with_and_without_names(tmp_path: Path) -> None:
     study = planted(tmp_path)
-    named, nameless = gathered(study), gathered(study, anonymous=True)
-    for one, other in zip(named.found.arms, nameless.found.arms, strict=True):
+    named, nameless = gather_report_data(study), gather_report_data(study, anonymous=True)
+    for one, other in zip(named.findings.arms, nameless.findings.arms, strict=True):
         assert one.judgement == other.judgement
-    assert [row.get("halves.test") for row in named.rows] == [row.get("halves.test") for row in nameless.rows]
-    assert list(nameless.found.seeds) == list(SEEDS)
+    assert [row.get("halves.test") for row in named.rows] == [
+        row.get("halves.test") for row in nameless.rows
+    ]
+    assert list(nameless.findings.seeds) == list(SEEDS)

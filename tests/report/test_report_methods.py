@@ -3,24 +3,30 @@
 import re
 
 import pytest
+from handmade_study import GAINS, SEEDS, make_study, rewrite_plan, set_arm_rates, sweep_record
 
-from paribus.report.material import gathered
+from paribus.report.markdown import latex_table, markdown_report
 from paribus.report.methods import hyperparameter_tables, hyperparameters, methods, results_caption
-from paribus.report.page import page
-from paribus.report.prose import latex, markdown
-from small_study import GAINS, SEEDS, made, rewritten, swept, with_rates
+from paribus.report.page import render_page
+from paribus.report.report_data import gather_report_data
 
 
 @pytest.fixture
 def material(tmp_path):
-    return gathered(made(tmp_path))
+    return gather_report_data(make_study(tmp_path))
 
 
 def test_the_methods_say_what_the_plan_says(material):
     said = methods(material)
     for words in (
-        'We compare 3 arms, "causal", "prefix" and "input hidden", which differ in architecture.mask.',
-        "The text is an invented language (translation); 5 % of the documents are held out for validation, 5 % for the",
+        (
+            'We compare 3 arms, "causal", "prefix" and "input hidden", which differ in'
+            " architecture.mask."
+        ),
+        (
+            "The text is an invented language (translation); 5 % of the documents are held out for"
+            " validation, 5 % for the"
+        ),
         "All arms have 30 steps, 8 sequences a batch and 64 tokens a sequence.",
         "All arms are trained at the learning rate 0.004, which was not tuned.",
         f"Each arm is trained under {len(SEEDS)} seeds; runs of the same seed are paired.",
@@ -31,26 +37,30 @@ def test_the_methods_say_what_the_plan_says(material):
 
 
 def test_a_field_that_differs_is_not_said_of_all_arms(tmp_path):
-    study = made(tmp_path)
-    arms = study.plan()["arms"]
+    study = make_study(tmp_path)
+    arms = study.read_plan()["arms"]
     arms["prefix"]["run"]["stages"][0]["training"]["n_steps"] = 60
-    rewritten(study, arms=arms)
-    material = gathered(study)
+    rewrite_plan(study, arms=arms)
+    material = gather_report_data(study)
     assert "All arms have 8 sequences a batch and 64 tokens a sequence." in methods(material)
     assert ("steps", "30", "60", "30") in hyperparameters(material)
 
 
 def test_the_rates_are_those_that_the_sweep_gave(tmp_path):
-    material = gathered(made(tmp_path, rates=swept(list(GAINS))))
+    material = gather_report_data(make_study(tmp_path, rates=sweep_record(list(GAINS))))
     assert "is tuned by the same search" in methods(material)
     (line,) = [line for line in hyperparameters(material) if line[0] == "peak learning rate"]
-    assert line[1:] == tuple(f"{material.found.rates[arm]['rate']:.3g}" for arm in material.order)
-    assert "The peak learning rates are those that the sweep gave." in markdown(material)
+    assert line[1:] == tuple(
+        f"{material.findings.rates[arm]['rate']:.3g}" for arm in material.order
+    )
+    assert "The peak learning rates are those that the sweep gave." in markdown_report(material)
 
 
 def test_rates_of_their_own_are_in_the_table(tmp_path):
-    material = gathered(with_rates(made(tmp_path), {"prefix": 0.008}))
-    assert "Each arm is trained at the learning rate in the table, which was not tuned." in methods(material)
+    material = gather_report_data(set_arm_rates(make_study(tmp_path), {"prefix": 0.008}))
+    assert "Each arm is trained at the learning rate in the table, which was not tuned." in methods(
+        material
+    )
     assert ("peak learning rate", "0.004", "0.008", "0.004") in hyperparameters(material)
 
 
@@ -64,7 +74,7 @@ def test_every_arm_has_its_hyperparameters(material):
 
 
 def test_of_many_arms_what_is_equal_is_said_once(material, monkeypatch):
-    monkeypatch.setattr("paribus.report.material.ABREAST", 2)
+    monkeypatch.setattr("paribus.report.report_data.MAX_ARM_COLUMNS", 2)
     (heading, by_arm), (rest, equal) = hyperparameter_tables(material)
     assert heading == ("arm", "mask")
     assert by_arm[1] == ("prefix", "prefix")
@@ -73,22 +83,27 @@ def test_of_many_arms_what_is_equal_is_said_once(material, monkeypatch):
 
 
 def test_markdown_has_methods_hyperparameters_and_captions(material):
-    text = markdown(material)
+    text = markdown_report(material)
     assert "\n## Methods\n\nWe compare 3 arms" in text
     assert (
-        "\n## Hyper-parameters\n\n*Hyper-parameters of each arm. Compared: architecture.mask.*\n\n|  | causal |" in text
+        "\n## Hyper-parameters\n\n*Hyper-parameters of each arm. Compared: architecture.mask.*\n\n|"
+        "  | causal |" in text
     )
     assert (
-        "## The numbers behind the verdict\n\n*What each verdict rests on: bits per byte of halves.test, 4 seeds."
-        in text
+        "## The numbers behind the verdict\n\n*What each verdict rests on: bits per byte of"
+        " halves.test, 4 seeds." in text
     )
 
 
 def test_latex_can_go_into_a_paper(material):
-    text = latex(material)
-    paragraph = r"\paragraph{Methods.} We compare 3 arms, ``causal'', ``prefix'' and ``input hidden''"
+    text = latex_table(material)
+    paragraph = (
+        r"\paragraph{Methods.} We compare 3 arms, ``causal'', ``prefix'' and ``input hidden''"
+    )
     assert paragraph in text
-    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"\caption{") == 2
+    assert (
+        text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"\caption{") == 2
+    )
     assert results_caption(material).startswith("Score, gain and verdict of each arm.")
     assert r"mask & causal & prefix & causal \& same\_part \\" in text
     assert r"AdamW $\beta$1, $\beta$2 & 0.9, 0.95" in text
@@ -100,4 +115,4 @@ def test_latex_can_go_into_a_paper(material):
 
 
 def test_the_page_stays_as_it_is(material):
-    assert "We compare 3 arms" not in page(material)
+    assert "We compare 3 arms" not in render_page(material)

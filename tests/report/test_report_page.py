@@ -6,20 +6,33 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from handmade_study import GAINS, SEEDS, make_study, sweep_record
 
 from paribus.record import Study
-from paribus.report.charts import DASHES, N_COLOURS, arm_colours, arm_dashes, printable
-from paribus.report.curves import differences, learning
-from paribus.report.effect import effects
-from paribus.report.material import gathered
-from paribus.report.page import drawn, inert, page
-from small_study import GAINS, SEEDS, made, swept
+from paribus.report.charts import DASHES, N_COLOURS, arm_colours, arm_dashes, printable_spec
+from paribus.report.curve_plots import difference_plots, learning_plot
+from paribus.report.effect_plot import effect_plots
+from paribus.report.page import render_page, script_safe_json, study_plots
+from paribus.report.report_data import gather_report_data
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&\"'"
 SECTIONS = (
-    "verdict", "trust", "otherwise", "price", "limits", "curves", "control", "masks", "samples", "items", "seeds",
-    "design", "versions", "rows", "times",
-)  # fmt: skip
+    "verdict",
+    "trust",
+    "otherwise",
+    "price",
+    "limits",
+    "curves",
+    "control",
+    "masks",
+    "samples",
+    "items",
+    "seeds",
+    "design",
+    "versions",
+    "rows",
+    "times",
+)
 
 
 class Elements(HTMLParser):
@@ -43,12 +56,12 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
-    return made(tmp_path_factory.mktemp("runs"))
+    return make_study(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.fixture(scope="module")
 def text(study: Study) -> str:
-    return page(gathered(study))
+    return render_page(gather_report_data(study))
 
 
 def test_every_section_is_there_and_can_be_reached(text):
@@ -61,7 +74,9 @@ def test_every_section_is_there_and_can_be_reached(text):
 
 def test_the_policy_allows_its_own_scripts_and_no_evaluation(text):
     metas = [given for tag, given in Elements(text).found if tag == "meta"]
-    policy = next(given["content"] for given in metas if given.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        given["content"] for given in metas if given.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe" not in policy
 
@@ -76,13 +91,19 @@ def test_nothing_of_the_page_is_elsewhere(text):
 
 def test_planted_tags_stay_text(tmp_path):
     gains = {"causal": 0.0, f"prefix{EVIL}": 0.004, f"hidden{EVIL}": -0.5}
-    study = made(tmp_path, gains=gains, prompt=f"prompt{EVIL}", text=f"text{EVIL}", changes={"question": f"Is {EVIL}?"})
+    study = make_study(
+        tmp_path,
+        gains=gains,
+        prompt=f"prompt{EVIL}",
+        text=f"text{EVIL}",
+        changes={"question": f"Is {EVIL}?"},
+    )
     cells = (study.folder / "cells.json").read_text()
-    run = study.cells()[0].run
+    run = study.read_cells()[0].run
     odd = "run<script>"
     (tmp_path / run).rename(tmp_path / odd)
     (study.folder / "cells.json").write_text(cells.replace(f'"{run}"', json.dumps(odd)))
-    found = Elements(page(gathered(study)))
+    found = Elements(render_page(gather_report_data(study)))
     assert len(found.scripts) == 3
     assert not [tag for tag, _ in found.found if tag == "img"]
     specs = json.loads(found.scripts[0])
@@ -91,23 +112,30 @@ def test_planted_tags_stay_text(tmp_path):
 
 
 def test_a_value_in_a_script_cannot_end_it():
-    assert "<" not in inert({"a": EVIL})
-    assert json.loads(inert({"a": EVIL, "b": "\u2028 é"})) == {"a": EVIL, "b": "\u2028 é"}
+    assert "<" not in script_safe_json({"a": EVIL})
+    assert json.loads(script_safe_json({"a": EVIL, "b": "\u2028 é"})) == {
+        "a": EVIL,
+        "b": "\u2028 é",
+    }
 
 
 def test_the_page_is_the_same_every_time(study, text):
-    assert page(gathered(study)) == text
+    assert render_page(gather_report_data(study)) == text
 
 
 def test_all_that_the_clock_decides_is_in_one_block(tmp_path):
-    study = made(tmp_path)
-    before = page(gathered(study))
+    study = make_study(tmp_path)
+    before = render_page(gather_report_data(study))
     for rows in tmp_path.glob("*/rows.jsonl"):
         told = [json.loads(line) for line in rows.read_text().splitlines()]
-        rows.write_text("".join(json.dumps({**row, "seconds": 7.7 * row["seconds"]}) + "\n" for row in told))
+        rows.write_text(
+            "".join(json.dumps({**row, "seconds": 7.7 * row["seconds"]}) + "\n" for row in told)
+        )
     lock = json.loads((study.folder / "plan.lock").read_text())
-    (study.folder / "plan.lock").write_text(json.dumps({**lock, "made": "1999-12-31T23:59:59+00:00"}))
-    after = page(gathered(study))
+    (study.folder / "plan.lock").write_text(
+        json.dumps({**lock, "made": "1999-12-31T23:59:59+00:00"})
+    )
+    after = render_page(gather_report_data(study))
     block = re.compile(r'<section aria-labelledby="times-title".*?</section>', re.DOTALL)
     assert before != after
     assert block.sub("", before) == block.sub("", after)
@@ -115,34 +143,54 @@ def test_all_that_the_clock_decides_is_in_one_block(tmp_path):
 
 
 def test_an_anonymous_page_names_no_place_machine_or_date(tmp_path):
-    study = made(tmp_path)
-    plan = study.plan()
-    plan["design"]["base"]["corpus"] = {"sources": [{"kind": "files", "paths": ["/home/ada/secret/text.txt"]}]}
+    study = make_study(tmp_path)
+    plan = study.read_plan()
+    plan["design"]["base"]["corpus"] = {
+        "sources": [{"kind": "files", "paths": ["/home/ada/secret/text.txt"]}]
+    }
     study.write_plan(plan)
-    named, nameless = page(gathered(study)), page(gathered(study, anonymous=True))
-    for word in ("/home/ada/secret", '<dd class="hash">p1</dd>', "plan locked", ", cpu, 1 thread a run"):
+    named, nameless = (
+        render_page(gather_report_data(study)),
+        render_page(gather_report_data(study, anonymous=True)),
+    )
+    for word in (
+        "/home/ada/secret",
+        '<dd class="hash">p1</dd>',
+        "plan locked",
+        ", cpu, 1 thread a run",
+    ):
         assert word in named
         assert word not in nameless
     assert "text.txt" not in nameless
     assert "file-1" in nameless
 
 
-def test_an_anonymous_page_cuts_relative_paths_too_and_leaves_the_machine_out_of_its_tables(tmp_path):
-    study = made(tmp_path)
-    plan = study.plan()
+def test_an_anonymous_page_cuts_relative_paths_too_and_leaves_the_machine_out_of_its_tables(
+    tmp_path,
+):
+    study = make_study(tmp_path)
+    plan = study.read_plan()
     corpus = {
         "sources": [{"kind": "files", "paths": ["ada/secret/text.txt"]}],
         "tokenizer": {"kind": "file", "path": "ada/secret/tokenizer.json"},
     }
     plan["design"]["base"]["corpus"] = corpus
     for name, value in (
-        ("corpus.sources", corpus["sources"]), ("corpus.tokenizer.path", "ada/secret/tokenizer.json"),
-        ("device", "abacus"), ("threads", "977 threads"), ("precision", "float32"),
-    ):  # fmt: skip
+        ("corpus.sources", corpus["sources"]),
+        ("corpus.tokenizer.path", "ada/secret/tokenizer.json"),
+        ("device", "abacus"),
+        ("threads", "977 threads"),
+        ("precision", "float32"),
+    ):
         values = dict.fromkeys(plan["order"], value)
-        plan["control"].append({"path": name, "mark": "✓", "values": values, "note": "", "allowed": None})
+        plan["control"].append(
+            {"path": name, "mark": "✓", "values": values, "note": "", "allowed": None}
+        )
     study.write_plan(plan)
-    named, nameless = page(gathered(study)), page(gathered(study, anonymous=True))
+    named, nameless = (
+        render_page(gather_report_data(study)),
+        render_page(gather_report_data(study, anonymous=True)),
+    )
     files = ("ada/secret", "text.txt", "tokenizer.json")
     for word in (*files, "abacus", "977 threads", "<dt>device</dt>", "<dt>n_threads</dt>"):
         assert word in named
@@ -152,15 +200,20 @@ def test_an_anonymous_page_cuts_relative_paths_too_and_leaves_the_machine_out_of
 
 
 def test_a_control_that_dwarfs_the_others_has_a_plot_of_its_own(tmp_path):
-    assert [plot.key for plot in effects(gathered(made(tmp_path / "a")))] == ["effect", "effect-control"]
-    near = made(tmp_path / "b", gains={**GAINS, "input hidden": -0.006})
-    assert [plot.key for plot in effects(gathered(near))] == ["effect"]
-    assert [plot.key for plot in differences(gathered(near))] == ["difference"]
+    assert [plot.key for plot in effect_plots(gather_report_data(make_study(tmp_path / "a")))] == [
+        "effect",
+        "effect-control",
+    ]
+    near = make_study(tmp_path / "b", gains={**GAINS, "input hidden": -0.006})
+    assert [plot.key for plot in effect_plots(gather_report_data(near))] == ["effect"]
+    assert [plot.key for plot in difference_plots(gather_report_data(near))] == ["difference"]
 
 
 def test_the_effect_plot_has_seeds_means_and_the_margin(study):
-    (plot, _) = effects(gathered(study))
-    values = [layer["data"]["values"] for layer in plot.spec["layer"] if "values" in layer.get("data", {})]
+    (plot, _) = effect_plots(gather_report_data(study))
+    values = [
+        layer["data"]["values"] for layer in plot.spec["layer"] if "values" in layer.get("data", {})
+    ]
     told = json.dumps([*values, plot.spec.get("datasets", {})])
     assert '"from": -0.02' in told
     assert '"baseline run"' in told
@@ -168,22 +221,27 @@ def test_the_effect_plot_has_seeds_means_and_the_margin(study):
 
 
 def test_curves_and_rates_are_drawn_where_there_are_any(tmp_path):
-    material = gathered(made(tmp_path, rates=swept(list(GAINS))))
-    assert list(drawn(material)) == [
-        "effect", "effect-control", "learning", "difference", "difference-control", "rates",
-    ]  # fmt: skip
-    plot = learning(material)
+    material = gather_report_data(make_study(tmp_path, rates=sweep_record(list(GAINS))))
+    assert list(study_plots(material)) == [
+        "effect",
+        "effect-control",
+        "learning",
+        "difference",
+        "difference-control",
+        "rates",
+    ]
+    plot = learning_plot(material)
     assert plot is not None
     assert len(plot.numbers) == 3 * 4 * 10
 
 
 def test_an_arm_that_never_trained_is_left_out_of_the_curves_in_words(tmp_path):
-    material = gathered(made(tmp_path, failed=[("prefix", seed) for seed in SEEDS]))
-    plot = learning(material)
+    material = gather_report_data(make_study(tmp_path, failed=[("prefix", seed) for seed in SEEDS]))
+    plot = learning_plot(material)
     assert plot is not None
     assert plot.caption.endswith("Left out, without a run that trained: prefix.")
     assert {line[0] for line in plot.numbers} == {"causal", "input hidden"}
-    assert "prefix against causal is unstable" in page(material)
+    assert "prefix against causal is unstable" in render_page(material)
 
 
 def test_more_arms_than_colours_differ_in_their_dashes():
@@ -202,16 +260,16 @@ def test_what_the_control_is_worth_in_compute_is_told_too(study, text):
 
 
 def test_a_plot_for_paper_names_its_colours(study):
-    for plot in drawn(gathered(study)).values():
+    for plot in study_plots(gather_report_data(study)).values():
         assert "var(--" in json.dumps(plot.spec)
-        assert "var(--" not in json.dumps(printable(plot.spec))
-        assert printable(plot.spec)["width"] == 720
+        assert "var(--" not in json.dumps(printable_spec(plot.spec))
+        assert printable_spec(plot.spec)["width"] == 720
 
 
 def test_items_without_a_text_are_named(tmp_path: Path):
-    study = made(tmp_path)
+    study = make_study(tmp_path)
     (study.folder / "items.json").unlink()
     (study.folder / "samples.json").unlink()
-    bare = page(gathered(study))
+    bare = render_page(gather_report_data(study))
     assert "its text is not kept" in bare
     assert 'id="samples"' not in bare

@@ -2,7 +2,17 @@ import pytest
 from pydantic import ValidationError
 
 from paribus.masks import And, Causal, Full, Window
-from paribus.spec import Architecture, Dense, Encoder, Experts, LayerNorm, Learned, MultiHead, NoPositions, Rotary
+from paribus.spec import (
+    Architecture,
+    Dense,
+    Encoder,
+    Experts,
+    LayerNorm,
+    LearnedPositions,
+    MultiHead,
+    NoPositions,
+    RotaryPositions,
+)
 
 SMALL = {
     "n_vocab": 11,
@@ -17,9 +27,18 @@ def test_defaults_are_a_plain_causal_decoder():
     spec = Architecture.model_validate(SMALL)
     assert spec.attention == MultiHead(n_heads=3)
     assert spec.feed_forward == Dense(d_ff=None, activation="gelu", gated=False, bias=False)
-    assert (spec.mask, spec.positions, spec.norm) == (Causal(), NoPositions(), LayerNorm(eps=1e-5, bias=True))
+    assert (spec.mask, spec.positions, spec.norm) == (
+        Causal(),
+        NoPositions(),
+        LayerNorm(eps=1e-5, bias=True),
+    )
     assert (spec.placement, spec.dropout, spec.encoder) == ("pre", 0.0, None)
-    assert (spec.head.tied, spec.head.bias, spec.head.scale, spec.head.transform) == (True, False, 1.0, None)
+    assert (spec.head.tied, spec.head.bias, spec.head.scale, spec.head.transform) == (
+        True,
+        False,
+        1.0,
+        None,
+    )
 
 
 def test_a_spec_cannot_be_changed():
@@ -30,9 +49,11 @@ def test_a_spec_cannot_be_changed():
 
 def test_a_kind_may_stand_for_its_table():
     spec = Architecture.model_validate({**SMALL, "positions": "rotary", "norm": "rms"})
-    assert spec.positions == Rotary(theta=10000.0)
+    assert spec.positions == RotaryPositions(theta=10000.0)
     assert spec.norm.eps == 1e-6
-    assert Architecture.model_validate({**SMALL, "positions": {"kind": "learned"}}).positions == Learned(offset=0)
+    assert Architecture.model_validate(
+        {**SMALL, "positions": {"kind": "learned"}}
+    ).positions == LearnedPositions(offset=0)
 
 
 def test_a_mask_is_read_from_text_and_written_as_text():
@@ -45,7 +66,11 @@ def test_a_mask_is_read_from_text_and_written_as_text():
 
 def test_a_spec_written_as_json_is_read_back_equal():
     experts = Experts(n_experts=5, n_active=2, balance={"kind": "batch"})  # pyright: ignore[reportArgumentType]
-    given = {**SMALL, "mask": "by_head(causal, window(2) | prefix)", "feed_forward": experts.model_dump(mode="json")}
+    given = {
+        **SMALL,
+        "mask": "by_head(causal, window(2) | prefix)",
+        "feed_forward": experts.model_dump(mode="json"),
+    }
     spec = Architecture.model_validate(given)
     assert Architecture.model_validate(spec.model_dump(mode="json")) == spec
 

@@ -1,6 +1,6 @@
 import pytest
 
-from paribus.spec import Architecture, Difference, difference, fingerprint, resolve
+from paribus.spec import Architecture, Difference, architecture_fingerprint, difference, resolve
 
 SMALL = {
     "n_vocab": 11,
@@ -26,7 +26,9 @@ def test_a_changed_value_is_named_by_its_path():
 
 
 def test_the_same_change_in_neighbouring_layers_is_one_entry():
-    assert difference(_resolved(), _resolved(mask="full")) == (Difference("stack.layers.0-5.mask", "causal", "full"),)
+    assert difference(_resolved(), _resolved(mask="full")) == (
+        Difference("stack.layers.0-5.mask", "causal", "full"),
+    )
     assert difference(_resolved(), _resolved(mask="by_layer(full, causal)")) == (
         Difference("stack.layers.0-2.mask", "causal", "full"),
     )
@@ -36,7 +38,9 @@ def test_layers_that_are_not_neighbours_are_listed():
     assert difference(_resolved(), _resolved(mask="alternate(causal, full)")) == (
         Difference("stack.layers.1,3,5.mask", "causal", "full"),
     )
-    found = difference(_resolved(), _resolved(mask="by_layer(full, full, causal, full, full, full)"))
+    found = difference(
+        _resolved(), _resolved(mask="by_layer(full, full, causal, full, full, full)")
+    )
     assert found == (Difference("stack.layers.0-1,3-5.mask", "causal", "full"),)
 
 
@@ -57,11 +61,17 @@ def test_layers_only_one_has_are_absent_in_the_other():
 
 def test_a_table_of_another_kind_is_one_entry():
     found = difference(_resolved(norm="layer"), _resolved(norm="rms"))
-    assert found == (Difference("norm", {"kind": "layer", "eps": 1e-5, "bias": True}, {"kind": "rms", "eps": 1e-6}),)
+    assert found == (
+        Difference(
+            "norm", {"kind": "layer", "eps": 1e-5, "bias": True}, {"kind": "rms", "eps": 1e-6}
+        ),
+    )
 
 
 def test_an_encoder_is_there_or_not():
-    found = {entry.path: entry for entry in difference(_resolved(), _resolved(encoder={"n_layers": 5}))}
+    found = {
+        entry.path: entry for entry in difference(_resolved(), _resolved(encoder={"n_layers": 5}))
+    }
     assert set(found) == {"stack.layers.0-5.cross", "encoder"}
     assert found["stack.layers.0-5.cross"].left is None
     assert found["encoder"].left is None
@@ -69,7 +79,9 @@ def test_an_encoder_is_there_or_not():
 
 def test_the_same_change_in_encoder_and_stack_is_two_entries():
     without = _resolved(encoder={"n_layers": 6})
-    with_bias = _resolved(encoder={"n_layers": 6}, attention={"kind": "multi_head", "n_heads": 3, "bias": True})
+    with_bias = _resolved(
+        encoder={"n_layers": 6}, attention={"kind": "multi_head", "n_heads": 3, "bias": True}
+    )
     assert difference(without, with_bias) == (
         Difference("stack.layers.0-5.attention.bias", False, True),
         Difference("encoder.layers.0-5.attention.bias", False, True),
@@ -80,7 +92,10 @@ SAME = [
     ({}, {}),
     ({"mask": "by_layer(causal, causal)"}, {"mask": "causal"}),
     ({"mask": "by_head(causal, causal, causal)"}, {"mask": "causal"}),
-    ({"mask": "by_layer(full, causal)"}, {"mask": "by_layer(full, full, full, causal, causal, causal)"}),
+    (
+        {"mask": "by_layer(full, causal)"},
+        {"mask": "by_layer(full, full, full, causal, causal, causal)"},
+    ),
     ({"mask": "causal & (window(2) & padding)"}, {"mask": "(causal & window(2)) & padding"}),
     ({"attention": {"kind": "multi_head", "n_heads": 3, "n_kv_heads": 3}}, {}),
     ({"attention": {"kind": "multi_head", "n_heads": 3, "d_head": 2}}, {}),
@@ -93,7 +108,9 @@ SAME = [
 
 @pytest.mark.parametrize(("left", "right"), SAME)
 def test_two_ways_to_say_one_model_have_one_fingerprint(left, right):
-    assert fingerprint(_resolved(**left)) == fingerprint(_resolved(**right))
+    assert architecture_fingerprint(_resolved(**left)) == architecture_fingerprint(
+        _resolved(**right)
+    )
     assert difference(_resolved(**left), _resolved(**right)) == ()
 
 
@@ -116,10 +133,10 @@ def test_different_models_have_different_fingerprints():
         {"encoder": {"n_layers": 6, "shared": True}},
     ]
     specs = [_resolved(**change) for change in changes]
-    assert len({fingerprint(spec) for spec in specs}) == len(specs)
+    assert len({architecture_fingerprint(spec) for spec in specs}) == len(specs)
     assert all(difference(specs[0], other) for other in specs[1:])
 
 
 def test_a_fingerprint_is_64_hex_digits_and_lasts():
-    assert len(fingerprint(_resolved())) == 64
-    assert set(fingerprint(_resolved())) <= set("0123456789abcdef")
+    assert len(architecture_fingerprint(_resolved())) == 64
+    assert set(architecture_fingerprint(_resolved())) <= set("0123456789abcdef")

@@ -8,23 +8,43 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from trained_study import design_table
 
-from little_study import little
 from paribus.errors import SpecError
 from paribus.spec import load
 from paribus.spec.architecture import Architecture
 from paribus.spec.design import Design
-from paribus.spec.reading import table_of
+from paribus.spec.design_reading import load_design
+from paribus.spec.reading import merged_table
 from paribus.spec.run import Stage, load_run
-from paribus.spec.sound import load_design
 from paribus.spec.tree import kind_of, models_in
 from paribus.spec.yardstick import load_yardstick
 
 WRONG: list[Any] = [
-    "text", "", 3, -1, 0, 3.5, True, None, [], [1], ["a"], [[1]], [None], {}, {"x": 1}, {"kind": "x"}, {"kind": 3},
-    float("nan"), 10**30, datetime.date(2020, 1, 1),
-]  # fmt: skip
-THEIRS = re.compile(r"a valid |instance of|Input should|should (be|have)|dictionary|extract fields|pydantic|boolean")
+    "text",
+    "",
+    3,
+    -1,
+    0,
+    3.5,
+    True,
+    None,
+    [],
+    [1],
+    ["a"],
+    [[1]],
+    [None],
+    {},
+    {"x": 1},
+    {"kind": "x"},
+    {"kind": 3},
+    float("nan"),
+    10**30,
+    datetime.date(2020, 1, 1),
+]
+THEIRS = re.compile(
+    r"a valid |instance of|Input should|should (be|have)|dictionary|extract fields|pydantic|boolean"
+)
 RUN = {
     "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 8, "attention": {"n_heads": 2}},
     "training": {"n_steps": 3},
@@ -32,7 +52,9 @@ RUN = {
 Step = tuple[str, str | None]  # a key, and the kind of the table that stands there
 
 
-def places(model: type[BaseModel], under: tuple[Step, ...] = (), above: tuple[type, ...] = ()) -> Iterator[Any]:
+def places(
+    model: type[BaseModel], under: tuple[Step, ...] = (), above: tuple[type, ...] = ()
+) -> Iterator[Any]:
     """Every field of a model and of the models inside it: the steps to its table, and its name."""
     for name, field in model.model_fields.items():
         yield under, name
@@ -41,7 +63,9 @@ def places(model: type[BaseModel], under: tuple[Step, ...] = (), above: tuple[ty
                 yield from places(inner, (*under, (name, kind_of(inner))), (*above, inner))
 
 
-def with_wrong(table: dict[str, Any], steps: tuple[Step, ...], name: str, value: Any) -> dict[str, Any]:
+def with_wrong(
+    table: dict[str, Any], steps: tuple[Step, ...], name: str, value: Any
+) -> dict[str, Any]:
     here = table = copy.deepcopy(table)
     for key, kind in steps:
         inner = here.get(key)
@@ -56,7 +80,11 @@ def with_wrong(table: dict[str, Any], steps: tuple[Step, ...], name: str, value:
 
 @pytest.mark.parametrize(
     ("read", "table", "model"),
-    [(load, table_of("gpt2"), Architecture), (load_run, RUN, Stage), (load_design, little(), Design)],
+    [
+        (load, merged_table("gpt2"), Architecture),
+        (load_run, RUN, Stage),
+        (load_design, design_table(), Design),
+    ],
     ids=["architecture", "run", "design"],
 )
 def test_no_wrong_value_of_any_field_is_told_in_the_words_of_a_library(
@@ -77,5 +105,7 @@ def test_no_wrong_value_of_any_field_is_told_in_the_words_of_a_library(
 
 
 def test_a_yardstick_is_refused_in_our_words() -> None:
-    with pytest.raises(SpecError, match=r"^yardstick\.n_items is 'all' \(str\); use a whole number$"):
+    with pytest.raises(
+        SpecError, match=r"^yardstick\.n_items is 'all' \(str\); use a whole number$"
+    ):
         load_yardstick("halves", {"n_items": "all"})

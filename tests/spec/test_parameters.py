@@ -2,7 +2,15 @@ import pytest
 
 from paribus.spec import Architecture, parameters, resolve
 
-V, D, T, H, E, F, S = 13, 6, 7, 3, 5, 11, 2  # words, width, length, heads, head width, feed-forward, segments
+V, D, T, H, E, F, S = (
+    13,
+    6,
+    7,
+    3,
+    5,
+    11,
+    2,
+)  # words, width, length, heads, head width, feed-forward, segments
 
 
 def _table(**changes):
@@ -16,7 +24,10 @@ def _table(**changes):
         "norm": "rms",
         **changes,
     }
-    return {name: (p.shape, p.role) for name, p in parameters(resolve(Architecture.model_validate(given))).items()}
+    return {
+        name: (p.shape, p.role)
+        for name, p in parameters(resolve(Architecture.model_validate(given))).items()
+    }
 
 
 PLAIN = {
@@ -56,7 +67,9 @@ def test_grouped_heads_have_smaller_keys_and_values():
 
 def test_biases_and_qk_norms_are_as_wide_as_what_they_follow():
     attention = {"kind": "multi_head", "n_heads": H, "d_head": E, "bias": True, "qk_norm": True}
-    added = _added(attention=attention, feed_forward={"kind": "dense", "d_ff": F, "bias": True, "gated": True})
+    added = _added(
+        attention=attention, feed_forward={"kind": "dense", "d_ff": F, "bias": True, "gated": True}
+    )
     here = "stack.layers.0"
     assert added == {
         f"{here}.attention.query.bias": ((H * E,), "bias"),
@@ -94,7 +107,10 @@ def test_placement_decides_which_norms_there_are():
         ("rotary", {}),
         ("alibi", {}),
         ({"kind": "learned", "offset": 2}, {"stack.positions.weight": ((T + 2, D), "position")}),
-        ({"kind": "relative_bias", "n_buckets": 8}, {"stack.positions.weight": ((8, H), "relative")}),
+        (
+            {"kind": "relative_bias", "n_buckets": 8},
+            {"stack.positions.weight": ((8, H), "relative")},
+        ),
     ],
 )
 def test_positions_have_a_table_or_none(positions, added):
@@ -105,7 +121,10 @@ def test_positions_have_a_table_or_none(positions, added):
 
 
 def test_embeddings_and_head_have_what_is_asked():
-    added = _added(embedding={"norm": True, "n_segments": S}, head={"tied": False, "bias": True, "transform": "gelu"})
+    added = _added(
+        embedding={"norm": True, "n_segments": S},
+        head={"tied": False, "bias": True, "transform": "gelu"},
+    )
     assert added == {
         "segments.weight": ((S, D), "position"),
         "stack.embedding_norm.weight": ((D,), "gain"),
@@ -118,7 +137,14 @@ def test_embeddings_and_head_have_what_is_asked():
 
 
 def test_latent_attention_has_its_own_matrices():
-    attention = {"kind": "latent", "n_heads": H, "d_latent": 5, "d_content": 7, "d_rotary": 2, "d_value": 11}
+    attention = {
+        "kind": "latent",
+        "n_heads": H,
+        "d_latent": 5,
+        "d_content": 7,
+        "d_rotary": 2,
+        "d_value": 11,
+    }
     here = "stack.layers.0.attention"
     added = _added(attention=attention, positions="rotary")
     assert added == {
@@ -150,10 +176,14 @@ def test_experts_lie_in_one_tensor_each_and_a_token_uses_its_share():
     }
     spec = Architecture.model_validate(
         {
-            "n_vocab": V, "max_length": T, "d_model": D, "n_layers": 1, "feed_forward": experts,
+            "n_vocab": V,
+            "max_length": T,
+            "d_model": D,
+            "n_layers": 1,
+            "feed_forward": experts,
             "attention": {"kind": "multi_head", "n_heads": H},
         }
-    )  # fmt: skip
+    )
     shares = {name: p.share for name, p in parameters(resolve(spec)).items() if p.share != 1}
     assert shares == {f"{here}.gate": 0.4, f"{here}.up": 0.4, f"{here}.down": 0.4}
 
@@ -166,7 +196,11 @@ def test_an_encoder_has_blocks_of_its_own_or_shares_them():
         "stack.layers.0.cross.value.weight": ((H * E, D), "inward"),
         "stack.layers.0.cross.output.weight": ((D, H * E), "residual"),
     }
-    own = {name.replace("stack", "encoder"): entry for name, entry in PLAIN.items() if name.startswith("stack.")}
+    own = {
+        name.replace("stack", "encoder"): entry
+        for name, entry in PLAIN.items()
+        if name.startswith("stack.")
+    }
     assert _added(encoder={"n_layers": 1}) == {**crossing, **own}
     final = {"encoder.final_norm.weight": ((D,), "gain")}
     assert _added(encoder={"n_layers": 1, "shared": True}) == {**crossing, **final}
@@ -179,7 +213,17 @@ def test_parallel_blocks_cross_attend_from_the_one_norm():
 
 
 def test_a_parameter_counts_its_values():
-    table = parameters(resolve(Architecture.model_validate(
-        {"n_vocab": V, "max_length": T, "d_model": D, "n_layers": 1, "attention": {"kind": "multi_head", "n_heads": H}}
-    )))  # fmt: skip
+    table = parameters(
+        resolve(
+            Architecture.model_validate(
+                {
+                    "n_vocab": V,
+                    "max_length": T,
+                    "d_model": D,
+                    "n_layers": 1,
+                    "attention": {"kind": "multi_head", "n_heads": H},
+                }
+            )
+        )
+    )
     assert table["embedding.weight"].count == V * D

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from paribus.errors import SpecError
-from paribus.masks import Layout, parse
+from paribus.masks import SequenceLayout, parse_rule
 from paribus.spec import (
     Architecture,
     Dense,
@@ -48,8 +48,10 @@ def test_gpt2_has_its_published_count(n_layers, d_model, n_heads, published):
     [(12, 768, 12, 109_514_298, 110e6), (24, 1024, 16, 335_174_458, 340e6)],
 )
 def test_bert_has_its_published_count(n_layers, d_model, n_heads, masked_lm, paper):
-    # We count what predicts masked words, with its transform and word biases (transformers' BertForMaskedLM). The
-    # paper's 110M and 340M are rounded, and count the pooler of the next-sentence task, which we do not have.
+    # We count what predicts masked words, with its transform and word biases (transformers'
+    # BertForMaskedLM). The
+    # paper's 110M and 340M are rounded, and count the pooler of the next-sentence task, which we do
+    # not have.
     count = _count("bert", n_layers=n_layers, d_model=d_model, n_heads=n_heads)
     assert count == masked_lm
     pooler = d_model**2 + d_model
@@ -69,7 +71,13 @@ def test_bert_has_its_published_count(n_layers, d_model, n_heads, masked_lm, pap
 )
 def test_t5_has_its_published_count(n_layers, d_model, n_heads, d_head, d_ff, published):
     changes = {"encoder.n_layers": n_layers}
-    sizes = {"n_layers": n_layers, "d_model": d_model, "n_heads": n_heads, "d_head": d_head, "d_ff": d_ff}
+    sizes = {
+        "n_layers": n_layers,
+        "d_model": d_model,
+        "n_heads": n_heads,
+        "d_head": d_head,
+        "d_ff": d_ff,
+    }
     assert _count("t5", **sizes, changes=changes) == published
 
 
@@ -98,7 +106,8 @@ def test_mixtral_has_its_published_counts():
 
 
 def test_deepseek_v3_has_its_published_counts():
-    # The main model without the multi-token-prediction module. "37B activated" holds with and without the word
+    # The main model without the multi-token-prediction module. "37B activated" holds with and
+    # without the word
     # table that a token only looks up: 37.55B with it, 36.63B without.
     cost = price(resolve(load("deepseek-v3")), length=3)
     assert round(cost.parameters / 1e9) == 671
@@ -131,7 +140,11 @@ def _spec(**changes):
 
 
 def test_tables_of_words_positions_and_outputs_are_embedding():
-    changes = {"positions": "learned", "embedding": {"n_segments": 2}, "head": {"tied": False, "bias": True}}
+    changes = {
+        "positions": "learned",
+        "embedding": {"n_segments": 2},
+        "head": {"tied": False, "bias": True},
+    }
     cost = price(_spec(**changes))
     assert cost.parameters - cost.non_embedding_parameters == V * D + 11 * D + 2 * D + V * D
     blocks = L * (4 * D * H * E + 2 * D * F + 2 * 2 * D)
@@ -146,7 +159,10 @@ def test_a_token_uses_its_own_experts_alone():
 
 
 def test_shared_blocks_are_counted_once():
-    own, shared = (price(_spec(encoder={"n_layers": 2, "shared": shared})).parameters for shared in (False, True))
+    own, shared = (
+        price(_spec(encoder={"n_layers": 2, "shared": shared})).parameters
+        for shared in (False, True)
+    )
     assert own - shared == L * (4 * D * H * E + 2 * D * F + 2 * 2 * D)
     assert sum(p.count for p in parameters(_spec(encoder={"n_layers": 2})).values()) == own
 
@@ -157,12 +173,21 @@ def test_the_cache_holds_keys_and_values_of_each_layer():
     assert price(_spec(attention=grouped), bytes_per_value=4).kv_bytes_per_token == 4 * L * 2 * E
     assert price(_spec()).kv_bytes_per_source_token == 0
     cost = price(_spec(encoder={"n_layers": 5}))
-    assert (cost.kv_bytes_per_token, cost.kv_bytes_per_source_token) == (2 * L * 2 * H * E, 2 * L * 2 * H * E)
+    assert (cost.kv_bytes_per_token, cost.kv_bytes_per_source_token) == (
+        2 * L * 2 * H * E,
+        2 * L * 2 * H * E,
+    )
 
 
 LATENT = {
-    "kind": "latent", "n_heads": 3, "d_latent": 5, "d_query_latent": 7, "d_content": 11, "d_rotary": 2, "d_value": 13,
-}  # fmt: skip
+    "kind": "latent",
+    "n_heads": 3,
+    "d_latent": 5,
+    "d_query_latent": 7,
+    "d_content": 11,
+    "d_rotary": 2,
+    "d_value": 13,
+}
 
 
 def test_latent_attention_caches_the_latent_and_one_rotary_key():
@@ -177,7 +202,9 @@ def _matmul(rows, inner, columns):
 
 
 def _attention_flops(queries, keys, pairs, groups=H):
-    into = _matmul(queries, D, H * E) + 2 * _matmul(keys, D, groups * E) + _matmul(queries, H * E, D)
+    into = (
+        _matmul(queries, D, H * E) + 2 * _matmul(keys, D, groups * E) + _matmul(queries, H * E, D)
+    )
     return into + 2 * H * 2 * E * pairs  # scores and values, each E multiply-adds a pair and head
 
 
@@ -209,14 +236,20 @@ def test_a_window_leaves_less_visible():
     cost = price(_spec(mask="window(3)"), length=n)
     layers = L * (_attention_flops(n, n, pairs) + _feed_forward_flops(n))
     assert cost.prefill.visible == layers + _matmul(1, D, V)
-    assert cost.decode.visible == L * (_attention_flops(1, 1, 3) + _feed_forward_flops(1)) + _matmul(1, D, V)
+    assert cost.decode.visible == L * (
+        _attention_flops(1, 1, 3) + _feed_forward_flops(1)
+    ) + _matmul(1, D, V)
 
 
 def test_one_more_token_of_an_encoder_computes_everything_again():
     n = 7
     cost = price(_spec(mask="full"), length=n)
-    lower = _attention_flops(n, 1, n * n) + _feed_forward_flops(n)  # embeddings of old tokens keep their keys
-    upper = _attention_flops(1, n, n) + _feed_forward_flops(1)  # of the last layer one row is asked for
+    lower = _attention_flops(n, 1, n * n) + _feed_forward_flops(
+        n
+    )  # embeddings of old tokens keep their keys
+    upper = _attention_flops(1, n, n) + _feed_forward_flops(
+        1
+    )  # of the last layer one row is asked for
     assert cost.decode.dense == cost.decode.visible == lower + upper + _matmul(1, D, V)
     assert not cost.appendable
 
@@ -243,10 +276,13 @@ def test_lengths_are_max_length_unless_told():
         ({"length": 0}, "length is 0, but max_length is 11; use 1 to 11, or set max_length"),
         ({"length": 5, "prefix": 6}, "prefix is 6 of length 5; use 0 to 5"),
         ({"prefix": -1}, "prefix is -1 of length 11; use 0 to 11"),
-        ({"source_length": 5}, "source_length is 5, but there is no encoder to read a source; leave it out"),
+        (
+            {"source_length": 5},
+            "source_length is 5, but there is no encoder to read a source; leave it out",
+        ),
         ({"bytes_per_value": 0}, "bytes_per_value is 0; use 1 or more"),
-        ({"length": 5, "n_asked": 6}, "n_asked is 6 of length 5; use 1 to 5"),
-        ({"n_asked": 0}, "n_asked is 0 of length 11; use 1 to 11"),
+        ({"length": 5, "n_scored": 6}, "n_scored is 6 of length 5; use 1 to 5"),
+        ({"n_scored": 0}, "n_scored is 0 of length 11; use 1 to 11"),
     ],
 )
 def test_lengths_that_cannot_be_are_refused(lengths, message):
@@ -255,7 +291,10 @@ def test_lengths_that_cannot_be_are_refused(lengths, message):
 
 
 def test_a_source_may_not_be_longer_than_can_be_read():
-    with pytest.raises(SpecError, match=r"^source_length is 13, but max_length is 11; use 1 to 11, or set max_length$"):
+    with pytest.raises(
+        SpecError,
+        match=r"^source_length is 13, but max_length is 11; use 1 to 11, or set max_length$",
+    ):
         price(_spec(encoder={"n_layers": 2}), source_length=13)
 
 
@@ -293,9 +332,9 @@ def test_a_head_with_a_transform_costs_one_product_more():
 
 
 def test_training_computes_words_only_where_an_answer_is_asked():
-    everywhere, somewhere = price(_spec(), length=7), price(_spec(), length=7, n_asked=3)
+    everywhere, somewhere = price(_spec(), length=7), price(_spec(), length=7, n_scored=3)
     assert everywhere.training.dense - somewhere.training.dense == 3 * _matmul(7 - 3, D, V)
-    assert everywhere.training == price(_spec(), length=7, n_asked=7).training
+    assert everywhere.training == price(_spec(), length=7, n_scored=7).training
     assert (everywhere.prefill, everywhere.decode) == (somewhere.prefill, somewhere.decode)
 
 
@@ -305,8 +344,11 @@ def test_flops_of_latent_attention_are_those_of_its_products():
     query = _matmul(n, D, 7) + _matmul(n, 7, 3 * 13) + _matmul(n, 3 * 13, D)
     key = _matmul(n, D, 5 + 2) + _matmul(n, 5, 3 * (11 + 13))
     pairs = 2 * n * n * 3 * (13 + 13)
-    assert cost.prefill.dense == L * (query + key + pairs + _feed_forward_flops(n)) + _matmul(1, D, V)
-    # One more token: its query is moved into the latent (11 → 5 a head) and met there with latent and rotary key;
+    assert cost.prefill.dense == L * (query + key + pairs + _feed_forward_flops(n)) + _matmul(
+        1, D, V
+    )
+    # One more token: its query is moved into the latent (11 → 5 a head) and met there with latent
+    # and rotary key;
     # the mean latent is unfolded into its values (5 → 13 a head).
     query = _matmul(1, D, 7) + _matmul(1, 7, 3 * 13) + 3 * _matmul(1, 11, 5)
     attended = 3 * (_matmul(1, 5 + 2, n) + _matmul(1, n, 5))
@@ -316,11 +358,14 @@ def test_flops_of_latent_attention_are_those_of_its_products():
 
 
 def test_the_visible_share_is_the_mean_over_layers_and_heads():
-    masks = [parse("full"), parse("by_head(causal, window(1))")]
-    assert visible_share(masks, Layout(5)) == pytest.approx((25 + (15 + 5) / 2) / 50)
-    layout = Layout(4, documents=np.array([0, 0, 1, 1]))
-    assert visible_share([parse("same_document")], layout) == 8 / 16
-    assert visible_share([parse("causal & same_part")], Layout(5, prefix=2)) == (3 + 6) / 25
+    masks = [parse_rule("full"), parse_rule("by_head(causal, window(1))")]
+    assert visible_share(masks, SequenceLayout(5)) == pytest.approx((25 + (15 + 5) / 2) / 50)
+    layout = SequenceLayout(4, documents=np.array([0, 0, 1, 1]))
+    assert visible_share([parse_rule("same_document")], layout) == 8 / 16
+    assert (
+        visible_share([parse_rule("causal & same_part")], SequenceLayout(5, prefix=2))
+        == (3 + 6) / 25
+    )
 
 
 def test_a_block_that_was_not_resolved_has_no_price():
@@ -339,7 +384,12 @@ def test_flops_add_and_multiply():
 
 
 def test_a_latent_cache_unfolds_whole_where_rows_are_computed_again():
-    spec = load("deepseek-v3", n_layers=2, mask="full", changes={"feed_forward": {"kind": "dense", "d_ff": 100}})
+    spec = load(
+        "deepseek-v3",
+        n_layers=2,
+        mask="full",
+        changes={"feed_forward": {"kind": "dense", "d_ff": 100}},
+    )
     length, d, h, dq, dl, c, r, v = 1000, 7168, 128, 1536, 512, 128, 64, 128
     query = d * dq + dq * h * (c + r) + h * v * d + 2 * d * 100
     down, up, pair = d * (dl + r), dl * h * (c + v), h * (c + r + v)

@@ -3,8 +3,8 @@ import re
 import pytest
 
 from paribus.errors import SpecError
-from paribus.masks import ByHead, Causal, Full, Reverse, SameDocument, parse
-from paribus.spec import Architecture, Dense, Experts, Latent, bidirectional, resolve
+from paribus.masks import ByHead, Causal, Full, Reverse, SameDocument, parse_rule
+from paribus.spec import Architecture, Dense, Experts, Latent, is_bidirectional, resolve
 
 SMALL = {
     "n_vocab": 11,
@@ -13,7 +13,14 @@ SMALL = {
     "n_layers": 4,
     "attention": {"kind": "multi_head", "n_heads": 3},
 }
-LATENT = {"kind": "latent", "n_heads": 3, "d_latent": 5, "d_content": 7, "d_rotary": 0, "d_value": 11}
+LATENT = {
+    "kind": "latent",
+    "n_heads": 3,
+    "d_latent": 5,
+    "d_content": 7,
+    "d_rotary": 0,
+    "d_value": 11,
+}
 EXPERTS = {"kind": "experts", "n_experts": 6, "n_active": 2}
 
 
@@ -29,15 +36,31 @@ def _problems(**changes):
 
 def test_what_follows_from_the_sizes_is_written_out():
     block = _resolved().stack.layers[3]
-    assert (block.attention.n_kv_heads, block.attention.d_head, block.attention.score_scale) == (3, 2, 2**-0.5)
+    assert (block.attention.n_kv_heads, block.attention.d_head, block.attention.score_scale) == (
+        3,
+        2,
+        2**-0.5,
+    )
     assert block.feed_forward == Dense(d_ff=24)
     assert block.cross is None
 
 
 def test_what_was_given_is_kept():
-    attention = {"kind": "multi_head", "n_heads": 6, "n_kv_heads": 2, "d_head": 5, "score_scale": 1.0}
-    block = _resolved(attention=attention, feed_forward={"kind": "dense", "d_ff": 13}).stack.layers[0]
-    assert (block.attention.n_kv_heads, block.attention.d_head, block.attention.score_scale) == (2, 5, 1.0)
+    attention = {
+        "kind": "multi_head",
+        "n_heads": 6,
+        "n_kv_heads": 2,
+        "d_head": 5,
+        "score_scale": 1.0,
+    }
+    block = _resolved(attention=attention, feed_forward={"kind": "dense", "d_ff": 13}).stack.layers[
+        0
+    ]
+    assert (block.attention.n_kv_heads, block.attention.d_head, block.attention.score_scale) == (
+        2,
+        5,
+        1.0,
+    )
     assert block.feed_forward.d_ff == 13
     assert _resolved(attention=LATENT).stack.layers[0].attention == Latent(**LATENT)
 
@@ -57,7 +80,14 @@ def test_scales_by_width_become_numbers():
 
 
 def test_experts_follow_the_dense_layers_and_come_every_so_often():
-    given = {**EXPERTS, "n_dense_layers": 1, "every": 2, "d_ff": 13, "d_expert": 5, "activation": "relu"}
+    given = {
+        **EXPERTS,
+        "n_dense_layers": 1,
+        "every": 2,
+        "d_ff": 13,
+        "d_expert": 5,
+        "activation": "relu",
+    }
     kinds = [block.feed_forward for block in _resolved(n_layers=7, feed_forward=given).stack.layers]
     dense = Dense(d_ff=13, activation="relu", gated=True)
     assert [kind == dense for kind in kinds] == [True, True, False, True, False, True, False]
@@ -103,8 +133,8 @@ def test_a_model_without_encoder_has_one_stack():
     ],
 )
 def test_a_stack_is_bidirectional_if_anything_in_it_looks_ahead(mask, expected):
-    assert bidirectional(_resolved(mask=mask).stack) is expected
-    assert parse(mask) == Architecture.model_validate({**SMALL, "mask": mask}).mask
+    assert is_bidirectional(_resolved(mask=mask).stack) is expected
+    assert parse_rule(mask) == Architecture.model_validate({**SMALL, "mask": mask}).mask
 
 
 REFUSED = [
@@ -114,34 +144,52 @@ REFUSED = [
     ),
     (
         {"d_model": 7},
-        "attention.n_heads is 3, which does not divide d_model 7; use 1 or 7, or set attention.d_head",
+        (
+            "attention.n_heads is 3, which does not divide d_model 7; use 1 or 7, or set"
+            " attention.d_head"
+        ),
     ),
     (
         {"d_model": 9, "positions": "rotary"},
-        "attention.d_head is 3 with rotary positions, which turn channels in pairs; use an even d_head",
+        (
+            "attention.d_head is 3 with rotary positions, which turn channels in pairs; use an even"
+            " d_head"
+        ),
     ),
     (
         {"attention": {"kind": "multi_head", "n_heads": 3, "d_head": 5}, "positions": "rotary"},
-        "attention.d_head is 5 with rotary positions, which turn channels in pairs; use an even d_head",
+        (
+            "attention.d_head is 5 with rotary positions, which turn channels in pairs; use an even"
+            " d_head"
+        ),
     ),
     (
         {"mask": "by_layer(full, causal, reverse)"},
-        "mask by_layer(full, causal, reverse) has 3 rules, which do not divide n_layers 4; "
-        "use a number of rules among 1, 2, 4",
+        (
+            "mask by_layer(full, causal, reverse) has 3 rules, which do not divide n_layers 4; "
+            "use a number of rules among 1, 2, 4"
+        ),
     ),
     (
         {"mask": "by_head(full, causal)"},
-        "mask by_head(full, causal) has 2 groups of heads, which do not divide n_heads 3; "
-        "use a number of groups among 1, 3",
+        (
+            "mask by_head(full, causal) has 2 groups of heads, which do not divide n_heads 3; "
+            "use a number of groups among 1, 3"
+        ),
     ),
     (
         {"encoder": {"n_layers": 5, "mask": "by_layer(full, causal)"}},
-        "encoder.mask by_layer(full, causal) has 2 rules, which do not divide n_layers 5; "
-        "use a number of rules among 1, 5",
+        (
+            "encoder.mask by_layer(full, causal) has 2 rules, which do not divide n_layers 5; "
+            "use a number of rules among 1, 5"
+        ),
     ),
     (
         {"encoder": {"n_layers": 5, "shared": True}},
-        "encoder.n_layers is 5 with shared blocks, but n_layers is 4; use 4, or encoder.shared = false",
+        (
+            "encoder.n_layers is 5 with shared blocks, but n_layers is 4; use 4, or encoder.shared"
+            " = false"
+        ),
     ),
     (
         {"positions": {"kind": "relative_bias", "n_buckets": 8, "max_distance": 4}},
@@ -168,7 +216,10 @@ REFUSED = [
     ),
     (
         {"attention": LATENT, "encoder": {"n_layers": 3}},
-        "attention.kind is 'latent' with an encoder, which has no cross-attention form; use 'multi_head'",
+        (
+            "attention.kind is 'latent' with an encoder, which has no cross-attention form; use"
+            " 'multi_head'"
+        ),
     ),
     (
         {"feed_forward": {**EXPERTS, "n_active": 7}},
@@ -183,17 +234,31 @@ REFUSED = [
         "feed_forward.router.n_active_groups is 5 of n_groups 3; use 1 to 3",
     ),
     (
-        {"feed_forward": {**EXPERTS, "n_active": 3, "router": {"n_groups": 3, "n_active_groups": 1}}},
-        "feed_forward.n_active is 3, more than the 1 active groups of 2 experts hold; use at most 2",
+        {
+            "feed_forward": {
+                **EXPERTS,
+                "n_active": 3,
+                "router": {"n_groups": 3, "n_active_groups": 1},
+            }
+        },
+        (
+            "feed_forward.n_active is 3, more than the 1 active groups of 2 experts hold; use at"
+            " most 2"
+        ),
     ),
     (
         {"feed_forward": {**EXPERTS, "n_dense_layers": 2, "every": 3}},
-        "feed_forward.n_dense_layers 2 and every 3 leave none of n_layers 4 with experts; lower one of them",
+        (
+            "feed_forward.n_dense_layers 2 and every 3 leave none of n_layers 4 with experts; lower"
+            " one of them"
+        ),
     ),
 ]
 
 
-@pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED])
+@pytest.mark.parametrize(
+    ("changes", "message"), REFUSED, ids=[message[:50] for _, message in REFUSED]
+)
 def test_what_cannot_be_is_refused_with_what_would_do(changes, message):
     with pytest.raises(SpecError, match=re.escape(message)):
         _resolved(**changes)
@@ -216,7 +281,9 @@ def test_all_that_is_wrong_is_said_at_once():
 
 
 def test_a_dense_width_without_dense_layers_is_refused():
-    with pytest.raises(SpecError, match=r"feed_forward\.d_ff is 13, the width of dense layers, but every layer has"):
+    with pytest.raises(
+        SpecError, match=r"feed_forward\.d_ff is 13, the width of dense layers, but every layer has"
+    ):
         _resolved(feed_forward={**EXPERTS, "d_ff": 13})
 
 

@@ -6,17 +6,23 @@ import pytest
 
 from paribus.cli import main
 from paribus.errors import SpecError
-from paribus.masks.notation import WORDS
+from paribus.masks.notation import NOTATION
 from paribus.spec import load
+from paribus.spec.design_reading import load_design
 from paribus.spec.fields import all_tables, find_fields
 from paribus.spec.run import load_objective, load_run
-from paribus.spec.sound import load_design
 from paribus.spec.spelling import key_advice, word_advice
 from paribus.spec.usual_words import USUAL_KEYS, USUAL_MEANINGS, USUAL_VALUES
 from paribus.spec.yardstick import load_yardstick
 
 RUN = {"architecture": "gpt2", "training": {"n_steps": 3}}
-DESIGN = {"question": "?", "baseline": "a", "factor": "architecture.mask", "base": RUN, "arms": {"a": {}, "b": {}}}
+DESIGN = {
+    "question": "?",
+    "baseline": "a",
+    "factor": "architecture.mask",
+    "base": RUN,
+    "arms": {"a": {}, "b": {}},
+}
 
 
 def complaint(function, *given) -> str:
@@ -39,7 +45,11 @@ def test_a_usual_key_leads_to_a_field_that_there_is_and_is_none_itself(word):
 def test_a_usual_value_leads_to_a_value_that_some_field_allows():
     kinds = {table.kind for table in all_tables()}
     values = " ".join(field.values for table in all_tables() for field in table.fields)
-    allowed = kinds | set(re.findall(r"`([^`]*)`", values)) | {word.partition("(")[0] for word in WORDS}
+    allowed = (
+        kinds
+        | set(re.findall(r"`([^`]*)`", values))
+        | {word.partition("(")[0] for word in NOTATION}
+    )
     assert {ours for targets in USUAL_VALUES.values() for ours in targets} <= allowed
 
 
@@ -51,9 +61,20 @@ def test_a_usual_meaning_stands_at_a_field_that_there_is():
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("training.lr", 1e-3, "training.lr is not a key here; it is called 'training.optimizer.rate' here; keys"),
+        (
+            "training.lr",
+            1e-3,
+            "training.lr is not a key here; it is called 'training.optimizer.rate' here; keys",
+        ),
         ("training.optimizer.lr", 1e-3, "it is called 'rate' here; keys are rate, beta1"),
-        ("lr", 1e-3, "lr is not a key here; it is called 'training.optimizer.rate' here; keys are architecture"),
+        (
+            "lr",
+            1e-3,
+            (
+                "lr is not a key here; it is called 'training.optimizer.rate' here; keys are"
+                " architecture"
+            ),
+        ),
         ("training.batch_size", 8, "it is called 'n_sequences' here"),
         ("training.max_steps", 8, "it is called 'n_steps' here"),
         ("training.weight_decay", 0.1, "it is called 'training.optimizer.decay' here"),
@@ -62,7 +83,11 @@ def test_a_usual_meaning_stands_at_a_field_that_there_is():
         ("training.seq_len", 8, "it is called 'length' here"),
         ("training.context_length", 8, "it is called 'length' here"),
         ("architecture.context_length", 8, "it is called 'max_length' here"),
-        ("architecture.hidden_size", 8, "architecture.hidden_size is not a key here; it is called 'd_model' here"),
+        (
+            "architecture.hidden_size",
+            8,
+            "architecture.hidden_size is not a key here; it is called 'd_model' here",
+        ),
         ("architecture.n_embd", 8, "it is called 'd_model' here"),
         ("architecture.num_hidden_layers", 8, "it is called 'n_layers' here"),
         ("architecture.num_attention_heads", 8, "it is called 'attention.n_heads' here"),
@@ -70,14 +95,26 @@ def test_a_usual_meaning_stands_at_a_field_that_there_is():
         ("architecture.n_heads", 8, "did you mean 'attention.n_heads'?"),
         ("architecture.attention.num_heads", 8, "it is called 'n_heads' here"),
         ("architecture.rope", True, "write positions = 'rotary'"),
-        ("architecture.positions", "rope", "architecture.positions.kind is 'rope'; it is called 'rotary' here; use"),
+        (
+            "architecture.positions",
+            "rope",
+            "architecture.positions.kind is 'rope'; it is called 'rotary' here; use",
+        ),
         ("architecture.positions.kind", "RoPE", "it is called 'rotary' here"),
         ("architecture.norm", "rmsnorm", "it is called 'rms' here"),
         ("architecture.placement", "pre-norm", "it is called 'pre' here"),
-        ("architecture.feed_forward", "swiglu", "write { kind = 'dense', activation = 'silu', gated = true }"),
+        (
+            "architecture.feed_forward",
+            "swiglu",
+            "write { kind = 'dense', activation = 'silu', gated = true }",
+        ),
         ("architecture.feed_forward.activation", "swiglu", "write 'silu' with gated = true"),
         ("architecture.mask", "bidirectional", "; 'bidirectional' is called 'full' here"),
-        ("architecture.mask", "causal & sliding_window(8)", "; 'sliding_window' is called 'window' here"),
+        (
+            "architecture.mask",
+            "causal & sliding_window(8)",
+            "; 'sliding_window' is called 'window' here",
+        ),
         ("objective", "mlm", "objective.kind is 'mlm'; it is called 'masked' here"),
         ("objective", "clm", "it is called 'causal' here"),
         ("objective.kind", "span_corruption", "it is called 'spans' here"),
@@ -90,7 +127,7 @@ def test_a_usual_meaning_stands_at_a_field_that_there_is():
         ("training.epochs", 3, "write n_steps = STEPS"),
         ("model", "gpt2", "it is called 'architecture' here"),
     ],
-)  # fmt: skip
+)
 def test_a_usual_word_in_a_run_is_answered_with_ours(path, value, said):
     assert said in complaint(load_run, RUN, {path: value})
 
@@ -100,12 +137,18 @@ def test_a_usual_word_in_a_run_is_answered_with_ours(path, value, said):
     [
         ({"n_seeds": 5}, "n_seeds is not a key here; it is called 'seeds' here"),
         ({"metric": "ppl"}, "it is called 'primary.measure' here"),
-        ({"primary": {"measure": "perplexity"}}, "primary.measure.kind is 'perplexity'; it is called 'halves' here"),
+        (
+            {"primary": {"measure": "perplexity"}},
+            "primary.measure.kind is 'perplexity'; it is called 'halves' here",
+        ),
         ({"primary": {"test": "non-inferiority"}}, "it is called 'not worse' here"),
         ({"match": {"by": "params"}}, "it is called 'parameters' here"),
         ({"budget": "tokens"}, "it is called 'tokens_read' here"),
         ({"tune": {"split": "validation"}}, "it is called 'valid' here"),
-        ({"base": {**RUN, "lr": 3}}, "base.lr is not a key here; it is called 'training.optimizer.rate' here"),
+        (
+            {"base": {**RUN, "lr": 3}},
+            "base.lr is not a key here; it is called 'training.optimizer.rate' here",
+        ),
         (
             {"arms": {"a": {}, "b": {"model": "gpt2"}}},
             "b.model is not a key here; it is called 'architecture' here",
@@ -118,7 +161,9 @@ def test_a_usual_word_in_a_design_is_answered_with_ours(change, said):
 
 
 def test_a_usual_word_is_answered_wherever_a_spec_is_read(capsys):
-    assert "it is called 'attention.n_heads' here" in complaint(lambda: load("gpt2", changes={"n_head": 4}))
+    assert "it is called 'attention.n_heads' here" in complaint(
+        lambda: load("gpt2", changes={"n_head": 4})
+    )
     assert "it is called 'masked' here" in complaint(load_objective, "mlm")
     assert "it is called 'pseudo' here" in complaint(load_yardstick, "pll")
     for words, said in [

@@ -1,12 +1,12 @@
 """Widths that a preset has as numbers do not follow d_model, and it is said."""
 
 import pytest
+from trained_study import design_table
 
-from little_study import little
 from paribus.design.arms import width_notes
 from paribus.spec import load, presets
+from paribus.spec.design_reading import load_design
 from paribus.spec.run import run_width_note
-from paribus.spec.sound import load_design
 from paribus.spec.widths import width_note, written_table
 
 SHRUNK = (
@@ -26,7 +26,11 @@ SHRUNK = (
         ("t5-v1.1", {"d_model": 64, "d_head": 16, "d_ff": 192}, None),
         ("t5-v1.1", {"d_model": 64, "d_head": 64, "feed_forward": {"d_ff": 2048}}, None),
         ("gpt2", {"d_model": 96}, None),
-        ("t5", {"d_model": 64, "attention": {"kind": "multi_head", "n_heads": 4, "d_head": 16}}, None),
+        (
+            "t5",
+            {"d_model": 64, "attention": {"kind": "multi_head", "n_heads": 4, "d_head": 16}},
+            None,
+        ),
     ],
 )
 def test_the_widths_a_preset_keeps_are_named(source, changes, note):
@@ -35,7 +39,12 @@ def test_the_widths_a_preset_keeps_are_named(source, changes, note):
 
 @pytest.mark.parametrize(
     ("name", "kept"),
-    [("llama", "d_ff 11008"), ("mixtral", "d_expert 14336"), ("palm", "d_head 256"), ("t5", "d_head 64")],
+    [
+        ("llama", "d_ff 11008"),
+        ("mixtral", "d_expert 14336"),
+        ("palm", "d_head 256"),
+        ("t5", "d_head 64"),
+    ],
 )
 def test_every_preset_with_widths_of_its_own_says_so(name, kept):
     note = width_note({"preset": name, "d_model": 128})
@@ -58,9 +67,11 @@ def test_a_run_and_the_arms_of_a_design_are_told_too():
     small = {"preset": "t5-v1.1", "d_model": 64}
     run = {"architecture": small, "training": {"n_steps": 3}}
     assert run_width_note(run) == SHRUNK
-    assert run_width_note({**run, "architecture": "t5-v1.1"}, {"architecture.d_model": 64}) == SHRUNK
+    assert (
+        run_width_note({**run, "architecture": "t5-v1.1"}, {"architecture.d_model": 64}) == SHRUNK
+    )
     assert run_width_note({**run, "architecture": "t5-v1.1"}) is None
-    design = load_design(little())
+    design = load_design(design_table())
     assert width_notes(design) == []
     arms = {name: {} for name in design.arms}
     base = {**design.base, "architecture": small}
@@ -73,4 +84,7 @@ def test_a_run_and_the_arms_of_a_design_are_told_too():
 def test_of_many_widths_all_are_named():
     note = width_note({"preset": "deepseek-v3", "d_model": 128})
     assert note is not None
-    assert "d_latent 512, d_query_latent 1536, d_content 128, d_rotary 64, d_value 128, d_ff 18432 and d_exp" in note
+    assert (
+        "d_latent 512, d_query_latent 1536, d_content 128, d_rotary 64, d_value 128, d_ff 18432 and"
+        " d_exp" in note
+    )

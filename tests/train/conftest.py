@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from shell import Shell
+from train_shell import TrainShell
 
 
 @pytest.fixture(scope="session")
@@ -12,14 +12,14 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def shell(tmp_path: Path, texts: Path) -> Shell:
-    return Shell(tmp_path, texts)
+def shell(tmp_path: Path, texts: Path) -> TrainShell:
+    return TrainShell(tmp_path, texts)
 
 
 @pytest.fixture(scope="session")
 def whole(texts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that nothing befell."""
-    undisturbed = Shell(tmp_path_factory.mktemp("whole"), texts)
-    undisturbed.write()
-    undisturbed.trained()
+    undisturbed = TrainShell(tmp_path_factory.mktemp("whole"), texts)
+    undisturbed.write_spec()
+    undisturbed.train_or_fail()
     return undisturbed.home / "run"

@@ -1,17 +1,19 @@
-"""Code for a length is the same whichever lengths came first, where determinism is asked: so a resumed run repeats."""
+"""Code for a length is the same whichever lengths came first, where determinism is asked: so a
+resumed run repeats.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from tiny_model import N_VOCAB, tiny_architecture
 
-import paribus.train.work as work
+import paribus.train.model_loss as work
 from paribus.batch import Batch
-from paribus.model import Draws, Transformer, build
-from paribus.model.dropout import drawn, keys_of
+from paribus.model import DropoutKey, Transformer, build
+from paribus.model.dropout import dropout_site_keys, uniform_integers
 from paribus.train.determinism import deterministic_algorithms
-from tiny import N_VOCAB, tiny
 
 Forms = list[tuple[tuple[int, ...], ...]]
 
@@ -22,7 +24,11 @@ def forms(monkeypatch: pytest.MonkeyPatch) -> Forms:
     ran: Forms = []
 
     def backend(graph: Any, inputs: list[Any]) -> Callable[..., Any]:
-        own = tuple(tuple(map(int, one.shape)) for one in inputs if isinstance(one, torch.Tensor) and one.dim() == 2)
+        own = tuple(
+            tuple(map(int, one.shape))
+            for one in inputs
+            if isinstance(one, torch.Tensor) and one.dim() == 2
+        )
 
         def run(*given: Any) -> Any:
             ran.append(own)
@@ -37,19 +43,25 @@ def forms(monkeypatch: pytest.MonkeyPatch) -> Forms:
 
 
 def small(preset: str) -> Transformer:
-    changes: dict[str, Any] = {"dropout": 0.1, "n_layers": 1, "mask": "full" if preset == "bert" else "prefix"}
-    return build(tiny(preset, changes))
+    changes: dict[str, Any] = {
+        "dropout": 0.1,
+        "n_layers": 1,
+        "mask": "full" if preset == "bert" else "prefix",
+    }
+    return build(tiny_architecture(preset, changes))
 
 
-def answered(model: Transformer, ask: Callable[..., Any], length: int, prefix: int, seed: int = 1) -> None:
+def answered(
+    model: Transformer, ask: Callable[..., Any], length: int, prefix: int, seed: int = 1
+) -> None:
     batch = Batch.of(torch.randint(N_VOCAB, (3, length)), prefix=prefix)
-    keys = keys_of(seed, model.places, torch.device("cpu"))
-    ask(batch, Draws(seed, torch.tensor(2), keys=keys))
+    keys = dropout_site_keys(seed, model.dropout_sites, torch.device("cpu"))
+    ask(batch, DropoutKey(seed, torch.tensor(2), site_keys=keys))
 
 
 def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
     model = small("bert")
-    ask = work._fast(model.hidden)
+    ask = work._compile_hidden_states(model.hidden_states)
     with deterministic_algorithms(True):
         for length in (10, 14, 10, 12, 14, 10):
             answered(model, ask, length, 0)
@@ -60,7 +72,7 @@ def test_each_length_has_one_form_whatever_came_before(forms: Forms) -> None:
 
 def test_all_splits_and_seeds_share_a_form(forms: Forms) -> None:
     model = small("unilm")
-    ask = work._fast(model.hidden)
+    ask = work._compile_hidden_states(model.hidden_states)
     with deterministic_algorithms(True):
         for prefix, seed in ((3, 1), (5, 1), (3, 2), (7, 3)):
             answered(model, ask, 12, prefix, seed)
@@ -70,17 +82,24 @@ def test_all_splits_and_seeds_share_a_form(forms: Forms) -> None:
 
 def test_keys_made_ahead_give_the_same_draws() -> None:
     like, place = torch.empty(2, 5, 3), "stack.layers.0.attention"
-    keys = keys_of(7, [place], torch.device("cpu"))
-    assert drawn(like, Draws(7, 3, keys=keys), place).equal(drawn(like, Draws(7, 3), place))
-    assert not drawn(like, Draws(8, 3), place).equal(drawn(like, Draws(7, 3), place))
+    keys = dropout_site_keys(7, [place], torch.device("cpu"))
+    assert uniform_integers(like, DropoutKey(7, 3, site_keys=keys), place).equal(
+        uniform_integers(like, DropoutKey(7, 3), place)
+    )
+    assert not uniform_integers(like, DropoutKey(8, 3), place).equal(
+        uniform_integers(like, DropoutKey(7, 3), place)
+    )
 
 
 @pytest.mark.parametrize("preset", ["bart", "gpt2", "encdec-shared"])
 def test_every_place_of_dropout_is_known(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = build(tiny(preset, {"dropout": 0.1}))
+    model = build(tiny_architecture(preset, {"dropout": 0.1}))
     source = None if model.encoder is None else torch.randint(N_VOCAB, (2, 7))
     batch = Batch.of(torch.randint(N_VOCAB, (2, 9)), source=source)
-    keys = keys_of(1, model.places, torch.device("cpu"))
+    keys = dropout_site_keys(1, model.dropout_sites, torch.device("cpu"))
     with torch.no_grad():
-        ours, plain = (model.hidden(batch, draws) for draws in (Draws(1, 4, keys=keys), Draws(1, 4)))
+        ours, plain = (
+            model.hidden_states(batch, draws)
+            for draws in (DropoutKey(1, 4, site_keys=keys), DropoutKey(1, 4))
+        )
     assert ours.states_BTD.equal(plain.states_BTD)

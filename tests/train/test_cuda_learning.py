@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from lesson import WORDS, learner, posed, reading, student
+from copy_task import VOCABULARY, copy_batch, copy_learner, pose_copy_task, tiny_copy_model
+from tiny_model import tiny_architecture
 
-from paribus.batch import Reading
+from paribus.batch import TextBatch
 from paribus.model import build
-from paribus.objectives import keeps_documents, pose
+from paribus.objectives import pose_problem, separates_documents
 from paribus.spec import load
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq, SpanCorruption
 from paribus.spec.training import Training
-from paribus.train import replay
+from paribus.train import cuda_graph
+from paribus.train.cross_entropy import Targets, cross_entropy_
 from paribus.train.learner import Learner
 from paribus.train.loss import nats_sum
-from paribus.train.slope import Asked, slope_
-from tiny import tiny
 
 pytestmark = pytest.mark.gpu
 
@@ -35,12 +35,18 @@ def test_the_kernel_gives_the_slope_of_the_plain_softmax(n_words: int, z_loss: f
     nats = F.cross_entropy(leaf, targets, reduction="none")
     ((nats + z_loss * spread**2) * weights).sum().backward()
     mine = logits.clone()
-    untouched = slope_(mine, Asked(targets, weights), z_loss, learning=False)
+    untouched = cross_entropy_(mine, Targets(targets, weights), z_loss, with_gradient=False)
     assert torch.equal(mine, logits)
-    for got, told in zip(slope_(mine, Asked(targets, weights), z_loss, learning=True), untouched, strict=True):
+    for got, told in zip(
+        cross_entropy_(mine, Targets(targets, weights), z_loss, with_gradient=True),
+        untouched,
+        strict=True,
+    ):
         assert torch.equal(got, told)
     torch.testing.assert_close(untouched[0].double(), spread.detach(), rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close((untouched[0] - untouched[1]).double(), nats.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        (untouched[0] - untouched[1]).double(), nats.detach(), rtol=1e-4, atol=1e-4
+    )
     assert leaf.grad is not None
     torch.testing.assert_close(mine.double(), leaf.grad, rtol=0.01, atol=1e-4)
 
@@ -59,36 +65,53 @@ def test_chunks_and_their_sums_agree_with_float64() -> None:
 
 
 def learnt(
-    preset: str, objective: Objective, n_steps: int, device: torch.device, changes: Mapping[str, Any] | None = None
+    preset: str,
+    objective: Objective,
+    n_steps: int,
+    device: torch.device,
+    changes: Mapping[str, Any] | None = None,
 ) -> tuple[list[float], Learner]:
-    changes = {"n_vocab": WORDS.size, **(changes or {})}
-    spec = tiny(preset, changes)
-    if (
-        spec.head.tied
-    ):  # logits of order one, as where the head has a table of its own: bf16 rounds larger ones coarsely
-        spec = tiny(preset, {**changes, "head.scale": spec.d_model**-0.5})
+    changes = {"n_vocab": VOCABULARY.size, **(changes or {})}
+    spec = tiny_architecture(preset, changes)
+    # logits of order one, as where the head has a table of its own: bf16 rounds larger ones
+    # coarsely
+    if spec.head.tied:
+        spec = tiny_architecture(preset, {**changes, "head.scale": spec.d_model**-0.5})
     model = build(spec, seed=1, device=device)
     training = Training(n_steps=n_steps, n_sequences=8, length=20, warmup=5)
-    one = Learner(model, training, WORDS)
+    one = Learner(model, training, VOCABULARY)
     nats = []
     for k in range(n_steps):
-        posed_here = pose(objective, reading(k), WORDS, 1, model.encoder is not None, keeps_documents(model.spec))
-        sums = one.step(k, [posed_here.pinned()])
+        posed_here = pose_problem(
+            objective,
+            copy_batch(k),
+            VOCABULARY,
+            1,
+            model.encoder is not None,
+            separates_documents(model.spec),
+        )
+        sums = one.step(k, [posed_here.pin_memory()])
         nats.append((sums.nats_sum / sums.target_count).item())
     return nats, one
 
 
 CASES = [
-    ("gpt2", CausalLM()), ("llama", CausalLM()), ("unilm", PrefixLM(grid=4)), ("bert", MaskedLM()),
-    ("bart", PrefixLM(grid=4)), ("t5", SpanCorruption()), ("deepseek-v3", CausalLM()), ("mixtral", CausalLM()),
-]  # fmt: skip
+    ("gpt2", CausalLM()),
+    ("llama", CausalLM()),
+    ("unilm", PrefixLM(grid=4)),
+    ("bert", MaskedLM()),
+    ("bart", PrefixLM(grid=4)),
+    ("t5", SpanCorruption()),
+    ("deepseek-v3", CausalLM()),
+    ("mixtral", CausalLM()),
+]
 
 
 @pytest.mark.parametrize(("preset", "objective"), CASES, ids=[preset for preset, _ in CASES])
 def test_the_curve_is_that_of_the_cpu(preset: str, objective: Objective) -> None:
     there, one = learnt(preset, objective, 24, CUDA)
     here, _ = learnt(preset, objective, 24, torch.device("cpu"))
-    assert one.replay.graphs  # steps were replayed, not only launched
+    assert one.graph_runner.graphs  # steps were replayed, not only launched
     assert here[-1] < here[0] - 0.05
     for cuda, cpu in zip(there, here, strict=True):
         assert cuda == pytest.approx(cpu, abs=0.05)
@@ -106,28 +129,36 @@ def test_prefixes_of_many_lengths_are_learnt_by_one_compiled_model() -> None:
     assert there == pytest.approx(here, abs=0.05)
 
 
-def pairs_of_many_lengths(n_rows: int, length: int) -> Reading:
+def pairs_of_many_lengths(n_rows: int, length: int) -> TextBatch:
     draws = torch.Generator().manual_seed(1)
     n_real = torch.randint(length // 4, length + 1, (n_rows,), generator=draws)
     real = torch.arange(length) < n_real[:, None]
-    tokens = torch.randint(WORDS.n_text, (n_rows, length), generator=draws).where(real, torch.tensor(WORDS.pad))
+    tokens = torch.randint(VOCABULARY.n_text, (n_rows, length), generator=draws).where(
+        real, torch.tensor(VOCABULARY.pad)
+    )
     zeros = torch.zeros_like(tokens)
-    return Reading(0, torch.arange(n_rows), tokens, zeros, zeros, real, n_real // 2)
+    return TextBatch(0, torch.arange(n_rows), tokens, zeros, zeros, real, n_real // 2)
 
 
 @pytest.mark.parametrize("mask", ["causal", "prefix", "causal & same_part"])
 @pytest.mark.parametrize("length", [96, 256])
 def test_held_out_pairs_are_scored_as_on_the_cpu(mask: str, length: int) -> None:
     changes = {
-        "mask": mask, "positions": "rotary", "n_layers": 2, "d_model": 128, "attention": {"n_heads": 4},
+        "mask": mask,
+        "positions": "rotary",
+        "n_layers": 2,
+        "d_model": 128,
+        "attention": {"n_heads": 4},
         "head.scale": 0.1,
-    }  # fmt: skip
-    spec = load("gpt2", n_vocab=WORDS.size, max_length=length, changes=changes)
-    problem = pose(Seq2Seq(), pairs_of_many_lengths(64, length), WORDS, 1, False, False)
+    }
+    spec = load("gpt2", n_vocab=VOCABULARY.size, max_length=length, changes=changes)
+    problem = pose_problem(
+        Seq2Seq(), pairs_of_many_lengths(64, length), VOCABULARY, 1, False, False
+    )
     training = Training(n_steps=8, n_sequences=64, length=length, warmup=2)
     scores = []
     for device in (torch.device("cpu"), CUDA):
-        one = Learner(build(spec, seed=1, device=device), training, WORDS)
+        one = Learner(build(spec, seed=1, device=device), training, VOCABULARY)
         before = one.score(problem)
         for k in range(8):
             one.step(k, [problem])
@@ -140,18 +171,18 @@ def test_held_out_pairs_are_scored_as_on_the_cpu(mask: str, length: int) -> None
 
 def test_a_replayed_step_is_the_launched_one(monkeypatch: pytest.MonkeyPatch) -> None:
     replayed, _ = learnt("gpt2", CausalLM(), 12, CUDA)
-    monkeypatch.setattr(replay, "MOST", 0)
+    monkeypatch.setattr(cuda_graph, "MAX_GRAPHS", 0)
     launched, one = learnt("gpt2", CausalLM(), 12, CUDA)
-    assert not one.replay.graphs
+    assert not one.graph_runner.graphs
     assert replayed == pytest.approx(launched, abs=2e-3)
 
 
 @pytest.mark.parametrize("most", [0, 16])
 def test_a_step_asks_the_device_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay, "MOST", most)
-    model = student("gpt2").to(CUDA)
-    one = learner(model)
-    problems = [posed(CausalLM(), model, reading(k)).pinned() for k in range(8)]
+    monkeypatch.setattr(cuda_graph, "MAX_GRAPHS", most)
+    model = tiny_copy_model("gpt2").to(CUDA)
+    one = copy_learner(model)
+    problems = [pose_copy_task(CausalLM(), model, copy_batch(k)).pin_memory() for k in range(8)]
     for k in range(5):
         one.step(k, [problems[k]])
     torch.cuda.synchronize()
@@ -170,12 +201,12 @@ def test_a_replayed_step_moves_nothing_after_a_gradient_that_is_not_finite() -> 
         kept = model.embedding.weight[3, 5].item()
         model.embedding.weight[3, 5] = float("inf")
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    sums = one.step(6, [posed(CausalLM(), model, reading(6)).pinned()])
+    sums = one.step(6, [pose_copy_task(CausalLM(), model, copy_batch(6)).pin_memory()])
     assert sums.target_count.item() == 0
     with torch.no_grad():
         model.embedding.weight[3, 5] = kept
-    one.step(7, [posed(CausalLM(), model, reading(7)).pinned()])
-    assert (one.bad.item(), one.bad_step.item()) == (1, 6)
+    one.step(7, [pose_copy_task(CausalLM(), model, copy_batch(7)).pin_memory()])
+    assert (one.diverged.item(), one.diverged_step.item()) == (1, 6)
     before["embedding.weight"][3, 5] = kept
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
 

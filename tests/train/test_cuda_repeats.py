@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
+from tiny_model import tiny_architecture
 from torch import Tensor
 
-from paribus.batch import N_SENTINELS, Reading, Vocabulary
+from paribus.batch import N_SENTINELS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, build
-from paribus.objectives import Problem, keeps_documents, permit, pose
+from paribus.objectives import Problem, pose_problem, require_permitted, separates_documents
 from paribus.spec import Architecture, load, presets, resolve
 from paribus.spec.objectives import (
     UL2,
@@ -31,12 +32,11 @@ from paribus.spec.objectives import (
 )
 from paribus.spec.training import Training
 from paribus.train.learner import Learner
-from tiny import tiny
 
 pytestmark = pytest.mark.gpu
 
 CUDA = torch.device("cuda")
-KILLED_RUN = Path(__file__).parent / "killed_run.py"
+KILLED_RUN = Path(__file__).parents[1] / "support" / "killed_cuda_run.py"
 N_TEXT, N_ROWS, LENGTH, N_STEPS = 61, 24, 96, 50
 WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * (7 + N_SENTINELS)))
 OBJECTIVES: dict[str, Objective] = {
@@ -56,8 +56,12 @@ def wide(preset: str) -> Architecture:
     """Two layers with widths that every fast kernel accepts."""
     spec = load(preset)
     changes: dict[str, object] = {
-        "n_vocab": WORDS.size, "max_length": LENGTH + 8, "n_layers": 2, "d_model": 64, "dropout": 0.1,
-    }  # fmt: skip
+        "n_vocab": WORDS.size,
+        "max_length": LENGTH + 8,
+        "n_layers": 2,
+        "d_model": 64,
+        "dropout": 0.1,
+    }
     if spec.encoder is not None:
         changes["encoder.n_layers"] = 2
     if spec.attention.kind == "latent":
@@ -67,33 +71,40 @@ def wide(preset: str) -> Architecture:
         changes["attention.d_head"] = 16
     experts = spec.feed_forward.kind == "experts"
     changes["feed_forward.d_expert" if experts else "feed_forward.d_ff"] = 96
-    return tiny(preset, changes)
+    return tiny_architecture(preset, changes)
 
 
 def permitted(preset: str, objective: Objective) -> bool:
     try:
-        permit(objective, resolve(wide(preset)), LENGTH)
+        require_permitted(objective, resolve(wide(preset)), LENGTH)
     except SpecError:
         return False
     return True
 
 
-CASES = [(preset, name) for preset in presets() for name, own in OBJECTIVES.items() if permitted(preset, own)]
+CASES = [
+    (preset, name)
+    for preset in presets()
+    for name, own in OBJECTIVES.items()
+    if permitted(preset, own)
+]
 
 
-def reading(k: int, pairs: bool) -> Reading:
+def reading(k: int, pairs: bool) -> TextBatch:
     tokens = torch.randint(N_TEXT, (N_ROWS, LENGTH), generator=torch.Generator().manual_seed(k))
     rows, zeros = torch.arange(N_ROWS), torch.zeros_like(tokens)
     if not pairs:
-        return Reading(k, rows, tokens, zeros, zeros)
-    tokens[:, -4], tokens[:, -3:] = WORDS.end, WORDS.pad
+        return TextBatch(k, rows, tokens, zeros, zeros)
+    tokens[:, -4], tokens[:, -3:] = WORDS.eos, WORDS.pad
     real = (torch.arange(LENGTH) < LENGTH - 3).expand_as(tokens)
-    return Reading(k, rows, tokens, zeros, zeros, real, torch.full((N_ROWS,), LENGTH // 2))
+    return TextBatch(k, rows, tokens, zeros, zeros, real, torch.full((N_ROWS,), LENGTH // 2))
 
 
 def posed(objective: Objective, model: Transformer, k: int) -> Problem:
     read = reading(k, isinstance(objective, Seq2Seq))
-    return pose(objective, read, WORDS, 1, model.encoder is not None, keeps_documents(model.spec)).pinned()
+    return pose_problem(
+        objective, read, WORDS, 1, model.encoder is not None, separates_documents(model.spec)
+    ).pin_memory()
 
 
 class Student:
@@ -102,19 +113,31 @@ class Student:
     def __init__(self, preset: str, objective: Objective, deterministic: bool = True):
         self.objective, self.model = objective, build(wide(preset), seed=1, device=CUDA)
         training = Training(
-            n_steps=N_STEPS, n_sequences=N_ROWS, length=LENGTH, warmup=5, z_loss=1e-4, deterministic=deterministic
+            n_steps=N_STEPS,
+            n_sequences=N_ROWS,
+            length=LENGTH,
+            warmup=5,
+            z_loss=1e-4,
+            deterministic=deterministic,
         )
         self.learner = Learner(self.model, training, WORDS)
         self.start = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
 
     def trained(self) -> dict[str, Tensor]:
-        """Nats and gradient norm of every step from the start on, and the weights after the last."""
+        """Nats and gradient norm of every step from the start on, and the weights after the
+        last.
+        """
         self._begin_anew()
         told = []
         for k in range(N_STEPS):
             sums = self.learner.step(k, [posed(self.objective, self.model, k)])
-            told.append(torch.stack([sums.nats_sum, sums.gradient_norm.double()]))  # a replay writes over the sums
-        return {"steps": torch.stack(told), **{name: own.clone() for name, own in self.model.state_dict().items()}}
+            told.append(
+                torch.stack([sums.nats_sum, sums.gradient_norm.double()])
+            )  # a replay writes over the sums
+        return {
+            "steps": torch.stack(told),
+            **{name: own.clone() for name, own in self.model.state_dict().items()},
+        }
 
     @torch.no_grad()
     def _begin_anew(self) -> None:
@@ -125,12 +148,17 @@ class Student:
                 tensor.zero_()
 
 
-@pytest.mark.parametrize(("preset", "objective"), CASES, ids=[f"{preset}-{name}" for preset, name in CASES])
+@pytest.mark.parametrize(
+    ("preset", "objective"), CASES, ids=[f"{preset}-{name}" for preset, name in CASES]
+)
 def test_a_run_made_twice_is_the_same(preset: str, objective: str) -> None:
     one = Student(preset, OBJECTIVES[objective])
-    first, second = one.trained(), one.trained()  # the second replays from its first step on what the first launched
+    first, second = (
+        one.trained(),
+        one.trained(),
+    )  # the second replays from its first step on what the first launched
     assert first["steps"].isfinite().all()
-    assert one.learner.replay.graphs
+    assert one.learner.graph_runner.graphs
     assert [name for name, tensor in first.items() if not tensor.equal(second[name])] == []
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shell import assert_same, step_line
+from train_shell import assert_same_run, step_line
 
-HERE = Path(__file__).parent
+SUPPORT = Path(__file__).parents[1] / "support"
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def answers(home: Path) -> dict[str, dict[str, Any]]:
-    command = [sys.executable, str(HERE / "full_disk.py"), str(home)]
+    command = [sys.executable, str(SUPPORT / "full_disk.py"), str(home)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout)
@@ -33,12 +33,17 @@ def test_a_disk_full_at_a_checkpoint_leaves_the_last_one_and_the_rows(
     assert found["status"] == 1
     assert found["err"].startswith(f"error: {place} cannot be written: ")
     assert "File too large" in found["err"]
-    assert "; free some space or mend that, and the same command resumes: earlier checkpoints are un" in found["err"]
+    assert (
+        "; free some space or mend that, and the same command resumes: earlier checkpoints are un"
+        in found["err"]
+    )
     assert (found["checkpoints"], found["rows"]) == ([3], 8)
     assert found["state"].startswith(f"failed: RecordError: {place} cannot be written")
 
 
-def test_a_disk_full_at_a_row_leaves_the_rows_before_it_whole(home: Path, answers: dict[str, dict[str, Any]]) -> None:
+def test_a_disk_full_at_a_row_leaves_the_rows_before_it_whole(
+    home: Path, answers: dict[str, dict[str, Any]]
+) -> None:
     found = answers["rows"]
     said = "cannot be written: File too large; free some space; the same command resumes the run"
     assert found["status"] == 1
@@ -54,7 +59,7 @@ def test_with_room_again_the_run_ends_as_if_nothing_had_been(
     assert again["status"] == 0, again["err"]
     assert again["out"].startswith("note: it goes on at step 5 of 12\n")
     assert again["out"].splitlines()[2].startswith(step_line(5))
-    assert_same(home / name / "run", home / "whole/run")
+    assert_same_run(home / name / "run", home / "whole/run")
 
 
 def test_a_disk_full_while_text_is_prepared_leaves_nothing_half_done(

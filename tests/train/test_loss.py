@@ -14,7 +14,7 @@ from paribus.train.loss import nats_sum
 def test_chunks_give_the_nats_and_gradients_of_the_whole(
     rows: int, z_loss: float, biased: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loss, "ROWS", rows)
+    monkeypatch.setattr(loss, "CPU_CHUNK_ROWS", rows)
     states, table = torch.randn(17, 5, dtype=torch.float64), torch.randn(11, 5, dtype=torch.float64)
     bias = torch.randn(11, dtype=torch.float64) if biased else None
     targets, weights = torch.randint(11, (17,)), torch.rand(17, dtype=torch.float64)
@@ -26,7 +26,9 @@ def test_chunks_give_the_nats_and_gradients_of_the_whole(
     torch.testing.assert_close(nats, exact)
     torch.testing.assert_close(trained, exact + penalty)
     for mine, true in zip(
-        torch.autograd.grad(trained * 3, leaves), torch.autograd.grad((exact + penalty) * 3, leaves), strict=True
+        torch.autograd.grad(trained * 3, leaves),
+        torch.autograd.grad((exact + penalty) * 3, leaves),
+        strict=True,
     ):
         torch.testing.assert_close(mine, true)
 
@@ -34,7 +36,9 @@ def test_chunks_give_the_nats_and_gradients_of_the_whole(
 def test_without_gradients_nothing_is_kept() -> None:
     states, table = torch.randn(5, 3, requires_grad=True), torch.randn(7, 3, requires_grad=True)
     with torch.no_grad():
-        nats, trained = nats_sum(states, table, None, torch.zeros(5, dtype=torch.int64), torch.ones(5), 0.0)
+        nats, trained = nats_sum(
+            states, table, None, torch.zeros(5, dtype=torch.int64), torch.ones(5), 0.0
+        )
     assert not trained.requires_grad
     assert nats.item() == pytest.approx(
         F.cross_entropy(states @ table.T, torch.zeros(5).long(), reduction="sum").item()

@@ -19,7 +19,10 @@ RUN = {
 
 
 def test_a_model_that_no_machine_holds_is_refused_with_its_size():
-    said = r"a model of 62,\d+,\d+,\d+ numbers needs at least 2\d\d\.\d GB of memory, and cpu has [\d.,]+ GB free here;"
+    said = (
+        r"a model of 62,\d+,\d+,\d+ numbers needs at least 2\d\d\.\d GB of memory, and cpu has"
+        r" [\d.,]+ GB free here;"
+    )
     with pytest.raises(UnsupportedError, match=said):
         build(load("gpt2", n_layers=1, d_model=72_000, n_heads=2, n_vocab=400))
     assert build(load("gpt2", d_model=100_000, n_heads=2), device="meta").embedding.weight.is_meta
@@ -28,7 +31,10 @@ def test_a_model_that_no_machine_holds_is_refused_with_its_size():
 def test_a_checkpoint_is_not_restored_where_there_is_no_room(tmp_path, monkeypatch):
     save(build(load(TINY, n_vocab=11, max_length=13)), tmp_path / "one")
     monkeypatch.setattr("paribus.runtime._unused_memory", lambda: 1000)
-    with pytest.raises(UnsupportedError, match=r"a model of [\d,]+ numbers needs at least 0\.0 GB of memory, and cpu"):
+    with pytest.raises(
+        UnsupportedError,
+        match=r"a model of [\d,]+ numbers needs at least 0\.0 GB of memory, and cpu",
+    ):
         restore(tmp_path / "one")
 
 
@@ -43,7 +49,9 @@ def test_runs_side_by_side_need_as_much_each(monkeypatch):
     spec = load_run(RUN)
     monkeypatch.setattr("paribus.runtime._unused_memory", lambda: 2 * training_bytes(spec))
     require_training_memory(spec, CPU, 2)
-    with pytest.raises(UnsupportedError, match="architecture: training 3 such runs at once needs at least"):
+    with pytest.raises(
+        UnsupportedError, match="architecture: training 3 such runs at once needs at least"
+    ):
         require_training_memory(spec, CPU, 3)
 
 

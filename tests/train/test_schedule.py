@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paribus.spec.training import AdamW, Cosine, InverseSqrt, Training, Trapezoid
-from paribus.train.schedule import rate_at
+from paribus.train.schedule import learning_rate_at
 
 
 def training(schedule: Any, n_steps: int = 100, warmup: int = 10) -> Training:
@@ -30,9 +30,9 @@ def training(schedule: Any, n_steps: int = 100, warmup: int = 10) -> Training:
     ],
 )
 def test_the_rate_of_a_step(schedule: Any, step: int, rate: float) -> None:
-    assert rate_at(step, training(schedule)) == pytest.approx(rate)
+    assert learning_rate_at(step, training(schedule)) == pytest.approx(rate)
 
 
 def test_without_a_warm_up_the_first_step_has_the_full_rate() -> None:
     for schedule in (Cosine(), Trapezoid(), InverseSqrt()):
-        assert rate_at(0, training(schedule, warmup=0)) == pytest.approx(2.0)
+        assert learning_rate_at(0, training(schedule, warmup=0)) == pytest.approx(2.0)

@@ -1,77 +1,110 @@
-"""What an inconclusive comparison would take: a matter of the margin and the noise, never of the effect seen."""
+"""What an inconclusive comparison would take: a matter of the margin and the noise, never of
+the effect seen.
+"""
 
 from dataclasses import dataclass
 
-from paribus.analyse.power import MAX_SEEDS, seeds_for
+from paribus.analyse.power import MAX_SEEDS, seeds_needed
 from paribus.analyse.verdict import Verdict
 
-MULTIPLES = (2, 5, 10, 20, 50, 100)  # of the margin: effects that are asked for where the margin is out of reach
-N_TOLD = 2  # of these, so many that are within reach are told
-ELSE = "longer runs, another yardstick or a wider margin"
+MARGIN_MULTIPLES = (
+    2,
+    5,
+    10,
+    20,
+    50,
+    100,
+)  # of the margin: effects that are asked for where the margin is out of reach
+MAX_SUGGESTIONS = 2  # of these, so many that are within reach are told
+ALTERNATIVES = "longer runs, another yardstick or a wider margin"
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A sentence without its full stop, and the same in short for a table; `is_fresh` where it asks for new seeds."""
+    """A sentence without its full stop, and the same in short for a table; `needs_fresh_seeds`
+    where it asks for new seeds.
+    """
 
-    words: str
+    description: str
     brief: str
-    is_fresh: bool = False
+    needs_fresh_seeds: bool = False
 
     def __str__(self) -> str:
-        return self.words
+        return self.description
 
 
 WITHOUT_MARGIN = Advice(
-    "Without a margin no number of seeds can be advised: longer runs, another yardstick or a margin",
+    "Without a margin no number of seeds can be advised: longer runs, another yardstick or a"
+    " margin",
     "longer runs, another yardstick or a margin",
 )
 
 
-def advised(
-    verdict: Verdict, margin: float | None, sd: float, n: int, alpha: float, open_ended: bool = False
+def advice_on_verdict(
+    verdict: Verdict,
+    margin: float | None,
+    sd: float,
+    n: int,
+    alpha: float,
+    open_ended: bool = False,
 ) -> Advice | None:
     """What an inconclusive comparison of n seeds would take; None of another.
 
-    A study of fixed seeds is not carried on, for that would be a second look: fresh seeds are judged alone.
+    A study of fixed seeds is not carried on, for that would be a second look: fresh seeds are
+    judged alone.
     """
     if verdict.word != "inconclusive":
         return None
     if margin is None:
         return WITHOUT_MARGIN
     noise = f"with 80 % power, if the noise is as large as {n} seeds allow"
-    needed = _needed(margin, sd, n, alpha, open_ended)
+    needed = _seeds_needed(margin, sd, n, alpha, open_ended)
     if needed is not None:
-        seeds = _seeds(needed, n, open_ended)
-        return Advice(f"To see a difference of the margin, {margin:.4g}, {noise}: {seeds}", seeds, not open_ended)
-    out = f"A difference of the margin, {margin:.4g}, is not within reach of {_seeds(MAX_SEEDS, 0, open_ended)}"
-    within = [(times, _needed(times * margin, sd, n, alpha, open_ended)) for times in MULTIPLES]
+        seeds = _describe_seeds(needed, n, open_ended)
+        return Advice(
+            f"To see a difference of the margin, {margin:.4g}, {noise}: {seeds}",
+            seeds,
+            not open_ended,
+        )
+    out = (
+        f"A difference of the margin, {margin:.4g}, is not within reach of"
+        f" {_describe_seeds(MAX_SEEDS, 0, open_ended)}"
+    )
+    within = [
+        (times, _seeds_needed(times * margin, sd, n, alpha, open_ended))
+        for times in MARGIN_MULTIPLES
+    ]
     told = [
-        f"{_seeds(needed, n, open_ended)}, for {times} margins ({times * margin:.4g})"
+        f"{_describe_seeds(needed, n, open_ended)}, for {times} margins ({times * margin:.4g})"
         for times, needed in within
         if needed is not None
-    ][:N_TOLD]
+    ][:MAX_SUGGESTIONS]
     if not told:
-        return Advice(f"{out}, nor is one of {MULTIPLES[-1]} margins: it takes {ELSE}", ELSE)
+        return Advice(
+            f"{out}, nor is one of {MARGIN_MULTIPLES[-1]} margins: it takes {ALTERNATIVES}",
+            ALTERNATIVES,
+        )
     larger = "; ".join(told)
     return Advice(
-        f"{out}: it takes {ELSE}. To see a larger difference {noise}: {larger}",
-        f"{larger}; for the margin itself {ELSE}",
+        f"{out}: it takes {ALTERNATIVES}. To see a larger difference {noise}: {larger}",
+        f"{larger}; for the margin itself {ALTERNATIVES}",
         not open_ended,
     )
 
 
-def at_next_look(n_seeds: int) -> Advice:
+def next_look_advice(n_seeds: int) -> Advice:
     """What to do between declared looks: go on to the next one."""
     words = f"The design reads the verdict again at {n_seeds} seeds; `paribus run` goes on to them"
     return Advice(words, f"the next look, at {n_seeds} seeds")
 
 
-def _needed(difference: float, sd: float, n: int, alpha: float, open_ended: bool) -> int | None:
-    return seeds_for(difference, sd, n, alpha, open_ended=open_ended)
+def _seeds_needed(
+    difference: float, sd: float, n: int, alpha: float, open_ended: bool
+) -> int | None:
+    return seeds_needed(difference, sd, n, alpha, open_ended=open_ended)
 
 
-def _seeds(needed: int, n: int, open_ended: bool) -> str:
+def _describe_seeds(needed: int, n: int, open_ended: bool) -> str:
     """So many seeds in words: new ones that are judged alone, or further ones of an open number."""
     if open_ended:
         return f"{max(needed, n + 1)} seeds of this open number"

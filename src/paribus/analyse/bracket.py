@@ -1,6 +1,8 @@
-"""A bracket of rates: every arm half an octave to either side of its own, where a verdict must hold as well.
+"""A bracket of rates: every arm half an octave to either side of its own, where a verdict must
+hold as well.
 
-All arms are shifted alike. A word that another one takes the place of at either side is no word: `inconclusive`.
+All arms are shifted alike. A word that another one takes the place of at either side is no word:
+`inconclusive`.
 """
 
 from __future__ import annotations
@@ -10,13 +12,19 @@ from dataclasses import replace
 from typing import Any
 
 from paribus.analyse.contrasts import ContrastFinding
-from paribus.analyse.failures import Judgement
+from paribus.analyse.judgement import Judgement
 from paribus.analyse.verdict import Verdict
 from paribus.record.plan import PlanRecord
 
 Side = str
 SIDES: Mapping[Side, float] = {"below": -0.5, "above": 0.5}  # octaves from the tuned rate
-UNCERTAIN = ("inconclusive", "unstable", "no verdict", "withheld", "identical")  # words that claim nothing
+NO_CLAIM_WORDS = (
+    "inconclusive",
+    "unstable",
+    "no verdict",
+    "withheld",
+    "identical",
+)  # words that claim nothing
 _DIGITS = 4
 
 
@@ -28,7 +36,9 @@ def bracket_rate(rate: float, side: Side) -> float:
 def bracket_rows(
     plan: PlanRecord, table: Sequence[Mapping[str, Any]], seeds: Sequence[int]
 ) -> dict[Side, list[dict[str, Any]]]:
-    """The rows of each side under these seeds, perhaps fewer than there will be; no side where none was asked for."""
+    """The rows of each side under these seeds, perhaps fewer than there will be; no side where
+    none was asked for.
+    """
     tune = plan.design.tune
     if tune is None or not tune.bracket:
         return {}
@@ -41,37 +51,53 @@ def bracket_rows(
     return found
 
 
-def hold_judgement(own: Judgement, at: Mapping[Side, Judgement]) -> Judgement:
+def judgement_across_bracket(
+    judgement: Judgement, judgement_by_side: Mapping[Side, Judgement]
+) -> Judgement:
     """The judgement at the tuned rates; inconclusive where its word does not hold at a side."""
-    verdict = hold_verdict(own.verdict, {side: other.verdict for side, other in at.items()})
-    if verdict == own.verdict or own.comparison is None:
-        return own
-    made = replace(own.comparison, verdict=verdict, advice=None)
-    return replace(own, verdict=verdict, comparison=made)
+    verdict = verdict_across_bracket(
+        judgement.verdict, {side: other.verdict for side, other in judgement_by_side.items()}
+    )
+    if verdict == judgement.verdict or judgement.comparison is None:
+        return judgement
+    made = replace(judgement.comparison, verdict=verdict, advice=None)
+    return replace(judgement, verdict=verdict, comparison=made)
 
 
-def hold_contrast(own: ContrastFinding, at: Mapping[Side, ContrastFinding]) -> ContrastFinding:
+def contrast_across_bracket(
+    contrast: ContrastFinding, contrast_by_side: Mapping[Side, ContrastFinding]
+) -> ContrastFinding:
     """The contrast at the tuned rates; inconclusive where its word does not hold at a side."""
-    if own.comparison is None or not own.is_judged:
-        return own
-    others = {side: _verdict(other) for side, other in at.items()}
-    verdict = hold_verdict(own.comparison.verdict, others)
-    if verdict == own.comparison.verdict:
-        return own
-    return replace(own, comparison=replace(own.comparison, verdict=verdict, advice=None))
+    if contrast.comparison is None or not contrast.is_judged:
+        return contrast
+    others = {side: _contrast_verdict(other) for side, other in contrast_by_side.items()}
+    verdict = verdict_across_bracket(contrast.comparison.verdict, others)
+    if verdict == contrast.comparison.verdict:
+        return contrast
+    return replace(contrast, comparison=replace(contrast.comparison, verdict=verdict, advice=None))
 
 
-def _verdict(one: ContrastFinding) -> Verdict:
-    return Verdict("no verdict", one.reason) if one.comparison is None else one.comparison.verdict
+def _contrast_verdict(contrast: ContrastFinding) -> Verdict:
+    if contrast.comparison is None:
+        return Verdict("no verdict", contrast.reason)
+    return contrast.comparison.verdict
 
 
-def hold_verdict(own: Verdict, at: Mapping[Side, Verdict]) -> Verdict:
-    """The verdict, if its word holds at every side; of a difference, its size is said only where that holds too."""
-    if own.word in UNCERTAIN:
-        return own
-    lost = [f"{other.word} half an octave {side}" for side, other in at.items() if other.word != own.word]
+def verdict_across_bracket(verdict: Verdict, verdict_by_side: Mapping[Side, Verdict]) -> Verdict:
+    """The verdict, if its word holds at every side; of a difference, its size is said only
+    where that holds too.
+    """
+    if verdict.word in NO_CLAIM_WORDS:
+        return verdict
+    lost = [
+        f"{other.word} half an octave {side}"
+        for side, other in verdict_by_side.items()
+        if other.word != verdict.word
+    ]
     if lost:
-        return Verdict("inconclusive", f"{own.word} at the tuned rates, {' and '.join(lost)}")
-    sized = own.word in ("better", "worse", "not worse")
-    same = all(other.detail == own.detail for other in at.values())
-    return replace(own, detail="") if sized and not same else own
+        return Verdict("inconclusive", f"{verdict.word} at the tuned rates, {' and '.join(lost)}")
+    sized = verdict.word in ("better", "worse", "not worse")
+    same = all(other.detail == verdict.detail for other in verdict_by_side.values())
+    if sized and not same:
+        return replace(verdict, detail="")
+    return verdict

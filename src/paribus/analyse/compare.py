@@ -6,21 +6,25 @@ from math import exp, isfinite, sqrt
 
 import numpy as np
 
-from paribus.analyse.advice import Advice, advised
-from paribus.analyse.checks import leave_one_out, sign_flip
-from paribus.analyse.deciding import Deciding, deciding_interval, deciding_words
-from paribus.analyse.interval import MIN_SEEDS, around, moments, p_of
-from paribus.analyse.looks import SHARE
-from paribus.analyse.power import always_valid_t, log_evidence
+from paribus.analyse.advice import Advice, advice_on_verdict
+from paribus.analyse.deciding_interval import (
+    DecidingInterval,
+    deciding_interval,
+    describe_deciding_interval,
+)
+from paribus.analyse.interval import MIN_SEEDS, moments, t_interval, t_test_p
+from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.power import always_valid_t, log_likelihood_ratio
+from paribus.analyse.side_checks import leave_one_out, sign_flip
 from paribus.analyse.sign_test import SignTest, sign_test, symmetry_remarks
-from paribus.analyse.verdict import IDENTICAL, BesideMargin, Pair, Test, Verdict, decide
+from paribus.analyse.verdict import IDENTICAL, Ends, MarginIntervals, Test, Verdict, decide_verdict
 from paribus.errors import SpecError
 
 ANY_NUMBER = "the number of seeds was left open, and the interval holds at any"
 NOT_TUNED = "not tuned"
 NORMAL_NOISE = "rests on normal noise: turning signs alone does not show it"
-_SAME = 1e-12  # a spread below this part of the mean is rounding, not noise
-_DOUBT = 0.1
+_ROUNDING = 1e-12  # a spread below this part of the mean is rounding, not noise
+_MAX_FLIP_P = 0.1
 Margin = float | Sequence[float]  # one number, or one a seed in the order of the gains
 
 
@@ -28,10 +32,10 @@ Margin = float | Sequence[float]  # one number, or one a seed in the order of th
 class Comparison:
     """What n paired seeds say of one arm against another; a positive effect is better.
 
-    `low` and `high` have level 1 − α*, α* = share / comparisons; the inner ones `inner_level`, 1 − 2α*. Where each seed
-    has a margin of its own, `margin` is their mean and `beside` holds what decides: intervals of gain − margin and of
-    gain + margin. `sign_flip`, `leave_one_out` and `remarks` describe and decide
-    nothing. `advice` is there where the verdict is inconclusive.
+    `low` and `high` have level 1 − α*, α* = share / comparisons; the inner ones `inner_level`, 1 −
+    2α*. Where each seed has a margin of its own, `margin` is their mean and `beside` holds what
+    decides: intervals of gain − margin and of gain + margin. `sign_flip`, `leave_one_out` and
+    `remarks` describe and decide nothing. `advice` is there where the verdict is inconclusive.
     """
 
     n: int
@@ -53,7 +57,7 @@ class Comparison:
     advice: Advice | None = None
     unit: str = ""
     inner_level: float = 0.9
-    beside: BesideMargin | None = None
+    margin_intervals: MarginIntervals | None = None
     margins: tuple[float, ...] = ()  # of the seeds, where each has its own
     sign_test: SignTest | None = None  # of an open number of seeds, from 8 on
 
@@ -63,46 +67,63 @@ class Comparison:
         return self.inner_level == self.level
 
     @property
-    def deciding(self) -> Deciding | None:
+    def deciding_interval(self) -> DecidingInterval | None:
         """The interval that decided on the margin; None where the outer one decides alone."""
         inner = self.inner_low, self.inner_high
-        beside = None if self.beside is None else self.beside.deciding_ends
+        if self.margin_intervals is None:
+            beside = None
+        else:
+            beside = self.margin_intervals.deciding_ends
         return deciding_interval(self.verdict, self.margin, self.inner_level, inner, beside)
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The verdict as a sentence that says on what it rests."""
         unit = f" {self.unit}" if self.unit else ""
-        margin = "no margin" if self.margin is None else f"margin {self.margin:.4g}{unit}{self._average}"
-        family = "1 comparison" if self.n_comparisons == 1 else f"1 of {self.n_comparisons} comparisons"
+        if self.margin is None:
+            margin = "no margin"
+        else:
+            margin = f"margin {self.margin:.4g}{unit}{self._average_note}"
+        if self.n_comparisons == 1:
+            family = "1 comparison"
+        else:
+            family = f"1 of {self.n_comparisons} comparisons"
         # A remark on rates that were not tuned says it with how they were written.
-        rates = "" if any(remark.endswith(NOT_TUNED) for remark in self.remarks) else ", at these rates"
+        if any(remark.endswith(NOT_TUNED) for remark in self.remarks):
+            rates = ""
+        else:
+            rates = ", at these rates"
         said = (
-            f"{self.verdict}: gain {self.effect:.4g}{unit}, {self._decided}{interval_words(self)}, {self.n} seeds, "
-            f"{family}, {margin}; on these items{rates}"
+            f"{self.verdict}: gain {self.effect:.4g}{unit},"
+            f" {self._deciding_description}{describe_interval(self)}, {self.n} seeds, {family},"
+            f" {margin}; on these items{rates}"
         )
         return "; ".join([said, *self.remarks]) + (f". {self.advice}." if self.advice else ".")
 
     @property
-    def _average(self) -> str:
-        return " on average" if self.margins else ""
+    def _average_note(self) -> str:
+        if self.margins:
+            return " on average"
+        return ""
 
     @property
-    def _decided(self) -> str:
+    def _deciding_description(self) -> str:
         """The interval that decided on the margin, before the outer one."""
-        found = self.deciding
-        return "" if found is None else f"{deciding_words(found, _short, 4)}; "
+        found = self.deciding_interval
+        if found is None:
+            return ""
+        return f"{describe_deciding_interval(found, _format_number, 4)}; "
 
 
-def interval_words(made: Comparison) -> str:
+def describe_interval(comparison: Comparison) -> str:
     """The outer interval with its level; of too few seeds of an open number, that there is none."""
-    level = f"{100 * made.level:.4g} %"
-    if not isfinite(made.high):
+    level = f"{100 * comparison.level:.4g} %"
+    if not isfinite(comparison.high):
         return f"no interval at {level} yet"
-    return f"{level} interval {made.low:.4g} to {made.high:.4g}"
+    return f"{level} interval {comparison.low:.4g} to {comparison.high:.4g}"
 
 
-def _short(value: float, digits: int) -> str:
+def _format_number(value: float, digits: int) -> str:
     return f"{value:.{digits}g}"
 
 
@@ -111,7 +132,7 @@ def compare(
     *,
     margin: Margin | None = None,
     n_comparisons: int = 1,
-    share: float = SHARE,
+    family_alpha: float = FAMILY_ALPHA,
     open_ended: bool = False,
     unit: str = "",
     remarks: Sequence[str] = (),
@@ -119,36 +140,62 @@ def compare(
 ) -> Comparison:
     """The verdict on gains by seed, at α* = share / n_comparisons.
 
-    mean ± t·s/√n with t of n − 1 df, or `always_valid_t` where the number of seeds is left open. There the inner
-    interval is the outer one, which is cautious. Margins by seed m are set against gains d by two paired t tests, on
-    d − m and on d + m. `remarks` of the caller are carried along.
+    mean ± t·s/√n with t of n − 1 df, or `always_valid_t` where the number of seeds is left open.
+    There the inner interval is the outer one, which is cautious. Margins by seed m are set against
+    gains d by two paired t tests, on d − m and on d + m. `remarks` of the caller are carried along.
     """
-    require_plan(margin, n_comparisons, share)
+    require_test_settings(margin, n_comparisons, family_alpha)
     _require_gains(gains)
     margins = _require_margins(margin, gains)
-    alpha, found = share / n_comparisons, moments(gains)
+    alpha, found = family_alpha / n_comparisons, moments(gains)
     n, effect, sd = found.n, float(found.mean), float(found.sd)
     _require_noise(n, effect, sd)
-    intervals = _open if open_ended else _fixed
+    intervals = _open_n_intervals if open_ended else _fixed_n_intervals
     outer, inner, p = intervals(n, effect, sd, alpha)
     mean = _mean_margin(margin)
-    beside = _beside(gains, margins, alpha, intervals) if margins else None
-    verdict = decide(outer, inner, mean, beside, test) if sd else IDENTICAL
+    if margins:
+        beside = _margin_intervals_by_seed(gains, margins, alpha, intervals)
+    else:
+        beside = None
+    if sd:
+        verdict = decide_verdict(outer, inner, mean, beside, test)
+    else:
+        verdict = IDENTICAL
     flip = sign_flip(gains)
     signs = sign_test(gains, alpha) if open_ended else None
     rests_on = symmetry_remarks(verdict, signs) if open_ended else []
     return Comparison(
-        n=n, effect=effect, sd=sd, low=outer[0], high=outer[1], inner_low=inner[0], inner_high=inner[1], p=p,
-        p_adjusted=min(1.0, n_comparisons * p * (SHARE / share)), level=1 - alpha, n_comparisons=n_comparisons,
-        margin=mean, verdict=verdict, sign_flip=flip, leave_one_out=leave_one_out(gains),
-        remarks=(*remarks, *[ANY_NUMBER] * open_ended, *doubts(verdict, flip), *rests_on),
-        advice=advised(verdict, mean, sd, n, alpha, open_ended), unit=unit,
+        n=n,
+        effect=effect,
+        sd=sd,
+        low=outer[0],
+        high=outer[1],
+        inner_low=inner[0],
+        inner_high=inner[1],
+        p=p,
+        p_adjusted=min(1.0, n_comparisons * p * (FAMILY_ALPHA / family_alpha)),
+        level=1 - alpha,
+        n_comparisons=n_comparisons,
+        margin=mean,
+        verdict=verdict,
+        sign_flip=flip,
+        leave_one_out=leave_one_out(gains),
+        remarks=(
+            *remarks,
+            *[ANY_NUMBER] * open_ended,
+            *normality_remarks(verdict, flip),
+            *rests_on,
+        ),
+        advice=advice_on_verdict(verdict, mean, sd, n, alpha, open_ended),
+        unit=unit,
         inner_level=1 - alpha if open_ended else 1 - 2 * alpha,
-        beside=beside, margins=margins, sign_test=signs,
-    )  # fmt: skip
+        margin_intervals=beside,
+        margins=margins,
+        sign_test=signs,
+    )
 
 
-Intervals = Callable[[int, float, float, float], tuple[Pair, Pair, float]]
+IntervalFunction = Callable[[int, float, float, float], tuple[Ends, Ends, float]]
 
 
 def _mean_margin(margin: Margin | None) -> float | None:
@@ -157,70 +204,96 @@ def _mean_margin(margin: Margin | None) -> float | None:
     return float(moments(margin).mean)
 
 
-def _beside(gains: Sequence[float], margins: Sequence[float], alpha: float, intervals: Intervals) -> BesideMargin:
+def _margin_intervals_by_seed(
+    gains: Sequence[float], margins: Sequence[float], alpha: float, intervals: IntervalFunction
+) -> MarginIntervals:
     """What two paired t tests are read from where each seed has its margin."""
-    each_gain, each_margin = np.asarray(gains, dtype=np.float64), np.asarray(margins, dtype=np.float64)
+    each_gain, each_margin = (
+        np.asarray(gains, dtype=np.float64),
+        np.asarray(margins, dtype=np.float64),
+    )
     less, plus = moments(each_gain - each_margin), moments(each_gain + each_margin)
     outer_less, inner_less, _ = intervals(less.n, float(less.mean), float(less.sd), alpha)
     outer_plus, inner_plus, _ = intervals(plus.n, float(plus.mean), float(plus.sd), alpha)
-    return BesideMargin(outer_less, outer_plus, inner_less, inner_plus)
+    return MarginIntervals(outer_less, outer_plus, inner_less, inner_plus)
 
 
-def _fixed(n: int, effect: float, sd: float, alpha: float) -> tuple[Pair, Pair, float]:
+def _fixed_n_intervals(n: int, effect: float, sd: float, alpha: float) -> tuple[Ends, Ends, float]:
     error = sd / sqrt(n)
-    outer = around(effect, error, n - 1, 1 - alpha)
-    inner = around(effect, error, n - 1, 1 - 2 * alpha)
-    return _pair(outer), _pair(inner), float(p_of(effect, error, n - 1))
+    outer = t_interval(effect, error, n - 1, 1 - alpha)
+    inner = t_interval(effect, error, n - 1, 1 - 2 * alpha)
+    return _as_float_pair(outer), _as_float_pair(inner), float(t_test_p(effect, error, n - 1))
 
 
-def _open(n: int, effect: float, sd: float, alpha: float) -> tuple[Pair, Pair, float]:
+def _open_n_intervals(n: int, effect: float, sd: float, alpha: float) -> tuple[Ends, Ends, float]:
     error = sd / sqrt(n)
     half = always_valid_t(n, alpha) * error if error else 0.0
-    p = exp(min(0.0, -log_evidence(effect / error, n))) if error else 1.0
+    if error:
+        p = exp(min(0.0, -log_likelihood_ratio(effect / error, n)))
+    else:
+        p = 1.0
     return (effect - half, effect + half), (effect - half, effect + half), p
 
 
-def _pair(ends: tuple[object, object]) -> Pair:
+def _as_float_pair(ends: tuple[object, object]) -> Ends:
     return float(ends[0]), float(ends[1])  # pyright: ignore[reportArgumentType]
 
 
-def doubts(verdict: Verdict, flip: float | None) -> list[str]:
+def normality_remarks(verdict: Verdict, sign_flip_p: float | None) -> list[str]:
     """What turning signs has to say against a difference."""
-    doubtful = verdict.word in ("better", "worse") and flip is not None and flip > _DOUBT
+    doubtful = (
+        verdict.word in ("better", "worse")
+        and sign_flip_p is not None
+        and sign_flip_p > _MAX_FLIP_P
+    )
     return [NORMAL_NOISE] * doubtful
 
 
-def require_plan(margin: Margin | None, n_comparisons: int, share: float) -> None:
+def require_test_settings(margin: Margin | None, n_comparisons: int, family_alpha: float) -> None:
     """Refuse a margin, a family or a share that no verdict can be read with."""
     problems = []
     if isinstance(margin, int | float) and not (isfinite(margin) and margin > 0):
-        problems.append(f"margin is {margin:g}; use a difference above 0, or none for no 'equivalent'")
+        problems.append(
+            f"margin is {margin:g}; use a difference above 0, or none for no 'equivalent'"
+        )
     if n_comparisons < 1:
         problems.append(f"n_comparisons is {n_comparisons}; use the size of the family, 1 or more")
-    if not 0 < share <= SHARE:
-        problems.append(f"share is {share:g}; use above 0, up to {SHARE:g}")
+    if not 0 < family_alpha <= FAMILY_ALPHA:
+        problems.append(f"share is {family_alpha:g}; use above 0, up to {FAMILY_ALPHA:g}")
     if problems:
         raise SpecError(problems)
 
 
 def _require_margins(margin: Margin | None, gains: Sequence[float]) -> tuple[float, ...]:
-    """Margins by seed, none where there is one number or no margin; refuse those that do not fit the gains."""
+    """Margins by seed, none where there is one number or no margin; refuse those that do not
+    fit the gains.
+    """
     if margin is None or isinstance(margin, int | float):
         return ()
     if len(margin) != len(gains):
-        raise SpecError(f"margin has {len(margin)} numbers for {len(gains)} gains; give one for each seed")
+        raise SpecError(
+            f"margin has {len(margin)} numbers for {len(gains)} gains; give one for each seed"
+        )
     bad = [one for one in margin if not isfinite(one)]
     if bad:
-        raise SpecError(f"margin has {bad[0]:g} for a seed; give a number for each seed, or no margin")
+        raise SpecError(
+            f"margin has {bad[0]:g} for a seed; give a number for each seed, or no margin"
+        )
     if sum(margin) <= 0:
         mean = sum(margin) / len(margin)
-        raise SpecError(f"margin is {mean:g} on average over seeds; use one above 0, or none for no 'equivalent'")
+        raise SpecError(
+            f"margin is {mean:g} on average over seeds; use one above 0, or none for no"
+            " 'equivalent'"
+        )
     return tuple(map(float, margin))
 
 
 def _require_gains(gains: Sequence[float]) -> None:
     if len(gains) < MIN_SEEDS:
-        raise SpecError(f"gains: {len(gains)} seeds, too few for a verdict; use {MIN_SEEDS} or more, 5 by default")
+        raise SpecError(
+            f"gains: {len(gains)} seeds, too few for a verdict; use {MIN_SEEDS} or more, 5 by"
+            " default"
+        )
     bad = [place for place, fine in enumerate(np.isfinite(gains), 1) if not fine]
     if bad:
         raise SpecError(
@@ -230,7 +303,7 @@ def _require_gains(gains: Sequence[float]) -> None:
 
 
 def _require_noise(n: int, effect: float, sd: float) -> None:
-    if effect and sd <= _SAME * abs(effect):
+    if effect and sd <= _ROUNDING * abs(effect):
         raise SpecError(
             f"gains: {effect:g} in each of {n} seeds, so the seed does not reach the runs; "
             "train every run under a seed of its own"

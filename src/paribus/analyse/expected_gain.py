@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from paribus.analyse.findings import Arm
+from paribus.analyse.findings import ArmFinding
 
 ROUNDING = 1e-9  # of a width: two intervals that are as wide differ by it
 
 
 @dataclass(frozen=True)
 class ExpectedGain:
-    """A gain on new documents; where their interval is the narrower one, the hull with the verdict's."""
+    """A gain on new documents; where their interval is the narrower one, the hull with the
+    verdict's.
+    """
 
     effect: float
     low: float
@@ -20,12 +22,13 @@ class ExpectedGain:
     is_hull: bool
 
 
-def expected_gain(arm: Arm) -> ExpectedGain | None:
+def expected_gain(arm: ArmFinding) -> ExpectedGain | None:
     """The gain to expect of one comparison; None where nothing is said of new documents.
 
-    The crossed interval has more degrees of freedom than the verdict's, and may be narrower for that alone.
+    The crossed interval has more degrees of freedom than the verdict's, and may be narrower for
+    that alone.
     """
-    found = None if arm.other_text is None else arm.other_text.interval
+    found = None if arm.new_documents is None else arm.new_documents.interval
     if found is None:
         return None
     made, low, high = arm.judgement.comparison, found.low, found.high

@@ -4,59 +4,76 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from paribus.analyse.compare import Comparison, compare, interval_words
-from paribus.analyse.failures import SeedMargin, margins_at
-from paribus.analyse.looks import SHARE
+from paribus.analyse.compare import Comparison, compare, describe_interval
+from paribus.analyse.judgement import SeedMargin, margins_for_seeds
+from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 
-Cell = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
-Contrast = Literal["first", "second", "interaction"]
-CONTRASTS: tuple[Contrast, ...] = ("first", "second", "interaction")
-UNNAMED: Mapping[str, Sequence[str]] = {"first factor": ("0", "1"), "second factor": ("0", "1")}
-_CELLS: tuple[Cell, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
-_WEIGHTS: Mapping[Contrast, Sequence[float]] = {
-    "first": (-0.5, -0.5, 0.5, 0.5), "second": (-0.5, 0.5, -0.5, 0.5), "interaction": (1, -1, -1, 1),
-}  # fmt: skip
-_SIMPLE: Mapping[Contrast, tuple[Sequence[float], Sequence[float]]] = {
-    "first": ((-1, 0, 1, 0), (0, -1, 0, 1)), "second": ((-1, 1, 0, 0), (0, 0, -1, 1)),
-}  # fmt: skip
+FactorLevels = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
+ContrastName = Literal["first", "second", "interaction"]
+CONTRASTS: tuple[ContrastName, ...] = ("first", "second", "interaction")
+UNNAMED_FACTORS: Mapping[str, Sequence[str]] = {
+    "first factor": ("0", "1"),
+    "second factor": ("0", "1"),
+}
+_CELLS: tuple[FactorLevels, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
+_WEIGHTS: Mapping[ContrastName, Sequence[float]] = {
+    "first": (-0.5, -0.5, 0.5, 0.5),
+    "second": (-0.5, 0.5, -0.5, 0.5),
+    "interaction": (1, -1, -1, 1),
+}
+_SIMPLE_WEIGHTS: Mapping[ContrastName, tuple[Sequence[float], Sequence[float]]] = {
+    "first": ((-1, 0, 1, 0), (0, -1, 0, 1)),
+    "second": ((-1, 1, 0, 0), (0, 0, -1, 1)),
+}
 
 
-def numbers_of(made: Comparison) -> str:
+def describe_effect(comparison: Comparison) -> str:
     """Effect and interval without a word."""
-    unit = f" {made.unit}" if made.unit else ""
-    return f"gain {made.effect:.4g}{unit}, {interval_words(made)}, {made.n} seeds"
+    unit = f" {comparison.unit}" if comparison.unit else ""
+    return (
+        f"gain {comparison.effect:.4g}{unit}, {describe_interval(comparison)}, {comparison.n} seeds"
+    )
 
 
 @dataclass(frozen=True)
 class Factorial:
-    """Declared contrasts by name, simple effects of the factors whose main effect was withheld, and the scale.
+    """Declared contrasts by name, simple effects of the factors whose main effect was withheld,
+    and the scale.
 
     Simple effects are not counted in the family, so they get no word.
 
-    A main effect is the mean of its two simple effects; where these have opposite signs and the interaction's interval
-    excludes zero, that mean describes neither and is not given.
+    A main effect is the mean of its two simple effects; where these have opposite signs and the
+    interaction's interval excludes zero, that mean describes neither and is not given.
     """
 
     contrasts: Mapping[str, Comparison]
-    simple: Mapping[str, tuple[Comparison, Comparison]]
+    simple_effects: Mapping[str, tuple[Comparison, Comparison]]
     scale: str
-    factors: Mapping[str, Sequence[str]] = field(default_factory=lambda: UNNAMED)  # each with its two levels
+    factors: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: UNNAMED_FACTORS
+    )  # each with its two levels
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """Each contrast in a sentence, and what the scale means for the interaction."""
-        said = [f"{self._told(name)}: {found.words}" for name, found in self.contrasts.items()]
-        for name, (at_0, at_1) in self.simple.items():
+        said = [
+            f"{self._contrast_label(name)}: {found.description}"
+            for name, found in self.contrasts.items()
+        ]
+        for name, (at_0, at_1) in self.simple_effects.items():
             other, (level_0, level_1) = list(self.factors.items())[1 if name == "first" else 0]
             said.append(
-                f"{self._told(name)}: no main effect, for it turns with {other}. "
-                f"At {other} {level_0}, {numbers_of(at_0)}. At {other} {level_1}, {numbers_of(at_1)}."
+                f"{self._contrast_label(name)}: no main effect, for it turns with {other}. At"
+                f" {other} {level_0}, {describe_effect(at_0)}. At {other} {level_1},"
+                f" {describe_effect(at_1)}."
             )
-        return "\n".join([*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."])
+        return "\n".join(
+            [*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."]
+        )
 
-    def _told(self, contrast: str) -> str:
+    def _contrast_label(self, contrast: str) -> str:
         """A factor with its change of level, or both factors."""
         if contrast == "interaction":
             return f"interaction of {' and '.join(self.factors)}"
@@ -64,82 +81,112 @@ class Factorial:
         return f"{name}, from {level_0} to {level_1}"
 
 
-def contrast(
+def contrast_by_seed(
     cells: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], *, lower_is_better: bool
 ) -> list[float]:
-    """Σ weight · score for each seed, oriented so that positive is better; the weights add up to zero."""
+    """Σ weight · score for each seed, oriented so that positive is better; the weights add up
+    to zero.
+    """
     unknown = [name for name in weights if name not in cells]
     if unknown:
         raise SpecError(f"contrast: {', '.join(unknown)} is no cell; use {', '.join(cells)}")
     if abs(sum(weights.values())) > 1e-9 or not any(weights.values()):
         raise SpecError(
-            f"contrast: weights add up to {sum(weights.values()):g}; use weights that add up to 0, not all 0"
+            f"contrast: weights add up to {sum(weights.values()):g}; use weights that add up to 0,"
+            " not all 0"
         )
-    seeds = _seeds({name: cells[name] for name in weights})
+    seeds = _common_seeds({name: cells[name] for name in weights})
     sign = -1.0 if lower_is_better else 1.0
-    return [sign * sum(weight * cells[name][seed] for name, weight in weights.items()) for seed in seeds]
+    return [
+        sign * sum(weight * cells[name][seed] for name, weight in weights.items()) for seed in seeds
+    ]
 
 
-def two_factors(
-    cells: Mapping[Cell, Mapping[int, float]],
+def factorial_effects(
+    cells: Mapping[FactorLevels, Mapping[int, float]],
     *,
     lower_is_better: bool,
     scale: str,
-    contrasts: Sequence[Contrast] = CONTRASTS,
+    contrasts: Sequence[ContrastName] = CONTRASTS,
     margin: SeedMargin | None = None,
-    share: float = SHARE,
+    family_alpha: float = FAMILY_ALPHA,
     factors: Mapping[str, Sequence[str]] | None = None,
     open_ended: bool = False,
     n_comparisons: int | None = None,
     remarks: Sequence[str] = (),
     test: Test = "two-sided",
 ) -> Factorial:
-    """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of contrasts declared.
+    """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of
+    contrasts declared.
 
     Where more than these share the family, `n_comparisons` is its size.
 
     `factors` names both factors and the two levels of each.
 
-    first = ((y₁₀ − y₀₀) + (y₁₁ − y₀₁))/2, second likewise, interaction = (y₁₁ − y₀₁) − (y₁₀ − y₀₀), oriented.
+    first = ((y₁₀ − y₀₀) + (y₁₁ − y₀₁))/2, second likewise, interaction = (y₁₁ − y₀₁) − (y₁₀ − y₀₀),
+    oriented.
     """
     _require_cells(cells, contrasts)
-    named = {_name(cell): cells[cell] for cell in _CELLS}
-    seeds = _seeds(named)
+    named = {_cell_name(cell): cells[cell] for cell in _CELLS}
+    seeds = _common_seeds(named)
 
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
-        gains = contrast(named, each, lower_is_better=lower_is_better)
+        gains = contrast_by_seed(named, each, lower_is_better=lower_is_better)
         return compare(
-            gains, margin=margins_at(margin, seeds), n_comparisons=n_comparisons or len(contrasts), share=share,
-            unit=scale, open_ended=open_ended, remarks=remarks, test=test,
-        )  # fmt: skip
+            gains,
+            margin=margins_for_seeds(margin, seeds),
+            n_comparisons=n_comparisons or len(contrasts),
+            family_alpha=family_alpha,
+            unit=scale,
+            open_ended=open_ended,
+            remarks=remarks,
+            test=test,
+        )
 
     interaction = compared(_WEIGHTS["interaction"])
-    simple = {name: (compared(a), compared(b)) for name, (a, b) in _SIMPLE.items() if name in contrasts}
-    turned = {name: pair for name, pair in simple.items() if _turns(interaction, *pair)}
+    simple = {
+        name: (compared(a), compared(b))
+        for name, (a, b) in _SIMPLE_WEIGHTS.items()
+        if name in contrasts
+    }
+    turned = {name: pair for name, pair in simple.items() if _changes_sign(interaction, *pair)}
     kept = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
-    return Factorial(kept, turned, scale, UNNAMED if factors is None else factors)
+    return Factorial(kept, turned, scale, UNNAMED_FACTORS if factors is None else factors)
 
 
-def _turns(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:
+def _changes_sign(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:
     excludes_zero = interaction.low > 0 or interaction.high < 0
     return excludes_zero and at_0.effect * at_1.effect < 0
 
 
-def _name(cell: Cell) -> str:
+def _cell_name(cell: FactorLevels) -> str:
     return f"{cell[0]}{cell[1]}"
 
 
-def _require_cells(cells: Mapping[Cell, Mapping[int, float]], contrasts: Sequence[Contrast]) -> None:
+def _require_cells(
+    cells: Mapping[FactorLevels, Mapping[int, float]], contrasts: Sequence[ContrastName]
+) -> None:
     if set(cells) != set(_CELLS):
-        raise SpecError(f"cells: {sorted(cells)} given; give the four of {list(_CELLS)}, or declare a contrast")
-    if not contrasts or len(set(contrasts)) < len(contrasts) or not set(contrasts) <= set(CONTRASTS):
-        raise SpecError(f"contrasts: {list(contrasts)} given; use some of {list(CONTRASTS)}, each once")
+        raise SpecError(
+            f"cells: {sorted(cells)} given; give the four of {list(_CELLS)}, or declare a contrast"
+        )
+    if (
+        not contrasts
+        or len(set(contrasts)) < len(contrasts)
+        or not set(contrasts) <= set(CONTRASTS)
+    ):
+        raise SpecError(
+            f"contrasts: {list(contrasts)} given; use some of {list(CONTRASTS)}, each once"
+        )
 
 
-def _seeds(cells: Mapping[str, Mapping[int, float]]) -> list[int]:
+def _common_seeds(cells: Mapping[str, Mapping[int, float]]) -> list[int]:
     wanted = set().union(*(scores.keys() for scores in cells.values()))
     short = [name for name, scores in cells.items() if scores.keys() != wanted]
     if short:
-        raise SpecError(f"contrast: cells {', '.join(short)} lack seeds that others have; run every seed in every cell")
+        raise SpecError(
+            f"contrast: cells {', '.join(short)} lack seeds that others have; run every seed in"
+            " every cell"
+        )
     return sorted(wanted)

@@ -7,74 +7,123 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paribus.analyse.bracket import bracket_rows
-from paribus.analyse.contrasts import ContrastFinding, is_second, plan_family, plan_family_size
-from paribus.analyse.control import ControlFinding, control_finding, margins_by_control
-from paribus.analyse.curves import Step
-from paribus.analyse.equal_noise import Pooled
+from paribus.analyse.contrasts import (
+    ContrastFinding,
+    is_second_edition,
+    plan_family,
+    plan_family_size,
+)
+from paribus.analyse.curves import GainAtStep
 from paribus.analyse.factorial import Factorial
-from paribus.analyse.failures import Judgement, Scores
-from paribus.analyse.items import NO_STATEMENT, OtherText
-from paribus.analyse.lengths import LengthCurves, length_curves
-from paribus.analyse.looks import SHARE, Look
+from paribus.analyse.judgement import Judgement, Scores
+from paribus.analyse.length_curves import LengthCurves, length_curves
+from paribus.analyse.looks import FAMILY_ALPHA, Look
 from paribus.analyse.margins import Margins, study_margins
-from paribus.analyse.multiplier import Multiplier, multiplier
-from paribus.analyse.pair_details import gain_curve, gains_at_rates, other_text, pairing_of
+from paribus.analyse.multiplier import Multiplier, compute_multiplier
+from paribus.analyse.new_documents import NO_STATEMENT, NewDocumentFinding
+from paribus.analyse.pair_details import gain_curve, gains_at_rates, pair_new_documents, pairing_of
 from paribus.analyse.pairing import Pairing
 from paribus.analyse.plan_rules import UNIT as UNIT
-from paribus.analyse.plan_rules import declares_one_noise, is_open, look_of, seeds_read, share_of
-from paribus.analyse.plan_verdicts import held_contrasts, held_pairs, scores_by_arm, verdicts_at
+from paribus.analyse.plan_rules import (
+    declares_pooled_noise,
+    has_open_seeds,
+    look_of,
+    plan_alpha,
+    verdict_seeds,
+)
+from paribus.analyse.plan_verdicts import (
+    contrasts_across_bracket,
+    judge_plan,
+    pairs_across_bracket,
+    scores_by_arm,
+)
+from paribus.analyse.pooled_noise import PooledNoise
+from paribus.analyse.positive_control import ControlFinding, control_finding, margins_by_control
 from paribus.analyse.remarks import environment_remarks, padding_remarks, plan_remarks
-from paribus.analyse.rows import ENDED, Row, Table, answers_to, name_of, rows
-from paribus.analyse.shapes import readable_rates
-from paribus.analyse.tuning import movable_pair
+from paribus.analyse.run_table import (
+    ENDED_OUTCOMES,
+    Row,
+    RowTable,
+    column_of,
+    is_evaluation_of,
+    study_rows,
+)
+from paribus.analyse.schemas import read_rates
+from paribus.analyse.tuning import pair_tuning_uncertainty
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.verdict import Verdict
-from paribus.record import Agreement, Evaluation, Lock, Study, agreement, evaluations, read_rows
+from paribus.record import (
+    Evaluation,
+    IntegrityCheck,
+    PlanLock,
+    Study,
+    check_integrity,
+    read_evaluations,
+    read_rows,
+)
 from paribus.record.file_names import ROWS_FILE
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
 
-NOT_AT_ANY = f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
+NO_STATEMENT_WHEN_OPEN = (
+    f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
+class ArmFinding:
     """One comparison: an arm against the baseline, or against the arm that the design names."""
 
     name: str
     against: str
     judgement: Judgement
     multiplier: Multiplier | None
-    other_text: OtherText | None
+    new_documents: NewDocumentFinding | None
     pairing: Pairing | None
-    curve: tuple[Step, ...]  # the gain along training
-    by_rate: Mapping[float, float | None]  # the gain at every rate of the common grid
-    movable: float | None = None  # what tuning could move of the gain; None where it is not known
-    brackets: Mapping[str, Judgement] = field(default_factory=dict)  # the same pair half an octave below and above
+    gain_curve: tuple[GainAtStep, ...]  # the gain along training
+    gains_by_rate: Mapping[float, float | None]  # the gain at every rate of the common grid
+    tuning_uncertainty: float | None = (
+        None  # what tuning could move of the gain; None where it is not known
+    )
+    brackets: Mapping[str, Judgement] = field(
+        default_factory=dict
+    )  # the same pair half an octave below and above
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """All of it; `margins` are in bits per byte, by the arm that a pair is judged against."""
+    """What a study found; `margins` are in bits per byte, by the arm that a pair is judged
+    against.
+    """
 
     plan: PlanRecord
-    lock: Lock | None
-    table: Table
+    lock: PlanLock | None
+    table: RowTable
     baseline: str
-    arms: tuple[Arm, ...]
+    arms: tuple[ArmFinding, ...]
     margins: Margins
-    lengths: Mapping[str, LengthCurves]  # of each arm: what its annealed lengths scored, or why there are none
+    lengths: Mapping[
+        str, LengthCurves
+    ]  # of each arm: what its annealed lengths scored, or why there are none
     rates: dict[str, Any] | None
     factorial: Factorial | None
     contrasts: tuple[ContrastFinding, ...]  # declared ones; of a 2 × 2 also those that are not
     remarks: tuple[str, ...]
     runs: Mapping[str, Mapping[int, list[Row]]]  # arm → seed → the rows of a run that finished
-    answers: Mapping[str, Mapping[int, Evaluation]]  # arm → seed → what it said to the primary yardstick's items
+    evaluations: Mapping[
+        str, Mapping[int, Evaluation]
+    ]  # arm → seed → what it said to the primary yardstick's items
     seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
     look: Look | None  # where the design declares any
-    pooled: Pooled | None  # where it declares one noise for all arms, and enough of them trained
-    agreement: Agreement = field(default_factory=Agreement)  # of the files with what was written
-    control: ControlFinding | None = None  # of the second edition on; before it the control was judged as any arm
+    pooled: (
+        PooledNoise | None
+    )  # where it declares one noise for all arms, and enough of them trained
+    agreement: IntegrityCheck = field(
+        default_factory=IntegrityCheck
+    )  # of the files with what was written
+    control: ControlFinding | None = (
+        None  # of the second edition on; before it the control was judged as any arm
+    )
     noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run
 
     @property
@@ -83,103 +132,149 @@ class Findings:
         return self.margins.mean(self.baseline)
 
     @property
-    def margin_words(self) -> str:
-        return self.margins.words
+    def margin_description(self) -> str:
+        return self.margins.description
 
     @property
     def open_ended(self) -> bool:
         """Is the number of seeds no part of the design?"""
-        return is_open(self.plan)
+        return has_open_seeds(self.plan)
 
     @property
-    def equal_noise(self) -> bool:
+    def declares_pooled_noise(self) -> bool:
         """Did the design declare one noise for all arms?"""
-        return declares_one_noise(self.plan)
+        return declares_pooled_noise(self.plan)
 
     @property
-    def reading(self) -> str:
-        """At which seeds the verdict is read, where the design says more than how many there are."""
+    def look_description(self) -> str:
+        """At which seeds the verdict is read, where the design says more than how many there
+        are.
+        """
         if self.open_ended:
-            return f"The number of seeds is open: the verdict is read at {len(self.seeds)}, and may be at any number"
-        return "" if self.look is None else self.look.words
+            return (
+                f"The number of seeds is open: the verdict is read at {len(self.seeds)}, and may be"
+                " at any number"
+            )
+        if self.look is None:
+            return ""
+        return self.look.description
 
     @property
-    def is_second(self) -> bool:
+    def is_second_edition(self) -> bool:
         """Are its words given by the second edition: one family, and the control outside it?"""
-        return is_second(self.plan)
+        return is_second_edition(self.plan)
 
     @property
-    def reported(self) -> list[Row]:
+    def reported_rows(self) -> list[Row]:
         """The rows of the runs the verdict is read from."""
-        return [row for row in self.table if row["purpose"] == "reported" and row["seed"] in self.seeds]
+        return [
+            row for row in self.table if row["purpose"] == "reported" and row["seed"] in self.seeds
+        ]
 
     @property
-    def share(self) -> float:
+    def family_alpha(self) -> float:
         """Of false alarms, what this verdict may spend."""
-        return SHARE if self.look is None else self.look.share
+        if self.look is None:
+            return FAMILY_ALPHA
+        return self.look.family_alpha
 
     @property
     def n_comparisons(self) -> int:
         """The size of the family: pairs and declared contrasts."""
         return plan_family_size(self.plan)
 
-    def arm(self, name: str) -> Arm:
+    def arm(self, name: str) -> ArmFinding:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""
         own = [arm for arm in self.arms if arm.name == name]
         return next((arm for arm in own if arm.against == self.baseline), own[0])
 
-    def label(self, arm: Arm) -> str:
-        """What a comparison is called: its arm, and what it is judged against where that is not the baseline."""
-        return arm.name if arm.against == self.baseline else f"{arm.name} against {arm.against}"
+    def label(self, arm: ArmFinding) -> str:
+        """What a comparison is called: its arm, and what it is judged against where that is not
+        the baseline.
+        """
+        if arm.against == self.baseline:
+            return arm.name
+        return f"{arm.name} against {arm.against}"
 
     @property
-    def control_found(self) -> bool | None:
+    def control_worked(self) -> bool | None:
         """Did the positive control come out worse? None where there is none."""
         if self.control is not None:
             return self.control.works
         name = self.plan.design.control_arm
-        return None if name is None or self.is_second else self.arm(name).judgement.verdict.word == "worse"
+        if name is None or self.is_second_edition:
+            return None
+        return self.arm(name).judgement.verdict.word == "worse"
 
 
-def findings(study: Study) -> Findings:
+def study_findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
-    plan, table = read_plan(study), rows(study)
+    plan, table = read_plan(study), study_rows(study)
     reported = [row for row in table if row["purpose"] == "reported"]
-    seeds = seeds_read(plan, reported)
+    seeds = verdict_seeds(plan, reported)
     reported = [row for row in reported if row["seed"] in seeds]
-    others = [row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds]
+    others = [
+        row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds
+    ]
     made_under = environment_remarks(study, [*reported, *others])
     remarks = (*plan_remarks(plan, seeds), *made_under, *padding_remarks(plan, reported))
-    column = name_of(plan.design.primary.measure.table)
+    column = column_of(plan.design.primary.measure.table)
     scores = scores_by_arm(plan, reported, seeds, column)
-    runs = {arm: _runs(study, reported, arm) for arm in plan.order}
+    runs = {arm: _finished_runs(study, reported, arm) for arm in plan.order}
     baseline = plan.baseline
     lengths = length_curves(plan, table, seeds)
-    control = _control(plan, table, seeds, column)
-    margins = margins_by_control(plan, control, UNIT) or study_margins(plan, lengths, _judged_against(plan), UNIT)
-    rates = readable_rates(study, plan.order)
-    tuned = verdicts_at(plan, reported, seeds, margins, remarks)
+    control = _positive_control(plan, table, seeds, column)
+    margins = margins_by_control(plan, control, UNIT) or study_margins(
+        plan, lengths, _reference_arms(plan), UNIT
+    )
+    rates = read_rates(study, plan.order)
+    tuned = judge_plan(plan, reported, seeds, margins, remarks)
     sides = {
-        side: verdicts_at(plan, own, seeds, margins, remarks) for side, own in bracket_rows(plan, table, seeds).items()
+        side: judge_plan(plan, own, seeds, margins, remarks)
+        for side, own in bracket_rows(plan, table, seeds).items()
     }
-    answers = answers_of(study, reported)
+    answers = primary_evaluations(study, reported)
     arms = tuple(
         replace(
-            _arm(name, judgement, against, scores, runs, answers, rates, is_open(plan), lengths[against]),
+            _arm_finding(
+                name,
+                judgement,
+                against,
+                scores,
+                runs,
+                answers,
+                rates,
+                has_open_seeds(plan),
+                lengths[against],
+            ),
             brackets={side: at.pairs[name, against] for side, at in sides.items()},
         )
-        for (name, against), judgement in held_pairs(tuned, sides, rates).items()
+        for (name, against), judgement in pairs_across_bracket(tuned, sides, rates).items()
     )
     found = Findings(
-        plan, study.lock(), table, baseline, arms, margins, lengths, rates,
-        tuned.factorial, held_contrasts(tuned, sides, rates), remarks,
-        runs, answers, tuple(seeds), look_of(plan, seeds), tuned.pooled, noise=_noise(table, baseline, column),
+        plan,
+        study.read_lock(),
+        table,
+        baseline,
+        arms,
+        margins,
+        lengths,
+        rates,
+        tuned.factorial,
+        contrasts_across_bracket(tuned, sides, rates),
+        remarks,
+        runs,
+        answers,
+        tuple(seeds),
+        look_of(plan, seeds),
+        tuned.pooled,
+        noise=_baseline_noise(table, baseline, column),
         control=control,
-    )  # fmt: skip
-    return _held_to_files(found, study)
+    )
+    return _withhold_if_changed(found, study)
 
 
-def _noise(table: Table, baseline: str, column: str) -> NoiseSources | None:
+def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources | None:
     """Where the baseline's noise comes from, by the runs that were made for it."""
     made = [row for row in table if row["purpose"] == "variance"]
     if any(row["outcome"] in ("open", "failed") for row in made):
@@ -188,90 +283,119 @@ def _noise(table: Table, baseline: str, column: str) -> NoiseSources | None:
     return noise_sources(baseline, scores)
 
 
-def _held_to_files(found: Findings, study: Study) -> Findings:
+def _withhold_if_changed(findings: Findings, study: Study) -> Findings:
     """The findings without any verdict, where a file they rest on is not what was written."""
-    ended = [row["run"] for row in found.table if row["outcome"] in ENDED]
-    others = [row["run"] for row in found.table if row["outcome"] not in ENDED]
-    compared = agreement(study, found.plan, ended, others)
-    found = replace(found, agreement=compared)
-    if not compared.changed:
-        return found
-    arms = tuple(_withheld(arm, compared.words) for arm in found.arms)
-    margins = replace(found.margins, against=dict.fromkeys(found.margins.against))
+    ended = [row["run"] for row in findings.table if row["outcome"] in ENDED_OUTCOMES]
+    others = [row["run"] for row in findings.table if row["outcome"] not in ENDED_OUTCOMES]
+    compared = check_integrity(study, findings.plan, ended, others)
+    findings = replace(findings, agreement=compared)
+    if not compared.faults:
+        return findings
+    arms = tuple(_withhold_verdict(arm, compared.description) for arm in findings.arms)
+    margins = replace(findings.margins, against=dict.fromkeys(findings.margins.against))
     return replace(
-        found, arms=arms, margins=margins, factorial=None, contrasts=(), pooled=None, control=None, noise=None
+        findings,
+        arms=arms,
+        margins=margins,
+        factorial=None,
+        contrasts=(),
+        pooled=None,
+        control=None,
+        noise=None,
     )
 
 
-def _withheld(arm: Arm, why: str) -> Arm:
+def _withhold_verdict(arm: ArmFinding, why: str) -> ArmFinding:
     judgement = arm.judgement
     seeds = tuple(replace(one, gain=None) for one in judgement.seeds)
-    silent = replace(judgement, seeds=seeds, mcnemar=None, comparison=None, verdict=Verdict("withheld", why))
+    silent = replace(
+        judgement, seeds=seeds, mcnemar=None, comparison=None, verdict=Verdict("withheld", why)
+    )
     return replace(
-        arm, judgement=silent, multiplier=None, other_text=None, pairing=None, curve=(), by_rate={}, movable=None,
+        arm,
+        judgement=silent,
+        multiplier=None,
+        new_documents=None,
+        pairing=None,
+        gain_curve=(),
+        gains_by_rate={},
+        tuning_uncertainty=None,
         brackets={},
-    )  # fmt: skip
+    )
 
 
-def _control(plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int], column: str) -> ControlFinding | None:
-    """The positive control, outside the family; None where there is none, or it was judged as any arm."""
-    if not is_second(plan):
+def _positive_control(
+    plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int], column: str
+) -> ControlFinding | None:
+    """The positive control, outside the family; None where there is none, or it was judged as
+    any arm.
+    """
+    if not is_second_edition(plan):
         return None
-    return control_finding(plan, table, seeds, column, share_of(plan, len(seeds)), is_open(plan))
+    return control_finding(
+        plan, table, seeds, column, plan_alpha(plan, len(seeds)), has_open_seeds(plan)
+    )
 
 
-def _runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
+def _finished_runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
     return {
         row["seed"]: read_rows(study.root / row["run"] / ROWS_FILE).rows
-        for row in reported if row["arm"] == arm and row["outcome"] == "finished"
-    }  # fmt: skip
+        for row in reported
+        if row["arm"] == arm and row["outcome"] == "finished"
+    }
 
 
-def _judged_against(plan: PlanRecord) -> list[str]:
-    """The arms that gains are set against: those of pairs, and the baseline where contrasts are judged."""
+def _reference_arms(plan: PlanRecord) -> list[str]:
+    """The arms that gains are set against: those of pairs, and the baseline where contrasts are
+    judged.
+    """
     pairs, contrasts = plan_family(plan)
     names = {against for _, against in pairs} | ({plan.baseline} if contrasts else set())
     return [arm for arm in plan.order if arm in names]
 
 
-def answers_of(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
+def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
     """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
     plan = read_plan(study)
     wanted = plan.design.primary.measure.table
     found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
     for row in table:
         if row["purpose"] == "reported" and row["outcome"] == "finished":
-            there, text = evaluations(study.root / row["run"]), plan.arms[row["arm"]].text
-            own = [one for one in there if answers_to(one, wanted, text, row["n_steps"])]
+            there, text = read_evaluations(study.root / row["run"]), plan.arms[row["arm"]].text
+            own = [one for one in there if is_evaluation_of(one, wanted, text, row["n_steps"])]
             found[row["arm"]] |= {row["seed"]: own[0]} if own else {}
     return found
 
 
-def _arm(
+def _arm_finding(
     name: str,
     judgement: Judgement,
     against: str,
     scores: Mapping[str, Scores],
     runs: Mapping[str, Mapping[int, list[Row]]],
-    answers: Mapping[str, Mapping[int, Evaluation]],
+    evaluations_by_arm: Mapping[str, Mapping[int, Evaluation]],
     rates: Mapping[str, Any] | None,
     open_ended: bool,
     lengths: LengthCurves,
-) -> Arm:
+) -> ArmFinding:
     both = sorted(runs[against].keys() & runs[name].keys())
     made = judgement.comparison
     gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
-    times = None if made is None else multiplier(made, gains, lengths)
-    level = 1 - SHARE if made is None else made.level
-    text = other_text(answers[against], answers[name], both, level)
-    return Arm(
+    times = None if made is None else compute_multiplier(made, gains, lengths)
+    level = 1 - FAMILY_ALPHA if made is None else made.level
+    text = pair_new_documents(evaluations_by_arm[against], evaluations_by_arm[name], both, level)
+    return ArmFinding(
         name,
         against,
         judgement,
         times,
-        OtherText(None, NOT_AT_ANY) if open_ended and text is not None else text,
+        (
+            NewDocumentFinding(None, NO_STATEMENT_WHEN_OPEN)
+            if open_ended and text is not None
+            else text
+        ),
         pairing_of(scores[against], scores[name], both),
         gain_curve(runs, against, name, both),
         gains_at_rates(rates, against, name),
-        movable_pair(name, against, rates),
+        pair_tuning_uncertainty(name, against, rates),
     )

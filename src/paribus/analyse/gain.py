@@ -8,13 +8,21 @@ from paribus.errors import SpecError
 Scale = Literal["difference", "log_ratio"]
 
 
-def gain(baseline: float, arm: float, *, lower_is_better: bool, scale: Scale = "difference") -> float:
+def gain(
+    baseline: float, arm: float, *, lower_is_better: bool, scale: Scale = "difference"
+) -> float:
     """The oriented difference of two scores of one seed.
 
-    Nats, bits per byte and points are subtracted as they are; times and prices as logarithms, `log_ratio`.
+    Nats, bits per byte and points are subtracted as they are; times and prices as logarithms,
+    `log_ratio`.
     """
-    before, after = (_log(baseline), _log(arm)) if scale == "log_ratio" else (baseline, arm)
-    return before - after if lower_is_better else after - before
+    if scale == "log_ratio":
+        before, after = (_log(baseline), _log(arm))
+    else:
+        before, after = (baseline, arm)
+    if lower_is_better:
+        return before - after
+    return after - before
 
 
 def as_ratio(effect: float) -> float:
@@ -24,5 +32,8 @@ def as_ratio(effect: float) -> float:
 
 def _log(score: float) -> float:
     if score <= 0:
-        raise SpecError(f"gain: a score of {score:g} has no logarithm; use scale 'difference', or scores above 0")
+        raise SpecError(
+            f"gain: a score of {score:g} has no logarithm; use scale 'difference', or scores"
+            " above 0"
+        )
     return log(score)

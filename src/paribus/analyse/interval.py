@@ -13,14 +13,16 @@ Number: TypeAlias = "float | NDArray[np.float64]"
 
 
 class Moments(NamedTuple):
-    """How many seeds, their mean, and their standard deviation with n − 1 below; arrays where many sets were given."""
+    """How many seeds, their mean, and their standard deviation with n − 1 below; arrays where
+    many sets were given.
+    """
 
     n: int
     mean: Number
     sd: Number
 
     @property
-    def error(self) -> Number:
+    def standard_error(self) -> Number:
         """The standard error of the mean, s/√n."""
         return self.sd / np.sqrt(self.n)
 
@@ -31,39 +33,43 @@ def moments(gains: ArrayLike) -> Moments:
     return Moments(ordered.shape[-1], ordered.mean(axis=-1), ordered.std(axis=-1, ddof=1))
 
 
-def critical(level: Number, df: Number) -> Number:
+def critical_t(level: Number, df: Number) -> Number:
     """The t that a share `level` of all draws stays within, on both sides together."""
     return stdtrit(df, (1 + level) / 2)
 
 
-def around(mean: Number, error: Number, df: Number, level: float) -> tuple[Number, Number]:
+def t_interval(
+    mean: Number, standard_error: Number, df: Number, level: float
+) -> tuple[Number, Number]:
     """mean ± t·error."""
-    half = critical(level, df) * error
+    half = critical_t(level, df) * standard_error
     return mean - half, mean + half
 
 
 def interval(gains: ArrayLike, level: float = 0.95) -> tuple[Number, Number]:
     """mean ± t₍₁₊level₎/₂,ₙ₋₁ · s/√n, seeds along the last axis."""
     found = moments(gains)
-    require_seeds(found.n)
-    return around(found.mean, found.error, found.n - 1, level)
+    require_min_seeds(found.n)
+    return t_interval(found.mean, found.standard_error, found.n - 1, level)
 
 
 def p_value(gains: ArrayLike) -> Number:
     """The two-sided p of a mean of zero: 2·P(T > |mean|·√n/s)."""
     found = moments(gains)
-    require_seeds(found.n)
-    return p_of(found.mean, found.error, found.n - 1)
+    require_min_seeds(found.n)
+    return t_test_p(found.mean, found.standard_error, found.n - 1)
 
 
-def p_of(mean: Number, error: Number, df: Number) -> Number:
+def t_test_p(mean: Number, standard_error: Number, df: Number) -> Number:
     """The two-sided p of a mean and its error; 1 where nothing varies about zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = np.divide(np.abs(mean), error)
+        t = np.divide(np.abs(mean), standard_error)
     return np.where(np.isnan(t), 1.0, 2 * stdtr(df, -t))[()]
 
 
-def require_seeds(n: int) -> None:
+def require_min_seeds(n: int) -> None:
     """Refuse fewer seeds than an interval can be made of."""
     if n < MIN_SEEDS:
-        raise SpecError(f"seeds: {n} given, too few for an interval; use {MIN_SEEDS} or more, 5 by default")
+        raise SpecError(
+            f"seeds: {n} given, too few for an interval; use {MIN_SEEDS} or more, 5 by default"
+        )

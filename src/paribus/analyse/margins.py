@@ -1,12 +1,14 @@
-"""The margin of a study: one number, or one a seed from the annealed lengths of the arm a pair is judged against."""
+"""The margin of a study: one number, or one a seed from the annealed lengths of the arm a pair
+is judged against.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
 from statistics import fmean
 
-from paribus.analyse.failures import SeedMargin
-from paribus.analyse.lengths import LengthCurves, end_slopes, is_rising
+from paribus.analyse.judgement import SeedMargin
+from paribus.analyse.length_curves import LengthCurves, end_slopes, is_improving
 from paribus.errors import RecordError
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import PlanRecord
@@ -21,31 +23,44 @@ class Margins:
     """The margin against each arm: a number, one by seed, or None with the reason in `words`."""
 
     against: Mapping[str, SeedMargin | None]
-    words: str
+    description: str
 
     def mean(self, arm: str) -> float | None:
         """The margin against an arm as one number."""
         own = self.against[arm]
-        return fmean(own.values()) if isinstance(own, Mapping) else own
+        if isinstance(own, Mapping):
+            return fmean(own.values())
+        return own
 
 
-def compute_margins(share: float, curves: LengthCurves) -> dict[int, float] | str:
-    """By seed, what a share more tokens buy at full length: m = ln(1 + x) × slope; or why that cannot be said.
+def margins_in_compute(share: float, curves: LengthCurves) -> dict[int, float] | str:
+    """By seed, what a share more tokens buy at full length: m = ln(1 + x) × slope; or why that
+    cannot be said.
 
-    Negative ones are used as they are. If the mean slope is not above 0 at one-sided .05, there is no margin.
+    Negative ones are used as they are. If the mean slope is not above 0 at one-sided .05, there is
+    no margin.
     """
     if curves.reason:
         return curves.reason
     slopes = end_slopes(curves.log_tokens_SK, curves.scores_SK, lower_is_better=True).tolist()
-    if not is_rising(slopes):
-        return f"does not clearly improve with more tokens (mean slope {fmean(slopes):.3g})".replace("-", "−")
-    return {seed: log(1 + share) * slope for seed, slope in zip(sorted(curves.by_seed), slopes, strict=True)}
+    if not is_improving(slopes):
+        return (
+            f"does not clearly improve with more tokens (mean slope {fmean(slopes):.3g})".replace(
+                "-", "−"
+            )
+        )
+    return {
+        seed: log(1 + share) * slope
+        for seed, slope in zip(sorted(curves.by_seed), slopes, strict=True)
+    }
 
 
 def study_margins(
-    plan: PlanRecord, curves: Mapping[str, LengthCurves], judged_against: Sequence[str], unit: str
+    plan: PlanRecord, curves: Mapping[str, LengthCurves], reference_arms: Sequence[str], unit: str
 ) -> Margins:
-    """What the design's margin comes to against every arm; the words are of those that something is judged against."""
+    """What the design's margin comes to against every arm; the words are of those that
+    something is judged against.
+    """
     given = plan.design.primary.margin
     if given is None:
         return Margins(dict.fromkeys(curves), f"none was declared, {NO_EQUIVALENT}")
@@ -53,18 +68,20 @@ def study_margins(
         return Margins(dict.fromkeys(curves, float(given)), f"{given:g} {unit}")
     share = compute_margin(given)
     if share is None:
-        raise RecordError(f"the plan's margin is {given!r}; restore its {PLAN_FILE}, or begin under another name")
+        raise RecordError(
+            f"the plan's margin is {given!r}; restore its {PLAN_FILE}, or begin under another name"
+        )
     if not plan.design.lengths:
         return Margins(dict.fromkeys(curves), f"{given}, {NO_LENGTHS}, {NO_EQUIVALENT}")
-    found = {arm: compute_margins(share, own) for arm, own in curves.items()}
-    told = [_against(arm, found[arm], unit) for arm in judged_against]
+    found = {arm: margins_in_compute(share, own) for arm, own in curves.items()}
+    told = [_describe_margin(arm, found[arm], unit) for arm in reference_arms]
     margins = {arm: None if isinstance(own, str) else own for arm, own in found.items()}
     return Margins(margins, f"{given}: {'; '.join(told)}")
 
 
-def _against(arm: str, found: Mapping[int, float] | str, unit: str) -> str:
-    if isinstance(found, str):
-        return f"none against {arm}, which {found}, {NO_EQUIVALENT} there"
-    each = found.values()
+def _describe_margin(arm: str, margins: Mapping[int, float] | str, unit: str) -> str:
+    if isinstance(margins, str):
+        return f"none against {arm}, which {margins}, {NO_EQUIVALENT} there"
+    each = margins.values()
     spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
     return f"{fmean(each):.4g} {unit} on average ({spread}) by the lengths of {arm}"

@@ -1,4 +1,6 @@
-"""What stands beside the verdict on a pair: pairing, the gain along training, at other rates and on other text."""
+"""What stands beside the verdict on a pair: pairing, the gain along training, at other rates
+and on other text.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +8,47 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paribus.analyse.curves import Step, difference, seed_curves
-from paribus.analyse.failures import Scores
+from paribus.analyse.curves import GainAtStep, paired_gain_curve, seed_curves
 from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.items import OtherText, on_new_documents, per_byte
+from paribus.analyse.judgement import Scores
+from paribus.analyse.new_documents import NewDocumentFinding, gains_per_byte, new_document_finding
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.plan_rules import UNIT
-from paribus.analyse.rates import gains_by_rate
-from paribus.analyse.rows import Row
+from paribus.analyse.rate_sweep import gains_by_rate
+from paribus.analyse.run_table import Row
 from paribus.errors import SpecError
 from paribus.record import Evaluation
 
 
 def pairing_of(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | None:
-    pairs = [(a, b) for seed in seeds if (a := baseline[seed]) is not None and (b := arm[seed]) is not None]
+    pairs = [
+        (a, b)
+        for seed in seeds
+        if (a := baseline[seed]) is not None and (b := arm[seed]) is not None
+    ]
     return pairing([a for a, _ in pairs], [b for _, b in pairs])
 
 
 def gain_curve(
     runs: Mapping[str, Mapping[int, list[Row]]], baseline: str, arm: str, seeds: Sequence[int]
-) -> tuple[Step, ...]:
+) -> tuple[GainAtStep, ...]:
     if len(seeds) < MIN_SEEDS:
         return ()
-    before, after = (seed_curves({seed: runs[name][seed] for seed in seeds}) for name in (baseline, arm))
+    before, after = (
+        seed_curves({seed: runs[name][seed] for seed in seeds}) for name in (baseline, arm)
+    )
     try:
-        return difference(before, after, lower_is_better=True)
+        return paired_gain_curve(before, after, lower_is_better=True)
     except SpecError:
         return ()
 
 
-def other_text(
-    baseline: Mapping[int, Evaluation], arm: Mapping[int, Evaluation], seeds: Sequence[int], level: float
-) -> OtherText | None:
+def pair_new_documents(
+    baseline: Mapping[int, Evaluation],
+    arm: Mapping[int, Evaluation],
+    seeds: Sequence[int],
+    level: float,
+) -> NewDocumentFinding | None:
     if len(seeds) < MIN_SEEDS or any(seed not in baseline or seed not in arm for seed in seeds):
         return None
     first = baseline[seeds[0]]
@@ -58,11 +69,17 @@ def other_text(
     for document, answer in zip(documents, first.answers, strict=True):
         sizes[document] += answer.n_bytes
     gains = [[a - b for a, b in zip(bits(baseline[s]), bits(arm[s]), strict=True)] for s in seeds]
-    return on_new_documents(per_byte(gains, list(sizes.values())), level, UNIT)
+    return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, UNIT)
 
 
-def gains_at_rates(rates: Mapping[str, Any] | None, baseline: str, arm: str) -> dict[float, float | None]:
+def gains_at_rates(
+    rates: Mapping[str, Any] | None, baseline: str, arm: str
+) -> dict[float, float | None]:
     if rates is None:
         return {}
-    before, after = ([(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm))
-    return gains_by_rate(before, after, grid=rates[baseline].get("grid"))  # of an older study, every common rate
+    before, after = (
+        [(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm)
+    )
+    return gains_by_rate(
+        before, after, grid=rates[baseline].get("grid")
+    )  # of an older study, every common rate

@@ -1,23 +1,25 @@
-"""How a verdict is read from a study, by its plan: at which seeds, with which share of the 5 %, by which test."""
+"""How a verdict is read from a study, by its plan: at which seeds, with which share of the 5 %,
+by which test.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.looks import SHARE, Look, look_at, share_at
-from paribus.analyse.rows import ENDED, Row
+from paribus.analyse.looks import FAMILY_ALPHA, Look, alpha_at_look, look_at
+from paribus.analyse.run_table import ENDED_OUTCOMES, Row
 from paribus.analyse.verdict import Test
 from paribus.record.plan import PlanRecord
 
 UNIT = "bits per byte"
 
 
-def is_open(plan: PlanRecord) -> bool:
+def has_open_seeds(plan: PlanRecord) -> bool:
     return plan.design.is_open
 
 
-def declares_one_noise(plan: PlanRecord) -> bool:
+def declares_pooled_noise(plan: PlanRecord) -> bool:
     return plan.design.equal_noise
 
 
@@ -25,16 +27,16 @@ def plan_test(plan: PlanRecord) -> Test:
     return plan.design.primary.test
 
 
-def seeds_read(plan: PlanRecord, reported: Sequence[Row]) -> list[int]:
+def verdict_seeds(plan: PlanRecord, rows: Sequence[Row]) -> list[int]:
     """The seeds a verdict is read from: all, or as many of the first ones as have all their runs.
 
     So many as the last declared look has; of an open number, any.
     """
     seeds, stops = plan.design.declared_seeds, sorted(map(int, plan.design.looks or ()))
-    if is_open(plan):
-        seeds = sorted({row["seed"] for row in reported}) or list(range(1, MIN_SEEDS + 1))
+    if has_open_seeds(plan):
+        seeds = sorted({row["seed"] for row in rows}) or list(range(1, MIN_SEEDS + 1))
         stops = list(range(MIN_SEEDS, len(seeds) + 1))
-    done = {(row["arm"], row["seed"]) for row in reported if row["outcome"] in ENDED}
+    done = {(row["arm"], row["seed"]) for row in rows if row["outcome"] in ENDED_OUTCOMES}
     for n in reversed(stops):
         if all((arm, seed) in done for arm in plan.order for seed in seeds[:n]):
             return seeds[:n]
@@ -43,18 +45,24 @@ def seeds_read(plan: PlanRecord, reported: Sequence[Row]) -> list[int]:
 
 def declared_looks(plan: PlanRecord) -> dict[int, float] | None:
     looks = plan.design.looks
-    return None if looks is None else {int(n): share for n, share in looks.items()}
+    if looks is None:
+        return None
+    return {int(n): share for n, share in looks.items()}
 
 
 def look_of(plan: PlanRecord, seeds: Sequence[int]) -> Look | None:
     declared = declared_looks(plan)
-    return None if declared is None else look_at(declared, len(seeds))
+    if declared is None:
+        return None
+    return look_at(declared, len(seeds))
 
 
 def next_look(plan: PlanRecord, n_seeds: int) -> int | None:
     return min((n for n in declared_looks(plan) or () if n > n_seeds), default=None)
 
 
-def share_of(plan: PlanRecord, n_seeds: int) -> float:
+def plan_alpha(plan: PlanRecord, n_seeds: int) -> float:
     declared = declared_looks(plan)
-    return SHARE if declared is None else share_at(declared, n_seeds)
+    if declared is None:
+        return FAMILY_ALPHA
+    return alpha_at_look(declared, n_seeds)

@@ -6,26 +6,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paribus.analyse.advice import at_next_look
-from paribus.analyse.bracket import hold_contrast, hold_judgement
+from paribus.analyse.advice import next_look_advice
+from paribus.analyse.bracket import contrast_across_bracket, judgement_across_bracket
 from paribus.analyse.contrasts import (
     ContrastFinding,
-    Setting,
+    VerdictSettings,
     contrast_findings,
     plan_factorial,
     plan_family,
     plan_family_size,
 )
-from paribus.analyse.equal_noise import Pooled
 from paribus.analyse.factorial import Factorial
-from paribus.analyse.failures import Judgement, Scores, SeedMargin
-from paribus.analyse.family import Pair, family
+from paribus.analyse.family import ArmPair, judge_family
+from paribus.analyse.judgement import Judgement, Scores, SeedMargin
 from paribus.analyse.margins import Margins
-from paribus.analyse.one_noise import by_one_noise
-from paribus.analyse.plan_rules import UNIT, declared_looks, declares_one_noise, is_open, next_look, plan_test, share_of
-from paribus.analyse.rows import Row, name_of
-from paribus.analyse.tuning import contrast_with_doubt, judged_with_doubt, movable_pair
-from paribus.analyse.undertrained import UNDERTRAINED, Reached
+from paribus.analyse.plan_rules import (
+    UNIT,
+    declared_looks,
+    declares_pooled_noise,
+    has_open_seeds,
+    next_look,
+    plan_alpha,
+    plan_test,
+)
+from paribus.analyse.pooled_judgements import judge_with_pooled_noise
+from paribus.analyse.pooled_noise import PooledNoise
+from paribus.analyse.run_table import Row, column_of
+from paribus.analyse.tuning import (
+    contrast_with_doubt,
+    judgement_with_doubt,
+    pair_tuning_uncertainty,
+)
+from paribus.analyse.undertrained import UNDERTRAINED, UndertrainedScores
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 
@@ -33,118 +45,174 @@ MAX_NAMED = 3  # of runs that are not done
 
 
 @dataclass(frozen=True)
-class Verdicts:
-    """What the runs at one rate of each arm say: every pair, every contrast, and what these were made with."""
+class PlanVerdicts:
+    """What the runs at one rate of each arm say: every pair, every contrast, and what these
+    were made with.
+    """
 
-    pairs: Mapping[Pair, Judgement]
-    pooled: Pooled | None
+    pairs: Mapping[ArmPair, Judgement]
+    pooled: PooledNoise | None
     factorial: Factorial | None
     contrasts: tuple[ContrastFinding, ...]
 
 
-def verdicts_at(
-    plan: PlanRecord, own: Sequence[Row], seeds: Sequence[int], margins: Margins, remarks: Sequence[str]
-) -> Verdicts:
-    column = name_of(plan.design.primary.measure.table)
-    scores, reached = scores_by_arm(plan, own, seeds, column), reached_by_arm(own, column)
-    pairs, pooled = _family(plan, scores, reached, seeds, margins, remarks)
-    setting = _setting(plan, seeds, margins.against[plan.baseline], remarks)
+def judge_plan(
+    plan: PlanRecord,
+    rows: Sequence[Row],
+    seeds: Sequence[int],
+    margins: Margins,
+    remarks: Sequence[str],
+) -> PlanVerdicts:
+    column = column_of(plan.design.primary.measure.table)
+    scores, reached = scores_by_arm(plan, rows, seeds, column), undertrained_scores(rows, column)
+    pairs, pooled = _judge_pairs(plan, scores, reached, seeds, margins, remarks)
+    setting = _verdict_settings(plan, seeds, margins.against[plan.baseline], remarks)
     factorial = plan_factorial(plan, scores, reached, setting)
     contrasts = contrast_findings(plan, scores, reached, setting, factorial)
-    return Verdicts(pairs, pooled, factorial if isinstance(factorial, Factorial) else None, contrasts)
+    return PlanVerdicts(
+        pairs, pooled, factorial if isinstance(factorial, Factorial) else None, contrasts
+    )
 
 
-def held_pairs(
-    tuned: Verdicts, sides: Mapping[str, Verdicts], rates: Mapping[str, Any] | None
-) -> dict[Pair, Judgement]:
+def pairs_across_bracket(
+    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], rates: Mapping[str, Any] | None
+) -> dict[ArmPair, Judgement]:
     """Every pair, with what tuning could overturn, and as it holds at the rates to either side."""
     found = {}
     for pair, own in tuned.pairs.items():
-        doubted = judged_with_doubt(own, movable_pair(*pair, rates))
-        found[pair] = hold_judgement(doubted, {side: at.pairs[pair] for side, at in sides.items()})
+        doubted = judgement_with_doubt(own, pair_tuning_uncertainty(*pair, rates))
+        found[pair] = judgement_across_bracket(
+            doubted, {side: at.pairs[pair] for side, at in sides.items()}
+        )
     return found
 
 
-def held_contrasts(
-    tuned: Verdicts, sides: Mapping[str, Verdicts], rates: Mapping[str, Any] | None
+def contrasts_across_bracket(
+    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], rates: Mapping[str, Any] | None
 ) -> tuple[ContrastFinding, ...]:
     """Every contrast likewise."""
     found = []
     for place, own in enumerate(tuned.contrasts):
         doubted = contrast_with_doubt(own, rates)
-        found.append(hold_contrast(doubted, {side: at.contrasts[place] for side, at in sides.items()}))
+        found.append(
+            contrast_across_bracket(
+                doubted, {side: at.contrasts[place] for side, at in sides.items()}
+            )
+        )
     return tuple(found)
 
 
-def scores_by_arm(plan: PlanRecord, reported: Sequence[Row], seeds: Sequence[int], column: str) -> dict[str, Scores]:
+def scores_by_arm(
+    plan: PlanRecord, rows: Sequence[Row], seeds: Sequence[int], column: str
+) -> dict[str, Scores]:
     """Arm → seed → its score, None where it failed; SpecError where a run is not there yet."""
     scores: dict[str, dict[int, float | None]] = {arm: {} for arm in plan.order}
     missing = []
-    for row in reported:
+    for row in rows:
         if row["outcome"] in ("open", "failed"):
-            missing.append(f"{row['arm']}, seed {row['seed']}{' (failed)' if row['outcome'] == 'failed' else ''}")
-        scores[row["arm"]][row["seed"]] = row.get(column) if row["outcome"] == "finished" else None
-    missing += [f"{arm}, seed {seed}" for arm, own in scores.items() for seed in seeds if seed not in own]
+            missing.append(
+                f"{row['arm']}, seed"
+                f" {row['seed']}{' (failed)' if row['outcome'] == 'failed' else ''}"
+            )
+        if row["outcome"] == "finished":
+            scores[row["arm"]][row["seed"]] = row.get(column)
+        else:
+            scores[row["arm"]][row["seed"]] = None
+    missing += [
+        f"{arm}, seed {seed}" for arm, own in scores.items() for seed in seeds if seed not in own
+    ]
     if missing:
-        raise SpecError(_of_missing(missing, len(scores) * len(seeds)))
+        raise SpecError(_describe_missing_runs(missing, len(scores) * len(seeds)))
     return {arm: dict(own) for arm, own in scores.items()}
 
 
-def _of_missing(missing: Sequence[str], n_runs: int) -> str:
+def _describe_missing_runs(missing: Sequence[str], n_runs: int) -> str:
     """How many runs there are still to be made, and which, if they are few."""
-    more = [f"{len(missing) - MAX_NAMED} more"] if len(missing) > MAX_NAMED else []
+    if len(missing) > MAX_NAMED:
+        more = [f"{len(missing) - MAX_NAMED} more"]
+    else:
+        more = []
     named = "; ".join((*missing[:MAX_NAMED], *more))
     are = "is" if len(missing) == 1 else "are"
-    return f"{len(missing)} of {n_runs} reported runs {are} open: {named}; `paribus run DESIGN` goes on"
+    return (
+        f"{len(missing)} of {n_runs} runs {are} missing or not yet run: {named};"
+        " `paribus run DESIGN` goes on"
+    )
 
 
-def reached_by_arm(reported: Sequence[Row], column: str) -> dict[str, dict[int, float]]:
+def undertrained_scores(rows: Sequence[Row], column: str) -> dict[str, dict[int, float]]:
     """Arm → seed → the score of a run that was not trained long enough."""
     found: dict[str, dict[int, float]] = {}
-    for row in reported:
+    for row in rows:
         if row["outcome"] == UNDERTRAINED:
             found.setdefault(row["arm"], {})[row["seed"]] = row[column]
     return found
 
 
-def _family(
+def _judge_pairs(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
-    reached: Reached,
+    undertrained: UndertrainedScores,
     seeds: Sequence[int],
     margins: Margins,
     remarks: Sequence[str],
-) -> tuple[dict[Pair, Judgement], Pooled | None]:
+) -> tuple[dict[ArmPair, Judgement], PooledNoise | None]:
     declared, baseline = declared_looks(plan), plan.baseline
     pairs, _ = plan_family(plan)
     if not pairs:
         return {}, None
-    found = family(
-        scores, baseline, lower_is_better=True, margins=margins.against, looks=declared, seeds=seeds, unit=UNIT,
-        comparisons=pairs, remarks=remarks,
-        open_ended=is_open(plan), undertrained=reached, control=plan.design.control_arm,
-        n_comparisons=plan_family_size(plan), test=plan_test(plan),
-    )  # fmt: skip
+    found = judge_family(
+        scores,
+        baseline,
+        lower_is_better=True,
+        margins=margins.against,
+        looks=declared,
+        seeds=seeds,
+        unit=UNIT,
+        comparisons=pairs,
+        remarks=remarks,
+        open_ended=has_open_seeds(plan),
+        undertrained=undertrained,
+        control=plan.design.control_arm,
+        n_comparisons=plan_family_size(plan),
+        test=plan_test(plan),
+    )
     pooled = None
-    if declares_one_noise(plan):
-        share = share_of(plan, len(seeds))
-        found, pooled = by_one_noise(
-            found, scores, baseline, lower_is_better=True, margin=margins.mean(baseline), share=share, remarks=remarks
+    if declares_pooled_noise(plan):
+        share = plan_alpha(plan, len(seeds))
+        found, pooled = judge_with_pooled_noise(
+            found,
+            scores,
+            baseline,
+            lower_is_better=True,
+            margin=margins.mean(baseline),
+            family_alpha=share,
+            remarks=remarks,
         )
     return {pair: _with_next_look(own, plan, len(seeds)) for pair, own in found.items()}, pooled
 
 
-def _with_next_look(own: Judgement, plan: PlanRecord, n_seeds: int) -> Judgement:
-    """The same judgement; its advice is the next declared look where there is one."""
+def _with_next_look(judgement: Judgement, plan: PlanRecord, n_seeds: int) -> Judgement:
+    """A judgement whose advice is the next declared look where there is one."""
     later = next_look(plan, n_seeds)
-    if later is None or own.comparison is None or own.comparison.advice is None:
-        return own
-    return replace(own, comparison=replace(own.comparison, advice=at_next_look(later)))
+    if later is None or judgement.comparison is None or judgement.comparison.advice is None:
+        return judgement
+    return replace(
+        judgement, comparison=replace(judgement.comparison, advice=next_look_advice(later))
+    )
 
 
-def _setting(plan: PlanRecord, seeds: Sequence[int], margin: SeedMargin | None, remarks: Sequence[str]) -> Setting:
+def _verdict_settings(
+    plan: PlanRecord, seeds: Sequence[int], margin: SeedMargin | None, remarks: Sequence[str]
+) -> VerdictSettings:
     """What the contrasts of a study are judged with."""
-    return Setting(
-        margin=margin, share=share_of(plan, len(seeds)), unit=UNIT, open_ended=is_open(plan), remarks=tuple(remarks),
-        n_comparisons=plan_family_size(plan), next_look=next_look(plan, len(seeds)), test=plan_test(plan),
-    )  # fmt: skip
+    return VerdictSettings(
+        margin=margin,
+        family_alpha=plan_alpha(plan, len(seeds)),
+        unit=UNIT,
+        open_ended=has_open_seeds(plan),
+        remarks=tuple(remarks),
+        n_comparisons=plan_family_size(plan),
+        next_look=next_look(plan, len(seeds)),
+        test=plan_test(plan),
+    )

@@ -1,4 +1,6 @@
-"""What a number of seeds can see; effects in units of sd_d, the spread of paired differences over seeds."""
+"""What a number of seeds can see; effects in units of sd_d, the spread of paired differences
+over seeds.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,18 +14,23 @@ from scipy.optimize import root_scalar
 from scipy.special import chdtri, gammaln, ndtr
 from scipy.stats import ncf
 
-from paribus.analyse.interval import MIN_SEEDS, critical, require_seeds
+from paribus.analyse.interval import MIN_SEEDS, critical_t, require_min_seeds
 from paribus.errors import SpecError
 
 MAX_SEEDS = 60  # advice beyond this is no advice
 MIXTURE_VARIANCE = 4.0  # effects of about 2 sd_d are what an open-ended comparison looks for
 
-N_PLACES, SPREADS = 96, 9.0  # of the sum over spreads, and how far it goes from 1, in 1/√df
-SEEDS_SHOWN = (3, 5, 8, 10, 20)  # in a table of what seeds can see
+N_QUADRATURE_NODES, MAX_SPREADS = (
+    96,
+    9.0,
+)  # of the sum over spreads, and how far it goes from 1, in 1/√df
+TABLE_SEED_COUNTS = (3, 5, 8, 10, 20)  # in a table of what seeds can see
 
 
-class PowerLine(NamedTuple):
-    """What n seeds see: the smallest effect, and the smallest margin that calls a true zero equivalent; in sd_d."""
+class PowerRow(NamedTuple):
+    """What n seeds see: the smallest effect, and the smallest margin that calls a true zero
+    equivalent; in sd_d.
+    """
 
     n: int
     effect: float
@@ -31,34 +38,55 @@ class PowerLine(NamedTuple):
 
 
 def power(effect: float, n: int, alpha: float = 0.05) -> float:
-    """The chance that n seeds show an effect: P(F > t²₁₋α/₂,ₙ₋₁), F noncentral with 1, n − 1 df and nδ²."""
-    require_seeds(n)
-    return _power(effect, n, float(critical(1 - alpha, n - 1)), n - 1)
+    """The chance that n seeds show an effect: P(F > t²₁₋α/₂,ₙ₋₁), F noncentral with 1, n − 1 df
+    and nδ².
+    """
+    require_min_seeds(n)
+    return _power(effect, n, float(critical_t(1 - alpha, n - 1)), n - 1)
 
 
-def detectable(
-    n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05, *, open_ended: bool = False, n_arms: int = 2
+def detectable_effect(
+    n: int,
+    m: int = 1,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    *,
+    open_ended: bool = False,
+    n_arms: int = 2,
 ) -> float:
     """The effect that n seeds show with the given power, as one of m comparisons.
 
-    Open-ended, at n alone: it may be seen earlier. It is infinite where no effect can be seen. Where `n_arms` share
-    one noise, there are (n − 1)(n_arms − 1) df.
+    Open-ended, at n alone: it may be seen earlier. It is infinite where no effect can be seen.
+    Where `n_arms` share one noise, there are (n − 1)(n_arms − 1) df.
     """
-    require_seeds(n)
+    require_min_seeds(n)
     return _detectable(n, alpha / m, power, open_ended, n_arms)
 
 
 def equivalence_margin(
-    n: int, m: int = 1, power: float = 0.8, alpha: float = 0.05, *, open_ended: bool = False, n_arms: int = 2
+    n: int,
+    m: int = 1,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    *,
+    open_ended: bool = False,
+    n_arms: int = 2,
 ) -> float:
-    """The margin within which n seeds find arms that do not differ `equivalent`, with the given power."""
-    require_seeds(n)
+    """The margin within which n seeds find arms that do not differ `equivalent`, with the given
+    power.
+    """
+    require_min_seeds(n)
     df = (n - 1) * (n_arms - 1)
-    t = always_valid_t(n, alpha / m) if open_ended else float(critical(1 - 2 * alpha / m, df))
-    return inf if t == inf else _crossing(lambda margin: _power_of_equivalence(margin, n, t, df) - power)
+    if open_ended:
+        t = always_valid_t(n, alpha / m)
+    else:
+        t = float(critical_t(1 - 2 * alpha / m, df))
+    if t == inf:
+        return inf
+    return _root_of_rising(lambda margin: _equivalence_power(margin, n, t, df) - power)
 
 
-def seeds_for(
+def seeds_needed(
     margin: float,
     sd: float,
     n0: int,
@@ -70,91 +98,114 @@ def seeds_for(
 ) -> int | None:
     """How many seeds, judged alone, show a difference of `margin`; None beyond `limit`.
 
-    The spread is raised by `upper_sd`. The observed effect does not enter: sized by it, a study chases its own noise.
+    The spread is raised by `upper_sd`. The observed effect does not enter: sized by it, a study
+    chases its own noise.
     """
-    require_seeds(n0)
+    require_min_seeds(n0)
     if not (margin > 0 and sd >= 0):
-        raise SpecError(f"seeds_for: margin {margin:g}, sd {sd:g}; give a margin above 0 and a spread of 0 or more")
+        raise SpecError(
+            f"seeds_for: margin {margin:g}, sd {sd:g}; give a margin above 0 and a spread of 0 or"
+            " more"
+        )
     effect = margin / upper_sd(sd, n0) if sd else inf
     tried = range(MIN_SEEDS, limit + 1)
     return next((n for n in tried if _detectable(n, alpha, power, open_ended, 2) <= effect), None)
 
 
 def upper_sd(sd: float, n: int) -> float:
-    """The spread up to which n seeds allow the noise: s·√((n − 1)/χ²₀.₂,ₙ₋₁), which the true one exceeds once in five.
+    """The spread up to which n seeds allow the noise: s·√((n − 1)/χ²₀.₂,ₙ₋₁), which the true
+    one exceeds once in five.
 
     The observed spread itself is too small in 59 % of cases at 5 seeds.
     """
-    require_seeds(n)
+    require_min_seeds(n)
     return sd * sqrt((n - 1) / float(chdtri(n - 1, 0.8)))
 
 
-def power_table(n_own: int, m: int = 1, alpha: float = 0.05, *, open_ended: bool = False) -> tuple[PowerLine, ...]:
-    """What a few numbers of seeds, and a plan's own, see with 80 % power as one of m comparisons."""
+def power_table(
+    n_own: int, m: int = 1, alpha: float = 0.05, *, open_ended: bool = False
+) -> tuple[PowerRow, ...]:
+    """What a few numbers of seeds, and a plan's own, see with 80 % power as one of m
+    comparisons.
+    """
     return tuple(
-        PowerLine(
+        PowerRow(
             n,
-            detectable(n, m, alpha=alpha, open_ended=open_ended),
+            detectable_effect(n, m, alpha=alpha, open_ended=open_ended),
             equivalence_margin(n, m, alpha=alpha, open_ended=open_ended),
         )
-        for n in sorted({*SEEDS_SHOWN, n_own})
+        for n in sorted({*TABLE_SEED_COUNTS, n_own})
     )
 
 
 @lru_cache(maxsize=4096)
 def always_valid_t(n: int, alpha: float = 0.05, variance: float = MIXTURE_VARIANCE) -> float:
-    """The |t| that, under no effect, is ever exceeded at any number of seeds with chance at most alpha.
+    """The |t| that, under no effect, is ever exceeded at any number of seeds with chance at
+    most alpha.
 
-    Where `evidence` reaches 1/α. Infinite where n seeds cannot reach it: at α = 0.05, up to 3 seeds.
+    Where `evidence` reaches 1/α. Infinite where n seeds cannot reach it: at α = 0.05, up to 3
+    seeds.
     """
     if log1p(n * variance) * (n - 1) / 2 <= -log(alpha):  # the limit of the evidence for t → ∞
         return inf
-    return _crossing(lambda t: log_evidence(t, n, variance) + log(alpha))
+    return _root_of_rising(lambda t: log_likelihood_ratio(t, n, variance) + log(alpha))
 
 
-def log_evidence(t: float, n: int, variance: float = MIXTURE_VARIANCE) -> float:
-    """The log likelihood ratio of t for an effect drawn from N(0, v) sd_d, v the variance, against none.
+def log_likelihood_ratio(t: float, n: int, variance: float = MIXTURE_VARIANCE) -> float:
+    """The log likelihood ratio of t for an effect drawn from N(0, v) sd_d, v the variance,
+    against none.
 
     ratio = (1 + nv)^(−1/2) · [(1 + t²/(n−1)) / (1 + t²/((n−1)(1 + nv)))]^(n/2)
 
-    Under no effect it is a martingale with mean 1, whatever the spread, so it ever reaches 1/α with chance at most α.
+    Under no effect it is a martingale with mean 1, whatever the spread, so it ever reaches 1/α with
+    chance at most α.
     """
     square, spread = t * t / (n - 1), 1 + n * variance
     return -log(spread) / 2 + n / 2 * (log1p(square) - log1p(square / spread))
 
 
 def _power(effect: float, n: int, t: float, df: int) -> float:
-    # Not nct, which gives nan for large effects at few seeds; not ncf.sf, which is negative without an effect.
+    # Not nct, which gives nan for large effects at few seeds; not ncf.sf, which is negative without
+    # an effect.
     return 1 - float(ncf.cdf(t**2, 1, df, n * effect**2))
 
 
 @lru_cache(maxsize=4096)
 def _detectable(n: int, alpha: float, power: float, open_ended: bool, n_arms: int) -> float:
     df = (n - 1) * (n_arms - 1)
-    t = always_valid_t(n, alpha) if open_ended else float(critical(1 - alpha, df))
-    return inf if t == inf else _crossing(lambda effect: _power(effect, n, t, df) - power)
+    if open_ended:
+        t = always_valid_t(n, alpha)
+    else:
+        t = float(critical_t(1 - alpha, df))
+    if t == inf:
+        return inf
+    return _root_of_rising(lambda effect: _power(effect, n, t, df) - power)
 
 
-def _power_of_equivalence(margin: float, n: int, t: float, df: int) -> float:
-    """P(|mean| + t·s/√n < Δ) where the truth is 0: over the spread s, the chance of a mean that leaves room."""
-    end = min(sqrt(n) * margin / t, 1 + SPREADS / sqrt(df))  # beyond it no spread is ever drawn
+def _equivalence_power(margin: float, n: int, t: float, df: int) -> float:
+    """P(|mean| + t·s/√n < Δ) where the truth is 0: over the spread s, the chance of a mean that
+    leaves room.
+    """
+    end = min(sqrt(n) * margin / t, 1 + MAX_SPREADS / sqrt(df))  # beyond it no spread is ever drawn
     if not end:
         return 0.0
-    places, weights = _places()
+    places, weights = _quadrature_nodes()
     spreads = end * (places + 1) / 2
-    density = 2 * np.exp(df / 2 * log(df / 2) - gammaln(df / 2) + (df - 1) * np.log(spreads) - df * spreads**2 / 2)
+    density = 2 * np.exp(
+        df / 2 * log(df / 2) - gammaln(df / 2) + (df - 1) * np.log(spreads) - df * spreads**2 / 2
+    )
     room = 2 * ndtr(sqrt(n) * margin - t * spreads) - 1
     return float(end / 2 * (weights * room * density).sum())
 
 
 @lru_cache(maxsize=1)
-def _places() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return leggauss(N_PLACES)
+def _quadrature_nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return leggauss(N_QUADRATURE_NODES)
 
 
-def _crossing(rising: Callable[[float], float]) -> float:
+def _root_of_rising(rising_function: Callable[[float], float]) -> float:
     """Where a rising function of a positive number passes zero."""
     upper = 1.0
-    while rising(upper) < 0:
+    while rising_function(upper) < 0:
         upper *= 2
-    return root_scalar(rising, bracket=(0, upper), method="brentq").root
+    return root_scalar(rising_function, bracket=(0, upper), method="brentq").root

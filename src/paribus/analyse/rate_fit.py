@@ -1,4 +1,6 @@
-"""A parabola through the losses of a sweep, in log₂ rate: its vertex, how sure that is, and how well it fits."""
+"""A parabola through the losses of a sweep, in log₂ rate: its vertex, how sure that is, and how
+well it fits.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ import numpy as np
 from scipy.special import fdtrc, stdtrit
 
 LEVEL = 0.95  # of the vertex's interval
-MAX_AWAY = 1.0  # octaves from the rate that was taken, at which that interval ends
+MAX_OCTAVES = 1.0  # octaves from the rate that was taken, at which that interval ends
 N_COEFFICIENTS = 3
 
 
@@ -26,13 +28,15 @@ class RateFit:
     rss: float  # the sum of squared residuals
     pure_error: float  # of these, what seeds differ by at the same rate
     n_rates: int
-    bend_variance: float  # of a, over the variance of a residual
+    curvature_variance: float  # of a, over the variance of a residual
     slope_variance: float  # of the slope at the vertex, the same; inf without a vertex
 
     @property
     def vertex(self) -> float | None:
         """log₂ of the best rate; None where the parabola has no lowest point."""
-        return -self.b / (2 * self.a) if self.a > 0 else None
+        if self.a > 0:
+            return -self.b / (2 * self.a)
+        return None
 
     @property
     def df(self) -> int:
@@ -42,39 +46,50 @@ class RateFit:
     def half_width(self) -> float:
         """Of the vertex's 95 % interval in octaves, by the delta method.
 
-        It is inf where the bend itself is not above 0 at that level: then the points do not say where the vertex is.
+        It is inf where the bend itself is not above 0 at that level: then the points do not say
+        where the vertex is.
         """
         if self.a <= 0 or self.df < 1:
             return inf
         times, variance = _t_quantile(self.df), self.rss / self.df
-        if self.a <= times * sqrt(variance * self.bend_variance):
+        if self.a <= times * sqrt(variance * self.curvature_variance):
             return inf
         return times * sqrt(variance * self.slope_variance) / (2 * self.a)
 
     @property
     def lack_of_fit(self) -> float | None:
-        """The p of the F test against what seeds differ by at the same rate; None where there is nothing to test."""
+        """The p of the F test against what seeds differ by at the same rate; None where there
+        is nothing to test.
+        """
         own, pure = self.n_rates - N_COEFFICIENTS, self.n_points - self.n_rates
         if own < 1 or pure < 1 or not self.pure_error:
             return None
         ratio = max(0.0, self.rss - self.pure_error) / own / (self.pure_error / pure)
         return float(fdtrc(own, pure, ratio))
 
-    def ends(self, taken: float) -> tuple[float, float] | None:
-        """The interval of the vertex, clipped to an octave either side of the rate that was taken, in log₂."""
+    def vertex_interval(self, log2_rate: float) -> tuple[float, float] | None:
+        """The interval of the vertex, clipped to an octave either side of the rate that was
+        taken, in log₂.
+        """
         if self.vertex is None:
             return None
         low, high = self.vertex - self.half_width, self.vertex + self.half_width
-        return max(low, taken - MAX_AWAY), min(high, taken + MAX_AWAY)
+        return max(low, log2_rate - MAX_OCTAVES), min(high, log2_rate + MAX_OCTAVES)
 
-    def excess(self, taken: float) -> float | None:
-        """The loss that the rate taken would cost if the best one were at an end of the vertex's interval."""
-        ends = self.ends(taken)
-        return None if ends is None else self.a * max(abs(end - taken) for end in ends) ** 2
+    def excess_loss(self, log2_rate: float) -> float | None:
+        """The loss that the rate taken would cost if the best one were at an end of the
+        vertex's interval.
+        """
+        ends = self.vertex_interval(log2_rate)
+        if ends is None:
+            return None
+        return self.a * max(abs(end - log2_rate) for end in ends) ** 2
 
 
 def fit_rates(losses: Mapping[float, Sequence[float]]) -> RateFit:
-    """The fit of losses by rate, of three rates or more; about the middle, where the powers are told apart best."""
+    """The fit of losses by rate, of three rates or more; about the middle, where the powers are
+    told apart best.
+    """
     x = [log2(rate) for rate, own in losses.items() for _ in own]
     y = [loss for own in losses.values() for loss in own]
     n, centre, level = len(x), sum(x) / len(x), sum(y) / len(y)
@@ -87,16 +102,21 @@ def fit_rates(losses: Mapping[float, Sequence[float]]) -> RateFit:
     b = (t1 - s3 * a) / s2
     c = -s2 * a / n
     rss = sum((loss - (a * one + b) * one - c) ** 2 for one, loss in zip(u, v, strict=True))
-    pure = sum(_squares(own) for own in losses.values())
+    pure = sum(_sum_of_squares(own) for own in losses.values())
     variance = 1 / s2 + (-b / a - s3 / s2) ** 2 / bend if a > 0 else inf
     whole = (a, b - 2 * a * centre, c + level - b * centre + a * centre**2)
     return RateFit(
-        *whole, n_points=n, rss=rss, pure_error=pure, n_rates=len(losses), bend_variance=1 / bend,
+        *whole,
+        n_points=n,
+        rss=rss,
+        pure_error=pure,
+        n_rates=len(losses),
+        curvature_variance=1 / bend,
         slope_variance=variance,
-    )  # fmt: skip
+    )
 
 
-def _squares(own: Sequence[float]) -> float:
+def _sum_of_squares(own: Sequence[float]) -> float:
     """The sum of squares about the mean."""
     middle = sum(own) / len(own)
     return sum((one - middle) ** 2 for one in own)
@@ -110,6 +130,8 @@ def _t_quantile(df: int) -> float:
 def parabola_points(
     coefficients: Sequence[float], rates: Sequence[float], n_points: int = 33
 ) -> list[tuple[float, float]]:
-    """Points (rate, loss) of a parabola in log₂ rate, evenly spaced from the lowest of some rates to the highest."""
+    """Points (rate, loss) of a parabola in log₂ rate, evenly spaced from the lowest of some
+    rates to the highest.
+    """
     places = np.linspace(log2(min(rates)), log2(max(rates)), n_points)
     return [(float(2**place), float(np.polyval(coefficients, place))) for place in places]

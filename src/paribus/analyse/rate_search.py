@@ -1,10 +1,12 @@
-"""The best learning rate of an arm: a parabola through the best tried rate and its neighbours, then through more.
+"""The best learning rate of an arm: a parabola through the best tried rate and its neighbours,
+then through more.
 
-A rate far from the best says little of where the best is: a cliff at high rates that is still finite would pull the
-vertex of a parabola through the whole grid away from it. So the first fit takes the best tried rate and one neighbour
-on each side. Two more rates are then tried half an octave to either side of that vertex, and the second fit takes all
-rates within one octave of the best tried one. (Within one octave of the vertex there may be two rates alone, where it
-lies halfway between two of the grid.) The same rule holds for every arm.
+A rate far from the best says little of where the best is: a cliff at high rates that is still
+finite would pull the vertex of a parabola through the whole grid away from it. So the first fit
+takes the best tried rate and one neighbour on each side. Two more rates are then tried half an
+octave to either side of that vertex, and the second fit takes all rates within one octave of the
+best tried one. (Within one octave of the vertex there may be two rates alone, where it lies halfway
+between two of the grid.) The same rule holds for every arm.
 """
 
 from __future__ import annotations
@@ -14,34 +16,52 @@ from dataclasses import dataclass
 from math import isfinite, log2
 from statistics import fmean
 
-from paribus.analyse.rate_fit import MAX_AWAY, RateFit, fit_rates
+from paribus.analyse.rate_fit import MAX_OCTAVES, RateFit, fit_rates
 from paribus.errors import SpecError
 
-Point = tuple[float, float | None]  # a rate, and the score of one sweep seed there; None where it failed
-LOST = 0.1  # of what the best gained over the unigram model: a rate that lost more is no neighbour
-STEPS = (0.5, 0.25)  # octaves from the best rate, tried in turn where the neighbour is of no use
-BESIDE = 0.5  # octaves: the two rates beside the first vertex, and the furthest that the second one goes
+Point = tuple[
+    float, float | None
+]  # a rate, and the score of one sweep seed there; None where it failed
+MAX_LOST_SHARE = (
+    0.1  # of what the best gained over the unigram model: a rate that lost more is no neighbour
+)
+NEIGHBOUR_OCTAVES = (
+    0.5,
+    0.25,
+)  # octaves from the best rate, tried in turn where the neighbour is of no use
+REFINE_OCTAVES = (
+    0.5  # octaves: the two rates beside the first vertex, and the furthest that the second one goes
+)
 POOR_FIT = 0.01  # a lack of fit below this p is remarked on
-NEAR_PLATEAU = 0.05  # a best run that gained less than this share of the unigram's loss is remarked on
+NEAR_PLATEAU = (
+    0.05  # a best run that gained less than this share of the unigram's loss is remarked on
+)
 _DIGITS = 4  # of a rate that is tried beside the grid
 _ROUNDING = 0.01  # octaves
 
-CLIFF = "a quarter of an octave beside the best rate tried no run is of use: it was taken without a fit"
-DOWNWARD = "the parabola opens downward: the best rate tried was taken"
-CLAMPED = "the second vertex was {away:.2f} octaves from the first, and was held to half an octave"
-POOR = "the losses do not lie on a parabola (lack of fit, p = {p:.2g})"
-CLOSE = "its best run gained only {gained:.1%} over the unigram model: the sweep may be too short"
+CLIFF_REMARK = (
+    "a quarter of an octave beside the best rate tried no run is of use: it was taken without a fit"
+)
+DOWNWARD_REMARK = "the parabola opens downward: the best rate tried was taken"
+CLAMPED_REMARK = (
+    "the second vertex was {away:.2f} octaves from the first, and was held to half an octave"
+)
+POOR_FIT_REMARK = "the losses do not lie on a parabola (lack of fit, p = {p:.2g})"
+NEAR_PLATEAU_REMARK = (
+    "its best run gained only {gained:.1%} over the unigram model: the sweep may be too short"
+)
 
 
 @dataclass(frozen=True)
 class Optimum:
     """Where a sweep found its best; `rate` is None while rates are still to be tried.
 
-    `needs` are rates beyond the grid, to be tried in every arm; `tries` are rates to be tried in this arm alone.
-    `coefficients` are of score = a·x² + b·x + c, x = log₂ rate, over the rates in `fitted`. `left_out` are rates where
-    a sweep seed failed, or that lost too much to be fitted. `interval` is of the vertex, at 95 %. `excess` is the loss
-    if the best rate were at an end of it: what tuning could move; None without a parabola. `gained` is what the best
-    rate gained over the unigram model, as a share of its loss; None where the unigram model is not on record.
+    `needs` are rates beyond the grid, to be tried in every arm; `tries` are rates to be tried in
+    this arm alone. `coefficients` are of score = a·x² + b·x + c, x = log₂ rate, over the rates in
+    `fitted`. `left_out` are rates where a sweep seed failed, or that lost too much to be fitted.
+    `interval` is of the vertex, at 95 %. `excess` is the loss if the best rate were at an end of
+    it: what tuning could move; None without a parabola. `gained` is what the best rate gained over
+    the unigram model, as a share of its loss; None where the unigram model is not on record.
     """
 
     rate: float | None
@@ -67,118 +87,156 @@ class _Sweep:
     unigram: float | None
     sign: int  # 1 where a score is a loss, −1 where more is better
 
-    def usable(self, rates: Iterable[float]) -> dict[float, float]:
+    def usable_losses(self, rates: Iterable[float]) -> dict[float, float]:
         """The mean losses of those rates that a fit may use."""
         means = {rate: fmean(own) for rate in rates if (own := self.losses[rate])}
         if not means or self.unigram is None:
             return means
         best = min(means.values())
-        worst = best + LOST * (self.unigram - best)
+        worst = best + MAX_LOST_SHARE * (self.unigram - best)
         return {rate: mean for rate, mean in means.items() if mean <= worst}
 
-    def gained(self, best: float | None) -> float | None:
+    def unigram_gain(self, best: float | None) -> float | None:
         if best is None or not self.unigram:
             return None
         return (self.unigram - fmean(self.losses[best])) / abs(self.unigram)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The best of some rates with a neighbour on each side, or what must be tried before it has them."""
+class _Neighbourhood:
+    """The best of some rates with a neighbour on each side, or what must be tried before it has
+    them.
+    """
 
     best: float | None
-    around: tuple[float, ...] = ()  # the neighbours there are
+    neighbours: tuple[float, ...] = ()  # the neighbours there are
     tries: tuple[float, ...] = ()
     needs: tuple[float, ...] = ()
 
 
-def vertex(points: Sequence[Point], *, unigram: float | None = None, lower_is_better: bool = True) -> Optimum:
-    """The first fit: through the best tried rate and one neighbour on each side, all sweep seeds together.
+def fit_vertex(
+    points: Sequence[Point], *, unigram: float | None = None, lower_is_better: bool = True
+) -> Optimum:
+    """The first fit: through the best tried rate and one neighbour on each side, all sweep
+    seeds together.
 
-    A rate where any seed failed is no neighbour, nor is one that lost more than a tenth of what the best gained over
-    the unigram model: half an octave is to be tried there, then a quarter. A best rate at the edge needs two more.
+    A rate where any seed failed is no neighbour, nor is one that lost more than a tenth of what the
+    best gained over the unigram model: half an octave is to be tried there, then a quarter. A best
+    rate at the edge needs two more.
     """
     sweep = _sweep_of(points, unigram, lower_is_better)
-    place = _placed(sweep, list(sweep.losses))
-    if place.needs or place.tries or len(place.around) < 2:
-        return _unfitted(sweep, place)
-    fitted = _around(place)
-    return _fitted(sweep, place.best, fitted, _fit(sweep, fitted), None)
+    place = _locate_best(sweep, list(sweep.losses))
+    if place.needs or place.tries or len(place.neighbours) < 2:
+        return _optimum_without_fit(sweep, place)
+    fitted = _fitted_rates(place)
+    return _optimum_from_fit(sweep, place.best, fitted, _fit(sweep, fitted), None)
 
 
-def refined_vertex(
-    points: Sequence[Point], grid: Sequence[float], *, unigram: float | None = None, lower_is_better: bool = True
+def refine_vertex(
+    points: Sequence[Point],
+    grid: Sequence[float],
+    *,
+    unigram: float | None = None,
+    lower_is_better: bool = True,
 ) -> Optimum:
-    """The optimum after both fits, or what is still to be tried; `points` may hold more rates than the grid.
+    """The optimum after both fits, or what is still to be tried; `points` may hold more rates
+    than the grid.
 
-    It is worked out from the grid anew each time, so that a search that was interrupted goes on as it would have.
+    It is worked out from the grid anew each time, so that a search that was interrupted goes on as
+    it would have.
     """
     sweep = _sweep_of(points, unigram, lower_is_better)
     known = sorted(grid)
     while True:
-        place = _placed(sweep, known)
+        place = _locate_best(sweep, known)
         missing = tuple(rate for rate in place.tries if rate not in sweep.losses)
         if place.needs or missing or not place.tries:
             break
         known = sorted({*known, *place.tries})
-    if place.needs or missing or len(place.around) < 2:
-        return _unfitted(sweep, place)
-    first = _fit(sweep, _around(place)).vertex
+    if place.needs or missing or len(place.neighbours) < 2:
+        return _optimum_without_fit(sweep, place)
+    first = _fit(sweep, _fitted_rates(place)).vertex
     if first is None:
-        return _unfitted(sweep, place, DOWNWARD)
-    beside = tuple(_rounded(2 ** (first + away)) for away in (-BESIDE, BESIDE))
+        return _optimum_without_fit(sweep, place, DOWNWARD_REMARK)
+    beside = tuple(_round_rate(2 ** (first + away)) for away in (-REFINE_OCTAVES, REFINE_OCTAVES))
     missing = tuple(rate for rate in beside if rate not in sweep.losses)
     if missing:
-        return _unfitted(sweep, _Place(place.best, place.around, missing))
-    return _second(sweep, place, first)
+        return _optimum_without_fit(sweep, _Neighbourhood(place.best, place.neighbours, missing))
+    return _second_fit(sweep, place, first)
 
 
-def _second(sweep: _Sweep, place: _Place, first: float) -> Optimum:
-    """The fit over all usable rates within one octave of what was the best tried rate before the first vertex."""
+def _second_fit(sweep: _Sweep, place: _Neighbourhood, first: float) -> Optimum:
+    """The fit over all usable rates within one octave of what was the best tried rate before
+    the first vertex.
+    """
     assert place.best is not None
-    three, usable, middle = _around(place), sweep.usable(sweep.losses), log2(place.best)
+    three, usable, middle = (
+        _fitted_rates(place),
+        sweep.usable_losses(sweep.losses),
+        log2(place.best),
+    )
     best = min(usable, key=lambda rate: usable[rate])
-    near = [rate for rate in usable if abs(log2(rate) - middle) <= MAX_AWAY + _ROUNDING]
+    near = [rate for rate in usable if abs(log2(rate) - middle) <= MAX_OCTAVES + _ROUNDING]
     fitted = tuple(near) if len(near) >= len(three) else three
-    return _fitted(sweep, best, fitted, _fit(sweep, fitted), first)
+    return _optimum_from_fit(sweep, best, fitted, _fit(sweep, fitted), first)
 
 
-def _fitted(sweep: _Sweep, best: float | None, rates: tuple[float, ...], fit: RateFit, first: float | None) -> Optimum:
+def _optimum_from_fit(
+    sweep: _Sweep, best: float | None, rates: tuple[float, ...], fit: RateFit, first: float | None
+) -> Optimum:
     """What a fit says; without a lowest point, the best rate tried."""
     if fit.vertex is None:
-        return _unfitted(sweep, _Place(best), DOWNWARD)
-    taken = fit.vertex if first is None else min(max(fit.vertex, first - BESIDE), first + BESIDE)
-    remarks = [] if taken == fit.vertex or first is None else [CLAMPED.format(away=abs(fit.vertex - first))]
+        return _optimum_without_fit(sweep, _Neighbourhood(best), DOWNWARD_REMARK)
+    if first is None:
+        taken = fit.vertex
+    else:
+        taken = min(max(fit.vertex, first - REFINE_OCTAVES), first + REFINE_OCTAVES)
+    if taken == fit.vertex or first is None:
+        remarks = []
+    else:
+        remarks = [CLAMPED_REMARK.format(away=abs(fit.vertex - first))]
     if fit.lack_of_fit is not None and fit.lack_of_fit < POOR_FIT:
-        remarks.append(POOR.format(p=fit.lack_of_fit))
-    ends = fit.ends(taken)
+        remarks.append(POOR_FIT_REMARK.format(p=fit.lack_of_fit))
+    ends = fit.vertex_interval(taken)
     return Optimum(
-        rate=float(2**taken), inside=True,
-        coefficients=(sweep.sign * fit.a, sweep.sign * fit.b, sweep.sign * fit.c), left_out=_left_out(sweep),
-        remark=_remark(remarks, sweep.gained(best)), best=best, fitted=rates,
-        interval=None if ends is None else (float(2 ** ends[0]), float(2 ** ends[1])), excess=fit.excess(taken),
-        lack_of_fit=fit.lack_of_fit, gained=sweep.gained(best),
-    )  # fmt: skip
+        rate=float(2**taken),
+        inside=True,
+        coefficients=(sweep.sign * fit.a, sweep.sign * fit.b, sweep.sign * fit.c),
+        left_out=_unusable_rates(sweep),
+        remark=_join_remarks(remarks, sweep.unigram_gain(best)),
+        best=best,
+        fitted=rates,
+        interval=None if ends is None else (float(2 ** ends[0]), float(2 ** ends[1])),
+        excess=fit.excess_loss(taken),
+        lack_of_fit=fit.lack_of_fit,
+        gained=sweep.unigram_gain(best),
+    )
 
 
-def _unfitted(sweep: _Sweep, place: _Place, why: str = CLIFF) -> Optimum:
+def _optimum_without_fit(sweep: _Sweep, place: _Neighbourhood, why: str = CLIFF_REMARK) -> Optimum:
     """What is to be tried; where nothing is, the best rate tried is taken with a remark."""
-    gained, is_open = sweep.gained(place.best), bool(place.needs or place.tries)
+    gained, is_open = sweep.unigram_gain(place.best), bool(place.needs or place.tries)
     return Optimum(
-        rate=None if is_open else place.best, inside=not is_open, coefficients=None, left_out=_left_out(sweep),
-        needs=place.needs, remark="" if is_open else _remark([why], gained), tries=place.tries, best=place.best,
+        rate=None if is_open else place.best,
+        inside=not is_open,
+        coefficients=None,
+        left_out=_unusable_rates(sweep),
+        needs=place.needs,
+        remark="" if is_open else _join_remarks([why], gained),
+        tries=place.tries,
+        best=place.best,
         gained=gained,
-    )  # fmt: skip
+    )
 
 
-def _remark(remarks: list[str], gained: float | None) -> str:
+def _join_remarks(remarks: list[str], gained: float | None) -> str:
     if gained is not None and gained < NEAR_PLATEAU:
-        remarks = [*remarks, CLOSE.format(gained=gained)]
+        remarks = [*remarks, NEAR_PLATEAU_REMARK.format(gained=gained)]
     return "; ".join(remarks)
 
 
-def _left_out(sweep: _Sweep) -> tuple[float, ...]:
-    usable = sweep.usable(sweep.losses)
+def _unusable_rates(sweep: _Sweep) -> tuple[float, ...]:
+    usable = sweep.usable_losses(sweep.losses)
     return tuple(rate for rate in sweep.losses if rate not in usable)
 
 
@@ -186,46 +244,62 @@ def _fit(sweep: _Sweep, rates: Iterable[float]) -> RateFit:
     return fit_rates({rate: sweep.losses[rate] for rate in rates})
 
 
-def _around(place: _Place) -> tuple[float, ...]:
+def _fitted_rates(place: _Neighbourhood) -> tuple[float, ...]:
     assert place.best is not None
-    return tuple(sorted((place.best, *place.around)))
+    return tuple(sorted((place.best, *place.neighbours)))
 
 
-def _placed(sweep: _Sweep, known: Sequence[float]) -> _Place:
+def _locate_best(sweep: _Sweep, known: Sequence[float]) -> _Neighbourhood:
     """The best of the known rates, and what is beside it."""
-    usable = sweep.usable(known)
+    usable = sweep.usable_losses(known)
     if not usable:
-        return _Place(None, needs=(*_beyond(min(known), 0.5), *_beyond(max(known), 2.0)))
+        return _Neighbourhood(
+            None, needs=(*_rates_past_edge(min(known), 0.5), *_rates_past_edge(max(known), 2.0))
+        )
     best = min(usable, key=lambda rate: usable[rate])
-    below, above = (_beside(best, known, usable, direction) for direction in (-1, 1))
-    return _Place(best, below.around + above.around, below.tries + above.tries, below.needs + above.needs)
+    below, above = (_find_neighbour(best, known, usable, direction) for direction in (-1, 1))
+    return _Neighbourhood(
+        best,
+        below.neighbours + above.neighbours,
+        below.tries + above.tries,
+        below.needs + above.needs,
+    )
 
 
-def _beside(best: float, known: Sequence[float], usable: Mapping[float, float], direction: int) -> _Place:
-    """The neighbour on one side of the best rate, or what is to be tried there; nothing at a cliff."""
+def _find_neighbour(
+    best: float, known: Sequence[float], usable: Mapping[float, float], direction: int
+) -> _Neighbourhood:
+    """The neighbour on one side of the best rate, or what is to be tried there; nothing at a
+    cliff.
+    """
     beyond = [rate for rate in known if (rate > best) == (direction > 0) and rate != best]
     if not beyond:
-        return _Place(best, needs=_beyond(best, 2.0**direction))
+        return _Neighbourhood(best, needs=_rates_past_edge(best, 2.0**direction))
     near = min(beyond, key=lambda rate: abs(log2(rate / best)))
     if near in usable:
-        return _Place(best, around=(near,))
+        return _Neighbourhood(best, neighbours=(near,))
     gap = abs(log2(near / best))
-    step = next((step for step in STEPS if step < gap - _ROUNDING), None)
-    return _Place(best) if step is None else _Place(best, tries=(_rounded(best * 2 ** (direction * step)),))
+    step = next((step for step in NEIGHBOUR_OCTAVES if step < gap - _ROUNDING), None)
+    if step is None:
+        return _Neighbourhood(best)
+    return _Neighbourhood(best, tries=(_round_rate(best * 2 ** (direction * step)),))
 
 
-def _beyond(edge: float, factor: float) -> tuple[float, ...]:
+def _rates_past_edge(edge: float, factor: float) -> tuple[float, ...]:
     """Two rates past the edge of the grid."""
     return tuple(sorted((edge * factor, edge * factor**2)))
 
 
-def _rounded(rate: float) -> float:
+def _round_rate(rate: float) -> float:
     return float(f"{rate:.{_DIGITS}g}")
 
 
 def _sweep_of(points: Sequence[Point], unigram: float | None, lower_is_better: bool) -> _Sweep:
     sign = 1 if lower_is_better else -1
-    losses = {rate: [sign * score for score in _whole(own)] for rate, own in scores_by_rate(points).items()}
+    losses = {
+        rate: [sign * score for score in _complete_scores(own)]
+        for rate, own in scores_by_rate(points).items()
+    }
     return _Sweep(losses, None if unigram is None else sign * unigram, sign)
 
 
@@ -236,11 +310,16 @@ def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
         found.setdefault(rate, []).append(score)
     if len({len(scores) for scores in found.values()}) != 1 or min(found) <= 0:
         counts = ", ".join(f"{rate:g}: {len(scores)}" for rate, scores in found.items()) or "none"
-        raise SpecError(f"rates: scores at each rate are {counts}; give as many at each, None where a seed diverged")
+        raise SpecError(
+            f"rates: scores at each rate are {counts}; give as many at each, None where a seed"
+            " diverged"
+        )
     return found
 
 
-def _whole(scores: Sequence[float | None]) -> list[float]:
+def _complete_scores(scores: Sequence[float | None]) -> list[float]:
     """The scores where every seed has one; nothing where any failed."""
     found = [score for score in scores if score is not None and isfinite(score)]
-    return found if len(found) == len(scores) else []
+    if len(found) == len(scores):
+        return found
+    return []

@@ -1,4 +1,6 @@
-"""What the seeds of an arm scored at any yardstick of a study: mean, spread, and a paired gain to explore."""
+"""What the seeds of an arm scored at any yardstick of a study: mean, spread, and a paired gain
+to explore.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,21 @@ from statistics import fmean, stdev
 
 from paribus.analyse.findings import Findings
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.rows import Row
+from paribus.analyse.run_table import Row
 from paribus.analyse.undertrained import UNDERTRAINED
 
 SAME_RATE = 1e-9  # rates that differ by less are one rate
-AT_FULL_LENGTH = ("reported", "bracket")  # purposes of runs of the reported seeds that are as long as the reported ones
+AT_FULL_LENGTH = (
+    "reported",
+    "bracket",
+)  # purposes of runs of the reported seeds that are as long as the reported ones
 
 
 @dataclass(frozen=True)
-class Moments:
-    """The mean of some scores, their standard deviation, and how many there are; None where there are too few."""
+class ScoreMoments:
+    """The mean of some scores, their standard deviation, and how many there are; None where
+    there are too few.
+    """
 
     mean: float | None
     sd: float | None
@@ -34,22 +41,28 @@ class ExploredGain:
     n: int
 
 
-def seed_scores(found: Findings, arm: str, column: str) -> dict[int, float]:
+def seed_scores(findings: Findings, arm: str, column: str) -> dict[int, float]:
     """Seed → an arm's score at a yardstick, where it has one."""
-    own = [row for row in found.reported if row["arm"] == arm and row["outcome"] != UNDERTRAINED]
+    own = [
+        row
+        for row in findings.reported_rows
+        if row["arm"] == arm and row["outcome"] != UNDERTRAINED
+    ]
     return {row["seed"]: row[column] for row in own if row.get(column) is not None}
 
 
-def moments(values: Sequence[float]) -> Moments:
+def moments(values: Sequence[float]) -> ScoreMoments:
     """Mean and standard deviation of scores."""
     mean = fmean(values) if values else None
     sd = stdev(values) if len(values) > 1 else None
-    return Moments(mean, sd, len(values))
+    return ScoreMoments(mean, sd, len(values))
 
 
-def explored_gain(found: Findings, arm: str, column: str) -> ExploredGain:
-    """The gain of an arm over the baseline at a yardstick, over the seeds in which both have a score."""
-    before, after = (seed_scores(found, name, column) for name in (found.baseline, arm))
+def explored_gain(findings: Findings, arm: str, column: str) -> ExploredGain:
+    """The gain of an arm over the baseline at a yardstick, over the seeds in which both have a
+    score.
+    """
+    before, after = (seed_scores(findings, name, column) for name in (findings.baseline, arm))
     gains = [before[seed] - after[seed] for seed in before if seed in after]
     if len(gains) < MIN_SEEDS:
         return ExploredGain(None, None, None, len(gains))

@@ -1,4 +1,6 @@
-"""A sign test for an open number of seeds: it asks about the median, and does not rest on symmetric noise."""
+"""A sign test for an open number of seeds: it asks about the median, and does not rest on
+symmetric noise.
+"""
 
 from __future__ import annotations
 
@@ -11,47 +13,58 @@ from scipy.special import betaln
 
 from paribus.analyse.verdict import Verdict
 
-SIGN_SEEDS = 8  # below, the test is not read
-TOO_FEW = f"rests on symmetric noise: a sign test, which does not, is read from {SIGN_SEEDS} seeds on"
-SILENT = "rests on symmetric noise: a sign test, which does not, is silent"
-_LOG_MOST = 700.0  # whose exponential is still finite
+MIN_SIGN_TEST_SEEDS = 8  # below, the test is not read
+TOO_FEW_SEEDS = (
+    f"rests on symmetric noise: a sign test, which does not, is read from {MIN_SIGN_TEST_SEEDS}"
+    " seeds on"
+)
+NOT_CONFIRMED = "rests on symmetric noise: a sign test, which does not, is silent"
+_MAX_LOG = 700.0  # whose exponential is still finite
 
 
 @dataclass(frozen=True)
 class SignTest:
     """What the signs of gains say of their median, at any number of seeds.
 
-    `e` is the evidence now, `largest` the most there was after any seed so far; under a median of zero the largest
-    reaches 1/α with chance at most α. `speaks` where it did, for a median on the side `is_gain`.
+    `e` is the evidence now, `largest` the most there was after any seed so far; under a median of
+    zero the largest reaches 1/α with chance at most α. `speaks` where it did, for a median on the
+    side `favours_gain`.
     """
 
     n: int
     n_gains: int  # seeds whose gain is above zero
-    e: float
-    largest: float
-    needed: float  # 1/α
-    is_gain: bool  # were there more gains than losses where the evidence was largest?
+    e_value: float
+    max_e_value: float
+    threshold: float  # 1/α
+    favours_gain: bool  # were there more gains than losses where the evidence was largest?
 
     @property
-    def speaks(self) -> bool:
-        return self.largest >= self.needed
+    def rejects(self) -> bool:
+        return self.max_e_value >= self.threshold
 
     @property
-    def words(self) -> str:
+    def description(self) -> str:
         """The evidence, and what it says."""
-        side = "gain" if self.is_gain else "loss"
-        said = f"speaks for a {side} in the median" if self.speaks else "silent"
+        side = "gain" if self.favours_gain else "loss"
+        if self.rejects:
+            said = f"speaks for a {side} in the median"
+        else:
+            said = "silent"
         counts = f"gains in {self.n_gains} of {self.n}"
-        return f"{said}: e {self.largest:.3g} at most so far, {self.needed:.3g} needed; {counts}"
+        return (
+            f"{said}: e {self.max_e_value:.3g} at most so far, {self.threshold:.3g} needed;"
+            f" {counts}"
+        )
 
 
 def sign_test(gains: Sequence[float], alpha: float) -> SignTest | None:
     """The sign test of gains in the order of their seeds; None below 8 of them.
 
-    e = 2ⁿ · B(k + ½, n − k + ½) / B(½, ½), k gains among n seeds: how much likelier these signs are where the chance
-    of a gain is drawn from Beta(½, ½) than where it is ½. A seed without any difference has no sign and is left out.
+    e = 2ⁿ · B(k + ½, n − k + ½) / B(½, ½), k gains among n seeds: how much likelier these signs are
+    where the chance of a gain is drawn from Beta(½, ½) than where it is ½. A seed without any
+    difference has no sign and is left out.
     """
-    if len(gains) < SIGN_SEEDS:
+    if len(gains) < MIN_SIGN_TEST_SEEDS:
         return None
     signs = np.sign(np.asarray(gains, dtype=np.float64))
     signs = signs[signs != 0]
@@ -59,22 +72,24 @@ def sign_test(gains: Sequence[float], alpha: float) -> SignTest | None:
         return SignTest(len(gains), 0, 1.0, 1.0, 1 / alpha, False)
     n = np.arange(1, len(signs) + 1)
     k = np.cumsum(signs > 0)
-    logs = log_sign_evidence(k, n)
+    logs = log_e_value(k, n)
     most = int(np.argmax(logs))
-    now, largest = (exp(min(_LOG_MOST, float(one))) for one in (logs[-1], logs[most]))
+    now, largest = (exp(min(_MAX_LOG, float(one))) for one in (logs[-1], logs[most]))
     return SignTest(len(gains), int(k[-1]), now, largest, 1 / alpha, bool(2 * k[most] > n[most]))
 
 
-def log_sign_evidence(n_gains: np.ndarray, n: np.ndarray) -> np.ndarray:
+def log_e_value(n_gains: np.ndarray, n: np.ndarray) -> np.ndarray:
     """ln e of so many gains among n seeds."""
     return n * log(2) + betaln(n_gains + 0.5, n - n_gains + 0.5) - betaln(0.5, 0.5)
 
 
-def symmetry_remarks(verdict: Verdict, signs: SignTest | None) -> list[str]:
+def symmetry_remarks(verdict: Verdict, sign_result: SignTest | None) -> list[str]:
     """That a difference rests on symmetric noise, where no sign test confirms it."""
     if verdict.word not in ("better", "worse"):
         return []
-    if signs is None:
-        return [TOO_FEW]
-    agrees = signs.speaks and signs.is_gain == (verdict.word == "better")
-    return [] if agrees else [SILENT]
+    if sign_result is None:
+        return [TOO_FEW_SEEDS]
+    agrees = sign_result.rejects and sign_result.favours_gain == (verdict.word == "better")
+    if agrees:
+        return []
+    return [NOT_CONFIRMED]

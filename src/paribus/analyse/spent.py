@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from paribus.analyse.rows import Row
+from paribus.analyse.run_table import Row
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """What tuning could move, and whether that could overturn a verdict.
 
-The rate of an arm is estimated, and its error is common to all reported seeds: more of them do not heal it.
+The rate of an arm is estimated, and its error is common to all reported seeds: more of them do not
+heal it.
 """
 
 from __future__ import annotations
@@ -12,85 +13,125 @@ from typing import Any
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
-from paribus.analyse.failures import Judgement
-from paribus.analyse.verdict import ALSO_BETTER, LESS, MORE, YET_WORSE, BesideMargin, beside_number
+from paribus.analyse.judgement import Judgement
+from paribus.analyse.verdict import (
+    ALSO_BETTER,
+    LESS_THAN_MARGIN,
+    MORE_THAN_MARGIN,
+    YET_WORSE,
+    MarginIntervals,
+    constant_margin_intervals,
+)
 
 OVERTURN = "tuning could overturn it"
 
 
-def movable(weights: Mapping[str, float], rates: Mapping[str, Any] | None) -> float | None:
+def tuning_uncertainty(
+    weights: Mapping[str, float], rates: Mapping[str, Any] | None
+) -> float | None:
     """The most that errors of the arms' rates could move a weighted difference of them.
 
-    Of a pair it is the larger of the two arms' excess. It is inf where an arm's rate was taken without a parabola, and
-    None where rates were not swept, or by a version that did not work it out.
+    Of a pair it is the larger of the two arms' excess. It is inf where an arm's rate was taken
+    without a parabola, and None where rates were not swept, or by a version that did not work it
+    out.
     """
     if rates is None or any("excess" not in rates[arm]["optimum"] for arm in weights):
         return None
     excess = {arm: rates[arm]["optimum"]["excess"] for arm in weights}
-    moves = [(weight, inf if excess[arm] is None else excess[arm]) for arm, weight in weights.items() if weight]
+    moves = [
+        (weight, inf if excess[arm] is None else excess[arm])
+        for arm, weight in weights.items()
+        if weight
+    ]
     return max(
         sum(weight * own for weight, own in moves if weight > 0),
         sum(-weight * own for weight, own in moves if weight < 0),
     )
 
 
-def movable_pair(arm: str, against: str, rates: Mapping[str, Any] | None) -> float | None:
+def pair_tuning_uncertainty(
+    arm: str, against: str, rates: Mapping[str, Any] | None
+) -> float | None:
     """The larger of the two arms' excess."""
-    return movable({arm: 1.0, against: -1.0}, rates)
+    return tuning_uncertainty({arm: 1.0, against: -1.0}, rates)
 
 
-def distance(made: Comparison) -> float:
-    """How far the deciding ends of an interval are from 0 or the margin: what would have to move for another word."""
-    beside = _beside_margin(made)
-    plus, less = beside.inner_plus[0], -beside.inner_less[1]
-    match made.verdict.word:
+def distance_to_other_verdict(comparison: Comparison) -> float:
+    """How far the deciding ends of an interval are from 0 or the margin: what would have to
+    move for another word.
+    """
+    beside = _margin_intervals(comparison)
+    plus, less = beside.inner_plus[0], -beside.inner_minus[1]
+    match comparison.verdict.word:
         case "inconclusive":
-            return min(-made.low, made.high)
+            return min(-comparison.low, comparison.high)
         case "equivalent":
             return min(plus, less)
         case "not worse":
-            return min(plus, {ALSO_BETTER: made.low, YET_WORSE: -made.high}.get(made.verdict.detail, inf))
+            return min(
+                plus,
+                {ALSO_BETTER: comparison.low, YET_WORSE: -comparison.high}.get(
+                    comparison.verdict.detail, inf
+                ),
+            )
         case "better":
-            return _of_difference(made, made.low, less, beside.outer_less[0])
+            return _distance_of_difference(comparison, comparison.low, less, beside.outer_minus[0])
         case "worse":
-            return _of_difference(made, -made.high, plus, -beside.outer_plus[1])
+            return _distance_of_difference(
+                comparison, -comparison.high, plus, -beside.outer_plus[1]
+            )
         case _:
             return inf
 
 
-def _of_difference(made: Comparison, least: float, within: float, beyond: float) -> float:
+def _distance_of_difference(
+    comparison: Comparison, min_gain: float, within: float, beyond: float
+) -> float:
     """Of a difference of at least `least`, which is `within` the margin or `beyond` it for sure."""
-    return {LESS: min(least, within), MORE: beyond}.get(made.verdict.detail, least)
+    return {LESS_THAN_MARGIN: min(min_gain, within), MORE_THAN_MARGIN: beyond}.get(
+        comparison.verdict.detail, min_gain
+    )
 
 
-def _beside_margin(made: Comparison) -> BesideMargin:
-    """The gain less and plus the margin, as it was decided on; an infinite margin where there is none."""
-    margin = inf if made.margin is None else made.margin
-    return made.beside or beside_number((made.low, made.high), (made.inner_low, made.inner_high), margin)
+def _margin_intervals(comparison: Comparison) -> MarginIntervals:
+    """The gain less and plus the margin, as it was decided on; an infinite margin where there
+    is none.
+    """
+    margin = inf if comparison.margin is None else comparison.margin
+    return comparison.margin_intervals or constant_margin_intervals(
+        (comparison.low, comparison.high), (comparison.inner_low, comparison.inner_high), margin
+    )
 
 
-def could_overturn(made: Comparison, excess: float | None) -> bool:
+def tuning_could_overturn(comparison: Comparison, uncertainty: float | None) -> bool:
     """Could an error of the rates as large as this give another word?"""
-    return excess is not None and excess > distance(made)
+    return uncertainty is not None and uncertainty > distance_to_other_verdict(comparison)
 
 
-def with_doubt(made: Comparison, excess: float | None) -> Comparison:
+def comparison_with_doubt(comparison: Comparison, uncertainty: float | None) -> Comparison:
     """The comparison; its word says so where tuning could overturn it."""
-    if not could_overturn(made, excess):
-        return made
-    return replace(made, verdict=replace(made.verdict, doubt=OVERTURN))
+    if not tuning_could_overturn(comparison, uncertainty):
+        return comparison
+    return replace(comparison, verdict=replace(comparison.verdict, doubt=OVERTURN))
 
 
-def judged_with_doubt(own: Judgement, excess: float | None) -> Judgement:
+def judgement_with_doubt(judgement: Judgement, uncertainty: float | None) -> Judgement:
     """The judgement of a pair; only the comparison's own word can be overturned by tuning."""
-    if own.comparison is None or own.verdict != own.comparison.verdict:
-        return own
-    made = with_doubt(own.comparison, excess)
-    return replace(own, comparison=made, verdict=made.verdict)
+    if judgement.comparison is None or judgement.verdict != judgement.comparison.verdict:
+        return judgement
+    made = comparison_with_doubt(judgement.comparison, uncertainty)
+    return replace(judgement, comparison=made, verdict=made.verdict)
 
 
-def contrast_with_doubt(one: ContrastFinding, rates: Mapping[str, Any] | None) -> ContrastFinding:
+def contrast_with_doubt(
+    contrast: ContrastFinding, rates: Mapping[str, Any] | None
+) -> ContrastFinding:
     """The contrast; one without a word stays as it is."""
-    if one.comparison is None or not one.is_judged:
-        return one
-    return replace(one, comparison=with_doubt(one.comparison, movable(one.weights, rates)))
+    if contrast.comparison is None or not contrast.is_judged:
+        return contrast
+    return replace(
+        contrast,
+        comparison=comparison_with_doubt(
+            contrast.comparison, tuning_uncertainty(contrast.weights, rates)
+        ),
+    )

@@ -1,44 +1,74 @@
-"""Runs that were not trained long enough: finite, falling, still worse than the unigram model. They did not fail."""
+"""Runs that were not trained long enough: finite, falling, still worse than the unigram model.
+They did not fail.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 
-from paribus.analyse.failures import Judgement, Scores
+from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.verdict import Verdict
 
 UNDERTRAINED = "undertrained"  # the outcome of such a run
-REASON = "not trained long enough, still worse than the unigram model"
-RISE = 1.05  # a last loss above this multiple of the lowest one has risen
-Reached = Mapping[str, Mapping[int, float]]  # arm → seed → the score of a run that was not trained long enough
+UNDERTRAINED_REASON = "not trained long enough, still worse than the unigram model"
+RISE_FACTOR = 1.05  # a last loss above this multiple of the lowest one has risen
+UndertrainedScores = Mapping[
+    str, Mapping[int, float]
+]  # arm → seed → the score of a run that was not trained long enough
 
 
 def has_risen(losses: Sequence[float]) -> bool:
-    """Is the last loss above the first, or above 1.05 times the lowest? One that is no number has risen."""
+    """Is the last loss above the first, or above 1.05 times the lowest? One that is no number
+    has risen.
+    """
     if not all(map(isfinite, losses)):
         return True
-    return bool(losses) and (losses[-1] > losses[0] or losses[-1] > RISE * min(losses))
+    return bool(losses) and (losses[-1] > losses[0] or losses[-1] > RISE_FACTOR * min(losses))
 
 
-def counts(names: Iterable[str], reached: Reached, seeds: Sequence[int]) -> str:
-    """Which of these arms were not trained long enough, and in how many seeds; empty where all were."""
-    short = {name: len(reached.get(name, {}).keys() & set(seeds)) for name in names}
+def describe_undertrained(
+    names: Iterable[str], undertrained: UndertrainedScores, seeds: Sequence[int]
+) -> str:
+    """Which of these arms were not trained long enough, and in how many seeds; empty where all
+    were.
+    """
+    short = {name: len(undertrained.get(name, {}).keys() & set(seeds)) for name in names}
     said = [f"{name} in {n} of {len(seeds)} seeds" for name, n in short.items() if n]
-    return f"not trained long enough ({', '.join(said)})" if said else ""
+    if said:
+        return f"not trained long enough ({', '.join(said)})"
+    return ""
 
 
-def with_reached(scores: Scores, reached: Mapping[int, float]) -> dict[int, float | None]:
+def with_undertrained_scores(
+    scores: Scores, undertrained: Mapping[int, float]
+) -> dict[int, float | None]:
     """Scores that also hold what runs had reached that were not trained long enough."""
-    return {**scores, **{seed: score for seed, score in reached.items() if seed in scores}}
+    return {**scores, **{seed: score for seed, score in undertrained.items() if seed in scores}}
 
 
-def without_word(own: Judgement, said: str) -> Judgement:
+def without_verdict(judgement: Judgement, note: str) -> Judgement:
     """The judgement of a pair that gets no word and no interval; every seed stays in the table."""
-    return replace(own, comparison=None, mcnemar=None, verdict=Verdict("no verdict", said), undertrained=said)
+    return replace(
+        judgement,
+        comparison=None,
+        mcnemar=None,
+        verdict=Verdict("no verdict", note),
+        undertrained_note=note,
+    )
 
 
-def control_worse(own: Judgement, reached: Judgement, said: str) -> Judgement | None:
-    """A declared control may be `worse` by the scores its runs had reached; None where it is not."""
-    if reached.verdict.word != "worse" or reached.comparison is None:
+def worse_control_judgement(
+    judgement: Judgement, with_undertrained: Judgement, note: str
+) -> Judgement | None:
+    """A declared control may be `worse` by the scores its runs had reached; None where it is
+    not.
+    """
+    if with_undertrained.verdict.word != "worse" or with_undertrained.comparison is None:
         return None
-    return replace(own, comparison=reached.comparison, mcnemar=None, verdict=reached.verdict, undertrained=said)
+    return replace(
+        judgement,
+        comparison=with_undertrained.comparison,
+        mcnemar=None,
+        verdict=with_undertrained.verdict,
+        undertrained_note=note,
+    )

@@ -6,42 +6,83 @@ import math
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
-from paribus.analyse.control import ControlFinding
-from paribus.analyse.findings import Arm, Findings, findings
-from paribus.analyse.rows import Row, Table
+from paribus.analyse.findings import ArmFinding, Findings, study_findings
+from paribus.analyse.positive_control import ControlFinding
+from paribus.analyse.run_table import Row, RowTable
 from paribus.record import Study
 
 
-def verdicts(study: Study) -> Table:
+def study_verdicts(study: Study) -> RowTable:
     """One row a comparison, then one a contrast: verdict, gain in bits per byte, its interval."""
-    return verdict_table(findings(study))
+    return verdict_table(study_findings(study))
 
 
-def verdict_table(found: Findings) -> Table:
-    """The verdicts of a study as rows; a contrast has a name, no arm and, outside the family, no verdict."""
-    control = [] if found.control is None else [_controlled(found.control, found.baseline)]
-    return Table((*map(_judged, found.arms), *map(_contrasted, found.contrasts), *control))
+def verdict_table(findings: Findings) -> RowTable:
+    """The verdicts of a study as rows; a contrast has a name, no arm and, outside the family,
+    no verdict.
+    """
+    if findings.control is None:
+        control = []
+    else:
+        control = [_control_row(findings.control, findings.baseline)]
+    return RowTable(
+        (*map(_arm_row, findings.arms), *map(_contrast_row, findings.contrasts), *control)
+    )
 
 
-def _judged(arm: Arm) -> Row:
+def _arm_row(arm: ArmFinding) -> Row:
     own = arm.judgement
-    row: Row = {"arm": arm.name, "against": arm.against, "contrast": None, "verdict": own.verdict.word}
-    compute = None if arm.multiplier is None else arm.multiplier.said
-    return {**row, **_numbers(own.comparison), "compute": compute, "tuning": arm.movable, "words": own.words}
+    row: Row = {
+        "arm": arm.name,
+        "against": arm.against,
+        "contrast": None,
+        "verdict": own.verdict.word,
+    }
+    if arm.multiplier is None:
+        compute = None
+    else:
+        compute = arm.multiplier.factor_in_range
+    return {
+        **row,
+        **_number_columns(own.comparison),
+        "compute": compute,
+        "tuning": arm.tuning_uncertainty,
+        "words": own.description,
+    }
 
 
-def _contrasted(one: ContrastFinding) -> Row:
-    row: Row = {"arm": None, "against": None, "contrast": one.name, "verdict": one.word}
-    return {**row, **_numbers(one.comparison), "compute": None, "words": one.words}
+def _contrast_row(contrast: ContrastFinding) -> Row:
+    row: Row = {"arm": None, "against": None, "contrast": contrast.name, "verdict": contrast.word}
+    return {
+        **row,
+        **_number_columns(contrast.comparison),
+        "compute": None,
+        "words": contrast.description,
+    }
 
 
-def _controlled(control: ControlFinding, baseline: str) -> Row:
+def _control_row(control: ControlFinding, baseline: str) -> Row:
     row: Row = {"arm": control.name, "against": baseline, "contrast": None, "verdict": control.word}
-    ends: Row = {"gain": -control.effect, "low": None, "high": -control.low if math.isfinite(control.low) else None}
-    return {**row, **ends, "seeds": len(control.losses), "compute": None, "words": control.words}
+    ends: Row = {
+        "gain": -control.effect,
+        "low": None,
+        "high": -control.low if math.isfinite(control.low) else None,
+    }
+    return {
+        **row,
+        **ends,
+        "seeds": len(control.losses),
+        "compute": None,
+        "words": control.description,
+    }
 
 
-def _numbers(made: Comparison | None) -> Row:
-    if made is None:
+def _number_columns(comparison: Comparison | None) -> Row:
+    if comparison is None:
         return {"gain": None, "low": None, "high": None, "seeds": 0}
-    return {"gain": made.effect, "low": made.low, "high": made.high, "seeds": made.n}
+    return {
+        "gain": comparison.effect,
+        "low": comparison.low,
+        "high": comparison.high,
+        "seeds": comparison.n,
+    }

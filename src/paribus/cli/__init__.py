@@ -1,8 +1,9 @@
-"""What can be asked from a shell? One file a verb, found by its name and imported when it is called.
+"""What can be asked from a shell? One file a verb, found by its name and imported when it is
+called.
 
-Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake in what was
-asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted, to be resumed; 130 (Ctrl-C) and
-143 (SIGTERM) interrupted, and `train` has saved its run.
+Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake
+in what was asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted, to be
+resumed; 130 (Ctrl-C) and 143 (SIGTERM) interrupted, and `train` has saved its run.
 """
 
 import ast
@@ -18,9 +19,9 @@ import typer
 
 from paribus import __version__
 from paribus.cli.terminal.completion import complete, is_asked_to_complete
-from paribus.cli.terminal.console import complain, console, write_plainly
+from paribus.cli.terminal.console import console, print_errors, replace_unencodable
 from paribus.errors import ConfoundError, ParibusError, SpecError
-from paribus.escapes import visible_streams
+from paribus.escapes import escaped_streams
 from paribus.nearest import did_you_mean
 
 
@@ -28,52 +29,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what the command line asks for; the exit status."""
     if sys.stdout is None:  # closed by the caller, as in `paribus show >&-`
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    write_plainly()
-    with visible_streams():
-        return _answered(list(sys.argv[1:] if arguments is None else arguments))
+    replace_unencodable()
+    with escaped_streams():
+        return _exit_status(list(sys.argv[1:] if arguments is None else arguments))
 
 
-def _answered(words: list[str]) -> int:
+def _exit_status(arguments: list[str]) -> int:
     """The exit status; whatever is refused is told in a line."""
     try:
-        status = _run(words)
+        status = _dispatch(arguments)
         sys.stdout.flush()
         return status
     except SpecError as fault:
-        complain(fault.problems)
+        print_errors(fault.problems)
         return 2
     except ConfoundError as fault:
-        complain(fault.problems)
+        print_errors(fault.problems)
         return 3
     except ParibusError as fault:
-        complain([str(fault)])
+        print_errors([str(fault)])
         return 1
     except BrokenPipeError:
-        # The reader has gone, as in `paribus show | head`; Python would complain once more when it closes stdout.
+        # The reader has gone, as in `paribus show | head`; Python would complain once more when it
+        # closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except ImportError as fault:
-        complain([_lack(fault, words[0])])
+        print_errors([_describe_missing_library(fault, arguments[0])])
         return 1
     except (MemoryError, RuntimeError) as fault:
-        if not _is_lack_of_memory(fault):
+        if not _is_out_of_memory(fault):
             raise
-        complain([f"`paribus {words[0]}` needs more memory than there is: {fault}; use smaller sizes"])
+        print_errors(
+            [
+                f"`paribus {arguments[0]}` needs more memory than there is: {fault}; use smaller"
+                " sizes"
+            ]
+        )
         return 1
     except OSError as fault:
-        complain([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
+        print_errors([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
         return 1
     except KeyboardInterrupt:
         return 130
 
 
-def _lack(fault: ImportError, verb: str) -> str:
+def _describe_missing_library(fault: ImportError, verb: str) -> str:
     """What a verb needs and cannot have; a library that is there and does not load says why."""
     missing = (fault.name or "a library").partition(".")[0]
     if missing == __name__.partition(".")[0]:
         raise fault
     if isinstance(fault, ModuleNotFoundError):
-        return f"`paribus {verb}` needs {missing}, which is not installed; run pip install {missing}"
+        return (
+            f"`paribus {verb}` needs {missing}, which is not installed; run pip install {missing}"
+        )
     return f"`paribus {verb}` needs {missing}, which cannot be loaded: {fault}; install it again"
 
 
@@ -85,41 +94,47 @@ class _NoTorch(MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
 
 
-def _let_torch_be_absent() -> None:
-    """Where an import of torch is blocked by a None in its place, libraries that look there would trip over it."""
+def _hide_blocked_torch() -> None:
+    """Where an import of torch is blocked by a None in its place, libraries that look there
+    would trip over it.
+    """
     if "torch" in sys.modules and sys.modules["torch"] is None:
         del sys.modules["torch"]
         sys.meta_path.insert(0, _NoTorch())
 
 
-def _is_lack_of_memory(fault: Exception) -> bool:
+def _is_out_of_memory(fault: Exception) -> bool:
     """Also in torch, which is not imported here for that."""
     words = ("can't allocate memory", "out of memory")
     return isinstance(fault, MemoryError) or any(word in str(fault) for word in words)
 
 
 def verbs() -> dict[str, str]:
-    """Verb → the name of its module; a Python keyword such as `import` carries an underscore there."""
+    """Verb → the name of its module; a Python keyword such as `import` carries an underscore
+    there.
+    """
     names = (module.name for module in iter_modules(__path__) if not module.ispkg)
     return {name.rstrip("_"): name for name in names if not name.startswith("_")}
 
 
-def line(module: str) -> str:
+def verb_summary(module: str) -> str:
     """What a verb does, read from its file without running it."""
     tree = ast.parse((Path(__path__[0]) / f"{module}.py").read_text("utf-8"))
     return (ast.get_docstring(tree) or "").partition("\n")[0]
 
 
-def _run(words: list[str]) -> int:
-    if is_asked_to_complete(words):
-        return complete(words, {verb: line(module) for verb, module in verbs().items()}, _command)
-    match words:
+def _dispatch(arguments: list[str]) -> int:
+    if is_asked_to_complete(arguments):
+        return complete(
+            arguments, {verb: verb_summary(module) for verb, module in verbs().items()}, _command
+        )
+    match arguments:
         case [] | ["--help" | "-h", *_]:
-            _help()
+            _print_help()
         case ["--version", *_]:
             console().print(f"paribus {__version__}")
         case [verb, *rest]:
-            return _call(verb, rest)
+            return _call_verb(verb, rest)
     return 0
 
 
@@ -128,31 +143,34 @@ def _command(verb: str) -> Callable[..., None]:
     return import_module(f"{__name__}.{verbs()[verb]}").command
 
 
-def _call(verb: str, rest: list[str]) -> int:
+def _call_verb(verb: str, rest: list[str]) -> int:
     known = verbs()
     if verb not in known:
         advice = did_you_mean(verb, known)
         raise SpecError(f"{verb!r} is no verb of paribus; {advice}verbs are {', '.join(known)}")
-    _let_torch_be_absent()
+    _hide_blocked_torch()
     module = import_module(f"{__name__}.{known[verb]}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(verb, help=module.__doc__)(module.command)
     try:
         typer.main.get_command(app).main(rest, f"paribus {verb}")
     except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0
+        if isinstance(done.code, int):
+            return done.code
+        return 0
     return 0
 
 
-def _help() -> None:
+def _print_help() -> None:
     page, known = console(), verbs()
     width = max(map(len, known))
     page.print("Usage: paribus VERB …\n\nLanguage-model architectures, all else equal.\n")
     for verb, module in known.items():
-        page.print(f"  {verb:{width}}  {line(module)}")
+        page.print(f"  {verb:{width}}  {verb_summary(module)}")
     page.print("\nparibus VERB --help says more; paribus --version says which version this is.")
     page.print("paribus --install-completion completes verbs and options in your shell.")
     page.print(
-        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked, 3 a confound,"
+        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked,"
+        " 3 a confound,"
     )
     page.print("4 some runs failed, 75 (of train 130, 143) interrupted: run it again.")

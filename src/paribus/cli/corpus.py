@@ -1,8 +1,8 @@
 """The text a run reads: build it, say what it holds, or look at some of it.
 
-ACTION is build, show or sample. SPEC is the file that `paribus train` takes, a design, of which it is the base's text,
-or one with a corpus table alone; without it, the text read by default. What was built is kept in the cache and found
-there again; show and sample build it first where it is not.
+ACTION is build, show or sample. SPEC is the file that `paribus train` takes, a design, of which it
+is the base's text, or one with a corpus table alone; without it, the text read by default. What was
+built is kept in the cache and found there again; show and sample build it first where it is not.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from typing import Annotated, Any
 
 import typer
 
-from paribus.cli.terminal.arguments import Json, RunSettings, changes
+from paribus.cli.terminal.arguments import JsonOption, RunSettingsOption, parse_settings
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.folders import Cache, cache_folder
-from paribus.cli.terminal.holdings import described, print_built, print_holdings
-from paribus.cli.terminal.samples import print_samples, samples_described
-from paribus.corpus import Built, Split, build
+from paribus.cli.terminal.corpus_samples import print_samples, samples_json
+from paribus.cli.terminal.corpus_table import corpus_json, print_build_summary, print_corpus_table
+from paribus.cli.terminal.folders import CacheOption, cache_folder
+from paribus.corpus import Split, TokenisedCorpus, prepare_corpus
 from paribus.corpus.splits import SPLITS
 from paribus.errors import SpecError
 from paribus.nearest import did_you_mean
@@ -31,50 +31,63 @@ def build_corpus(
     spec: str | Path | Mapping[str, Any] | None = None,
     changes: Mapping[str, Any] | None = None,
     cache: str | Path | None = None,
-) -> Built:
+) -> TokenisedCorpus:
     """The text of a run, built or found in the cache; without a spec, the text read by default."""
-    return build(load_text(spec, changes).corpus, cache_folder(cache), show_progress=True)
+    return prepare_corpus(load_text(spec, changes).corpus, cache_folder(cache), show_progress=True)
 
 
 def command(
     action: Annotated[str, typer.Argument(metavar="ACTION", help="build, show or sample.")],
-    spec: Annotated[Path | None, typer.Argument(metavar="SPEC", help="A .toml or .json file; see above.")] = None,
-    settings: RunSettings = None,
-    cache: Cache = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="Sample from train, valid or test; by default train.")
+    spec: Annotated[
+        Path | None, typer.Argument(metavar="SPEC", help="A .toml or .json file; see above.")
     ] = None,
-    n: Annotated[int | None, typer.Option("-n", min=1, metavar="N", help="Documents to sample; by default 3.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, metavar="N", help="Of the sample; by default 0.")] = None,
-    json: Json = False,
+    settings: RunSettingsOption = None,
+    cache: CacheOption = None,
+    split: Annotated[
+        str | None,
+        typer.Option(metavar="SPLIT", help="Sample from train, valid or test; by default train."),
+    ] = None,
+    n: Annotated[
+        int | None,
+        typer.Option("-n", min=1, metavar="N", help="Documents to sample; by default 3."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Of the sample; by default 0.")
+    ] = None,
+    json: JsonOption = False,
 ) -> None:
-    _check(action, {"--split": split, "-n": n, "--seed": seed})
-    chosen = _split(split or "train")
-    text, begin = load_text(spec, changes(settings)), perf_counter()
-    built, page = build(text.corpus, cache_folder(cache), show_progress=True), console()
+    _require_options(action, {"--split": split, "-n": n, "--seed": seed})
+    chosen = _parse_split(split or "train")
+    text, begin = load_text(spec, parse_settings(settings)), perf_counter()
+    built, page = prepare_corpus(text.corpus, cache_folder(cache), show_progress=True), console()
     match action, json:
         case "sample", True:
-            print_json(samples_described(built, chosen, n or N_SAMPLES, seed or 0))
+            print_json(samples_json(built, chosen, n or N_SAMPLES, seed or 0))
         case "sample", False:
             print_samples(built, chosen, n or N_SAMPLES, seed or 0, page)
         case _, True:
-            print_json(described(built, text.training))
+            print_json(corpus_json(built, text.training))
         case "build", False:
-            print_built(built, perf_counter() - begin, page)
+            print_build_summary(built, perf_counter() - begin, page)
         case _:
-            print_holdings(built, text.training, page)
+            print_corpus_table(built, text.training, page)
 
 
-def _check(action: str, given: Mapping[str, object]) -> None:
+def _require_options(action: str, options: Mapping[str, object]) -> None:
     if action not in ACTIONS:
         advice = did_you_mean(action, ACTIONS)
-        raise SpecError(f"ACTION is {action!r}, which is not done with a corpus; {advice}use build, show or sample")
-    extra = [option for option, value in given.items() if value is not None]
+        raise SpecError(
+            f"ACTION is {action!r}, which is not done with a corpus; {advice}use build, show or"
+            " sample"
+        )
+    extra = [option for option, value in options.items() if value is not None]
     if action != "sample" and extra:
-        raise SpecError(f"{extra[0]} is given to {action!r}, but only 'sample' takes it; leave it out")
+        raise SpecError(
+            f"{extra[0]} is given to {action!r}, but only 'sample' takes it; leave it out"
+        )
 
 
-def _split(name: str) -> Split:
+def _parse_split(name: str) -> Split:
     for split in SPLITS:
         if split == name:
             return split

@@ -1,7 +1,8 @@
-"""A whole comparison in a few minutes: does a decoder write better when it reads its input in both directions?
+"""A whole comparison in a few minutes: does a decoder write better when it reads its input in
+both directions?
 
-Three arms (causal, prefix, and one that cannot see the input and must come out worse) learn to translate an invented
-language. The same command resumes. Exit status as of run.
+Three arms (causal, prefix, and one that cannot see the input and must come out worse) learn to
+translate an invented language. The same command resumes. Exit status as of run.
 """
 
 import os
@@ -13,45 +14,56 @@ import typer
 
 from paribus.cli import report
 from paribus.cli import run as running
-from paribus.cli.plan import Device
-from paribus.cli.terminal.console import note
-from paribus.cli.terminal.folders import RUNS, Cache, Runs
-from paribus.report.extras import lacking
-from paribus.runtime import device_named
+from paribus.cli.plan import DeviceOption
+from paribus.cli.terminal.console import print_notes
+from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption
+from paribus.report.formats import missing_package
+from paribus.runtime import select_device
 
 DESIGN, SCALE = "bidirectional-input", "laptop"
 STUDY = f"{DESIGN}-{SCALE}"
 
 
-def demo(*, runs: str | Path = RUNS, cache: str | Path | None = None, device: str | None = None) -> Path:
-    """Carry the demonstration out, or go on with it; its page, or its text where a page cannot be drawn."""
+def demo(
+    *, runs: str | Path = RUNS, cache: str | Path | None = None, device: str | None = None
+) -> Path:
+    """Carry the demonstration out, or go on with it; its page, or its text where a page cannot
+    be drawn.
+    """
     kind = best_format()
     running.run(DESIGN, scale=SCALE, runs=runs, cache=cache, device=device, jobs=n_jobs(device))
     return report.write_report(STUDY, runs=runs, formats=kind)[0]
 
 
 def command(
-    runs: Runs = RUNS,
-    cache: Cache = None,
-    device: Device = None,
+    runs: RunsOption = RUNS,
+    cache: CacheOption = None,
+    device: DeviceOption = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
     kind = best_format()
-    running.told(DESIGN, SCALE, None, None, runs, cache, device, n_jobs(device))
+    running.run_and_print(DESIGN, SCALE, None, None, runs, cache, device, n_jobs(device))
     report.command(STUDY, runs=runs, format=kind, open_it=open_it)
 
 
 def best_format() -> str:
-    """The page, or where its packages are missing the same in Markdown; told before minutes are spent."""
-    lack = lacking("html")
+    """The page, or where its packages are missing the same in Markdown; told before minutes are
+    spent.
+    """
+    lack = missing_package("html")
     if lack is None:
         return "html"
-    note(f"{lack}; the report is written as Markdown, and `paribus report {STUDY}` makes the page later")
+    print_notes(
+        f"{lack}; the report is written as Markdown, and `paribus report {STUDY}` makes the page"
+        " later"
+    )
     return "md"
 
 
 def n_jobs(device: str | None) -> int:
     """A run a core on a CPU, one at a time elsewhere."""
-    if device_named(device).type != "cpu":
+    if select_device(device).type != "cpu":
         return 1
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -12,37 +12,52 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes, notes_of
-from paribus.cli.terminal.console import console, print_json, room
-from paribus.cli.terminal.prices import CACHE, SIZES, WORK, terms
-from paribus.cli.terminal.spelling import spelled
-from paribus.cli.terminal.text_price import longest_text, text_price, text_words
+from paribus.cli.terminal.arguments import (
+    ARCH_HELP,
+    ArchitectureSource,
+    JsonOption,
+    NamedArchitecture,
+    SettingsOption,
+    architecture_notes,
+    load_architecture,
+    parse_settings,
+)
+from paribus.cli.terminal.console import console, print_json, table_width
+from paribus.cli.terminal.field_format import format_field
+from paribus.cli.terminal.price_table import CACHE_LINES, FLOP_LINES, SIZE_LINES, describe_lengths
+from paribus.cli.terminal.text_price import describe_priced_text, longest_text, text_price
 from paribus.report.numbers import significant
 from paribus.spec import Difference, difference
 
 
-def diff(left: Source, right: Source) -> tuple[Difference, ...]:
-    """Every path at which two architectures differ once resolved; empty where they are the same model."""
-    return difference(asked(left).spec, asked(right).spec)
+def diff(left: ArchitectureSource, right: ArchitectureSource) -> tuple[Difference, ...]:
+    """Every path at which two architectures differ once resolved; empty where they are the same
+    model.
+    """
+    return difference(load_architecture(left).spec, load_architecture(right).spec)
 
 
 def command(
-    left: Annotated[str, typer.Argument(metavar="A", help=ARCH)],
-    right: Annotated[str, typer.Argument(metavar="B", help=ARCH)],
-    settings: Settings = None,
-    set_a: Annotated[list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of A alone.")] = None,
-    set_b: Annotated[list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of B alone.")] = None,
-    json: Json = False,
+    left: Annotated[str, typer.Argument(metavar="A", help=ARCH_HELP)],
+    right: Annotated[str, typer.Argument(metavar="B", help=ARCH_HELP)],
+    settings: SettingsOption = None,
+    set_a: Annotated[
+        list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of A alone.")
+    ] = None,
+    set_b: Annotated[
+        list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of B alone.")
+    ] = None,
+    json: JsonOption = False,
 ) -> None:
-    both = changes(settings)
-    a = asked(left, both | changes(set_a, "--set-a"))
-    b = asked(right, both | changes(set_b, "--set-b"))
+    both = parse_settings(settings)
+    a = load_architecture(left, both | parse_settings(set_a, "--set-a"))
+    b = load_architecture(right, both | parse_settings(set_b, "--set-b"))
     found = difference(a.spec, b.spec)
     if json:
         print_json([asdict(one) for one in found])
         return
     page = console()
-    for note in notes_of([a, b]):
+    for note in architecture_notes([a, b]):
         page.print(note, style="yellow")
     if not found:
         page.print(f"same model: {a.name} and {b.name} resolve alike")
@@ -52,15 +67,20 @@ def command(
     _print_price(a, b, page)
 
 
-def _print_fields(a: Asked, b: Asked, found: tuple[Difference, ...], page: Console) -> None:
+def _print_fields(
+    a: NamedArchitecture, b: NamedArchitecture, differences: tuple[Difference, ...], page: Console
+) -> None:
     """Side by side where both sides fit on the page, one under the other where not."""
-    sides = [(one.path, _side(one.path, one.left), _side(one.path, one.right)) for one in found]
+    sides = [
+        (one.path, _format_side(one.path, one.left), _format_side(one.path, one.right))
+        for one in differences
+    ]
     table = Table(box=None, padding=(0, 3, 0, 0), pad_edge=False, header_style="bold")
     for heading, style in (("field", ""), (a.name, "red"), (b.name, "green")):
         table.add_column(heading, style=style)
     for path, left, right in sides:
         table.add_row(path, left, right)
-    if room(table, page).maximum <= page.width:
+    if table_width(table, page).maximum <= page.width:
         page.print(table)
         return
     widest = max(len(path) for path, _, _ in sides)
@@ -70,15 +90,19 @@ def _print_fields(a: Asked, b: Asked, found: tuple[Difference, ...], page: Conso
             page.print(change)
         else:
             page.print(
-                Group(path, Padding(Text(left, "red"), (0, 0, 0, 3)), Padding(Text(right, "green"), (0, 0, 0, 3)))
+                Group(
+                    path,
+                    Padding(Text(left, "red"), (0, 0, 0, 3)),
+                    Padding(Text(right, "green"), (0, 0, 0, 3)),
+                )
             )
 
 
-def _side(path: str, value: Any) -> str:
-    return spelled(value, path.rpartition(".")[-1] if isinstance(value, str) else "")
+def _format_side(path: str, value: Any) -> str:
+    return format_field(value, path.rpartition(".")[-1] if isinstance(value, str) else "")
 
 
-def _print_price(a: Asked, b: Asked, page: Console) -> None:
+def _print_price(a: NamedArchitecture, b: NamedArchitecture, page: Console) -> None:
     """What is counted and differs, for the longest text both can read."""
     length = longest_text([a.spec, b.spec])
     left, right = (text_price(one.spec, length) for one in (a, b))
@@ -86,17 +110,23 @@ def _print_price(a: Asked, b: Asked, page: Console) -> None:
     table.add_column("price", no_wrap=True)
     for heading in (a.name, b.name, "B / A"):
         table.add_column(heading, justify="right")
-    for line in (*SIZES, *CACHE, *WORK):
+    for line in (*SIZE_LINES, *CACHE_LINES, *FLOP_LINES):
         before, after = line.value(left), line.value(right)
         if before != after:
-            ratio = significant(after / before) if before and not isinstance(before, bool) else ""
-            table.add_row(line.label.strip(), *line.written([left, right]), ratio)
+            if before and not isinstance(before, bool):
+                ratio = significant(after / before)
+            else:
+                ratio = ""
+            table.add_row(line.label.strip(), *line.format_values([left, right]), ratio)
     if table.row_count:
         page.print(table)
         page.print()
     if (a.spec.encoder is None) != (b.spec.encoder is None):
-        said = f"{text_words([a, b], [left, right])} {left.bytes_per_value} bytes a cached value."
+        said = (
+            f"{describe_priced_text([a, b], [left, right])} {left.bytes_per_value} bytes a cached"
+            " value."
+        )
         page.print(said, style="dim")
         return
-    cost = f"At {terms(left, [*a.spec.stack.masks, *b.spec.stack.masks])}"
+    cost = f"At {describe_lengths(left, [*a.spec.stack.masks, *b.spec.stack.masks])}"
     page.print(f"{cost}." if table.row_count else f"{cost}, both cost the same.", style="dim")

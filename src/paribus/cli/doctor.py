@@ -1,7 +1,7 @@
 """Whether this machine is fit: device, kernels, bfloat16, disk and versions.
 
-Without an architecture the masks of all presets are tried. Exit status 1 if a kernel disagrees with dense
-attention, or if the one asked for by --kernel cannot do a mask.
+Without an architecture the masks of all presets are tried. Exit status 1 if a kernel disagrees with
+dense attention, or if the one asked for by --kernel cannot do a mask.
 """
 
 from __future__ import annotations
@@ -15,12 +15,20 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from paribus.cli.checkup.kernels import Agreement, agreement, cases
-from paribus.cli.checkup.machine import Machine, machine
-from paribus.cli.terminal.arguments import ARCH, Asked, Json, Settings, Source, asked, changes
+from paribus.cli.checkup.kernels import KernelCheck, attention_cases, check_kernel
+from paribus.cli.checkup.machine import Machine, inspect_machine
+from paribus.cli.terminal.arguments import (
+    ARCH_HELP,
+    ArchitectureSource,
+    JsonOption,
+    NamedArchitecture,
+    SettingsOption,
+    load_architecture,
+    parse_settings,
+)
 from paribus.cli.terminal.console import console, print_json
-from paribus.model.kernels import kernel_named
-from paribus.report.numbers import significant, size
+from paribus.model.kernels import parse_kernel
+from paribus.report.numbers import format_size, significant
 from paribus.runtime import best_device
 from paribus.spec import presets
 
@@ -30,60 +38,80 @@ class Checkup:
     """What the doctor found."""
 
     machine: Machine
-    kernels: tuple[Agreement, ...]
+    kernels: tuple[KernelCheck, ...]
 
     @property
     def healthy(self) -> bool:
         return all(one.agrees for one in self.kernels)
 
 
-def doctor(source: Source | None = None, kernel: str = "auto") -> Checkup:
+def doctor(source: ArchitectureSource | None = None, kernel: str = "auto") -> Checkup:
     """This machine, and every kernel that an architecture, or all presets, would use on it."""
-    return _checkup([asked(name) for name in (presets() if source is None else [source])], kernel)
+    return _run_checkup(
+        [load_architecture(name) for name in (presets() if source is None else [source])], kernel
+    )
 
 
 def command(
-    arch: Annotated[str | None, typer.Argument(metavar="ARCH", help=ARCH)] = None,
-    settings: Settings = None,
+    arch: Annotated[str | None, typer.Argument(metavar="ARCH", help=ARCH_HELP)] = None,
+    settings: SettingsOption = None,
     kernel: Annotated[
-        str, typer.Option("--kernel", metavar="KERNEL", help="Force one: auto, dense, masked, fused or flex.")
+        str,
+        typer.Option(
+            "--kernel", metavar="KERNEL", help="Force one: auto, dense, masked, fused or flex."
+        ),
     ] = "auto",
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
-    found = _checkup([asked(name, changes(settings)) for name in ([arch] if arch else presets())], kernel)
+    found = _run_checkup(
+        [
+            load_architecture(name, parse_settings(settings))
+            for name in ([arch] if arch else presets())
+        ],
+        kernel,
+    )
     if json:
         print_json({**asdict(found), "healthy": found.healthy})
     else:
-        _print(found)
+        _print_checkup(found)
     if not found.healthy:
         raise typer.Exit(1)
 
 
-def _checkup(given: Sequence[Asked], kernel: str) -> Checkup:
-    wanted, device = kernel_named(kernel), best_device()
-    tried = tuple(agreement(case, names, device, wanted) for case, names in cases(given).items())
-    return Checkup(machine(Path.cwd()), tried)
+def _run_checkup(architectures: Sequence[NamedArchitecture], kernel: str) -> Checkup:
+    wanted, device = parse_kernel(kernel), best_device()
+    tried = tuple(
+        check_kernel(case, names, device, wanted)
+        for case, names in attention_cases(architectures).items()
+    )
+    return Checkup(inspect_machine(Path.cwd()), tried)
 
 
-def _print(found: Checkup) -> None:
+def _print_checkup(checkup: Checkup) -> None:
     page = console()
-    page.print(_facts(found.machine))
+    page.print(_machine_table(checkup.machine))
     page.print()
-    page.print(_kernels(found.kernels))
+    page.print(_kernel_table(checkup.kernels))
     page.print()
     page.print("Errors against dense attention, as a share of its largest value.", style="dim")
 
 
-def _facts(here: Machine) -> Table:
-    slower = f"{significant(1 / here.bf16_speed)} × slower than float32 on {here.device}: compute in float32 here"
-    faster = f"{significant(here.bf16_speed)} × as fast as float32 on {here.device}"
+def _machine_table(this_machine: Machine) -> Table:
+    slower = (
+        f"{significant(1 / this_machine.bf16_speed)} × slower than float32 on"
+        f" {this_machine.device}: compute in float32 here"
+    )
+    faster = f"{significant(this_machine.bf16_speed)} × as fast as float32 on {this_machine.device}"
     rows = {
-        "processor": f"{here.processor}, {here.n_cores} cores, {here.n_threads} threads in use",
-        "memory": size(here.memory_bytes),
-        "accelerators": ", ".join(here.accelerators) or "none",
-        "bfloat16": slower if here.bf16_speed < 1 else faster,
-        "disk": f"{size(here.disk_free_bytes)} free at {here.folder}",
-        "versions": ", ".join(f"{name} {number}" for name, number in here.versions.items()),
+        "processor": (
+            f"{this_machine.processor}, {this_machine.n_cores} cores, {this_machine.n_threads}"
+            " threads in use"
+        ),
+        "memory": format_size(this_machine.memory_bytes),
+        "accelerators": ", ".join(this_machine.accelerators) or "none",
+        "bfloat16": slower if this_machine.bf16_speed < 1 else faster,
+        "disk": f"{format_size(this_machine.disk_free_bytes)} free at {this_machine.folder}",
+        "versions": ", ".join(f"{name} {number}" for name, number in this_machine.versions.items()),
     }
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
@@ -92,15 +120,18 @@ def _facts(here: Machine) -> Table:
     return table
 
 
-def _kernels(tried: Sequence[Agreement]) -> Table:
+def _kernel_table(checks: Sequence[KernelCheck]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("", "mask", "kernel"):
         table.add_column(heading, no_wrap=True)
     for heading in ("forward\nerror", "gradient\nerror"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("used by", overflow="fold")
-    for one in tried:
-        mark = Text("✓", style="green") if one.agrees else Text("✗", style="bold red")
+    for one in checks:
+        if one.agrees:
+            mark = Text("✓", style="green")
+        else:
+            mark = Text("✗", style="bold red")
         mask = f"{one.mask}, bias" if one.biased else one.mask
         errors = (f"{error:.1e}" for error in (one.forward_error, one.gradient_error))
         table.add_row(mark, mask, one.kernel, *errors, ", ".join(one.used_by))

@@ -1,11 +1,13 @@
 """Measure a run on held-out text: nats and bits per byte of targets, given their contexts.
 
-The yardstick is halves (the second half of a document, given the first), pairs (a target, given its source) or pseudo
-(each token of a second half under a mask, all others in sight; no likelihood, to be compared with its like alone). By
-default it is the one for what the run read and was asked. The run's last whole checkpoint answers, framed as it was
-trained; an item is a line of a file under RUN/evaluations, and what was measured before is read from there.
+The yardstick is halves (the second half of a document, given the first), pairs (a target, given its
+source) or pseudo (each token of a second half under a mask, all others in sight; no likelihood, to
+be compared with its like alone). By default it is the one for what the run read and was asked. The
+run's last whole checkpoint answers, framed as it was trained; an item is a line of a file under
+RUN/evaluations, and what was measured before is read from there.
 
-A decoder that was imported is measured on the text that --corpus names, after its own begin-of-text token.
+A decoder that was imported is measured on the text that --corpus names, after its own begin-of-text
+token.
 """
 
 from collections.abc import Mapping
@@ -14,19 +16,30 @@ from typing import Annotated, Any
 
 import typer
 
-from paribus.cli.terminal.arguments import Json, changes
-from paribus.cli.terminal.console import console, note, print_json
-from paribus.cli.terminal.folders import RUN, RUNS, Cache, Runs, TokenizerOption, cache_folder
-from paribus.cli.terminal.measured import described, measured_table, remarks
-from paribus.corpus import build
+from paribus.cli.terminal.arguments import JsonOption, parse_settings
+from paribus.cli.terminal.console import console, print_json, print_notes
+from paribus.cli.terminal.evaluation_table import (
+    evaluation_json,
+    evaluation_remarks,
+    evaluation_table,
+)
+from paribus.cli.terminal.folders import (
+    RUN_HELP,
+    RUNS,
+    CacheOption,
+    RunsOption,
+    TokenizerOption,
+    cache_folder,
+)
+from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
-from paribus.evaluate import evaluate_checkpoint, stage_of
-from paribus.interop.loaded import Loaded, load_checkpoint
-from paribus.record import Evaluation, stages_of
-from paribus.runtime import device_named
+from paribus.evaluate import evaluate_checkpoint, last_stage_of
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
+from paribus.record import Evaluation, read_stages
+from paribus.runtime import select_device
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import load_text
-from paribus.spec.yardstick import load_yardstick, suited
+from paribus.spec.yardstick import default_yardstick, load_yardstick
 
 
 def evaluate_run(
@@ -42,65 +55,93 @@ def evaluate_run(
     device: str | None = None,
     n_sequences: int = 16,
 ) -> Evaluation:
-    """A run, given by its name or folder, or a checkpoint, measured; `changes` are to the yardstick's fields.
+    """A run, given by its name or folder, or a checkpoint, measured; `changes` are to the
+    yardstick's fields.
 
     `corpus` is the spec of the text that a checkpoint which was not trained here is measured on.
     """
     loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
-    note(*loaded.notes)
-    text = _text_of(loaded, corpus)
+    print_notes(*loaded.notes)
+    text = _corpus_of(loaded, corpus)
     asked = dict(changes or {}) | ({} if n_items is None else {"n_items": n_items})
-    wanted = load_yardstick(yardstick or suited(text, loaded.objective()).kind, asked)
-    built = build(text, cache_folder(cache), show_progress=True)
-    if loaded.run is not None and built.fingerprint != stages_of(loaded.run)[-1].get("text"):
-        note("the text is not what the run was trained on: its sources have changed since")
-    made = evaluate_checkpoint(loaded, wanted, built, device=device_named(device), n_sequences=n_sequences)
-    note(*remarks(made))
+    wanted = load_yardstick(yardstick or default_yardstick(text, loaded.objective()).kind, asked)
+    built = prepare_corpus(text, cache_folder(cache), show_progress=True)
+    if loaded.run is not None and built.fingerprint != read_stages(loaded.run)[-1].get("text"):
+        print_notes("the text is not what the run was trained on: its sources have changed since")
+    made = evaluate_checkpoint(
+        loaded, wanted, built, device=select_device(device), n_sequences=n_sequences
+    )
+    print_notes(*evaluation_remarks(made))
     return made
 
 
-def _text_of(loaded: Loaded, given: str | Path | Mapping[str, Any] | None) -> Corpus:
+def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None) -> Corpus:
     """What a run read, or the text that is named for a checkpoint that was not trained here."""
     if loaded.run is not None:
-        if given is not None:
-            raise SpecError(f"--corpus is given, but {loaded.run} has the text it was trained on; leave it out")
-        return (loaded.stage or stage_of(loaded.run)).corpus
-    if given is None:
+        if corpus is not None:
+            raise SpecError(
+                f"--corpus is given, but {loaded.run} has the text it was trained on; leave it out"
+            )
+        return (loaded.stage or last_stage_of(loaded.run)).corpus
+    if corpus is None:
         raise SpecError(
             f"{loaded.folder} was not trained here, so no text is held out from it; "
             f"name one with --corpus SPEC, a file that `paribus corpus` takes"
         )
-    return load_text(given).corpus
+    return load_text(corpus).corpus
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
     yardstick: Annotated[
-        str | None, typer.Option(metavar="KIND", help="halves, pairs or pseudo; by default what suits the run.")
+        str | None,
+        typer.Option(
+            metavar="KIND", help="halves, pairs or pseudo; by default what suits the run."
+        ),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="PATH=VALUE", help="A field of it: split=valid, max_bytes=512. Repeats."),
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="A field of it: split=valid, max_bytes=512. Repeats.",
+        ),
     ] = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(metavar="SPEC", help="The text for a checkpoint that was not trained here; see `corpus`."),
+        typer.Option(
+            metavar="SPEC",
+            help="The text for a checkpoint that was not trained here; see `corpus`.",
+        ),
     ] = None,
     tokenizer: TokenizerOption = None,
-    n_items: Annotated[int | None, typer.Option("--items", min=1, metavar="N", help="At most so many.")] = None,
-    runs: Runs = RUNS,
-    cache: Cache = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
+    n_items: Annotated[
+        int | None, typer.Option("--items", min=1, metavar="N", help="At most so many.")
     ] = None,
-    n_sequences: Annotated[int, typer.Option("--sequences", min=1, metavar="N", help="At a time.")] = 16,
-    json: Json = False,
+    runs: RunsOption = RUNS,
+    cache: CacheOption = None,
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best."),
+    ] = None,
+    n_sequences: Annotated[
+        int, typer.Option("--sequences", min=1, metavar="N", help="At a time.")
+    ] = 16,
+    json: JsonOption = False,
 ) -> None:
     made = evaluate_run(
-        run, yardstick, changes=changes(settings), n_items=n_items, corpus=corpus, tokenizer=tokenizer, runs=runs,
-        cache=cache, device=device, n_sequences=n_sequences,
-    )  # fmt: skip
+        run,
+        yardstick,
+        changes=parse_settings(settings),
+        n_items=n_items,
+        corpus=corpus,
+        tokenizer=tokenizer,
+        runs=runs,
+        cache=cache,
+        device=device,
+        n_sequences=n_sequences,
+    )
     if json:
-        print_json(described(made))
+        print_json(evaluation_json(made))
     else:
-        console().print(measured_table(made))
+        console().print(evaluation_table(made))

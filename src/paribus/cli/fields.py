@@ -1,7 +1,7 @@
 """Every field of a run file and of a design: its type, its default and what it does.
 
-Without a path: all tables. A path is dotted, such as training, training.optimizer.rate, design.primary or
-training.schedule.cosine. docs/reference.md holds the same.
+Without a path: all tables. A path is dotted, such as training, training.optimizer.rate,
+design.primary or training.schedule.cosine. docs/reference.md holds the same.
 """
 
 from dataclasses import asdict
@@ -11,10 +11,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from paribus.cli.terminal.arguments import Json
+from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json, print_page
 from paribus.errors import SpecError
-from paribus.escapes import visible
+from paribus.escapes import escape_unprintable
 from paribus.spec.fields import FieldEntry, Found, TableEntry, all_tables, find_fields
 from paribus.spec.reference import reference_page
 
@@ -30,15 +30,21 @@ def fields(path: str | None = None) -> None:
 
 
 def command(
-    path: Annotated[str | None, typer.Argument(metavar="PATH", help="A dotted path, as training.optimizer.")] = None,
-    json: Json = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The whole of docs/reference.md.")] = False,
+    path: Annotated[
+        str | None, typer.Argument(metavar="PATH", help="A dotted path, as training.optimizer.")
+    ] = None,
+    json: JsonOption = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The whole of docs/reference.md.")
+    ] = False,
 ) -> None:
     if markdown:
         _require_alone(path, json)
         print_page(reference_page())
     elif json:
-        print_json([asdict(table) for table in all_tables()] if path is None else asdict(find_fields(path)))
+        print_json(
+            [asdict(table) for table in all_tables()] if path is None else asdict(find_fields(path))
+        )
     else:
         fields(path)
 
@@ -46,14 +52,17 @@ def command(
 def _require_alone(path: str | None, json: bool) -> None:
     if path is not None or json:
         given = "--json" if path is None else repr(path)
-        raise SpecError(f"--markdown prints the whole page, and {given} is given beside it; leave one of them out")
+        raise SpecError(
+            f"--markdown prints the whole page, and {given} is given beside it; leave one of"
+            " them out"
+        )
 
 
 def _print_overview(page: Console) -> None:
     """One line per table."""
     listed = _grid()
     for table in all_tables():
-        listed.add_row(_name(table), visible(table.about))
+        listed.add_row(_name(table), escape_unprintable(table.about))
     page.print(listed)
     page.print(f"\n{MORE}", style="dim")
 
@@ -67,7 +76,7 @@ def _print_found(found: Found, page: Console) -> None:
             page.print()
         if table.kind is not None or not found.fields:
             page.print(_name(table), style="bold", highlight=False)
-            page.print(visible(table.about), highlight=False)
+            page.print(escape_unprintable(table.about), highlight=False)
         if table.fields:
             page.print(_field_table(table))
 
@@ -75,10 +84,14 @@ def _print_found(found: Found, page: Console) -> None:
 def _details(field: FieldEntry) -> Table:
     """One field, a line for each thing that is known of it."""
     told = _grid()
-    for name, text in (("what it does", field.about), ("type", field.type), ("values", field.values)):
+    for name, text in (
+        ("what it does", field.about),
+        ("type", field.type),
+        ("values", field.values),
+    ):
         if text:
-            told.add_row(f"  {name}", visible(_plain(text)))
-    told.add_row("  default", visible(field.default))
+            told.add_row(f"  {name}", escape_unprintable(_plain(text)))
+    told.add_row("  default", escape_unprintable(field.default))
     return told
 
 
@@ -88,8 +101,13 @@ def _field_table(table: TableEntry) -> Table:
         listed.add_column(name, overflow="fold")
     for field in table.fields:
         allowed = f": {_plain(field.values)}" if field.values else ""
-        about = visible(_plain(field.about))
-        listed.add_row(f"  {field.key}", visible(field.default), visible(f"{field.type}{allowed}"), about)
+        about = escape_unprintable(_plain(field.about))
+        listed.add_row(
+            f"  {field.key}",
+            escape_unprintable(field.default),
+            escape_unprintable(f"{field.type}{allowed}"),
+            about,
+        )
     return listed
 
 
@@ -101,7 +119,9 @@ def _grid() -> Table:
 
 
 def _name(table: TableEntry) -> str:
-    return table.path if table.kind is None else f"{table.path} = {table.kind!r}"
+    if table.kind is None:
+        return table.path
+    return f"{table.path} = {table.kind!r}"
 
 
 def _plain(text: str) -> str:

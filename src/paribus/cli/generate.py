@@ -7,14 +7,14 @@ from typing import Annotated
 import torch
 import typer
 
-from paribus.cli.terminal.console import console, note
-from paribus.cli.terminal.folders import RUN, RUNS, Runs, TokenizerOption
+from paribus.cli.terminal.console import console, print_notes
+from paribus.cli.terminal.folders import RUN_HELP, RUNS, RunsOption, TokenizerOption
 from paribus.errors import SpecError
 from paribus.evaluate import context_is_prefix
-from paribus.generate import continued, require_sampling
-from paribus.interop.loaded import Loaded, load_checkpoint
+from paribus.generate import continuation, require_sampling
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.model import Transformer
-from paribus.spec.objectives import LastToken, MaskedLM, parts
+from paribus.spec.objectives import LastToken, MaskedLM, components_of
 
 
 def generate_text(
@@ -26,59 +26,83 @@ def generate_text(
     runs: str | Path = RUNS,
     tokenizer: str | Path | None = None,
 ) -> str:
-    """What follows a text in a run, given by its name or its folder, or in a checkpoint, also an imported one.
+    """What follows a text in a run, given by its name or its folder, or in a checkpoint, also
+    an imported one.
 
-    Of a run, the newest whole checkpoint is taken. `tokenizer` is a tokenizer.json for a checkpoint that has none.
+    Of a run, the newest whole checkpoint is taken. `tokenizer` is a tokenizer.json for a checkpoint
+    that has none.
     """
     require_sampling(n_tokens, temperature, seed)
     loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
-    note(*loaded.notes)
-    if not loaded.tokenizer.ids(text):
+    print_notes(*loaded.notes)
+    if not loaded.tokenizer.encode(text):
         raise SpecError("TEXT is empty; give something to go on from")
-    ids, vocabulary = loaded.text_ids(text), loaded.vocabulary
+    ids, vocabulary = loaded.encode_text(text), loaded.vocabulary
     model = loaded.restore()
-    n_read, n_said = _room(model, len(ids), n_tokens)
-    note(*_remarks(loaded), *_cut(len(ids), n_read, model.spec.max_length))
+    n_read, n_said = _split_length(model, len(ids), n_tokens)
+    print_notes(*_remarks(loaded), *_truncation_note(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
     is_prefix = loaded.stage is None or context_is_prefix(loaded.stage.objective)
-    answer = continued(model, vocabulary, context, n_said, temperature, seed, context_is_prefix=is_prefix)
-    special = set((vocabulary.own or {}).values())
-    return loaded.tokenizer.text([number for number in answer[0].tolist() if number not in special])
+    answer = continuation(
+        model, vocabulary, context, n_said, temperature, seed, context_is_prefix=is_prefix
+    )
+    special = set((vocabulary.own_special_tokens or {}).values())
+    return loaded.tokenizer.decode(
+        [number for number in answer[0].tolist() if number not in special]
+    )
 
 
-def _room(model: Transformer, n_given: int, n_tokens: int) -> tuple[int, int]:
-    """How much of a text is read, and how much may be said: without an encoder they share a model's length."""
+def _split_length(model: Transformer, n_context: int, n_tokens: int) -> tuple[int, int]:
+    """How much of a text is read, and how much may be said: without an encoder they share a
+    model's length.
+    """
     most = model.spec.max_length
     if model.encoder is not None:
-        return min(n_given, most), min(n_tokens, most)
-    n_read = min(n_given, max(most + 1 - n_tokens, (most + 1) // 2))
+        return min(n_context, most), min(n_tokens, most)
+    n_read = min(n_context, max(most + 1 - n_tokens, (most + 1) // 2))
     return n_read, min(n_tokens, most + 1 - n_read)
 
 
-def _cut(n_given: int, n_read: int, most: int) -> Iterator[str]:
-    if n_read < n_given:
-        yield f"TEXT has {n_given} tokens, of which the last {n_read} are read: the model has a length of {most}"
+def _truncation_note(n_context: int, n_read: int, max_length: int) -> Iterator[str]:
+    if n_read < n_context:
+        yield (
+            f"TEXT has {n_context} tokens, of which the last {n_read} are read: the model has a"
+            f" length of {max_length}"
+        )
 
 
-def _remarks(loaded: Loaded) -> Iterator[str]:
+def _remarks(loaded: LoadedCheckpoint) -> Iterator[str]:
     """What a run was asked in training may not be to go on."""
     if loaded.stage is None:
         return
     objective = loaded.stage.objective
-    if all(isinstance(part.objective, MaskedLM | LastToken) for part in parts(objective)):
-        yield f"it was trained with {objective.kind!r} and never asked what comes next: what it says means little"
+    if all(isinstance(part.objective, MaskedLM | LastToken) for part in components_of(objective)):
+        yield (
+            f"it was trained with {objective.kind!r} and never asked what comes next: what it says"
+            " means little"
+        )
 
 
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN)],
+    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to go on from.")],
     n_tokens: Annotated[
-        int, typer.Option("--tokens", min=1, metavar="N", help="At most so many; no more than the model has room for.")
+        int,
+        typer.Option(
+            "--tokens",
+            min=1,
+            metavar="N",
+            help="At most so many; no more than the model has room for.",
+        ),
     ] = 100,
-    temperature: Annotated[float, typer.Option(min=0.0, metavar="T", help="0 takes the likeliest.")] = 0.0,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, metavar="T", help="0 takes the likeliest.")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the draws.")] = 0,
     tokenizer: TokenizerOption = None,
-    runs: Runs = RUNS,
+    runs: RunsOption = RUNS,
 ) -> None:
     page = console()
-    page.print(generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer), soft_wrap=True)
+    page.print(
+        generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer), soft_wrap=True
+    )

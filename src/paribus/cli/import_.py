@@ -1,7 +1,7 @@
 """From a Hugging Face folder of safetensors and config.json to a checkpoint of ours.
 
-OUT must be new or empty. It is written whole or not at all, and keeps the tokenizer and what the config says beyond
-the architecture: `generate`, `evaluate` and `export` take it as they take a run.
+OUT must be new or empty. It is written whole or not at all, and keeps the tokenizer and what the
+config says beyond the architecture: `generate`, `evaluate` and `export` take it as they take a run.
 """
 
 from pathlib import Path
@@ -10,18 +10,20 @@ from typing import Annotated
 
 import typer
 
-from paribus.cli.terminal.checkpoints import Precision, precision_named, print_receipt
-from paribus.cli.terminal.console import note
+from paribus.cli.terminal.console import print_notes
+from paribus.cli.terminal.import_export import PrecisionOption, parse_precision, print_receipt
 from paribus.interop import import_
-from paribus.interop.tokenizer import notes_on_tokenizer
+from paribus.interop.tokenizer import tokenizer_notes
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="HF_FOLDER", help="Holds config.json and safetensors.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="HF_FOLDER", help="Holds config.json and safetensors.")
+    ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The checkpoint to write.")],
-    dtype: Precision = "float32",
+    dtype: PrecisionOption = "float32",
 ) -> None:
     begin = perf_counter()
-    imported = import_(folder, precision_named(dtype), out)
-    note(*imported.notes, *notes_on_tokenizer(folder))
+    imported = import_(folder, parse_precision(dtype), out)
+    print_notes(*imported.notes, *tokenizer_notes(folder))
     print_receipt("imported", out, imported.model, perf_counter() - begin)

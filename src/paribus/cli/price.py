@@ -1,7 +1,7 @@
 """What an architecture costs, before it is built: parameters, cache and FLOPs.
 
-All are priced for the same text: so many tokens of input, so many of target. FLOPs are counted two ways. Dense: every
-query meets every key. Visible: only the pairs the mask lets through.
+All are priced for the same text: so many tokens of input, so many of target. FLOPs are counted two
+ways. Dense: every query meets every key. Visible: only the pairs the mask lets through.
 """
 
 from collections.abc import Sequence
@@ -11,84 +11,110 @@ from typing import Annotated, Any
 import typer
 
 from paribus.cli.terminal.arguments import (
-    ARCH,
-    Asked,
-    Json,
-    Settings,
-    Source,
-    TextLength,
-    TextPrefix,
-    asked,
-    changes,
-    notes_of,
+    ARCH_HELP,
+    ArchitectureSource,
+    JsonOption,
+    NamedArchitecture,
+    SettingsOption,
+    TextLengthOption,
+    TextPrefixOption,
+    architecture_notes,
+    load_architecture,
+    parse_settings,
 )
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.prices import MEANING, fitted, terms
-from paribus.cli.terminal.text_price import input_tokens, longest_text, text_price, text_words
+from paribus.cli.terminal.price_table import LEGEND, describe_lengths, fit_price_tables
+from paribus.cli.terminal.text_price import (
+    describe_priced_text,
+    input_tokens,
+    longest_text,
+    text_price,
+)
 from paribus.errors import SpecError
-from paribus.spec import Price, fingerprint
+from paribus.spec import Price, architecture_fingerprint
 
 
 def price(
-    source: Source,
+    source: ArchitectureSource,
     length: int | None = None,
     source_length: int | None = None,
     prefix: int | None = None,
     bytes_per_value: int = 2,
 ) -> Price:
-    """The price of a text of so many tokens; by default the longest it reads, two bytes a cached value.
+    """The price of a text of so many tokens; by default the longest it reads, two bytes a
+    cached value.
 
-    Half of the text is input, or as much as `prefix` says, or `source_length` for an encoder; the rest is target.
+    Half of the text is input, or as much as `prefix` says, or `source_length` for an encoder; the
+    rest is target.
     """
-    return _prices([asked(source)], length, source_length, prefix, bytes_per_value)[0]
+    return _prices([load_architecture(source)], length, source_length, prefix, bytes_per_value)[0]
 
 
 def command(
-    arch: Annotated[list[str], typer.Argument(metavar="ARCH", help=ARCH)],
-    settings: Settings = None,
-    length: TextLength = None,
+    arch: Annotated[list[str], typer.Argument(metavar="ARCH", help=ARCH_HELP)],
+    settings: SettingsOption = None,
+    length: TextLengthOption = None,
     source_length: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Tokens of the input, which an encoder reads; as --prefix.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Tokens of the input, which an encoder reads; as --prefix."
+        ),
     ] = None,
-    prefix: TextPrefix = None,
-    bytes_per_value: Annotated[int, typer.Option("--bytes", min=1, metavar="N", help="Bytes of one cached value.")] = 2,
-    json: Json = False,
+    prefix: TextPrefixOption = None,
+    bytes_per_value: Annotated[
+        int, typer.Option("--bytes", min=1, metavar="N", help="Bytes of one cached value.")
+    ] = 2,
+    json: JsonOption = False,
 ) -> None:
-    given = [asked(source, changes(settings)) for source in arch]
+    given = [load_architecture(source, parse_settings(settings)) for source in arch]
     prices = _prices(given, length, source_length, prefix, bytes_per_value)
     if json:
-        print_json([_described(one, cost) for one, cost in zip(given, prices, strict=True)])
+        print_json([_price_json(one, cost) for one, cost in zip(given, prices, strict=True)])
     else:
-        _print(given, prices)
+        _print_prices(given, prices)
 
 
 def _prices(
-    given: Sequence[Asked], length: int | None, source_length: int | None, prefix: int | None, bytes_per_value: int
+    architectures: Sequence[NamedArchitecture],
+    length: int | None,
+    source_length: int | None,
+    prefix: int | None,
+    bytes_per_value: int,
 ) -> list[Price]:
     """Of one text for all of them."""
-    specs = [one.spec for one in given]
+    specs = [one.spec for one in architectures]
     if source_length is not None and all(spec.encoder is None for spec in specs):
-        raise SpecError(f"source_length is {source_length}, but there is no encoder to read a source; leave it out")
+        raise SpecError(
+            f"source_length is {source_length}, but there is no encoder to read a source; leave"
+            " it out"
+        )
     n_input = input_tokens(source_length, prefix)
     length = longest_text(specs, n_input) if length is None else length
     return [text_price(spec, length, n_input, bytes_per_value) for spec in specs]
 
 
-def _described(one: Asked, cost: Price) -> dict[str, Any]:
-    return {"name": one.name, "note": one.note, "fingerprint": fingerprint(one.spec), **asdict(cost)}
+def _price_json(arch: NamedArchitecture, cost: Price) -> dict[str, Any]:
+    return {
+        "name": arch.name,
+        "note": arch.note,
+        "fingerprint": architecture_fingerprint(arch.spec),
+        **asdict(cost),
+    }
 
 
-def _print(given: Sequence[Asked], prices: Sequence[Price]) -> None:
+def _print_prices(architectures: Sequence[NamedArchitecture], prices: Sequence[Price]) -> None:
     page = console()
-    page.print(text_words(given, prices))
+    page.print(describe_priced_text(architectures, prices))
     page.print()
-    page.print(*fitted([one.name for one in given], prices, page), sep="\n")
+    page.print(*fit_price_tables([one.name for one in architectures], prices, page), sep="\n")
     page.print()
     held: dict[str, list[str]] = {}
-    for one, cost in zip(given, prices, strict=True):
-        held.setdefault(terms(cost, one.spec.stack.masks), []).append(one.name)
+    for one, cost in zip(architectures, prices, strict=True):
+        held.setdefault(describe_lengths(cost, one.spec.stack.masks), []).append(one.name)
     for text, names in held.items():
-        page.print(f"At {text}." if len(held) == 1 else f"{', '.join(names)}: at {text}.", style="dim")
-    page.print(MEANING, style="dim")
-    for note in notes_of(given):
+        page.print(
+            f"At {text}." if len(held) == 1 else f"{', '.join(names)}: at {text}.", style="dim"
+        )
+    page.print(LEGEND, style="dim")
+    for note in architecture_notes(architectures):
         page.print(note, style="yellow")

@@ -1,7 +1,8 @@
-"""What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves; from rows alone.
+"""What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves;
+from rows alone.
 
-Formats: html (the page), md (its words), csv (rows, curves, verdicts, answers by document, with the design as JSON),
-tex (a table), svg and png (the plots).
+Formats: html (the page), md (its words), csv (rows, curves, verdicts, answers by document, with the
+design as JSON), tex (a table), svg and png (the plots).
 """
 
 from collections.abc import Iterable
@@ -10,16 +11,23 @@ from typing import Annotated
 
 import typer
 
-from paribus.cli.terminal.console import console, note
-from paribus.cli.terminal.folders import RUNS, Runs
-from paribus.cli.terminal.verdicts import print_verdicts
+from paribus.cli.terminal.console import console, print_notes
+from paribus.cli.terminal.folders import RUNS, RunsOption
+from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.errors import RecordError
 from paribus.record import existing_study
 from paribus.record.disk import replace
-from paribus.report.extras import FORMATS, formats, require
-from paribus.report.material import Material, gathered
-from paribus.report.prose import latex, markdown
-from paribus.report.rows import comma_separated, curve_rows, design_text, document_rows, run_rows, verdict_rows
+from paribus.report.csv_tables import (
+    curve_rows,
+    design_json,
+    document_rows,
+    run_rows,
+    to_csv,
+    verdict_rows,
+)
+from paribus.report.formats import FORMATS, parse_formats, require_formats
+from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.report_data import ReportData, gather_report_data
 
 HTML = "report.html"
 RESTORE = "restore what was changed, or begin under another name"
@@ -33,83 +41,97 @@ def write_report(
     out: str | Path | None = None,
     anonymous: bool = False,
 ) -> tuple[Path, ...]:
-    """The report of a study in some formats, beside its plan or in a folder; the files, the page first."""
-    return _written(study, Path(runs), formats, out, anonymous)[1]
+    """The report of a study in some formats, beside its plan or in a folder; the files, the
+    page first.
+    """
+    return _write_files(study, Path(runs), formats, out, anonymous)[1]
 
 
 def command(
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, by its name.")],
-    runs: Runs = RUNS,
+    runs: RunsOption = RUNS,
     format: Annotated[  # noqa: A002 (the option's name)
         str, typer.Option(metavar="LIST", help=f"Some of {', '.join(FORMATS)}, joined by commas.")
     ] = "html",
     out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where to; by default the study's own folder.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where to; by default the study's own folder."),
     ] = None,
     anonymous: Annotated[
         bool, typer.Option("--anonymous", help="Without paths, files, names, machine, dates.")
     ] = False,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
-    material, files = _written(study, runs, format, out, anonymous)
-    tell(material, files, open_it)
-    for kind in formats(format):
+    material, files = _write_files(study, runs, format, out, anonymous)
+    print_report(material, files, open_it)
+    for kind in parse_formats(format):
         if not any(path.suffix == f".{kind}" for path in files):
-            note(f"no {kind} file is written: no run of this study trained, so there is nothing to draw")
-    changed = material.found.agreement.words
+            print_notes(
+                f"no {kind} file is written: no run of this study trained, so there is nothing to"
+                " draw"
+            )
+    changed = material.findings.agreement.description
     if changed:
         raise RecordError(f"the study {study} is not what was written: {changed}; {RESTORE}")
 
 
-def _written(
-    study: str, runs: Path, asked: str | Iterable[str], out: str | Path | None, anonymous: bool
-) -> tuple[Material, tuple[Path, ...]]:
-    wanted = formats(asked)
-    require(wanted)
+def _write_files(
+    study: str,
+    runs: Path,
+    format_list: str | Iterable[str],
+    out: str | Path | None,
+    anonymous: bool,
+) -> tuple[ReportData, tuple[Path, ...]]:
+    wanted = parse_formats(format_list)
+    require_formats(wanted)
     kept = existing_study(runs, study)
-    material = gathered(kept, anonymous)
+    material = gather_report_data(kept, anonymous)
     folder = kept.folder if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    files = {name: content for kind in wanted for name, content in _contents(kind, material).items()}
+    files = {
+        name: content for kind in wanted for name, content in _contents(kind, material).items()
+    }
     for name, content in files.items():
         replace(folder / name, content)
     return material, tuple(folder / name for name in files)
 
 
-def _contents(kind: str, material: Material) -> dict[str, bytes]:
-    """File name → content. What draws is imported when it is asked for: rows and words need none of it."""
+def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
+    """File name → content. What draws is imported when it is asked for: rows and words need
+    none of it.
+    """
     match kind:
         case "html":
-            from paribus.report.page import page
+            from paribus.report.page import render_page
 
-            return {HTML: page(material).encode()}
+            return {HTML: render_page(report).encode()}
         case "md":
-            return {"report.md": markdown(material).encode()}
+            return {"report.md": markdown_report(report).encode()}
         case "csv":
             made = {
-                "rows.csv": run_rows(material),
-                "curves.csv": curve_rows(material),
-                "verdicts.csv": verdict_rows(material),
-                "documents.csv": document_rows(material),
+                "rows.csv": run_rows(report),
+                "curves.csv": curve_rows(report),
+                "verdicts.csv": verdict_rows(report),
+                "documents.csv": document_rows(report),
             }
-            files = {name: comma_separated(rows).encode() for name, rows in made.items()}
-            return {**files, "design.json": design_text(material).encode()}
+            files = {name: to_csv(rows).encode() for name, rows in made.items()}
+            return {**files, "design.json": design_json(report).encode()}
         case "tex":
-            return {"report.tex": latex(material).encode()}
+            return {"report.tex": latex_table(report).encode()}
         case _:
-            from paribus.report.images import images
-            from paribus.report.page import drawn
+            from paribus.report.images import plot_files
+            from paribus.report.page import study_plots
 
-            return images(drawn(material), kind)
+            return plot_files(study_plots(report), kind)
 
 
-def tell(material: Material, files: tuple[Path, ...], open_it: bool = False) -> None:
+def print_report(report: ReportData, files: tuple[Path, ...], open_it: bool = False) -> None:
     """The verdicts, a line an arm, and where the files are."""
     page = console()
-    print_verdicts(material, page)
+    print_verdicts(report, page)
     for path in files:
         page.print(str(path), soft_wrap=True)
     if open_it and files and files[0].name == HTML:
         typer.launch(files[0].absolute().as_uri())
     elif open_it:
-        note(f"there is no page to open: --format html makes {HTML}")
+        print_notes(f"there is no page to open: --format html makes {HTML}")

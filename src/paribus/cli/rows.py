@@ -7,39 +7,43 @@ from typing import Annotated
 
 import typer
 
-from paribus.analyse import Table
-from paribus.analyse import rows as rows_of
-from paribus.analyse import verdicts as verdicts_of
-from paribus.analyse.rows import ENDED
-from paribus.cli.terminal.arguments import Json
+from paribus.analyse import RowTable
+from paribus.analyse import study_rows as rows_of
+from paribus.analyse import study_verdicts as verdicts_of
+from paribus.analyse.run_table import ENDED_OUTCOMES
+from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.folders import RUNS, Runs
-from paribus.cli.terminal.results import print_results
+from paribus.cli.terminal.folders import RUNS, RunsOption
+from paribus.cli.terminal.results_table import print_results
 from paribus.errors import SpecError
-from paribus.record import existing_study, require_agreement_of
+from paribus.record import existing_study, require_study_integrity
 from paribus.record.plan_file import read_plan
 
-STUDY = "A study, by its name."
+STUDY_HELP = "A study, by its name."
 
 
-def rows(study: str, runs: str | Path = RUNS) -> Table:
+def rows(study: str, runs: str | Path = RUNS) -> RowTable:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
     there = existing_study(Path(runs), study)
     found = rows_of(there)
-    require_agreement_of(there, read_plan(there), (row["run"] for row in found if row["outcome"] in ENDED))
+    require_study_integrity(
+        there, read_plan(there), (row["run"] for row in found if row["outcome"] in ENDED_OUTCOMES)
+    )
     return found
 
 
-def verdicts(study: str, runs: str | Path = RUNS) -> Table:
+def verdicts(study: str, runs: str | Path = RUNS) -> RowTable:
     """The verdict on every arm of a study, a row each."""
     return verdicts_of(existing_study(Path(runs), study))
 
 
 def command(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY)],
-    runs: Runs = RUNS,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Comma-separated, for another program.")] = False,
-    json: Json = False,
+    study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY_HELP)],
+    runs: RunsOption = RUNS,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Comma-separated, for another program.")
+    ] = False,
+    json: JsonOption = False,
 ) -> None:
     if json and as_csv:
         raise SpecError("--csv and --json are both given; choose one of them")

@@ -5,18 +5,18 @@ from typing import Any
 
 from rich.table import Table
 
-from paribus.cli.terminal.arguments import Json
+from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.folders import Runs
-from paribus.record import Entry, stages_of
+from paribus.cli.terminal.folders import RunsOption
+from paribus.record import RunEntry, read_stages
 from paribus.record import runs as found
-from paribus.report.numbers import NONE, score
+from paribus.report.numbers import DASH, score
 
 
-def command(runs: Runs = Path("runs"), json: Json = False) -> None:
+def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
     entries = list(found(runs)) if runs.is_dir() else []
     if json:
-        print_json([_described(entry) for entry in entries])
+        print_json([_entry_json(entry) for entry in entries])
         return
     page = console()
     if not entries:
@@ -28,36 +28,38 @@ def command(runs: Runs = Path("runs"), json: Json = False) -> None:
     for heading in ("step", "of", "nats", "valid"):
         table.add_column(heading, justify="right", no_wrap=True)
     for entry in entries:
-        table.add_row(*_cells(entry))
+        table.add_row(*_entry_cells(entry))
     page.print(table)
     for entry in entries:
         for fault in entry.faults:
             page.print(f"{entry.name}: {fault}", style="yellow", soft_wrap=True)
 
 
-def _cells(entry: Entry) -> tuple[str, ...]:
-    last = entry.last or {}
-    stage = {} if entry.faults else stages_of(entry.folder)[-1]
+def _entry_cells(entry: RunEntry) -> tuple[str, ...]:
+    last = entry.last_row or {}
+    stage = {} if entry.faults else read_stages(entry.folder)[-1]
     step = str(last["step"] + 1) if "step" in last else "0"
-    of = _inner(stage, "training", "n_steps")
-    mask = _inner(stage, "architecture", "mask")
+    of = _stage_value(stage, "training", "n_steps")
+    mask = _stage_value(stage, "architecture", "mask")
     nats, valid = (score(last.get(name)) for name in ("nats", "valid_nats"))
     state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
     state = f"{state}: {entry.reason}" if entry.reason else state
-    return entry.name, state, _inner(stage, "objective", "kind"), mask, step, of, nats, valid
+    return entry.name, state, _stage_value(stage, "objective", "kind"), mask, step, of, nats, valid
 
 
-def _inner(stage: dict[str, Any], table: str, name: str) -> str:
+def _stage_value(stage: dict[str, Any], table: str, name: str) -> str:
     """A value of one of a stage's tables; a dash where there is none."""
     found = stage.get(table)
-    return str(found.get(name, NONE)) if isinstance(found, dict) else NONE
+    if isinstance(found, dict):
+        return str(found.get(name, DASH))
+    return DASH
 
 
-def _described(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: RunEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "state": entry.state,
         "reason": entry.reason,
-        "last": entry.last,
+        "last": entry.last_row,
         "faults": entry.faults,
     }

@@ -1,8 +1,8 @@
 """Train a run, or go on with one: the same command resumes.
 
-SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is kept under the
-fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM save it first; exit status 130
-and 143: interrupted, run it again.
+SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is
+kept under the fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM
+save it first; exit status 130 and 143: interrupted, run it again.
 """
 
 from collections.abc import Mapping
@@ -13,15 +13,15 @@ import typer
 from rich.console import Console
 
 from paribus.cli.checkup.peak import peak_flops
-from paribus.cli.terminal.arguments import RunSettings, changes
+from paribus.cli.terminal.arguments import RunSettingsOption, parse_settings
 from paribus.cli.terminal.console import console
-from paribus.cli.terminal.folders import RUNS, Cache, Runs, cache_folder, folder_named
-from paribus.cli.terminal.watching import watched
-from paribus.corpus import build, remarks
-from paribus.runtime import device_named
+from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption, cache_folder, parse_folder
+from paribus.cli.terminal.training_bar import training_bar
+from paribus.corpus import corpus_remarks, prepare_corpus
+from paribus.runtime import select_device
 from paribus.spec.run import load_run, run_width_note
-from paribus.train.loop import Outcome, train
-from paribus.train.ranks import joined
+from paribus.train.loop import TrainOutcome, train
+from paribus.train.ranks import join_ranks
 
 
 def train_run(
@@ -33,50 +33,78 @@ def train_run(
     cache: str | Path | None = None,
     device: str | None = None,
     accept_environment: bool = False,
-) -> Outcome:
-    """Train a run, or go on with one, and print how it goes; `spec` is a file or a mapping of its tables.
+) -> TrainOutcome:
+    """Train a run, or go on with one, and print how it goes; `spec` is a file or a mapping of
+    its tables.
 
     Under torchrun every process calls it; the first one prints.
     """
     asked = load_run(spec, changes)
     stage = asked.stages[0]
-    with joined(device_named(device)) as (ranks, own):
+    with join_ranks(select_device(device)) as (ranks, own):
         page = console()
-        page.quiet = not ranks.leads
-        built = ranks.in_turn(lambda: build(stage.corpus, cache_folder(cache), show_progress=ranks.leads))
-        for remark in (run_width_note(spec, changes), *remarks(built, stage.training.length)):
+        page.quiet = not ranks.is_leader
+        built = ranks.leader_first(
+            lambda: prepare_corpus(stage.corpus, cache_folder(cache), show_progress=ranks.is_leader)
+        )
+        for remark in (
+            run_width_note(spec, changes),
+            *corpus_remarks(built, stage.training.length),
+        ):
             if remark is not None:
-                _note(page, remark)
-        peak = peak_flops(own) if ranks.leads else 0.0
-        with watched(page, stage.training.n_steps, own.type == "cuda", peak * ranks.size) as watch:
+                _print_note(page, remark)
+        peak = peak_flops(own) if ranks.is_leader else 0.0
+        with training_bar(
+            page, stage.training.n_steps, own.type == "cuda", peak * ranks.world_size
+        ) as watch:
             outcome = train(
-                asked, built, folder_named("--runs", runs),
-                device=own, name=name, accept_environment=accept_environment, ranks=ranks,
-                on_row=watch.row, on_step=watch.step, on_note=lambda said: _note(page, said),
-            )  # fmt: skip
+                asked,
+                built,
+                parse_folder("--runs", runs),
+                device=own,
+                name=name,
+                accept_environment=accept_environment,
+                ranks=ranks,
+                on_row=watch.on_row,
+                on_step=watch.on_step,
+                on_note=lambda said: _print_note(page, said),
+            )
         steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
         page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
     return outcome
 
 
 def command(
-    spec: Annotated[Path, typer.Argument(metavar="SPEC", help="A .toml or .json file that describes the run.")],
-    settings: RunSettings = None,
-    name: Annotated[str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")] = None,
-    runs: Runs = RUNS,
-    cache: Cache = None,
+    spec: Annotated[
+        Path, typer.Argument(metavar="SPEC", help="A .toml or .json file that describes the run.")
+    ],
+    settings: RunSettingsOption = None,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")
+    ] = None,
+    runs: RunsOption = RUNS,
+    cache: CacheOption = None,
     device: Annotated[
-        str | None, typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best.")
+        str | None,
+        typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best."),
     ] = None,
     accept_environment: Annotated[
-        bool, typer.Option("--accept-environment", help="Go on under other versions or threads; rows are marked.")
+        bool,
+        typer.Option(
+            "--accept-environment", help="Go on under other versions or threads; rows are marked."
+        ),
     ] = False,
 ) -> None:
     train_run(
-        spec, changes=changes(settings), name=name, runs=runs, cache=cache, device=device,
+        spec,
+        changes=parse_settings(settings),
+        name=name,
+        runs=runs,
+        cache=cache,
+        device=device,
         accept_environment=accept_environment,
-    )  # fmt: skip
+    )
 
 
-def _note(page: Console, said: str) -> None:
-    page.print(f"note: {said}", style="dim", soft_wrap=True)
+def _print_note(page: Console, text: str) -> None:
+    page.print(f"note: {text}", style="dim", soft_wrap=True)

@@ -9,65 +9,92 @@ from rich.live import Live
 from rich.table import Table
 
 from paribus.cli.terminal.console import console
-from paribus.cli.terminal.folders import RUNS, Runs
-from paribus.record import Entry, Placed, existing_study
+from paribus.cli.terminal.folders import RUNS, RunsOption
+from paribus.record import CellRecord, RunEntry, existing_study
 from paribus.record import runs as entries
 from paribus.report.numbers import score, significant
 
 
 def watch(study: str | None = None, runs: str | Path = RUNS) -> Table:
     """How the runs of a study stand now, or all runs, as a table to print."""
-    return _seen(Path(runs), study)
+    return _state_table(Path(runs), study)
 
 
 def command(
-    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="By its name; by default all runs.")] = None,
-    runs: Runs = RUNS,
+    study: Annotated[
+        str | None, typer.Argument(metavar="[STUDY]", help="By its name; by default all runs.")
+    ] = None,
+    runs: RunsOption = RUNS,
     every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between looks.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
 ) -> None:
     page = console()
     if once or not page.is_terminal:
-        page.print(_seen(runs, study))
+        page.print(_state_table(runs, study))
         return
-    with Live(_seen(runs, study), console=page, auto_refresh=False) as live:
+    with Live(_state_table(runs, study), console=page, auto_refresh=False) as live:
         while True:
             time.sleep(every)
-            live.update(_seen(runs, study), refresh=True)
+            live.update(_state_table(runs, study), refresh=True)
 
 
-def _seen(root: Path, study: str | None) -> Table:
+def _state_table(root: Path, study: str | None) -> Table:
     found = {entry.name: entry for entry in entries(root)}
     if study is None:
-        lines = [_alone(entry) for entry in found.values()]
+        lines = [_entry_line(entry) for entry in found.values()]
     else:
-        lines = [_line(cell, found.get(cell.run)) for cell in existing_study(root, study).planned_cells()]
+        lines = [
+            _cell_line(cell, found.get(cell.run))
+            for cell in existing_study(root, study).planned_cells()
+        ]
     order = {"running": 0, "stopped": 1, "failed": 2, "waiting": 3, "finished": 4}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("run", "of", "state", "step", "nats", "valid"):
-        table.add_column(heading, justify="left" if heading in ("run", "of", "state") else "right", no_wrap=True)
+        table.add_column(
+            heading, justify="left" if heading in ("run", "of", "state") else "right", no_wrap=True
+        )
     states = [line[2] for line in lines]
     for line in sorted(lines, key=lambda line: order.get(line[2], 2)):
         table.add_row(*line)
-    table.caption = ", ".join(f"{states.count(state)} {state}" for state in order if state in states) or "no runs"
+    table.caption = (
+        ", ".join(f"{states.count(state)} {state}" for state in order if state in states)
+        or "no runs"
+    )
     return table
 
 
-def _line(cell: Placed, entry: Entry | None) -> tuple[str, ...]:
+def _cell_line(cell: CellRecord, entry: RunEntry | None) -> tuple[str, ...]:
     rate = f", rate {significant(cell.rate)}"
     own = {"sweep": rate, "bracket": rate, "length": f", {cell.n_steps} steps"}
     of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}"
-    last = entry.last if entry is not None and entry.last else {}
+    last = entry.last_row if entry is not None and entry.last_row else {}
     state = "waiting" if entry is None else str(entry.state)
-    step = f"{last['step'] + 1}/{cell.n_steps}" if "step" in last else f"0/{cell.n_steps}"
-    return cell.run, of, state, step, _number(last, "nats"), _number(last, "valid_nats")
+    if "step" in last:
+        step = f"{last['step'] + 1}/{cell.n_steps}"
+    else:
+        step = f"0/{cell.n_steps}"
+    return (
+        cell.run,
+        of,
+        state,
+        step,
+        _format_number(last, "nats"),
+        _format_number(last, "valid_nats"),
+    )
 
 
-def _alone(entry: Entry) -> tuple[str, ...]:
-    last = entry.last or {}
+def _entry_line(entry: RunEntry) -> tuple[str, ...]:
+    last = entry.last_row or {}
     step = str(last["step"] + 1) if "step" in last else "0"
-    return entry.name, "", str(entry.state), step, _number(last, "nats"), _number(last, "valid_nats")
+    return (
+        entry.name,
+        "",
+        str(entry.state),
+        step,
+        _format_number(last, "nats"),
+        _format_number(last, "valid_nats"),
+    )
 
 
-def _number(row: dict[str, Any], name: str) -> str:
+def _format_number(row: dict[str, Any], name: str) -> str:
     return score(row.get(name))

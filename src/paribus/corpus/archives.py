@@ -1,4 +1,6 @@
-"""Files, folders, globs and tars, plain or compressed, as streams of bytes; nothing is unpacked to disk."""
+"""Files, folders, globs and tars, plain or compressed, as streams of bytes; nothing is unpacked
+to disk.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,24 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, cast
 
-from paribus.corpus.documents import Notes
-from paribus.corpus.frames import unpacked
+from paribus.corpus.decompression_limit import (
+    DamagedHeaderError,
+    DecompressionLimit,
+    TarEntry,
+    limited_stream,
+)
+from paribus.corpus.documents import SourceNotes
 from paribus.corpus.progress import Progress
-from paribus.corpus.unpacking import Allowance, DamagedHeaderError, TarEntry, counted
+from paribus.corpus.zstandard import open_zstandard
 from paribus.errors import RecordError, SpecError
-from paribus.files import home_expanded, looked_for, open_regular
+from paribus.files import expand_home, looked_for, open_regular_file
 
-PACKED = (".gz", ".xz", ".zst")
-SHORT = {".tgz": ".tar.gz", ".txz": ".tar.xz"}
+COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
+SHORT_SUFFIXES = {".tgz": ".tar.gz", ".txz": ".tar.xz"}
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """An open file, or a file inside a tar, whose name is only a name."""
 
     where: str
@@ -37,110 +44,139 @@ class Member:
 
 
 def suffix_of(name: str) -> str:
-    """What a file holds, whatever it is packed with: `a.jsonl.gz` → `.jsonl`, and so is `A.JSONL.GZ`."""
+    """What a file holds, whatever it is packed with: `a.jsonl.gz` → `.jsonl`, and so is
+    `A.JSONL.GZ`.
+    """
     path = PurePath(name.lower())
-    path = path.with_suffix(SHORT.get(path.suffix, path.suffix))
-    return path.with_suffix("").suffix if path.suffix in PACKED else path.suffix
+    path = path.with_suffix(SHORT_SUFFIXES.get(path.suffix, path.suffix))
+    if path.suffix in COMPRESSED_SUFFIXES:
+        return path.with_suffix("").suffix
+    return path.suffix
 
 
-def found(paths: Sequence[str], suffixes: Sequence[str], notes: Notes) -> list[Path]:
-    """Every file meant by the paths, each once, in the order of the paths and sorted within each."""
+def find_files(paths: Sequence[str], suffixes: Sequence[str], notes: SourceNotes) -> list[Path]:
+    """Every file meant by the paths, each once, in the order of the paths and sorted within
+    each.
+    """
     files: dict[Path, Path] = {}
     for given in paths:
-        inside = list(_inside(given, (*suffixes, ".tar"), notes))
+        inside = list(_files_under(given, (*suffixes, ".tar"), notes))
         if not inside:
             kinds = ", ".join((*suffixes, ".tar"))
             raise SpecError(
-                f"paths {given!r} holds no file that can be read here; give {kinds}, or packed: .gz .xz .zst"
-                f"{looked_for(home_expanded('paths', given))}"
+                f"paths {given!r} holds no file that can be read here; give {kinds}, or packed: .gz"
+                f" .xz .zst{looked_for(expand_home('paths', given))}"
             )
         for path in inside:
             files.setdefault(path.resolve(), path)
     return list(files.values())
 
 
-def _inside(given: str, suffixes: Sequence[str], notes: Notes) -> Iterator[Path]:
-    path = home_expanded("paths", given)
+def _files_under(path_or_glob: str, suffixes: Sequence[str], notes: SourceNotes) -> Iterator[Path]:
+    path = expand_home("paths", path_or_glob)
     if path.is_dir():
-        yield from _chosen(_walked(path), suffixes, notes)
+        yield from _select_files(_walk_folder(path), suffixes, notes)
     elif path.exists():
-        if suffix_of(path.name) in suffixes and not _is_odd(path):
+        if suffix_of(path.name) in suffixes and not _is_special_file(path):
             yield path
-    elif glob.has_magic(given):
+    elif glob.has_magic(path_or_glob):
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        there = (match for match in matches if match.is_file() or _is_odd(match))
-        yield from _chosen(there, suffixes, notes)
+        there = (match for match in matches if match.is_file() or _is_special_file(match))
+        yield from _select_files(there, suffixes, notes)
     else:
-        raise SpecError(f"paths {given!r} does not exist; give a file, a folder or a glob{looked_for(path)}")
+        raise SpecError(
+            f"paths {path_or_glob!r} does not exist; give a file, a folder or a"
+            f" glob{looked_for(path)}"
+        )
 
 
-def _walked(folder: Path) -> Iterator[Path]:
-    for here, folders, files in os.walk(folder, onerror=_refuse):
+def _walk_folder(folder: Path) -> Iterator[Path]:
+    for here, folders, files in os.walk(folder, onerror=_raise_unreadable):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(here, name) for name in sorted(files))
 
 
-def _refuse(fault: OSError) -> None:
-    raise RecordError(f"{fault.filename} cannot be read: {_cured(fault)}") from fault
+def _raise_unreadable(fault: OSError) -> None:
+    raise RecordError(f"{fault.filename} cannot be read: {_describe_read_error(fault)}") from fault
 
 
-def _chosen(paths: Iterator[Path], suffixes: Sequence[str], notes: Notes) -> Iterator[Path]:
+def _select_files(
+    paths: Iterator[Path], suffixes: Sequence[str], notes: SourceNotes
+) -> Iterator[Path]:
     for path in paths:
-        if suffix_of(path.name) in suffixes and not path.name.startswith(".") and not _is_odd(path):
+        if (
+            suffix_of(path.name) in suffixes
+            and not path.name.startswith(".")
+            and not _is_special_file(path)
+        ):
             yield path
         else:
             notes.n_passed_over += 1
 
 
-def _is_odd(path: Path) -> bool:
+def _is_special_file(path: Path) -> bool:
     """Whether it is a pipe, a socket or a device, which one may wait for without end."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def members(
-    path: Path, suffixes: Sequence[str], notes: Notes, progress: Progress, allowance: Allowance
-) -> Iterator[Member]:
-    """A file itself, or each file of a tar that can be read, in its order; one must be read before the next."""
-    with torn(str(path)), _watched(path, progress, allowance) as raw:
-        stream = _unpacked(raw, str(path), allowance)
+def open_members(
+    path: Path,
+    suffixes: Sequence[str],
+    notes: SourceNotes,
+    progress: Progress,
+    limit: DecompressionLimit,
+) -> Iterator[ArchiveMember]:
+    """A file itself, or each file of a tar that can be read, in its order; one must be read
+    before the next.
+    """
+    with explain_read_errors(str(path)), _open_with_progress(path, progress, limit) as raw:
+        stream = _decompress(raw, str(path), limit)
         if suffix_of(path.name) != ".tar":
-            yield Member(str(path), suffix_of(path.name), stream)
+            yield ArchiveMember(str(path), suffix_of(path.name), stream)
             return
         with tarfile.open(fileobj=stream, mode="r|", tarinfo=TarEntry) as tar:
-            for entry in _entries(tar):
+            for entry in _tar_entries(tar):
                 name = PurePath(entry.name).name
                 if entry.isfile() and suffix_of(name) in suffixes and not name.startswith("."):
                     where = f"{path}:{entry.name}"
-                    yield Member(where, suffix_of(name), _unpacked(_opened(tar, entry, where), where, allowance))
+                    yield ArchiveMember(
+                        where,
+                        suffix_of(name),
+                        _decompress(_open_entry(tar, entry, where), where, limit),
+                    )
                 elif entry.isfile():
                     notes.n_passed_over += 1
 
 
-def _entries(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+def _tar_entries(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     """One after another; the library would keep all of them."""
     while (entry := tar.next()) is not None:
         tar.members.clear()  # pyright: ignore[reportAttributeAccessIssue]
         yield entry
 
 
-def _opened(tar: tarfile.TarFile, entry: tarfile.TarInfo, where: str) -> IO[bytes]:
+def _open_entry(tar: tarfile.TarFile, entry: tarfile.TarInfo, where: str) -> IO[bytes]:
     if entry.issparse():
-        raise RecordError(f"{where} is stored with holes, which may be of any size; pack it anew without --sparse")
+        raise RecordError(
+            f"{where} is stored with holes, which may be of any size; pack it anew without --sparse"
+        )
     inner = tar.extractfile(entry)
     assert inner is not None
     return inner
 
 
 @contextmanager
-def torn(where: str) -> Iterator[None]:
-    """Around whatever reads a stream: says which file cannot be opened, was cut short or is not what its name says."""
+def explain_read_errors(where: str) -> Iterator[None]:
+    """Around whatever reads a stream: says which file cannot be opened, was cut short or is not
+    what its name says.
+    """
     try:
         yield
     except (EOFError, OSError, MemoryError, zlib.error, lzma.LZMAError, tarfile.TarError) as fault:
-        raise RecordError(f"{where} cannot be read: {_cured(fault)}") from fault
+        raise RecordError(f"{where} cannot be read: {_describe_read_error(fault)}") from fault
 
 
-def _cured(fault: Exception) -> str:
+def _describe_read_error(fault: Exception) -> str:
     """What went wrong, and what would do."""
     match fault:
         case PermissionError():
@@ -157,48 +193,54 @@ def _cured(fault: Exception) -> str:
 
 
 @contextmanager
-def _watched(path: Path, progress: Progress, allowance: Allowance) -> Iterator[IO[bytes]]:
-    raw = _Watched(open_regular(path))
-    raw.where, raw.progress, raw.allowance = str(path), progress, None if _is_packed(str(path)) else allowance
+def _open_with_progress(
+    path: Path, progress: Progress, limit: DecompressionLimit
+) -> Iterator[IO[bytes]]:
+    raw = _ProgressFile(open_regular_file(path))
+    raw.where, raw.progress, raw.limit = (
+        str(path),
+        progress,
+        None if _is_compressed(str(path)) else limit,
+    )
     with io.BufferedReader(raw, 2**17) as file:
         yield file
 
 
-class _Watched(io.FileIO):
+class _ProgressFile(io.FileIO):
     """A file that tells how much of it was read; what is not packed is text already."""
 
     where: str
     progress: Progress
-    allowance: Allowance | None
+    limit: DecompressionLimit | None
 
     def readinto(self, buffer: Any, /) -> int:
         size = super().readinto(buffer) or 0
         self.progress.advance(size)
-        if self.allowance is not None:
-            self.allowance.take(size, self.where)
+        if self.limit is not None:
+            self.limit.count(size, self.where)
         return size
 
 
-def _unpacked(stream: IO[bytes], where: str, allowance: Allowance) -> IO[bytes]:
+def _decompress(stream: IO[bytes], where: str, limit: DecompressionLimit) -> IO[bytes]:
     """The stream behind a compression, by the name."""
-    if not _is_packed(where):
+    if not _is_compressed(where):
         return stream
     if not cast(io.BufferedReader, stream).peek(1):
         raise EOFError("it is empty")  # which gzip would take for a whole file
-    match _packing(where):
+    match _compression_suffix(where):
         case ".gz":
             plain = cast(IO[bytes], gzip.GzipFile(fileobj=stream))
         case ".xz":
             plain = cast(IO[bytes], lzma.LZMAFile(stream))  # noqa: SIM115 (closed with the file beneath)
         case _:
-            plain = unpacked(stream, where)
-    return counted(plain, allowance, where)
+            plain = open_zstandard(stream, where)
+    return limited_stream(plain, limit, where)
 
 
-def _is_packed(where: str) -> bool:
-    return _packing(where) in PACKED
+def _is_compressed(where: str) -> bool:
+    return _compression_suffix(where) in COMPRESSED_SUFFIXES
 
 
-def _packing(where: str) -> str:
+def _compression_suffix(where: str) -> str:
     suffix = PurePath(where).suffix.lower()
-    return "." + SHORT.get(suffix, suffix).rpartition(".")[2]
+    return "." + SHORT_SUFFIXES.get(suffix, suffix).rpartition(".")[2]

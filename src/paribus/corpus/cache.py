@@ -1,8 +1,10 @@
-"""Where built corpora are kept: under the fingerprint of their text, each whole or not there at all.
+"""Where built corpora are kept: under the fingerprint of their text, each whole or not there at
+all.
 
 cache/<fingerprint>/      index.json, tokenizer.json and the shards
-cache/keys/<key>.json     from what is known before reading (the spec; sizes, times, versions) to a fingerprint, with
-                          what was met while reading: the same text may lie among other files elsewhere
+cache/keys/<key>.json     from what is known before reading (the spec; sizes, times, versions) to
+                          a fingerprint, with what was met while reading: the same text may lie
+                          among other files elsewhere
 """
 
 from __future__ import annotations
@@ -22,23 +24,26 @@ from pathlib import Path
 from typing import Any
 
 from paribus.canonical import canonical_hash
-from paribus.corpus.documents import Notes
-from paribus.corpus.sources import identity
+from paribus.corpus.documents import SourceNotes
+from paribus.corpus.sources import source_identity
 from paribus.corpus.splits import Split
-from paribus.files import MAX_RECORD, home_expanded, read_text
-from paribus.record.disk import digest, told, write_atomically
+from paribus.files import MAX_RECORD_BYTES, expand_home, read_text
+from paribus.record.disk import explained, file_sha256, write_atomically
 from paribus.spec.corpus import Corpus, TokenizerFile
 
-FORMAT = 1  # another number where what is written, or how text is cut, has changed
-INDEX = "index.json"
-PATHS = {"paths", "path"}  # where text lies does not say which text it is
-# A host's name may hold dashes and digits; the last two parts are the process and what makes the name its own.
-_BUILDING = re.compile(r"\.building-(?P<host>.*)-(?P<process>[1-9][0-9]*)-[0-9a-f]+", re.DOTALL)
-LIMITS = {"max_unpacked"}  # nor how much there might have been
+CACHE_FORMAT = 1  # another number where what is written, or how text is cut, has changed
+INDEX_FILE = "index.json"
+PATH_FIELDS = {"paths", "path"}  # where text lies does not say which text it is
+# A host's name may hold dashes and digits; the last two parts are the process and what makes the
+# name its own.
+_BUILD_FOLDER_NAME = re.compile(
+    r"\.building-(?P<host>.*)-(?P<process>[1-9][0-9]*)-[0-9a-f]+", re.DOTALL
+)
+LIMIT_FIELDS = {"max_unpacked"}  # nor how much there might have been
 
 
 @dataclass(frozen=True)
-class Count:
+class TextCounts:
     n_documents: int
     n_tokens: int
     n_bytes: int
@@ -53,25 +58,27 @@ class SourceIndex:
     n_passed_over: int
     n_unknown: int  # tokens
     n_lost: int  # letters
-    splits: dict[Split, Count]
+    splits: dict[Split, TextCounts]
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """A file as it was written."""
 
     n_bytes: int
     time_ns: int
     sha256: str
 
-    def is_still(self, path: Path) -> bool:
-        """Whether a file holds this: by its size and time, which cost nothing, or else by its content."""
+    def matches(self, path: Path) -> bool:
+        """Whether a file holds this: by its size and time, which cost nothing, or else by its
+        content.
+        """
         stat = path.stat()
         if stat.st_size != self.n_bytes:
             return False
         if stat.st_mtime_ns == self.time_ns:
             return True
-        same = digest(path) == self.sha256
+        same = file_sha256(path) == self.sha256
         if same:
             with suppress(OSError):  # somebody else's cache may be read all the same
                 os.utime(path, ns=(self.time_ns, self.time_ns))
@@ -85,56 +92,81 @@ class Index:
     fingerprint: str
     spec: dict[str, Any]
     sources: tuple[SourceIndex, ...]
-    files: dict[str, Written]
-    format: int = FORMAT
+    files: dict[str, WrittenFile]
+    format: int = CACHE_FORMAT
 
 
-def written(path: Path) -> Written:
+def record_file(path: Path) -> WrittenFile:
     """A file that is finished."""
     stat = path.stat()
-    return Written(stat.st_size, stat.st_mtime_ns, digest(path))
+    return WrittenFile(stat.st_size, stat.st_mtime_ns, file_sha256(path))
 
 
-def described(corpus: Corpus, without: set[str]) -> dict[str, Any]:
+def spec_table(corpus: Corpus, exclude: set[str]) -> dict[str, Any]:
     """The spec as JSON, without some fields of its sources and tokenizer."""
     table = corpus.model_dump(mode="json")
-    without = without | LIMITS
-    kept = [{name: value for name, value in source.items() if name not in without} for source in table["sources"]]
-    tokenizer = {name: value for name, value in table["tokenizer"].items() if name not in without}
+    exclude = exclude | LIMIT_FIELDS
+    kept = [
+        {name: value for name, value in source.items() if name not in exclude}
+        for source in table["sources"]
+    ]
+    tokenizer = {name: value for name, value in table["tokenizer"].items() if name not in exclude}
     return {**table, "sources": kept, "tokenizer": tokenizer}
 
 
 def text_fingerprint(corpus: Corpus, digests: list[str], tokenizer: str) -> str:
-    """A name for the tokens: what was asked, every text read, and the tokenizer; weights and places do not matter."""
+    """A name for the tokens: what was asked, every text read, and the tokenizer; weights and
+    places do not matter.
+    """
     return canonical_hash(
-        [FORMAT, described(corpus, {"weight"} | PATHS), digests, hashlib.sha256(tokenizer.encode()).hexdigest()]
+        [
+            CACHE_FORMAT,
+            spec_table(corpus, {"weight"} | PATH_FIELDS),
+            digests,
+            hashlib.sha256(tokenizer.encode()).hexdigest(),
+        ]
     )
 
 
-def fingerprint(corpus: Corpus, text: str) -> str:
+def corpus_fingerprint(corpus: Corpus, text_name: str) -> str:
     """A name for what is read: the tokens, and in which shares."""
     total = sum(source.weight for source in corpus.sources)
-    return canonical_hash([text, [source.weight / total for source in corpus.sources]])
+    return canonical_hash([text_name, [source.weight / total for source in corpus.sources]])
 
 
-def cheap_key(corpus: Corpus) -> str:
+def source_key(corpus: Corpus) -> str:
     """What is known before anything is read."""
-    tokenizer = _file_stamp(corpus.tokenizer) if isinstance(corpus.tokenizer, TokenizerFile) else None
+    if isinstance(corpus.tokenizer, TokenizerFile):
+        tokenizer = _file_stamp(corpus.tokenizer)
+    else:
+        tokenizer = None
     return canonical_hash(
-        [FORMAT, described(corpus, {"weight"}), [identity(source) for source in corpus.sources], tokenizer]
+        [
+            CACHE_FORMAT,
+            spec_table(corpus, {"weight"}),
+            [source_identity(source) for source in corpus.sources],
+            tokenizer,
+        ]
     )
 
 
 def _file_stamp(tokenizer: TokenizerFile) -> list[int] | None:
-    path = home_expanded("corpus.tokenizer.path", tokenizer.path)
-    return [path.stat().st_size, path.stat().st_mtime_ns] if path.exists() else None
+    path = expand_home("corpus.tokenizer.path", tokenizer.path)
+    if path.exists():
+        return [path.stat().st_size, path.stat().st_mtime_ns]
+    return None
 
 
-def looked_up(cache: Path, key: str) -> Index | None:
-    """The index of a folder that is there and whole, with what was met when this key's text was read."""
+def find_cached_index(cache: Path, key: str) -> Index | None:
+    """The index of a folder that is there and whole, with what was met when this key's text was
+    read.
+    """
     try:
-        table = json.loads(read_text(cache / "keys" / f"{key}.json", MAX_RECORD))
-        index, met = whole(cache / table["fingerprint"]), [vars(Notes(**one)) for one in table["met"]]
+        table = json.loads(read_text(cache / "keys" / f"{key}.json", MAX_RECORD_BYTES))
+        index, met = (
+            read_whole_index(cache / table["fingerprint"]),
+            [vars(SourceNotes(**one)) for one in table["met"]],
+        )
         if index is None:
             return None
         sources = zip(index.sources, met, strict=True)
@@ -143,11 +175,13 @@ def looked_up(cache: Path, key: str) -> Index | None:
         return None
 
 
-def whole(folder: Path) -> Index | None:
+def read_whole_index(folder: Path) -> Index | None:
     """The index of a folder, if every file it lists is there as it was written."""
     index = read_index(folder)
     try:
-        if index is None or not all(one.is_still(folder / name) for name, one in index.files.items()):
+        if index is None or not all(
+            one.matches(folder / name) for name, one in index.files.items()
+        ):
             return None
     except (OSError, ValueError):
         return None
@@ -155,14 +189,18 @@ def whole(folder: Path) -> Index | None:
 
 
 def read_index(folder: Path) -> Index | None:
-    """What a folder says that it holds, none of it compared; None where it says nothing that can be read."""
+    """What a folder says that it holds, none of it compared; None where it says nothing that
+    can be read.
+    """
     try:
-        table = json.loads(read_text(folder / INDEX, MAX_RECORD))
-        if table["format"] != FORMAT:
+        table = json.loads(read_text(folder / INDEX_FILE, MAX_RECORD_BYTES))
+        if table["format"] != CACHE_FORMAT:
             return None
-        files = {name: Written(**one) for name, one in table["files"].items()}
+        files = {name: WrittenFile(**one) for name, one in table["files"].items()}
         sources = [
-            SourceIndex(**one | {"splits": {name: Count(**n) for name, n in one["splits"].items()}})
+            SourceIndex(
+                **one | {"splits": {name: TextCounts(**n) for name, n in one["splits"].items()}}
+            )
             for one in table["sources"]
         ]
         return Index(**table | {"sources": tuple(sources), "files": files})
@@ -171,36 +209,48 @@ def read_index(folder: Path) -> Index | None:
 
 
 @contextmanager
-def workplace(cache: Path) -> Iterator[Path]:
-    """A folder to build in, gone afterwards unless it was kept; what killed builds left behind goes too."""
+def build_folder(cache: Path) -> Iterator[Path]:
+    """A folder to build in, gone afterwards unless it was kept; what killed builds left behind
+    goes too.
+    """
     folder = cache / f".building-{platform.node()}-{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        with told(cache, "written", _remedy):
+        with explained(cache, "written", _cache_remedy):
             cache.mkdir(parents=True, exist_ok=True)
-            _sweep(cache)
+            _remove_abandoned_builds(cache)
             folder.mkdir()
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remedy(fault: OSError) -> str:
+def _cache_remedy(fault: OSError) -> str:
     elsewhere = "choose another folder for texts"
     if fault.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return f"free some space, or {elsewhere}"
-    return f"make it writable, or {elsewhere}" if fault.errno in (errno.EACCES, errno.EPERM) else elsewhere
+    if fault.errno in (errno.EACCES, errno.EPERM):
+        return f"make it writable, or {elsewhere}"
+    return elsewhere
 
 
-def _sweep(cache: Path) -> None:
-    """Remove what killed builds of this host left; a folder of another host, or of an unknown name, stays."""
+def _remove_abandoned_builds(cache: Path) -> None:
+    """Remove what killed builds of this host left; a folder of another host, or of an unknown
+    name, stays.
+    """
     for left in cache.iterdir():
-        name = _BUILDING.fullmatch(left.name)
-        if name is not None and name["host"] == platform.node() and not _is_running(int(name["process"])):
+        name = _BUILD_FOLDER_NAME.fullmatch(left.name)
+        if (
+            name is not None
+            and name["host"] == platform.node()
+            and not _is_running(int(name["process"]))
+        ):
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _is_running(process: int) -> bool:
-    """Whether a process may be there; a number that none can have says nothing of whoever is at work."""
+    """Whether a process may be there; a number that none can have says nothing of whoever is at
+    work.
+    """
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -210,41 +260,45 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def keep(folder: Path, cache: Path, index: Index, key: str) -> bool:
+def store_folder(folder: Path, cache: Path, index: Index, key: str) -> bool:
     """Move a finished folder to its name at once; one that is there already and whole stays.
 
     True where one that was not whole made way.
     """
-    _write(folder / INDEX, asdict(index))
+    _write_json(folder / INDEX_FILE, asdict(index))
     place = cache / index.fingerprint
     torn = False
-    while folder.exists() and whole(place) is None:
-        torn = _cleared(place, cache / f"{folder.name}{secrets.token_hex(4)}") or torn
+    while folder.exists() and read_whole_index(place) is None:
+        torn = _move_damaged_aside(place, cache / f"{folder.name}{secrets.token_hex(4)}") or torn
         try:
             folder.rename(place)
         except OSError as fault:  # somebody was quicker: look at what is there now
             if fault.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
     (cache / "keys").mkdir(exist_ok=True)
-    met = [{name: getattr(source, name) for name in vars(Notes())} for source in index.sources]
-    _write(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint, "met": met})
+    met = [
+        {name: getattr(source, name) for name in vars(SourceNotes())} for source in index.sources
+    ]
+    _write_json(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint, "met": met})
     return torn
 
 
-def _cleared(place: Path, aside: Path) -> bool:
-    """Whether a folder that is not whole made way; one that somebody has just finished is put back."""
+def _move_damaged_aside(folder: Path, aside: Path) -> bool:
+    """Whether a folder that is not whole made way; one that somebody has just finished is put
+    back.
+    """
     try:
-        place.rename(aside)
+        folder.rename(aside)
     except FileNotFoundError:
         return False
-    was_whole = whole(aside) is not None
+    was_whole = read_whole_index(aside) is not None
     if was_whole:
         with suppress(OSError):
-            aside.rename(place)
+            aside.rename(folder)
     shutil.rmtree(aside, ignore_errors=True)
     return not was_whole
 
 
-def _write(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: Any) -> None:
     """JSON that is there whole or not at all."""
     write_atomically(path, json.dumps(value, indent=1).encode())

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from paribus.errors import RecordError
-from paribus.spec.corpus import Errors
+from paribus.spec.corpus import DecodeErrors
 
-PARCEL_BYTES, PARCEL_DOCUMENTS = 2**20, 4096
+BATCH_BYTES, BATCH_DOCUMENTS = 2**20, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +20,13 @@ class Document:
 
     @property
     def pieces(self) -> tuple[bytes, ...]:
-        return (self.text,) if self.target is None else (self.text, self.target)
+        if self.target is None:
+            return (self.text,)
+        return (self.text, self.target)
 
 
 @dataclass
-class Notes:
+class SourceNotes:
     """What was met while reading a source and does not show in its text."""
 
     n_replaced: int = 0  # faults of UTF-8
@@ -32,7 +34,7 @@ class Notes:
     n_passed_over: int = 0  # files of other kinds in folders and tars
 
 
-def parcels(documents: Iterable[Document], notes: Notes) -> Iterator[list[Document]]:
+def batch_documents(documents: Iterable[Document], notes: SourceNotes) -> Iterator[list[Document]]:
     """Documents in lists of about a megabyte; those without a letter are left out and counted."""
     parcel: list[Document] = []
     size = 0
@@ -42,35 +44,41 @@ def parcels(documents: Iterable[Document], notes: Notes) -> Iterator[list[Docume
             continue
         parcel.append(document)
         size += sum(map(len, document.pieces))
-        if size >= PARCEL_BYTES or len(parcel) == PARCEL_DOCUMENTS:
+        if size >= BATCH_BYTES or len(parcel) == BATCH_DOCUMENTS:
             yield parcel
             parcel, size = [], 0
     if parcel:
         yield parcel
 
 
-def decoded(data: bytes, where: str, offset: int, errors: Errors, notes: Notes) -> str:
-    """Bytes as text; what is not UTF-8 is refused with its place in the file, or replaced and counted."""
+def decode_text(
+    data: bytes, where: str, offset: int, errors: DecodeErrors, notes: SourceNotes
+) -> str:
+    """Bytes as text; what is not UTF-8 is refused with its place in the file, or replaced and
+    counted.
+    """
     try:
         return data.decode()
     except UnicodeDecodeError as fault:
         if errors == "strict":
             raise RecordError(
-                f"{where} is not UTF-8 at byte {offset + fault.start}; save it as UTF-8, or set errors = 'replace'"
+                f"{where} is not UTF-8 at byte {offset + fault.start}; save it as UTF-8, or set"
+                " errors = 'replace'"
             ) from None
     text = data.decode(errors="replace")
     notes.n_replaced += text.count("\ufffd") - data.count("\ufffd".encode())
     return text
 
 
-def encoded(text: str, where: str, errors: Errors, notes: Notes) -> bytes:
+def encode_text(text: str, where: str, errors: DecodeErrors, notes: SourceNotes) -> bytes:
     """Text as bytes; half of a surrogate pair, which JSON can write, is no character."""
     try:
         return text.encode()
     except UnicodeEncodeError as fault:
         if errors == "strict":
             raise RecordError(
-                f"{where} holds half a surrogate pair at character {fault.start}; correct it, or set errors = 'replace'"
+                f"{where} holds half a surrogate pair at character {fault.start}; correct it, or"
+                " set errors = 'replace'"
             ) from None
     whole = text.encode(errors="replace")
     notes.n_replaced += sum("\ud800" <= letter <= "\udfff" for letter in text)

@@ -1,4 +1,6 @@
-"""Shards of bytes into shards of tokens, and the lessons a tokenizer is trained on, a few megabytes at a time."""
+"""Shards of bytes into shards of tokens, and the lessons a tokenizer is trained on, a few
+megabytes at a time.
+"""
 
 from __future__ import annotations
 
@@ -8,90 +10,107 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.corpus.formats import cut
-from paribus.corpus.order import shuffled
+from paribus.corpus.formats import cut_position
+from paribus.corpus.order import shuffled_indices
 from paribus.corpus.progress import Progress
 from paribus.corpus.shards import Shard, ShardWriter
-from paribus.corpus.tokenizer import Encoded, Tokenizer
+from paribus.corpus.tokenizer import Encoding, Tokenizer
 
-STRETCH = 2**16  # bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
-TOGETHER = 2**21  # bytes handed to the library at once
-MAX_LESSONS = 2**27  # bytes a tokenizer is trained on
+CHUNK_BYTES = (
+    2**16
+)  # bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
+LIBRARY_BATCH_BYTES = 2**21  # bytes handed to the library at once
+MAX_TOKENIZER_TEXT = 2**27  # bytes a tokenizer is trained on
 
 
-def lessons(shards: list[Shard], progress: Progress) -> Iterator[str]:
-    """The text to train a tokenizer on: all of it, or where that is long whole pieces evenly from all of it."""
-    share = min(1.0, MAX_LESSONS / max(1, sum(shard.n_tokens for shard in shards)))
+def tokenizer_text(shards: list[Shard], progress: Progress) -> Iterator[str]:
+    """The text to train a tokenizer on: all of it, or where that is long whole pieces evenly
+    from all of it.
+    """
+    share = min(1.0, MAX_TOKENIZER_TEXT / max(1, sum(shard.n_tokens for shard in shards)))
     for shard in shards:
-        n_pieces = len(shard.cuts) - 1
-        chosen = (
-            np.ones(n_pieces, bool) if share == 1 else shuffled(np.arange(n_pieces), n_pieces, 0) < share * n_pieces
-        )
+        n_pieces = len(shard.offsets) - 1
+        if share == 1:
+            chosen = np.ones(n_pieces, bool)
+        else:
+            chosen = shuffled_indices(np.arange(n_pieces), n_pieces, 0) < share * n_pieces
         for number in np.flatnonzero(chosen).tolist():
-            for first, last in _stretches(shard, number):
+            for first, last in _piece_chunks(shard, number):
                 progress.advance(last - first)
                 yield shard.tokens[first:last].tobytes().decode()
 
 
 @dataclass
-class Losses:
+class LostText:
     """What a tokenizer did not write."""
 
     n_unknown: int = 0  # tokens that stand for words it does not know
     n_lost: int = 0  # letters that no token stands for
 
 
-def encode_shard(shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Progress, losses: Losses) -> None:
+def encode_shard(
+    shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Progress, losses: LostText
+) -> None:
     """Every piece of a shard, in order."""
     waiting: list[tuple[int, int, bool]] = []  # stretches, and whether each ends its piece
-    for number in range(len(shard.cuts) - 1):
-        stretches = list(_stretches(shard, number))
+    for number in range(len(shard.offsets) - 1):
+        stretches = list(_piece_chunks(shard, number))
         waiting += [(first, last, (first, last) == stretches[-1]) for first, last in stretches]
-        if waiting[-1][1] - waiting[0][0] >= TOGETHER:
-            _encode(shard, tokenizer, writer, waiting, losses)
+        if waiting[-1][1] - waiting[0][0] >= LIBRARY_BATCH_BYTES:
+            _encode_chunks(shard, tokenizer, writer, waiting, losses)
             progress.advance(waiting[-1][1] - waiting[0][0])
             waiting = []
     if waiting:
-        _encode(shard, tokenizer, writer, waiting, losses)
+        _encode_chunks(shard, tokenizer, writer, waiting, losses)
 
 
-def _stretches(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
+def _piece_chunks(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
     """One piece, cut where it is too long to be encoded at once."""
-    first, end = int(shard.cuts[number]), int(shard.cuts[number + 1])
-    while end - first > STRETCH:
-        last = first + cut(shard.tokens[first : first + STRETCH + 1].tobytes(), 0, STRETCH)
+    first, end = int(shard.offsets[number]), int(shard.offsets[number + 1])
+    while end - first > CHUNK_BYTES:
+        last = first + cut_position(
+            shard.tokens[first : first + CHUNK_BYTES + 1].tobytes(), 0, CHUNK_BYTES
+        )
         yield first, last
         first = last
     yield first, end
 
 
-def _encode(
-    shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, stretches: list[tuple[int, int, bool]], losses: Losses
+def _encode_chunks(
+    shard: Shard,
+    tokenizer: Tokenizer,
+    writer: ShardWriter,
+    chunks: list[tuple[int, int, bool]],
+    losses: LostText,
 ) -> None:
-    texts = [shard.tokens[first:last].tobytes() for first, last, _ in stretches]
+    texts = [shard.tokens[first:last].tobytes() for first, last, _ in chunks]
     length = 0
     ids, begins, lengths = [], [], []
     for text, (first, last, ends), encoded in zip(
-        texts, stretches, tokenizer.encoded([text.decode() for text in texts]), strict=True
+        texts, chunks, tokenizer.encode_batch([text.decode() for text in texts]), strict=True
     ):
         starts = np.flatnonzero(shard.begins_sentence(np.arange(first, last)))
         ids.append(encoded.ids)
-        begins.append(_begins(tokenizer, text, starts, encoded))
+        begins.append(_begins_sentence(tokenizer, text, starts, encoded))
         length += len(encoded.ids)
         losses.n_lost += encoded.n_lost
-        losses.n_unknown += 0 if tokenizer.unknown is None else int((encoded.ids == tokenizer.unknown).sum())
+        losses.n_unknown += (
+            0 if tokenizer.unknown_id is None else int((encoded.ids == tokenizer.unknown_id).sum())
+        )
         if ends:
             lengths.append(length)
             length = 0
     writer.append(np.concatenate(ids), np.concatenate(begins), np.array(lengths, np.int64))
 
 
-def _begins(tokenizer: Tokenizer, text: bytes, starts: NDArray[np.int64], encoded: Encoded) -> NDArray[np.bool_]:
+def _begins_sentence(
+    tokenizer: Tokenizer, text: bytes, starts: NDArray[np.int64], encoded: Encoding
+) -> NDArray[np.bool_]:
     """Which tokens hold the first byte of a sentence."""
     begins = np.zeros(len(encoded.ids), bool)
     ends = encoded.ends
     if ends is None:
-        ends = tokenizer.n_bytes[encoded.ids].cumsum()
+        ends = tokenizer.bytes_of_ids[encoded.ids].cumsum()
     else:
         letters = (np.frombuffer(text, np.uint8) & 0xC0 != 0x80).cumsum()
         starts = letters[starts] - 1

@@ -7,37 +7,44 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
-from paribus.corpus.archives import Member
-from paribus.corpus.documents import Document, Notes, decoded, encoded
+from paribus.corpus.archives import ArchiveMember
+from paribus.corpus.documents import Document, SourceNotes, decode_text, encode_text
 from paribus.errors import RecordError, SpecError
-from paribus.spec.corpus import Errors, Files, Pairs
+from paribus.spec.corpus import DecodeErrors, Files, PairFiles
 
-WHOLE = (".txt", ".md")
-KEYED = (".jsonl", ".csv", ".tsv")
-CHUNK = 2**20
-MAX_LINE = 2**28
-MARK = b"\xef\xbb\xbf"  # the byte order mark some editors put first
+PLAIN_TEXT_SUFFIXES = (".txt", ".md")
+KEYED_SUFFIXES = (".jsonl", ".csv", ".tsv")
+CHUNK_BYTES = 2**20
+MAX_LINE_BYTES = 2**28
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # the byte order mark some editors put first
 
 
-def documents(member: Member, source: Files | Pairs, notes: Notes) -> Iterator[Document]:
+def file_documents(
+    member: ArchiveMember, source: Files | PairFiles, notes: SourceNotes
+) -> Iterator[Document]:
     """One by one, as the file is read."""
-    if isinstance(source, Files) and member.suffix in WHOLE:
-        yield from _whole(member, source, notes)
+    if isinstance(source, Files) and member.suffix in PLAIN_TEXT_SUFFIXES:
+        yield from _plain_text_documents(member, source, notes)
         return
-    keys = (source.text,) if isinstance(source, Files) else (source.source, source.target)
-    for place, values in _keyed(member, keys, source.errors, notes):
-        yield Document(*(encoded(value, place, source.errors, notes) for value in values))
+    if isinstance(source, Files):
+        keys = (source.text,)
+    else:
+        keys = (source.source, source.target)
+    for place, values in _keyed_rows(member, keys, source.errors, notes):
+        yield Document(*(encode_text(value, place, source.errors, notes) for value in values))
 
 
-def _whole(member: Member, source: Files, notes: Notes) -> Iterator[Document]:
+def _plain_text_documents(
+    member: ArchiveMember, source: Files, notes: SourceNotes
+) -> Iterator[Document]:
     """A file in documents of at most `max_document` bytes; put together they are the file again."""
     offset, held = 0, _next_bytes(member.stream, source.max_document)
-    if held.startswith(MARK):
-        offset, held = len(MARK), held[len(MARK) :]
+    if held.startswith(BYTE_ORDER_MARK):
+        offset, held = len(BYTE_ORDER_MARK), held[len(BYTE_ORDER_MARK) :]
     while held:
         begin = 0
         while len(held) - begin > source.max_document:
-            end = cut(held, begin, begin + source.max_document)
+            end = cut_position(held, begin, begin + source.max_document)
             yield _document(held[begin:end], member, offset + begin, source.errors, notes)
             begin = end
         more = _next_bytes(member.stream, source.max_document)
@@ -48,23 +55,29 @@ def _whole(member: Member, source: Files, notes: Notes) -> Iterator[Document]:
 
 
 def _next_bytes(stream: IO[bytes], max_document: int) -> bytes:
-    """As much as a document may have or some more, so that none is put together of many; all at the end."""
-    first = stream.read(CHUNK)
-    if len(first) < CHUNK or max_document <= CHUNK:
+    """As much as a document may have or some more, so that none is put together of many; all at
+    the end.
+    """
+    first = stream.read(CHUNK_BYTES)
+    if len(first) < CHUNK_BYTES or max_document <= CHUNK_BYTES:
         return first
-    parts, n_left = [first], max_document - CHUNK
-    while n_left > 0 and (part := stream.read(min(CHUNK, n_left))):
+    parts, n_left = [first], max_document - CHUNK_BYTES
+    while n_left > 0 and (part := stream.read(min(CHUNK_BYTES, n_left))):
         parts.append(part)
         n_left -= len(part)
     return b"".join(parts)
 
 
-def _document(data: bytes, member: Member, offset: int, errors: Errors, notes: Notes) -> Document:
-    return Document(decoded(data, member.where, offset, errors, notes).encode())
+def _document(
+    data: bytes, member: ArchiveMember, offset: int, errors: DecodeErrors, notes: SourceNotes
+) -> Document:
+    return Document(decode_text(data, member.where, offset, errors, notes).encode())
 
 
-def cut(text: bytes, begin: int, end: int) -> int:
-    """A good place to cut in the second half: after an empty line, a line, a word, or anywhere between characters."""
+def cut_position(text: bytes, begin: int, end: int) -> int:
+    """A good place to cut in the second half: after an empty line, a line, a word, or anywhere
+    between characters.
+    """
     half = (begin + end) // 2
     for sign in (b"\n\n", b"\n", b" "):
         place = text.rfind(sign, half, end)
@@ -75,28 +88,35 @@ def cut(text: bytes, begin: int, end: int) -> int:
     return end
 
 
-def _keyed(member: Member, keys: Sequence[str], errors: Errors, notes: Notes) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _keyed_rows(
+    member: ArchiveMember, keys: Sequence[str], errors: DecodeErrors, notes: SourceNotes
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The values of some keys, row by row, and where each row lies."""
     lines = (
-        (number, decoded(line, member.where, offset, errors, notes))
-        for number, offset, line in _lines(member.stream, member.where)
+        (number, decode_text(line, member.where, offset, errors, notes))
+        for number, offset, line in _numbered_lines(member.stream, member.where)
     )
     if member.suffix == ".jsonl":
         for number, line in lines:
             if line.strip():
                 place = f"{member.where} line {number}"
-                yield place, _values(_object(line, place), keys, place, "key")
+                yield place, _row_values(_parse_object(line, place), keys, place, "key")
     else:
-        yield from _table(lines, member, keys)
+        yield from _table_rows(lines, member, keys)
 
 
-def _lines(stream: IO[bytes], where: str) -> Iterator[tuple[int, int, bytes]]:
+def _numbered_lines(stream: IO[bytes], where: str) -> Iterator[tuple[int, int, bytes]]:
     """Each line with its number from 1 and its first byte's place."""
     number, offset = 1, 0
-    while line := stream.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE:
-            raise RecordError(f"{where} line {number} is longer than {MAX_LINE} bytes; cut it into several")
-        mark = len(MARK) if number == 1 and line.startswith(MARK) else 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise RecordError(
+                f"{where} line {number} is longer than {MAX_LINE_BYTES} bytes; cut it into several"
+            )
+        if number == 1 and line.startswith(BYTE_ORDER_MARK):
+            mark = len(BYTE_ORDER_MARK)
+        else:
+            mark = 0
         yield number, offset + mark, line[mark:]
         number, offset = number + 1, offset + len(line)
 
@@ -105,15 +125,15 @@ class _RepeatedKey(ValueError):
     """A key that one object of JSON has more than once."""
 
 
-def _keys_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, each of whose keys stands there once."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise _RepeatedKey(repeated_name(name for name, _ in pairs))
+        raise _RepeatedKey(first_duplicate(name for name, _ in pairs))
     return table
 
 
-def repeated_name(names: Iterable[str]) -> str | None:
+def first_duplicate(names: Iterable[str]) -> str | None:
     """The first name that stands there a second time."""
     seen: set[str] = set()
     for name in names:
@@ -124,54 +144,72 @@ def repeated_name(names: Iterable[str]) -> str | None:
 
 
 # Made once: json.loads would make one for each line, which takes longer than the line.
-_DECODER = json.JSONDecoder(object_pairs_hook=_keys_once)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
 
 
-def _object(line: str, place: str) -> dict[str, Any]:
+def _parse_object(line: str, place: str) -> dict[str, Any]:
     try:
         given = _DECODER.decode(line)
     except _RepeatedKey as fault:
-        raise RecordError(f"{place} has the key {fault.args[0]!r} twice; give each key once") from None
+        raise RecordError(
+            f"{place} has the key {fault.args[0]!r} twice; give each key once"
+        ) from None
     except (ValueError, RecursionError) as fault:
         raise RecordError(f"{place} is not JSON: {fault}; write one object a line") from None
     if not isinstance(given, dict):
-        raise RecordError(f"{place} is a {type(given).__name__}, not an object; write one object a line")
+        raise RecordError(
+            f"{place} is a {type(given).__name__}, not an object; write one object a line"
+        )
     return given
 
 
-def _values(row: dict[str, Any], keys: Sequence[str], place: str, kind: str) -> tuple[str, ...]:
+def _row_values(row: dict[str, Any], keys: Sequence[str], place: str, kind: str) -> tuple[str, ...]:
     for key in keys:
         if key not in row:
             there = ", ".join(map(repr, row)) or "none"
             raise SpecError(f"{place} has no {kind} {key!r}; its {kind}s are {there}")
         if not isinstance(row[key], str):
-            raise RecordError(f"{place} has {key!r} = {row[key]!r} ({type(row[key]).__name__}); give it as text")
+            raise RecordError(
+                f"{place} has {key!r} = {row[key]!r} ({type(row[key]).__name__}); give it as text"
+            )
     return tuple(row[key] for key in keys)
 
 
-def _require_columns_once(header: Sequence[str], keys: Sequence[str], place: str) -> None:
-    """RecordError where two columns have one name; columns without a name that nobody reads may be many."""
-    repeated = repeated_name(name for name in header if name.strip() or name in keys)
+def _require_unique_columns(header: Sequence[str], keys: Sequence[str], place: str) -> None:
+    """RecordError where two columns have one name; columns without a name that nobody reads may
+    be many.
+    """
+    repeated = first_duplicate(name for name in header if name.strip() or name in keys)
     if repeated is not None:
-        raise RecordError(f"{place} has the column {repeated!r} twice; give each column a name of its own")
+        raise RecordError(
+            f"{place} has the column {repeated!r} twice; give each column a name of its own"
+        )
 
 
-def _table(
-    lines: Iterator[tuple[int, str]], member: Member, keys: Sequence[str]
+def _table_rows(
+    lines: Iterator[tuple[int, str]], member: ArchiveMember, keys: Sequence[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Rows under a header; in .tsv a quote is a letter like any other."""
     texts = (line for _, line in lines)
     tabs = member.suffix == ".tsv"
-    rows = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE) if tabs else csv.reader(texts, strict=True)
+    if tabs:
+        rows = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE)
+    else:
+        rows = csv.reader(texts, strict=True)
     try:
         header = next(rows, [])
-        _require_columns_once(header, keys, f"{member.where} line {rows.line_num}")
-        _values(dict.fromkeys(header, ""), keys, member.where, "column")
+        _require_unique_columns(header, keys, f"{member.where} line {rows.line_num}")
+        _row_values(dict.fromkeys(header, ""), keys, member.where, "column")
         for row in rows:
             place = f"{member.where} line {rows.line_num}"
             if row and len(row) != len(header):
-                raise RecordError(f"{place} has {len(row)} columns, the header {len(header)}; give each row as many")
+                raise RecordError(
+                    f"{place} has {len(row)} columns, the header {len(header)}; give each row as"
+                    " many"
+                )
             if row:
-                yield place, _values(dict(zip(header, row, strict=True)), keys, place, "column")
+                yield place, _row_values(dict(zip(header, row, strict=True)), keys, place, "column")
     except csv.Error as fault:
-        raise RecordError(f"{member.where} line {rows.line_num}: {fault}; correct it, or use .jsonl") from None
+        raise RecordError(
+            f"{member.where} line {rows.line_num}: {fault}; correct it, or use .jsonl"
+        ) from None

@@ -1,4 +1,6 @@
-"""In which order: shuffles and mixtures that can be entered anywhere, as pure functions of a key."""
+"""In which order: shuffles and mixtures that can be entered anywhere, as pure functions of a
+key.
+"""
 
 from __future__ import annotations
 
@@ -12,37 +14,40 @@ from numpy.typing import NDArray
 Numbers = NDArray[np.int64]
 
 N_ROUNDS = 6
-FEW = 1024
+MAX_SORTED = 1024
 CIRCLE = 2**32
-STEP = 2654435769  # 2³² over the golden ratio, odd: the numbers 0, STEP, 2 STEP … mod 2³² spread as evenly as any can
+# 2³² over the golden ratio, odd: the numbers 0, STEP, 2 STEP … mod 2³² spread as evenly as any can
+GOLDEN_STEP = 2654435769
 
 
-def shuffled(places: Numbers, n: int, key: int) -> Numbers:
+def shuffled_indices(indices: Numbers, n: int, key: int) -> Numbers:
     """Where each place of 0 … n-1 goes in a shuffle of them all; nothing is stored.
 
-    A Feistel network over a rectangle of little more than n fields, walked again from any field that is not below n
-    (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"). Few places, which it would mix badly, are
-    sorted by their hash.
+    A Feistel network over a rectangle of little more than n fields, walked again from any field
+    that is not below n (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"). Few
+    places, which it would mix badly, are sorted by their hash.
     """
-    if n <= FEW:
-        return np.argsort(_hashed(np.arange(n, dtype=np.uint64), np.uint64(key)), kind="stable")[places]
+    if n <= MAX_SORTED:
+        return np.argsort(_hash(np.arange(n, dtype=np.uint64), np.uint64(key)), kind="stable")[
+            indices
+        ]
     width = isqrt(n - 1) + 1
     height = -(-n // width)
-    values = _mixed(np.asarray(places, np.uint64), width, height, key)
+    values = _feistel(np.asarray(indices, np.uint64), width, height, key)
     while (outside := values >= n).any():
-        values[outside] = _mixed(values[outside], width, height, key)
+        values[outside] = _feistel(values[outside], width, height, key)
     return values.astype(np.int64)
 
 
-def _mixed(values: NDArray[np.uint64], width: int, height: int, key: int) -> NDArray[np.uint64]:
+def _feistel(values: NDArray[np.uint64], width: int, height: int, key: int) -> NDArray[np.uint64]:
     row, column = np.divmod(values, np.uint64(width))
-    for even, odd in _hashed(np.arange(N_ROUNDS, dtype=np.uint64), np.uint64(key)).reshape(-1, 2):
-        row = (row + (_hashed(column, even) >> np.uint64(1))) % np.uint64(height)
-        column = (column + (_hashed(row, odd) >> np.uint64(1))) % np.uint64(width)
+    for even, odd in _hash(np.arange(N_ROUNDS, dtype=np.uint64), np.uint64(key)).reshape(-1, 2):
+        row = (row + (_hash(column, even) >> np.uint64(1))) % np.uint64(height)
+        column = (column + (_hash(row, odd) >> np.uint64(1))) % np.uint64(width)
     return row * np.uint64(width) + column
 
 
-def _hashed(values: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
+def _hash(values: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
     """splitmix64's finaliser."""
     mixed = values * np.uint64(0x9E3779B97F4A7C15) + salt
     mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
@@ -50,12 +55,12 @@ def _hashed(values: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
     return mixed ^ mixed >> np.uint64(31)
 
 
-class Mixture:
+class SourceMixture:
     """Which source each row of all rows ever read is from, and how many rows each gave before.
 
-    Row r stands at (offset + r · STEP) mod 2³² on a circle divided among the sources by weight. Every stretch of
-    rows holds each source in its share to within a few rows; how many of the first r rows fell into an arc is two
-    sums of floors, each found exactly in some thirty steps.
+    Row r stands at (offset + r · STEP) mod 2³² on a circle divided among the sources by weight.
+    Every stretch of rows holds each source in its share to within a few rows; how many of the first
+    r rows fell into an arc is two sums of floors, each found exactly in some thirty steps.
     """
 
     def __init__(self, weights: Sequence[float], key: int):
@@ -63,21 +68,25 @@ class Mixture:
         self.bounds = [0, *(round(end) for end in ends[:-1]), CIRCLE]
         self.offset = key % CIRCLE
 
-    def sources(self, first: int, n_rows: int) -> Numbers:
+    def row_sources(self, first: int, n_rows: int) -> Numbers:
         """The source of each of n rows."""
-        start = (self.offset + first * STEP) % CIRCLE
-        places = (start + np.arange(n_rows, dtype=np.int64) * STEP) % CIRCLE
+        start = (self.offset + first * GOLDEN_STEP) % CIRCLE
+        places = (start + np.arange(n_rows, dtype=np.int64) * GOLDEN_STEP) % CIRCLE
         return np.searchsorted(self.bounds, places, "right") - 1
 
-    def before(self, row: int) -> list[int]:
+    def rows_before(self, row: int) -> list[int]:
         """How many of the rows before this one are from each source."""
-        below = [self._below(row, bound) for bound in self.bounds]
+        below = [self._rows_below(row, bound) for bound in self.bounds]
         return [upper - lower for lower, upper in pairwise(below)]
 
-    def _below(self, n_rows: int, bound: int) -> int:
-        """How many of the first rows stand below a bound: ⌊x/m⌋ - ⌊(x - bound)/m⌋ is 1 where x mod m < bound."""
+    def _rows_below(self, n_rows: int, bound: int) -> int:
+        """How many of the first rows stand below a bound: ⌊x/m⌋ - ⌊(x - bound)/m⌋ is 1 where x
+        mod m < bound.
+        """
         shifted = self.offset + CIRCLE - bound
-        return _floor_sum(n_rows, CIRCLE, STEP, self.offset + CIRCLE) - _floor_sum(n_rows, CIRCLE, STEP, shifted)
+        return _floor_sum(n_rows, CIRCLE, GOLDEN_STEP, self.offset + CIRCLE) - _floor_sum(
+            n_rows, CIRCLE, GOLDEN_STEP, shifted
+        )
 
 
 def _floor_sum(n: int, modulus: int, step: int, start: int) -> int:

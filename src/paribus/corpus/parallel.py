@@ -8,23 +8,25 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future
 from typing import TypeVar
 
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
 MAX_WORKERS = 8  # more would wait for the one that writes
 
 
-def workers(asked: int | None) -> int:
+def worker_count(n_workers: int | None) -> int:
     """How many to use; None: one a core."""
-    return asked or min(MAX_WORKERS, os.cpu_count() or 1)
+    return n_workers or min(MAX_WORKERS, os.cpu_count() or 1)
 
 
-def in_order(pool: Executor, make: Callable[[Given], Made], given: Iterable[Given], ahead: int) -> Iterator[Made]:
+def map_in_order(
+    pool: Executor, function: Callable[[Task], Result], tasks: Iterable[Task], max_waiting: int
+) -> Iterator[Result]:
     """What is made of each, in the order given; no more than `ahead` wait to be taken."""
-    waiting: deque[Future[Made]] = deque()
-    for one in given:
-        waiting.append(pool.submit(make, one))
-        if len(waiting) > ahead:
+    waiting: deque[Future[Result]] = deque()
+    for one in tasks:
+        waiting.append(pool.submit(function, one))
+        if len(waiting) > max_waiting:
             yield waiting.popleft().result()
     while waiting:
         yield waiting.popleft().result()

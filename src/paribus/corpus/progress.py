@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from paribus.escapes import Page, visible
+from paribus.escapes import SafeConsole, escape_unprintable
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -20,19 +20,24 @@ SECONDS_BETWEEN_LINES = 10.0
 class Progress:
     """One stage after another, each with its amount of work; silent where not `shown`."""
 
-    shown: bool = False
+    is_shown: bool = False
     _stage: str = ""
     _total: int = 0
     _done: int = 0
-    _said: float = field(default=0.0, repr=False)
+    _last_line_time: float = field(default=0.0, repr=False)
     _bar: Bar | None = field(default=None, repr=False)
 
     @contextmanager
     def stage(self, name: str, total: int) -> Iterator[None]:
         """What is being done, and how much of it there is; 0 where that is not known."""
-        self._stage, self._total, self._done, self._said = name, total, 0, time.monotonic()
-        console = Page(stderr=True)
-        if not self.shown:
+        self._stage, self._total, self._done, self._last_line_time = (
+            name,
+            total,
+            0,
+            time.monotonic(),
+        )
+        console = SafeConsole(stderr=True)
+        if not self.is_shown:
             yield
         elif console.is_terminal:
             with _bar(console) as self._bar:
@@ -41,25 +46,34 @@ class Progress:
             self._bar = None
         else:
             yield
-            self.say(f"{name}: done")
+            self.print_line(f"{name}: done")
 
     def advance(self, amount: int) -> None:
-        if not self.shown:
+        if not self.is_shown:
             return
         self._done += amount
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._done)
-        elif time.monotonic() - self._said > SECONDS_BETWEEN_LINES:
-            share = f"{min(1, self._done / self._total):.0%}" if self._total else f"{self._done:,}"
-            self.say(f"{self._stage}: {share}")
+        elif time.monotonic() - self._last_line_time > SECONDS_BETWEEN_LINES:
+            if self._total:
+                share = f"{min(1, self._done / self._total):.0%}"
+            else:
+                share = f"{self._done:,}"
+            self.print_line(f"{self._stage}: {share}")
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """A line of its own, between stages."""
-        if self.shown:
-            self._said = time.monotonic()
-            print(visible(line), file=sys.stderr, flush=True)
+        if self.is_shown:
+            self._last_line_time = time.monotonic()
+            print(escape_unprintable(line), file=sys.stderr, flush=True)
 
 
-def _bar(console: Page) -> Bar:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    return Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True)
+def _bar(console: SafeConsole) -> Bar:
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+    )
+    return Bar(
+        *columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True
+    )

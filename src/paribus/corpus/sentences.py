@@ -5,24 +5,25 @@ import re
 import numpy as np
 from numpy.typing import NDArray
 
-N_LOOKS = 24  # characters looked at all at once before the rare long gaps are taken one by one
+N_LOOKAHEAD = 24  # characters looked at all at once before the rare long gaps are taken one by one
 
 
-def _among(letters: bytes) -> NDArray[np.bool_]:
+def _byte_class(letters: bytes) -> NDArray[np.bool_]:
     table = np.zeros(256, bool)
     table[list(letters)] = True
     return table
 
 
-_STOP = _among(b".!?")
-_BREAK = _among(b".!?\n")
-_SPACE = _among(b" \t\r\n\f\v")
-_BLANK = _among(b" \t\r\f\v")
-_CLOSE = _among(b"\"')]}*" + "’”".encode())  # byte by byte: no other sign is made of these
+_STOP = _byte_class(b".!?")
+_BREAK = _byte_class(b".!?\n")
+_SPACE = _byte_class(b" \t\r\n\f\v")
+_BLANK = _byte_class(b" \t\r\f\v")
+_CLOSE = _byte_class(b"\"')]}*" + "’”".encode())  # byte by byte: no other sign is made of these
 
 
 def sentence_starts(text: bytes) -> NDArray[np.int64]:
-    """The bytes at which a sentence begins, besides the first: after `.`, `!` or `?` and space, or an empty line.
+    """The bytes at which a sentence begins, besides the first: after `.`, `!` or `?` and space,
+    or an empty line.
 
     Quotes and brackets that close belong to the sentence before them.
     """
@@ -39,16 +40,19 @@ def sentence_starts(text: bytes) -> NDArray[np.int64]:
 
 
 def _skip(
-    letters: NDArray[np.uint8], places: NDArray[np.int64], among: NDArray[np.bool_], text: bytes
+    letters: NDArray[np.uint8],
+    places: NDArray[np.int64],
+    byte_class: NDArray[np.bool_],
+    text: bytes,
 ) -> NDArray[np.int64]:
     """Each place moved past all letters of a class."""
-    for _ in range(N_LOOKS):
-        inside = among[letters[places]]
+    for _ in range(N_LOOKAHEAD):
+        inside = byte_class[letters[places]]
         if not inside.any():
             return places
         places = places + inside
-    run = re.compile(b"[" + re.escape(bytes(np.flatnonzero(among).tolist())) + b"]*")
-    for number in np.flatnonzero(among[letters[places]]):
+    run = re.compile(b"[" + re.escape(bytes(np.flatnonzero(byte_class).tolist())) + b"]*")
+    for number in np.flatnonzero(byte_class[letters[places]]):
         found = run.match(text, int(places[number]))
         assert found is not None
         places[number] = found.end()

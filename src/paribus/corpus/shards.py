@@ -2,7 +2,8 @@
 
 N.split.tokens      ids in the smallest unsigned type that holds them
 N.split.sentences   one bit a token: a sentence begins here
-N.split.cuts        where pieces begin, and the end, as uint64: each document, or each source and each target
+N.split.cuts        where pieces begin, and the end, as uint64: each document, or each source and
+                    each target
 """
 
 from __future__ import annotations
@@ -17,29 +18,37 @@ from numpy.typing import NDArray
 SUFFIXES = ("tokens", "sentences", "cuts")
 
 
-def token_type(n_text: int) -> np.dtype[np.unsignedinteger]:
+def token_dtype(n_text: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(np.uint8 if n_text <= 2**8 else np.uint16 if n_text <= 2**16 else np.uint32)
 
 
 class ShardWriter:
-    """Appends tokens, their sentence bits and where their pieces end; a context, closed when left."""
+    """Appends tokens, their sentence bits and where their pieces end; a context, closed when
+    left.
+    """
 
     def __init__(self, stem: Path, n_text: int):
-        self.stem, self.dtype = stem, token_type(n_text)
+        self.stem, self.dtype = stem, token_dtype(n_text)
         self.n_tokens = self.n_pieces = 0
         self._bits = np.zeros(0, bool)  # those that do not fill a byte yet
-        self._tokens, self._sentences, self._cuts = (open(f"{stem}.{suffix}", "wb") for suffix in SUFFIXES)  # noqa: SIM115
-        self._cuts.write(np.zeros(1, np.uint64).tobytes())
+        files = [open(f"{stem}.{suffix}", "wb") for suffix in SUFFIXES]  # noqa: SIM115
+        self._tokens, self._sentences, self._offsets = files
+        self._offsets.write(np.zeros(1, np.uint64).tobytes())
 
-    def append(self, tokens: NDArray[np.integer], begins: NDArray[np.bool_], lengths: NDArray[np.int64]) -> None:
+    def append(
+        self,
+        tokens: NDArray[np.integer],
+        sentence_starts: NDArray[np.bool_],
+        lengths: NDArray[np.int64],
+    ) -> None:
         """Tokens of whole pieces, each so long."""
-        assert len(tokens) == len(begins) == lengths.sum()
+        assert len(tokens) == len(sentence_starts) == lengths.sum()
         self._tokens.write(np.ascontiguousarray(tokens, self.dtype).data)
-        bits = np.concatenate([self._bits, begins])
+        bits = np.concatenate([self._bits, sentence_starts])
         whole = len(bits) // 8 * 8
         self._sentences.write(np.packbits(bits[:whole]).data)
         self._bits = bits[whole:]
-        self._cuts.write((self.n_tokens + np.cumsum(lengths)).astype(np.uint64).data)
+        self._offsets.write((self.n_tokens + np.cumsum(lengths)).astype(np.uint64).data)
         self.n_tokens += len(tokens)
         self.n_pieces += len(lengths)
 
@@ -47,54 +56,61 @@ class ShardWriter:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._sentences.write(np.packbits(self._bits).data)
-        for file in (self._tokens, self._sentences, self._cuts):
+        for file in (self._tokens, self._sentences, self._offsets):
             file.close()
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """One source's tokens of one split; `n_pieces` a document is 1 for running text, 2 for pairs."""
+    """One source's tokens of one split; `n_pieces` a document is 1 for running text, 2 for
+    pairs.
+    """
 
     tokens: NDArray[np.unsignedinteger]
-    bits: NDArray[np.uint8]
-    cuts: NDArray[np.uint64]
-    n_pieces: int
+    sentence_bits: NDArray[np.uint8]
+    offsets: NDArray[np.uint64]
+    pieces_per_document: int
 
     @staticmethod
-    def opened(stem: Path, n_text: int, pairs: bool) -> Shard:
+    def from_files(stem: Path, n_text: int, pairs: bool) -> Shard:
         tokens, sentences, cuts = (Path(f"{stem}.{suffix}") for suffix in SUFFIXES)
         return Shard(
-            _mapped(tokens, token_type(n_text)),
-            _mapped(sentences, np.dtype(np.uint8)),
-            _mapped(cuts, np.dtype(np.uint64)),
+            _memory_map(tokens, token_dtype(n_text)),
+            _memory_map(sentences, np.dtype(np.uint8)),
+            _memory_map(cuts, np.dtype(np.uint64)),
             2 if pairs else 1,
         )
 
     @property
     def n_documents(self) -> int:
-        return (len(self.cuts) - 1) // self.n_pieces
+        return (len(self.offsets) - 1) // self.pieces_per_document
 
     @property
     def n_tokens(self) -> int:
         return len(self.tokens)
 
-    def begins(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    def document_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where documents begin; document n_documents is the end."""
-        return self.cuts[documents * self.n_pieces].astype(np.int64)
+        return self.offsets[documents * self.pieces_per_document].astype(np.int64)
 
-    def targets(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+    def target_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the targets of pairs begin."""
-        assert self.n_pieces == 2
-        return self.cuts[documents * 2 + 1].astype(np.int64)
+        assert self.pieces_per_document == 2
+        return self.offsets[documents * 2 + 1].astype(np.int64)
 
     def begins_sentence(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return (self.bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(bool)
+        return (self.sentence_bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(
+            bool
+        )
 
 
-def _mapped(path: Path, kind: np.dtype) -> NDArray:
+def _memory_map(path: Path, kind: np.dtype) -> NDArray:
     """A file as an array whose pages are the kernel's; an empty file cannot be mapped."""
     if path.stat().st_size == 0:
         return np.zeros(0, kind)

@@ -7,58 +7,77 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paribus.corpus.archives import found, members, torn
-from paribus.corpus.documents import Document, Notes
-from paribus.corpus.formats import KEYED, WHOLE
-from paribus.corpus.formats import documents as filed
-from paribus.corpus.installation import documents as installed
-from paribus.corpus.installation import identity as installation
-from paribus.corpus.languages import documents as invented
+from paribus.corpus.archives import explain_read_errors, find_files, open_members
+from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
+from paribus.corpus.documents import Document, SourceNotes
+from paribus.corpus.formats import KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
+from paribus.corpus.formats import file_documents as filed
+from paribus.corpus.languages.questions import language_documents as invented
 from paribus.corpus.progress import Progress
-from paribus.corpus.unpacking import Allowance, size_on_disk
-from paribus.record.disk import told
-from paribus.spec.corpus import Files, Language, Pairs, PythonCode, PythonDocs, PythonSummaries, Source
+from paribus.corpus.python_files import installation_identity as installation
+from paribus.corpus.python_files import python_documents as installed
+from paribus.record.disk import explained
+from paribus.spec.corpus import (
+    Files,
+    Language,
+    PairFiles,
+    PythonCode,
+    PythonDocs,
+    PythonSummaries,
+    Source,
+)
 
 
-def documents(source: Source, notes: Notes, progress: Progress, n_workers: int) -> Iterator[Document]:
+def source_documents(
+    source: Source, notes: SourceNotes, progress: Progress, n_workers: int
+) -> Iterator[Document]:
     """All documents in an order that is always the same."""
     match source:
         case PythonDocs() | PythonCode() | PythonSummaries():
             return installed(source, progress, n_workers)
-        case Files() | Pairs():
-            return _filed(source, notes, progress)
+        case Files() | PairFiles():
+            return _read_files(source, notes, progress)
         case Language():
             return invented(source, progress)
 
 
-def identity(source: Source) -> Any:
-    """What changes when the text may have: sizes and times of files, versions of what is installed."""
+def source_identity(source: Source) -> Any:
+    """What changes when the text may have: sizes and times of files, versions of what is
+    installed.
+    """
     match source:
         case PythonDocs() | PythonCode() | PythonSummaries():
             return installation(source)
-        case Files() | Pairs():
-            stated = [(path, _stat(path)) for path in found(source.paths, _suffixes(source), Notes())]
+        case Files() | PairFiles():
+            stated = [
+                (path, _stat(path))
+                for path in find_files(source.paths, _readable_suffixes(source), SourceNotes())
+            ]
             return [[str(path.resolve()), stat.st_size, stat.st_mtime_ns] for path, stat in stated]
         case Language():
             return None
 
 
 def _stat(path: Path) -> os.stat_result:
-    with told(path, "read", "restore it, or leave it out of the paths"):
+    with explained(path, "read", "restore it, or leave it out of the paths"):
         return path.stat()
 
 
-def _suffixes(source: Files | Pairs) -> tuple[str, ...]:
-    return (*WHOLE, *KEYED) if isinstance(source, Files) else KEYED
+def _readable_suffixes(source: Files | PairFiles) -> tuple[str, ...]:
+    if isinstance(source, Files):
+        return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
+    return KEYED_SUFFIXES
 
 
-def _filed(source: Files | Pairs, notes: Notes, progress: Progress) -> Iterator[Document]:
-    suffixes = _suffixes(source)
-    paths = found(source.paths, suffixes, notes)
+def _read_files(
+    source: Files | PairFiles, notes: SourceNotes, progress: Progress
+) -> Iterator[Document]:
+    suffixes = _readable_suffixes(source)
+    paths = find_files(source.paths, suffixes, notes)
     stats = [_stat(path) for path in paths]
-    allowance = Allowance(source.max_unpacked, sum(map(size_on_disk, stats)))
+    allowance = DecompressionLimit(source.max_unpacked, sum(map(size_on_disk, stats)))
     with progress.stage(f"reading {source.kind}", sum(stat.st_size for stat in stats)):
         for path in paths:
-            for member in members(path, suffixes, notes, progress, allowance):
-                with torn(member.where):
+            for member in open_members(path, suffixes, notes, progress, allowance):
+                with explain_read_errors(member.where):
                     yield from filed(member, source, notes)

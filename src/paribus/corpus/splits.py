@@ -1,4 +1,6 @@
-"""What is trained on and what is held out: decided by a hash of each text, so that none is in two."""
+"""What is trained on and what is held out: decided by a hash of each text, so that none is in
+two.
+"""
 
 from __future__ import annotations
 
@@ -19,41 +21,48 @@ SEPARATOR = b"\xff"  # no byte of UTF-8: no sentence reaches over it
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
-    """A parcel's text of one split: its bytes, where sentences begin, and how long its pieces are."""
+class SplitText:
+    """A parcel's text of one split: its bytes, where sentences begin, and how long its pieces
+    are.
+    """
 
     text: NDArray[np.uint8]
-    begins: NDArray[np.bool_]
+    sentence_starts: NDArray[np.bool_]
     lengths: NDArray[np.int64]
 
 
-def digests(document: Document) -> list[bytes]:
+def piece_digests(document: Document) -> list[bytes]:
     return [hashlib.blake2b(piece, digest_size=N_DIGEST).digest() for piece in document.pieces]
 
 
 def split_of(digest: bytes, valid: float, test: float) -> Split:
     """Where a text with this digest belongs: the same text always to the same split.
 
-    A pair goes by its source, so that no source of a held-out pair was trained on with another target.
+    A pair goes by its source, so that no source of a held-out pair was trained on with another
+    target.
     """
     place = int.from_bytes(digest[:8]) / 2**64
     if place < test:
         return "test"
-    return "valid" if place < test + valid else "train"
+    if place < test + valid:
+        return "valid"
+    return "train"
 
 
-def deal(parcel: list[Document], valid: float, test: float) -> tuple[bytes, dict[Split, Dealt]]:
+def assign_splits(
+    documents: list[Document], valid: float, test: float
+) -> tuple[bytes, dict[Split, SplitText]]:
     """The digests of documents, and their text by split."""
     marks: list[bytes] = []
     pieces: dict[Split, list[bytes]] = {}
-    for document in parcel:
-        digest = digests(document)
+    for document in documents:
+        digest = piece_digests(document)
         marks += digest
         pieces.setdefault(split_of(digest[0], valid, test), []).extend(document.pieces)
-    return b"".join(marks), {split: _dealt(texts) for split, texts in pieces.items()}
+    return b"".join(marks), {split: _split_text(texts) for split, texts in pieces.items()}
 
 
-def _dealt(pieces: list[bytes]) -> Dealt:
+def _split_text(pieces: list[bytes]) -> SplitText:
     lengths = np.array([len(piece) for piece in pieces], np.int64)
     firsts = lengths.cumsum() - lengths
     apart = SEPARATOR.join(pieces)
@@ -63,4 +72,4 @@ def _dealt(pieces: list[bytes]) -> Dealt:
     n_before = np.searchsorted(firsts + np.arange(len(pieces)), starts, "right") - 1
     begins[starts - n_before] = True
     begins[firsts] = True
-    return Dealt(text, begins, lengths)
+    return SplitText(text, begins, lengths)

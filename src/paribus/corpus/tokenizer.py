@@ -17,28 +17,38 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from paribus.errors import RecordError, SpecError, UnsupportedError
-from paribus.files import MAX_TOKENIZER, home_expanded, looked_for, read_text
-from paribus.spec.corpus import BytePairs, TokenizerFile
+from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
+from paribus.spec.corpus import BPETokenizer, TokenizerFile
 from paribus.spec.run import n_ids
 
 N_BYTES = 256
 MAX_WORDS, MAX_LETTERS = 2**18, 64  # how many words are remembered, and how long ones
 
 
-def _letters() -> tuple[str, ...]:
-    """The letter that stands for each byte in byte-level vocabularies: itself where it can be seen (GPT-2's table)."""
-    seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
+def _byte_letters() -> tuple[str, ...]:
+    """The letter that stands for each byte in byte-level vocabularies: itself where it can be
+    seen (GPT-2's table).
+    """
+    seen = {
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    }
     hidden = [byte for byte in range(N_BYTES) if byte not in seen]
-    return tuple(chr(byte if byte in seen else N_BYTES + hidden.index(byte)) for byte in range(N_BYTES))
+    return tuple(
+        chr(byte if byte in seen else N_BYTES + hidden.index(byte)) for byte in range(N_BYTES)
+    )
 
 
-LETTERS = _letters()
-_BYTE = {letter: byte for byte, letter in enumerate(LETTERS)}
+BYTE_LETTERS = _byte_letters()
+_BYTE_OF_LETTER = {letter: byte for byte, letter in enumerate(BYTE_LETTERS)}
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded:
-    """A text's ids; where a token's bytes do not tell where it lies, also the character after each."""
+class Encoding:
+    """A text's ids; where a token's bytes do not tell where it lies, also the character after
+    each.
+    """
 
     ids: NDArray[np.int64]
     ends: NDArray[np.int64] | None = None
@@ -46,7 +56,9 @@ class Encoded:
 
 
 class Tokenizer:
-    """A tokenizer.json at work: no signs of its own are added, and none is read out of plain text."""
+    """A tokenizer.json at work: no signs of its own are added, and none is read out of plain
+    text.
+    """
 
     def __init__(self, library: Library):
         library.no_truncation()
@@ -56,58 +68,79 @@ class Tokenizer:
         self.json = library.to_str(pretty=False)
         self.n_text = max(library.get_vocab(with_added_tokens=True).values()) + 1
         described = json.loads(self.json)
-        self.unknown = _unknown(library, described["model"])
-        self.is_byte_level = "ByteLevel" in _kinds(described["decoder"])
-        self._bytes = {} if not self.is_byte_level else self._byte_strings(described)
-        self.writes_every_byte = len({word for word in self._bytes.values() if len(word) == 1}) == N_BYTES
-        self.n_bytes = self._byte_counts(described)
-        self._words = _Words(self) if self.writes_every_byte and _parts_at_spaces(described) else None
+        self.unknown_id = _unknown_id(library, described["model"])
+        self.is_byte_level = "ByteLevel" in _component_types(described["decoder"])
+        if not self.is_byte_level:
+            self._bytes = {}
+        else:
+            self._bytes = self._byte_strings(described)
+        self.writes_every_byte = (
+            len({word for word in self._bytes.values() if len(word) == 1}) == N_BYTES
+        )
+        self.bytes_of_ids = self._byte_counts(described)
+        if self.writes_every_byte and _splits_at_spaces(described):
+            self._words = _WordCache(self)
+        else:
+            self._words = None
 
-    def ids(self, text: str) -> list[int]:
-        with _written_in_full():
+    def encode(self, text: str) -> list[int]:
+        with _explain_encoding_errors():
             return self.library.encode(text, add_special_tokens=False).ids
 
-    def text(self, ids: Sequence[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """What ids of text stand for; signs say nothing."""
         ids = [number for number in ids if number < self.n_text]
         if self.is_byte_level:
             return b"".join(self._bytes.get(number, b"") for number in ids).decode(errors="replace")
         return self.library.decode(ids, skip_special_tokens=False)
 
-    def encoded(self, texts: Sequence[str]) -> Iterator[Encoded]:
+    def encode_batch(self, texts: Sequence[str]) -> Iterator[Encoding]:
         """Each text in ids."""
         if self._words is not None:
             for text in texts:
-                yield Encoded(self._words.ids(text))
+                yield Encoding(self._words.encode(text))
         elif self.writes_every_byte:
             for one in self.library.encode_batch_fast(list(texts), add_special_tokens=False):
-                yield Encoded(np.array(one.ids, np.int64))
+                yield Encoding(np.array(one.ids, np.int64))
         else:
-            with _written_in_full():
+            with _explain_encoding_errors():
                 written = self.library.encode_batch(list(texts), add_special_tokens=False)
             for text, one in zip(texts, written, strict=True):
                 spans = np.array(one.offsets, np.int64).reshape(-1, 2)
-                yield Encoded(np.array(one.ids, np.int64), spans[:, 1], _n_lost(text, spans))
+                yield Encoding(np.array(one.ids, np.int64), spans[:, 1], _n_lost(text, spans))
 
     def _byte_strings(self, described: dict[str, Any]) -> dict[int, bytes]:
         added = {token["id"]: token["content"].encode() for token in described["added_tokens"]}
         vocabulary = self.library.get_vocab(with_added_tokens=False)
-        return {i: bytes(_BYTE[letter] for letter in word) for word, i in vocabulary.items() if _is_ours(word)} | added
+        return {
+            i: bytes(_BYTE_OF_LETTER[letter] for letter in word)
+            for word, i in vocabulary.items()
+            if _is_byte_level(word)
+        } | added
 
     def _byte_counts(self, described: dict[str, Any]) -> NDArray[np.int64]:
-        """How many bytes of text each id stands for: exact for byte-level, else of its written form; 0 for signs."""
+        """How many bytes of text each id stands for: exact for byte-level, else of its written
+        form; 0 for signs.
+        """
         counts = np.zeros(self.n_text, np.int64)
         for word, number in self.library.get_vocab(with_added_tokens=True).items():
-            counts[number] = len(self._bytes[number]) if number in self._bytes else _written(word)
+            if number in self._bytes:
+                counts[number] = len(self._bytes[number])
+            else:
+                counts[number] = _n_written_bytes(word)
         for token in described["added_tokens"]:
-            counts[token["id"]] = 0 if token["special"] else counts[token["id"]]
+            if token["special"]:
+                counts[token["id"]] = 0
+            else:
+                counts[token["id"]] = counts[token["id"]]
         return counts
 
 
-class _Words(dict[str, list[int]]):
+class _WordCache(dict[str, list[int]]):
     """Remembers the ids of words, eight times as fast as the library and equal to it.
 
-    Byte-level vocabularies never join a sign to a space after it, so text may be parted before every single space.
+    Byte-level vocabularies never join a sign to a space after it, so text may be parted before
+    every single space.
     """
 
     _BEFORE_SPACES = re.compile(r"(?<=[!-~])(?= [!-~])")
@@ -116,54 +149,58 @@ class _Words(dict[str, list[int]]):
         super().__init__()
         self.tokenizer = tokenizer
 
-    def ids(self, text: str) -> NDArray[np.int64]:
+    def encode(self, text: str) -> NDArray[np.int64]:
         if len(self) > MAX_WORDS:
             self.clear()
         words = self._BEFORE_SPACES.split(text)
         return np.fromiter(chain.from_iterable(map(self.__getitem__, words)), np.int64)
 
     def __missing__(self, word: str) -> list[int]:
-        ids = self.tokenizer.ids(word)
+        ids = self.tokenizer.encode(word)
         if len(word) <= MAX_LETTERS:
             self[word] = ids
         return ids
 
 
 @contextmanager
-def _written_in_full() -> Iterator[None]:
+def _explain_encoding_errors() -> Iterator[None]:
     """Vocabularies without a word for what they do not know cannot go on there."""
     try:
         yield
     except TypeError as fault:
         raise UnsupportedError(
-            "the text holds half a letter (a lone surrogate), which no tokenizer can write; give it in UTF-8"
+            "the text holds half a letter (a lone surrogate), which no tokenizer can write; give it"
+            " in UTF-8"
         ) from fault
     except Exception as fault:  # the library raises a bare Exception
         raise UnsupportedError(
-            f"the tokenizer cannot write this text: {fault}; give it a word for what it does not know, or use "
-            f"byte-level BPE"
+            f"the tokenizer cannot write this text: {fault}; give it a word for what it does not"
+            " know, or use byte-level BPE"
         ) from None
 
 
 def _n_lost(text: str, spans: NDArray[np.int64]) -> int:
-    """Letters outside every token; spaces between words are left out of many vocabularies, and are not counted.
+    """Letters outside every token; spaces between words are left out of many vocabularies, and
+    are not counted.
 
-    After a lost letter the library takes the rest of its word to lie one place earlier: where words are not parted
-    at spaces, a space may be counted instead of a letter.
+    After a lost letter the library takes the rest of its word to lie one place earlier: where words
+    are not parted at spaces, a space may be counted instead of a letter.
     """
-    begun, ended = (np.bincount(places, minlength=len(text)).cumsum()[: len(text)] for places in spans.T)
+    begun, ended = (
+        np.bincount(places, minlength=len(text)).cumsum()[: len(text)] for places in spans.T
+    )
     outside = np.flatnonzero(begun == ended)
     return sum(not text[place].isspace() for place in outside.tolist())
 
 
-def _unknown(library: Library, model: dict[str, Any]) -> int | None:
+def _unknown_id(library: Library, model: dict[str, Any]) -> int | None:
     """The id that stands for whatever a vocabulary has no word for; None where there is none."""
     if model.get("unk_token") is None:
         return model.get("unk_id")
     return library.token_to_id(model["unk_token"])
 
 
-def _parts_at_spaces(described: dict[str, Any]) -> bool:
+def _splits_at_spaces(described: dict[str, Any]) -> bool:
     """Whether a tokenizer is plain byte-level BPE, which parts text as GPT-2 does."""
     plain = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
     parting = described["pre_tokenizer"] or {}
@@ -178,51 +215,62 @@ def _parts_at_spaces(described: dict[str, Any]) -> bool:
 
 def byte_tokenizer() -> Tokenizer:
     """Id n is byte n."""
-    return Tokenizer(_byte_level({letter: byte for byte, letter in enumerate(LETTERS)}))
+    return Tokenizer(_byte_level({letter: byte for byte, letter in enumerate(BYTE_LETTERS)}))
 
 
-def trained(spec: BytePairs, texts: Iterable[str]) -> Tokenizer:
+def train_tokenizer(spec: BPETokenizer, texts: Iterable[str]) -> Tokenizer:
     """Byte-level BPE over texts: the same texts always give the same tokenizer."""
     library = _byte_level({})
     trainer = trainers.BpeTrainer(
-        vocab_size=spec.n_vocab, initial_alphabet=list(LETTERS), special_tokens=[], show_progress=False
+        vocab_size=spec.n_vocab,
+        initial_alphabet=list(BYTE_LETTERS),
+        special_tokens=[],
+        show_progress=False,
     )
     library.train_from_iterator(texts, trainer)
     found = library.get_vocab_size()
     if found < spec.n_vocab:
         raise SpecError(
-            f"tokenizer.n_vocab is {spec.n_vocab}, but the training text gives only {found} ids; use at most {found}"
+            f"tokenizer.n_vocab is {spec.n_vocab}, but the training text gives only {found} ids;"
+            f" use at most {found}"
         )
     return Tokenizer(library)
 
 
-def loaded(spec: TokenizerFile) -> Tokenizer:
-    path = home_expanded("tokenizer.path", spec.path)
+def read_tokenizer_file(spec: TokenizerFile) -> Tokenizer:
+    path = expand_home("tokenizer.path", spec.path)
     try:
-        return Tokenizer(_library(path))
+        return Tokenizer(_read_library(path))
     except OSError as fault:
         raise SpecError(
-            f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a tokenizer.json{looked_for(path)}"
+            f"tokenizer.path {spec.path!r} cannot be read: {fault.strerror}; give a"
+            f" tokenizer.json{looked_for(path)}"
         ) from None
     except Exception as fault:  # the library raises a bare Exception
-        raise SpecError(f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json") from None
+        raise SpecError(
+            f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json"
+        ) from None
 
 
-def _library(path: Path) -> Library:
-    """A tokenizer.json as the library reads it; one whose ids have gaps of millions would keep it busy for minutes."""
-    text = read_text(path, MAX_TOKENIZER)
+def _read_library(path: Path) -> Library:
+    """A tokenizer.json as the library reads it; one whose ids have gaps of millions would keep
+    it busy for minutes.
+    """
+    text = read_text(path, MAX_TOKENIZER_BYTES)
     n_ids(text)
     return Library.from_str(text)
 
 
-def opened(path: Path) -> Tokenizer:
+def open_tokenizer(path: Path) -> Tokenizer:
     """A tokenizer that was written beside a corpus or a checkpoint."""
     try:
-        return Tokenizer(_library(path))
+        return Tokenizer(_read_library(path))
     except OSError as fault:
         raise RecordError(f"{path} cannot be read: {fault.strerror}; write it again") from fault
     except Exception as fault:  # the library raises a bare Exception
-        raise RecordError(f"{path} cannot be read as a tokenizer: {fault}; write it again") from fault
+        raise RecordError(
+            f"{path} cannot be read as a tokenizer: {fault}; write it again"
+        ) from fault
 
 
 def _byte_level(vocabulary: dict[str, int]) -> Library:
@@ -232,19 +280,19 @@ def _byte_level(vocabulary: dict[str, int]) -> Library:
     return library
 
 
-def _kinds(part: Any) -> set[str]:
+def _component_types(component: Any) -> set[str]:
     """The types of a part of a tokenizer.json and of what it is made of."""
-    if not isinstance(part, dict):
+    if not isinstance(component, dict):
         return set()
-    inside = [*part.get("decoders", ()), *part.get("pretokenizers", ())]
-    return {part["type"]}.union(*map(_kinds, inside))
+    inside = [*component.get("decoders", ()), *component.get("pretokenizers", ())]
+    return {component["type"]}.union(*map(_component_types, inside))
 
 
-def _is_ours(word: str) -> bool:
-    return all(letter in _BYTE for letter in word)
+def _is_byte_level(word: str) -> bool:
+    return all(letter in _BYTE_OF_LETTER for letter in word)
 
 
-def _written(word: str) -> int:
+def _n_written_bytes(word: str) -> int:
     """Bytes of a token as words are written: `▁` is a space, `##` joins, `<0x0A>` is a byte."""
     if len(word) == 6 and word.startswith("<0x") and word.endswith(">"):
         return 1

@@ -1,7 +1,8 @@
-"""Is a text in the cache still what was written there? Every byte once, and later by what the disk says of its files.
+"""Is a text in the cache still what was written there? Every byte once, and later by what the
+disk says of its files.
 
-A file's size and times of change are those of the moment before its bytes were read. Who sets the time of a file back
-changes when its entry changed: such a file is read again.
+A file's size and times of change are those of the moment before its bytes were read. Who sets the
+time of a file back changes when its entry changed: such a file is read again.
 """
 
 from __future__ import annotations
@@ -10,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from paribus.corpus.built import Built, built
-from paribus.corpus.cache import INDEX, Index, fingerprint, read_index
+from paribus.corpus.cache import INDEX_FILE, Index, corpus_fingerprint, read_index
+from paribus.corpus.dataset import TokenisedCorpus, open_corpus
 from paribus.errors import RecordError
-from paribus.record.disk import digest, told
+from paribus.record.disk import explained, file_sha256
 from paribus.spec.corpus import Corpus
 
 REMEDY = "remove that folder of the cache, and the same command builds the text again"
@@ -23,8 +24,8 @@ class FileStamp(NamedTuple):
     """What the disk says of a file without reading it, and the sha256 of what it held."""
 
     n_bytes: int
-    changed_ns: int
-    entry_changed_ns: int
+    mtime_ns: int
+    ctime_ns: int
     sha256: str
 
 
@@ -37,57 +38,70 @@ class VerifiedText:
     files: dict[str, FileStamp]
 
 
-def verify(text: Built) -> VerifiedText:
+def verify_text(text: TokenisedCorpus) -> VerifiedText:
     """Read every file of a text; RecordError where one is not what was written."""
-    index = _index(text.folder)
+    index = _require_index(text.folder)
     _require_all_listed(text.folder, index)
-    files = {name: _stamp(text.folder / name, one.sha256) for name, one in index.files.items()}
-    files[INDEX] = _stamp(text.folder / INDEX, None)
+    files = {name: _stamp_file(text.folder / name, one.sha256) for name, one in index.files.items()}
+    files[INDEX_FILE] = _stamp_file(text.folder / INDEX_FILE, None)
     return VerifiedText(str(text.folder), text.fingerprint, files)
 
 
-def verify_again(text: VerifiedText) -> VerifiedText:
+def reverify_text(text: VerifiedText) -> VerifiedText:
     """Read what may have changed since; RecordError where it has."""
-    return VerifiedText(text.folder, text.fingerprint, {name: _again(text, name) for name in text.files})
+    return VerifiedText(
+        text.folder, text.fingerprint, {name: _restamp_file(text, name) for name in text.files}
+    )
 
 
-def reopen(corpus: Corpus, text: VerifiedText) -> Built:
+def reopen_text(corpus: Corpus, text: VerifiedText) -> TokenisedCorpus:
     """The very text that was verified, wherever its sources are by now."""
-    folder = Path(verify_again(text).folder)
-    index = _index(folder)
-    found = fingerprint(corpus, index.fingerprint)
+    folder = Path(reverify_text(text).folder)
+    index = _require_index(folder)
+    found = corpus_fingerprint(corpus, index.fingerprint)
     if found != text.fingerprint:
-        raise RecordError(f"{folder} holds the text {found[:16]}, not {text.fingerprint[:16]} of the plan; {REMEDY}")
-    return built(corpus, folder, index, found)
+        raise RecordError(
+            f"{folder} holds the text {found[:16]}, not {text.fingerprint[:16]} of the plan;"
+            f" {REMEDY}"
+        )
+    return open_corpus(corpus, folder, index, found)
 
 
-def _index(folder: Path) -> Index:
+def _require_index(folder: Path) -> Index:
     index = read_index(folder)
     if index is None or index.fingerprint != folder.name:
-        raise RecordError(f"{folder / INDEX} is missing or not what was written; {REMEDY}")
+        raise RecordError(f"{folder / INDEX_FILE} is missing or not what was written; {REMEDY}")
     return index
 
 
 def _require_all_listed(folder: Path, index: Index) -> None:
-    """RecordError where a file lies there that its index does not speak of: an index that lists less proves less."""
-    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}  # systems leave such files
-    unknown = there - {*index.files, INDEX}
+    """RecordError where a file lies there that its index does not speak of: an index that lists
+    less proves less.
+    """
+    there = {
+        path.name for path in folder.iterdir() if not path.name.startswith(".")
+    }  # systems leave such files
+    unknown = there - {*index.files, INDEX_FILE}
     if unknown:
-        raise RecordError(f"{folder / INDEX} does not list {min(unknown)!r}, which lies beside it; {REMEDY}")
+        raise RecordError(
+            f"{folder / INDEX_FILE} does not list {min(unknown)!r}, which lies beside it; {REMEDY}"
+        )
 
 
-def _again(text: VerifiedText, name: str) -> FileStamp:
+def _restamp_file(text: VerifiedText, name: str) -> FileStamp:
     path, before = Path(text.folder) / name, text.files[name]
-    with told(path, "read", REMEDY):
+    with explained(path, "read", REMEDY):
         stat = path.stat()
     now = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    return before if now == before[:3] else _stamp(path, before.sha256)
+    if now == before[:3]:
+        return before
+    return _stamp_file(path, before.sha256)
 
 
-def _stamp(path: Path, wanted: str | None) -> FileStamp:
+def _stamp_file(path: Path, expected_sha256: str | None) -> FileStamp:
     """A file read now; `wanted` is what its sha256 must be."""
-    with told(path, "read", REMEDY):
-        stat, sha256 = path.stat(), digest(path)
-    if wanted not in (None, sha256):
+    with explained(path, "read", REMEDY):
+        stat, sha256 = path.stat(), file_sha256(path)
+    if expected_sha256 not in (None, sha256):
         raise RecordError(f"{path} is not what was written (sha256 differs); {REMEDY}")
     return FileStamp(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, sha256)

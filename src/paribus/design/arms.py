@@ -11,16 +11,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.errors import SpecError
-from paribus.evaluate import answering
-from paribus.objectives import permit
+from paribus.evaluate import answering_component
+from paribus.objectives import require_permitted
 from paribus.spec import resolve
 from paribus.spec.architecture import Spec
-from paribus.spec.design import Design, Table, leaves_of, levels_of, tables_of
+from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
-from paribus.spec.reading import complaints, merged
-from paribus.spec.run import RunSpec, filled_sizes, load_run
+from paribus.spec.reading import describe_faults, merge_tables
+from paribus.spec.run import RunSpec, derived_sizes, load_run
 from paribus.spec.widths import width_note
-from paribus.spec.yardstick import measures
+from paribus.spec.yardstick import measure_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,63 +41,72 @@ class Arm:
 
 def arms_of(design: Design) -> tuple[Arm, ...]:
     """All arms, the baseline first; SpecError lists what is wrong with any of them."""
-    levels, tables = levels_of(design), tables_of(design)
+    levels, tables = arm_levels(design), arm_tables(design)
     problems: dict[str, list[str]] = {}
     arms: list[Arm] = []
     for name, table in tables.items():
         try:
-            arms.append(_arm(design, name, levels[name], dict(table)))
+            arms.append(_load_arm(design, name, levels[name], dict(table)))
         except SpecError as fault:
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
     if problems:
-        raise SpecError([_told(problem, names, len(tables)) for problem, names in problems.items()])
+        raise SpecError(
+            [_describe_problem(problem, names, len(tables)) for problem, names in problems.items()]
+        )
     return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
 
 
-def _told(problem: str, names: Sequence[str], n_arms: int) -> str:
+def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
     """A problem and the arms that have it; what all have is most likely the base's."""
     if len(names) == n_arms:
         return f"in every arm, {problem}"
     return f"{', '.join(f'arms.{name}' for name in names)}: {problem}"
 
 
-def _arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
-    match = _match(table.pop("match", None)) or design.match
-    table = merged(_named(design.base), _named(table))
+def _load_arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
+    match = _read_match(table.pop("match", None)) or design.match
+    table = merge_tables(_expand_preset(design.base), _expand_preset(table))
     run = load_run(table)
     require_usable(design, run)
     return Arm(name, levels, chosen_fields(run, table["architecture"]), run, match)
 
 
 def width_notes(design: Design) -> list[str]:
-    """Which widths of presets stay as they are though arms change d_model, with the arms where not all do."""
-    tables = tables_of(design)
+    """Which widths of presets stay as they are though arms change d_model, with the arms where
+    not all do.
+    """
+    tables = arm_tables(design)
     found: dict[str, list[str]] = {}
     for name, table in tables.items():
-        written = merged(_named(design.base), _named(table)).get("architecture")
+        written = merge_tables(_expand_preset(design.base), _expand_preset(table)).get(
+            "architecture"
+        )
         note = width_note(written) if isinstance(written, Mapping) else None
         if note is not None:
             found.setdefault(note, []).append(name)
-    return [note if len(names) == len(tables) else f"{', '.join(names)}: {note}" for note, names in found.items()]
+    return [
+        note if len(names) == len(tables) else f"{', '.join(names)}: {note}"
+        for note, names in found.items()
+    ]
 
 
-class _Asked(Spec):
+class _ArmMatch(Spec):
     match: Match
 
 
-def _match(given: Any) -> Match | None:
+def _read_match(value: Any) -> Match | None:
     """What an arm says of its own size, as a table or by its one word; refused as a design's is."""
-    if given is None or isinstance(given, Match):
-        return given
-    table = {"match": {"by": given} if isinstance(given, str) else given}
+    if value is None or isinstance(value, Match):
+        return value
+    table = {"match": {"by": value} if isinstance(value, str) else value}
     try:
-        return _Asked.model_validate(table).match
+        return _ArmMatch.model_validate(table).match
     except ValidationError as fault:
-        raise SpecError(list(complaints(fault, table, _Asked))) from None
+        raise SpecError(list(describe_faults(fault, table, _ArmMatch))) from None
 
 
-def _named(table: Mapping[str, Any]) -> Table:
+def _expand_preset(table: Mapping[str, Any]) -> Table:
     """A preset alone is short for a table that stands on it."""
     table = copy.deepcopy(dict(table))
     if isinstance(table.get("architecture"), str):
@@ -105,38 +114,45 @@ def _named(table: Mapping[str, Any]) -> Table:
     return table
 
 
-def chosen_fields(run: RunSpec, written: Mapping[str, Any]) -> Table:
-    """Every field of a run that somebody or a default chose; not the sizes that follow from text and training.
+def chosen_fields(run: RunSpec, architecture_table: Mapping[str, Any]) -> Table:
+    """Every field of a run that somebody or a default chose; not the sizes that follow from
+    text and training.
 
-    `written` is the table of its architecture. Whether the base, an arm or a change wrote a field makes no difference.
+    `written` is the table of its architecture. Whether the base, an arm or a change wrote a field
+    makes no difference.
     """
     table = run_table(run)
-    for name in filled_sizes(run.stages[-1]):
-        if name not in written:
+    for name in derived_sizes(run.stages[-1]):
+        if name not in architecture_table:
             del table["architecture"][name]
     return table
 
 
 def require_usable(design: Design, run: RunSpec) -> None:
     """SpecError where a run cannot be trained, or cannot be measured as the design asks."""
-    permitted(run)
-    _measurable(design, run)
+    require_permitted_objectives(run)
+    _require_measurable(design, run)
 
 
-def permitted(run: RunSpec) -> None:
+def require_permitted_objectives(run: RunSpec) -> None:
     """SpecError where an objective cannot be posed to its architecture, or could see the answer."""
     for stage in run.stages:
-        permit(stage.objective, resolve(run.architecture), stage.training.length)
+        require_permitted(stage.objective, resolve(run.architecture), stage.training.length)
 
 
-def _measurable(design: Design, run: RunSpec) -> None:
-    """SpecError where an arm cannot answer a yardstick: likelihoods and pseudo-likelihoods are never compared."""
+def _require_measurable(design: Design, run: RunSpec) -> None:
+    """SpecError where an arm cannot answer a yardstick: likelihoods and pseudo-likelihoods are
+    never compared.
+    """
     problems = []
     for measure in (design.primary.measure, *design.others):
         try:
-            answering(run.stages[-1].objective, measures(measure))
+            answering_component(run.stages[-1].objective, measure_of(measure))
         except SpecError as fault:
-            problems += [f"the yardstick {measure.kind!r} cannot be asked: {problem}" for problem in fault.problems]
+            problems += [
+                f"the yardstick {measure.kind!r} cannot be asked: {problem}"
+                for problem in fault.problems
+            ]
     if problems:
         raise SpecError(problems)
 
@@ -144,7 +160,10 @@ def _measurable(design: Design, run: RunSpec) -> None:
 def run_table(run: RunSpec) -> Table:
     """Every field of a run, in the tables a person would write it in."""
     (stage,) = run.stages
-    tables = {"architecture": run.architecture.model_dump(mode="json"), **stage.model_dump(mode="json")}
+    tables = {
+        "architecture": run.architecture.model_dump(mode="json"),
+        **stage.model_dump(mode="json"),
+    }
     return {name: value for name, value in tables.items() if name != "kind"}
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from paribus.analyse.bracket import SIDES, bracket_rate
-from paribus.corpus import Built
+from paribus.corpus import TokenisedCorpus
 from paribus.design.plan import Plan
-from paribus.design.quantities import Planned
-from paribus.design.seeds import order_seed, start_seed
-from paribus.record import Placed, name_of
+from paribus.design.quantities import PlannedArm
+from paribus.design.seeds import init_seed, order_seed
+from paribus.record import CellRecord, run_name
 from paribus.record.study import Purpose
 from paribus.spec.design import SWEEP_SEED, Design, length_arms
 from paribus.spec.run import RunSpec, addressed_stages
@@ -29,23 +29,31 @@ class Cell:
     rate: float
     purpose: Purpose
     run: RunSpec
-    built: Built
+    dataset: TokenisedCorpus
     measures: tuple[Yardstick, ...]
     flops: float
-    plan: str  # the fingerprint of the design
+    design_fingerprint: str  # the fingerprint of the design
 
     @cached_property
     def name(self) -> str:
-        """Of its run's folder: two cells that ask for the same run share it."""
-        return name_of(addressed_stages(self.run, self.built.fingerprint))
+        """The name of the run's folder: two cells that need the same run share it."""
+        return run_name(addressed_stages(self.run, self.dataset.fingerprint))
 
     @property
     def n_steps(self) -> int:
         return self.run.stages[-1].training.n_steps
 
     @property
-    def placed(self) -> Placed:
-        return Placed(self.arm, self.seed, self.rate, self.purpose, self.name, self.n_steps, self.plan)
+    def record(self) -> CellRecord:
+        return CellRecord(
+            self.arm,
+            self.seed,
+            self.rate,
+            self.purpose,
+            self.name,
+            self.n_steps,
+            self.design_fingerprint,
+        )
 
     def __str__(self) -> str:
         if self.purpose == "variance":
@@ -57,8 +65,10 @@ class Cell:
         return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}"
 
 
-def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
-    """The first rates every arm is swept over: a factor 2 apart, around the baseline's as written."""
+def rate_grid(design: Design, arms: Sequence[PlannedArm]) -> tuple[float, ...]:
+    """The first rates every arm is swept over: a factor 2 apart, around the baseline's as
+    written.
+    """
     assert design.tune is not None
     centre = arms[0].run.stages[-1].training.optimizer.rate
     n_below = design.tune.n_rates // 2
@@ -66,26 +76,39 @@ def grid_of(design: Design, arms: Sequence[Planned]) -> tuple[float, ...]:
 
 
 def sweep_cells(
-    plan: Plan, rates: Sequence[float], more: Mapping[str, Sequence[float]] | None = None
+    plan: Plan, rates: Sequence[float], extra_rates: Mapping[str, Sequence[float]] | None = None
 ) -> tuple[Cell, ...]:
     """Every arm at every rate, and at more of its own, under seeds that are never reported."""
     tune = plan.design.tune
     assert tune is not None
-    measure, own = plan.design.primary.measure.model_copy(update={"split": tune.split}), plan.design_fingerprint
+    measure, own = (
+        plan.design.primary.measure.model_copy(update={"split": tune.split}),
+        plan.design_fingerprint,
+    )
     return tuple(
-        _cell(arm, SWEEP_SEED + number, rate, "sweep", max(2, round(arm.n_steps * tune.share)), (measure,), own)
+        _cell(
+            arm,
+            SWEEP_SEED + number,
+            rate,
+            "sweep",
+            max(2, round(arm.n_steps * tune.share)),
+            (measure,),
+            own,
+        )
         for number in range(tune.n_seeds)
-        for rate, arm in _rates_by_arm(plan, rates, more or {})
+        for rate, arm in _rates_by_arm(plan, rates, extra_rates or {})
     )
 
 
 def _rates_by_arm(
-    plan: Plan, rates: Sequence[float], more: Mapping[str, Sequence[float]]
-) -> Iterator[tuple[float, Planned]]:
-    """Each rate of the grid with each arm, then each arm with the rates that it alone is tried at."""
+    plan: Plan, rates: Sequence[float], extra_rates: Mapping[str, Sequence[float]]
+) -> Iterator[tuple[float, PlannedArm]]:
+    """Each rate of the grid with each arm, then each arm with the rates that it alone is tried
+    at.
+    """
     yield from itertools.product(rates, plan.arms)
     for arm in plan.arms:
-        own = more.get(arm.name, ())
+        own = extra_rates.get(arm.name, ())
         yield from ((rate, arm) for rate in own)
 
 
@@ -100,7 +123,8 @@ def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
 
 def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
-    """Arms that others are judged against at the design's other lengths, each at the rate tuned for its full length.
+    """Arms that others are judged against at the design's other lengths, each at the rate tuned
+    for its full length.
 
     The full length is the reported run itself.
     """
@@ -108,18 +132,24 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     shares = [share for share in plan.design.lengths or () if share < 1]
     return tuple(
         _cell(
-            arm, seed, rates[arm.name], "length", steps_of_share(arm.n_steps, share), (measure,),
+            arm,
+            seed,
+            rates[arm.name],
+            "length",
+            steps_of_share(arm.n_steps, share),
+            (measure,),
             plan.design_fingerprint,
         )
         for seed in plan.seeds
         for arm in plan.arms
         if arm.name in wanted
         for share in shares
-    )  # fmt: skip
+    )
 
 
 def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
-    """Every arm under every reported seed at half an octave to either side of its rate; none unless they are asked for.
+    """Every arm under every reported seed at half an octave to either side of its rate; none
+    unless they are asked for.
 
     They are measured with the primary yardstick alone.
     """
@@ -135,13 +165,33 @@ def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
 
 def _cell(
-    arm: Planned, seed: int, rate: float, purpose: Purpose, n_steps: int, measures: tuple[Yardstick, ...], plan: str
+    arm: PlannedArm,
+    seed: int,
+    rate: float,
+    purpose: Purpose,
+    n_steps: int,
+    measures: tuple[Yardstick, ...],
+    design_fingerprint: str,
 ) -> Cell:
-    """A run of the whole recipe, scaled to `n_steps`, whose start and data order have a seed each."""
+    """A run of the whole recipe, scaled to `n_steps`, whose start and data order have a seed
+    each.
+    """
     stage = arm.run.stages[-1]
     training = scaled_training(stage.training, n_steps)
     optimizer = training.optimizer.model_copy(update={"rate": rate})
-    seeds = {"seed": start_seed(seed), "data_seed": order_seed(seed)}
-    stage = stage.model_copy(update={"training": training.model_copy(update={**seeds, "optimizer": optimizer})})
+    seeds = {"seed": init_seed(seed), "data_seed": order_seed(seed)}
+    stage = stage.model_copy(
+        update={"training": training.model_copy(update={**seeds, "optimizer": optimizer})}
+    )
     run = arm.run.model_copy(update={"stages": (stage,)})
-    return Cell(arm.name, seed, rate, purpose, run, arm.built, measures, arm.work.training_flops * n_steps, plan)
+    return Cell(
+        arm.name,
+        seed,
+        rate,
+        purpose,
+        run,
+        arm.dataset,
+        measures,
+        arm.step_cost.training_flops * n_steps,
+        design_fingerprint,
+    )

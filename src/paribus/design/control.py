@@ -1,7 +1,9 @@
-"""The control table: every field of every arm, and whether it is equal, the factor, or a confound.
+"""The control table: every field of every arm, and whether it is equal, the factor, or a
+confound.
 
-Arms are held against each other in the pairs that a verdict compares. What could have been set equal there and was not
-is a confound; what the factor forces follows from it. `trials` finds out which is which.
+Arms are held against each other in the pairs that a verdict compares. What could have been set
+equal there and was not is a confound; what the factor forces follows from it. `trials` finds out
+which is which.
 """
 
 from __future__ import annotations
@@ -11,25 +13,30 @@ from functools import partial
 from typing import Any
 
 from paribus.design.arms import Arm, arm_refusal
-from paribus.design.trials import ABSENT, NONE_FITS, Finding, pair_findings
+from paribus.design.trials import ABSENT, NO_VALUE_STARTS, FieldFinding, pair_findings
 from paribus.record import ControlLine, Mark
-from paribus.spec.design import Design, Pair, compared_pairs, declared
+from paribus.spec.design import ArmPair, Design, compared_pairs, declared_paths
 
-WORST_FIRST = (Mark.CONFOUND, Mark.FACTOR, Mark.FOLLOWS, Mark.MATCHED)  # a line has the worst mark of its pairs
+MARKS_WORST_FIRST = (
+    Mark.CONFOUND,
+    Mark.FACTOR,
+    Mark.FOLLOWS,
+    Mark.MATCHED,
+)  # a line has the worst mark of its pairs
 FOLLOWS_TEXT = "follows from the text and its length"
 NOT_COMPARED = "equal in every pair that is compared"
-RATE = "training.optimizer.rate"
-TABLE = "a table"  # stands for the value of a field that is nothing in another arm
-LONGEST = 60  # of a value in a message
-Findings = Mapping[Pair, Mapping[str, Finding]]  # of each compared pair, by path
+RATE_PATH = "training.optimizer.rate"
+TABLE_VALUE = "a table"  # stands for the value of a field that is nothing in another arm
+MAX_VALUE_CHARACTERS = 60  # of a value in a message
+FindingsByPair = Mapping[ArmPair, Mapping[str, FieldFinding]]  # of each compared pair, by path
 
 
-def judge_pairs(design: Design, arms: Sequence[Arm]) -> Findings:
+def judge_pairs(design: Design, arms: Sequence[Arm]) -> FindingsByPair:
     """What is found out about every field in which two compared arms differ as written."""
     by_name = {arm.name: arm for arm in arms}
     refusal = partial(arm_refusal, design)
     return {
-        (one, other): pair_findings(by_name[one], by_name[other], declared(design), refusal)
+        (one, other): pair_findings(by_name[one], by_name[other], declared_paths(design), refusal)
         for one, other in compared_pairs(design)
     }
 
@@ -37,25 +44,28 @@ def judge_pairs(design: Design, arms: Sequence[Arm]) -> Findings:
 def field_lines(
     design: Design,
     arms: Sequence[Arm],
-    findings: Findings,
-    moved: Mapping[str, Mapping[str, str]] | None = None,
-    tuned: str | None = None,
+    findings: FindingsByPair,
+    moved_notes: Mapping[str, Mapping[str, str]] | None = None,
+    tuning_description: str | None = None,
 ) -> tuple[ControlLine, ...]:
     """A line for each field of a run.
 
-    `moved` says of each arm which paths a match or a budget moved, and for what; `tuned` is the protocol of the rate.
+    `moved` says of each arm which paths a match or a budget moved, and for what; `tuned` is the
+    protocol of the rate.
     """
     paths = dict.fromkeys(path for arm in arms for path in arm.leaves)
-    return tuple(_line(path, design, arms, findings, moved or {}, tuned) for path in paths)
+    return tuple(
+        _line(path, design, arms, findings, moved_notes or {}, tuning_description) for path in paths
+    )
 
 
 def _line(
     path: str,
     design: Design,
     arms: Sequence[Arm],
-    findings: Findings,
-    moved: Mapping[str, Mapping[str, str]],
-    tuned: str | None,
+    findings: FindingsByPair,
+    moved_notes: Mapping[str, Mapping[str, str]],
+    tuning_description: str | None,
 ) -> ControlLine:
     values = {arm.name: _value(arm, path) for arm in arms}
     notes: dict[Mark, list[str]] = {}
@@ -64,39 +74,51 @@ def _line(
             notes.setdefault(found[path].mark, []).append(found[path].note)
         elif values[one] == values[other]:
             continue
-        elif path in moved.get(one, {}) or path in moved.get(other, {}):
+        elif path in moved_notes.get(one, {}) or path in moved_notes.get(other, {}):
             notes.setdefault(Mark.MATCHED, [])
         else:
             notes.setdefault(Mark.FOLLOWS, []).append(FOLLOWS_TEXT)
-    mark = min(notes, key=WORST_FIRST.index, default=None)
-    if path == RATE and tuned and mark != Mark.CONFOUND:  # rates that are written apart give grids apart
-        return ControlLine(path, Mark.TUNED, values, tuned)
+    mark = min(notes, key=MARKS_WORST_FIRST.index, default=None)
+    if (
+        path == RATE_PATH and tuning_description and mark != Mark.CONFOUND
+    ):  # rates that are written apart give grids apart
+        return ControlLine(path, Mark.TUNED, values, tuning_description)
     if mark is None:
         is_equal = all(value == values[arms[0].name] for value in values.values())
         return ControlLine(path, Mark.EQUAL, values, "" if is_equal else NOT_COMPARED)
-    allowed = next((reason for place, reason in design.allow.items() if is_inside(path, place)), None)
-    note = next((note for note in notes[mark] if note), "") or _moved_note(path, values, moved)
+    allowed = next(
+        (reason for place, reason in design.allow.items() if is_inside(path, place)), None
+    )
+    note = next((note for note in notes[mark] if note), "") or _moved_note(
+        path, values, moved_notes
+    )
     return ControlLine(path, mark, values, note, allowed if mark == Mark.CONFOUND else None)
 
 
 def is_inside(path: str, place: str) -> bool:
-    """Is a path the place itself, or in it? To allow a field of a table is not to allow that there is the table."""
+    """Is a path the place itself, or in it? To allow a field of a table is not to allow that
+    there is the table.
+    """
     return path == place or path.startswith(f"{place}.")
 
 
 def _value(arm: Arm, path: str) -> Any:
     if path not in arm.leaves and any(leaf.startswith(f"{path}.") for leaf in arm.leaves):
-        return TABLE
+        return TABLE_VALUE
     return arm.leaves.get(path, ABSENT)
 
 
-def _moved_note(path: str, values: Mapping[str, Any], moved: Mapping[str, Mapping[str, str]]) -> str:
+def _moved_note(
+    path: str, values: Mapping[str, Any], moved_notes: Mapping[str, Mapping[str, str]]
+) -> str:
     """What moved the arms that differ from the baseline, the first of all."""
     first = next(iter(values.values()))
-    return by_arm({arm: moved.get(arm, {}).get(path) for arm, value in values.items() if value != first})
+    return describe_arm_notes(
+        {arm: moved_notes.get(arm, {}).get(path) for arm, value in values.items() if value != first}
+    )
 
 
-def by_arm(notes: Mapping[str, str | None]) -> str:
+def describe_arm_notes(notes: Mapping[str, str | None]) -> str:
     """What is noted of arms: once where it is the same of all, else each with its arms."""
     found: dict[str, list[str]] = {}
     for arm, note in notes.items():
@@ -107,10 +129,11 @@ def by_arm(notes: Mapping[str, str | None]) -> str:
     return "; ".join(f"{', '.join(arms)}: {note}" for note, arms in found.items())
 
 
-def confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
+def describe_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
     """Every confound that is not allowed, in three beats."""
     return tuple(
-        f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note}; {_remedy(line.note)}"
+        f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note};"
+        f" {_remedy(line.note)}"
         for line in lines
         if line.mark == Mark.CONFOUND and line.allowed is None
     )
@@ -118,13 +141,17 @@ def confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
 
 def _remedy(note: str) -> str:
     either = "name it in factor, or list it under allow with a reason"
-    return either if note.startswith(NONE_FITS) else f"set it equal, {either}"
+    if note.startswith(NO_VALUE_STARTS):
+        return either
+    return f"set it equal, {either}"
 
 
 def _values_by_arm(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{_shown(value)} in {name}" for name, value in values.items())
+    return ", ".join(f"{_shorten_value(value)} in {name}" for name, value in values.items())
 
 
-def _shown(value: Any) -> str:
-    text = str(value) if value in (ABSENT, TABLE) else repr(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+def _shorten_value(value: Any) -> str:
+    text = str(value) if value in (ABSENT, TABLE_VALUE) else repr(value)
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return text
+    return f"{text[: MAX_VALUE_CHARACTERS - 1]}…"

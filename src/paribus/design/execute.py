@@ -1,4 +1,6 @@
-"""Runs one after another, or side by side in processes of their own; what is done is never done again."""
+"""Runs one after another, or side by side in processes of their own; what is done is never done
+again.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +10,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from paribus.design.cell_run import is_complete, train_and_measure
 from paribus.design.cells import Cell
-from paribus.design.crew import RESUME, Crew, Watcher
-from paribus.design.perform import perform, settled
+from paribus.design.worker_pool import RESUME_STATUS, Watcher, WorkerPool
 from paribus.errors import ParibusError
 from paribus.record import Study
 
 
 @dataclass(frozen=True)
-class Done:
+class ExecutionResult:
     """What became of some cells."""
 
-    failed: dict[str, str]  # cell → why: faults of the machine, not outcomes
-    elsewhere: tuple[Cell, ...]  # not done yet, and another shard's
+    failures: dict[str, str]  # cell → why: faults of the machine, not outcomes
+    open_elsewhere: tuple[Cell, ...]  # not done yet, and another shard's
 
 
 @contextmanager
-def resumable() -> Iterator[None]:
+def resumable_exit() -> Iterator[None]:
     """SIGTERM and Ctrl-C, wherever they come, leave by SystemExit(75); what is on disk is whole."""
 
     def stop(number: int, _: object) -> None:
-        raise SystemExit(RESUME)
+        raise SystemExit(RESUME_STATUS)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
@@ -38,49 +40,68 @@ def resumable() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def execute(cells: Sequence[Cell], study: Study, crew: Crew, watcher: Watcher) -> Done:
+def execute_cells(
+    cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: Watcher
+) -> ExecutionResult:
     """Carry out what is open of these cells, each run once; SystemExit(75) when interrupted."""
-    means = crew.means
+    means = pool.execution
     distinct = list({cell.name: cell for cell in cells}.values())
-    todo = [cell for cell in distinct if not settled(cell, study)]
-    mine = own_part(todo, means.shard)
-    failed = crew.work(mine, study, watcher) if means.n_jobs > 1 else _in_turn(mine, study, crew, watcher)
-    require_same_texts(mine, crew)
+    todo = [cell for cell in distinct if not is_complete(cell, study)]
+    mine = cells_of_shard(todo, means.shard)
+    if means.n_jobs > 1:
+        failed = pool.run_cells(mine, study, watcher)
+    else:
+        failed = _run_sequentially(mine, study, pool, watcher)
+    require_unchanged_texts(mine, pool)
     for cell in mine:
-        if str(cell) not in failed and not settled(cell, study):
-            failed[str(cell)] = f"{study.root / cell.name} is not done though it was carried out; run the study again"
+        if str(cell) not in failed and not is_complete(cell, study):
+            failed[str(cell)] = (
+                f"{study.root / cell.name} is not done though it was carried out; run the study"
+                " again"
+            )
     own = {cell.name for cell in mine}
-    return Done(failed, tuple(cell for cell in todo if cell.name not in own and not settled(cell, study)))
+    return ExecutionResult(
+        failed,
+        tuple(cell for cell in todo if cell.name not in own and not is_complete(cell, study)),
+    )
 
 
-def require_same_texts(cells: Iterable[Cell], crew: Crew) -> None:
+def require_unchanged_texts(cells: Iterable[Cell], pool: WorkerPool) -> None:
     """RecordError where a text in the cache is no longer the one that the plan was made with."""
-    for text in {cell.built.fingerprint: cell.built for cell in cells}.values():
-        crew.verified_text(text)
+    for text in {cell.dataset.fingerprint: cell.dataset for cell in cells}.values():
+        pool.verified_text(text)
 
 
-def own_part(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
+def cells_of_shard(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
     """Those of a shard: which they are follows from the run's name alone."""
     return [cell for cell in cells if int(cell.name, 16) % shard[1] == shard[0] - 1]
 
 
-def _in_turn(cells: Sequence[Cell], study: Study, crew: Crew, watcher: Watcher) -> dict[str, str]:
-    failed, means = dict[str, str](), crew.means
+def _run_sequentially(
+    cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: Watcher
+) -> dict[str, str]:
+    failed, means = dict[str, str](), pool.execution
     for cell in cells:
         fault = None
-        crew.verified_text(cell.built)
+        pool.verified_text(cell.dataset)
         watcher.begin(cell)
         try:
-            perform(
-                cell.run, cell.built, cell.measures, study.root, means.device,
+            train_and_measure(
+                cell.run,
+                cell.dataset,
+                cell.measures,
+                study.root,
+                means.device,
                 accept_environment=means.accept_environment,
                 on_step=lambda step, cell=cell: watcher.step(cell, step + 1),
-            )  # fmt: skip
+            )
         except ParibusError as caught:
             fault = failed[str(cell)] = str(caught)
         except (SystemExit, KeyboardInterrupt):
-            raise SystemExit(RESUME) from None
-        except Exception:  # a machine's fault in one run, such as too little memory, is none in the next
+            raise SystemExit(RESUME_STATUS) from None
+        except (
+            Exception
+        ):  # a machine's fault in one run, such as too little memory, is none in the next
             fault = failed[str(cell)] = traceback.format_exc(limit=4)
         watcher.end(cell, fault)
     return failed

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from paribus.design.plan import Plan
-from paribus.record.disk import as_json
+from paribus.record.disk import json_bytes
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import EDITION, PlanRecord, parse_plan
 from paribus.record.plan_formats import PLAN_FORMAT
-from paribus.spec.design import declared
+from paribus.spec.design import declared_paths
 
 
 def plan_record(plan: Plan) -> PlanRecord:
     """All that a report needs of a plan, as it is read again from its file."""
-    return parse_plan(json.loads(as_json(described(plan))), Path(PLAN_FILE))
+    return parse_plan(json.loads(json_bytes(described(plan))), Path(PLAN_FILE))
 
 
 def described(plan: Plan) -> dict[str, Any]:
@@ -35,29 +35,36 @@ def described(plan: Plan) -> dict[str, Any]:
         "fingerprint": plan.fingerprint,
         "design_fingerprint": plan.design_fingerprint,
         "design": _written_design(plan),
-        "declared": list(declared(design)),
+        "declared": list(declared_paths(design)),
         "order": [arm.name for arm in plan.arms],
         "arms": {
             arm.name: {
                 "levels": dict(arm.levels),
                 "run": arm.run.model_dump(mode="json"),
                 "price": asdict(arm.price),
-                "work": asdict(arm.work),
-                "text": arm.built.fingerprint,
+                "work": asdict(arm.step_cost),
+                "text": arm.dataset.fingerprint,
             }
             for arm in plan.arms
         },
         "control": [
-            {"path": line.path, "mark": line.mark, "values": dict(line.values), "note": line.note,
-             "allowed": line.allowed}
-            for line in plan.lines
+            {
+                "path": line.path,
+                "mark": line.mark,
+                "values": dict(line.values),
+                "note": line.note,
+                "allowed": line.allowed,
+            }
+            for line in plan.control_lines
         ],
         "environment": plan.environment,
         "rule": plan.rule,
-    }  # fmt: skip
+    }
 
 
 def _written_design(plan: Plan) -> dict[str, Any]:
     """The design as plain values; without what is newer than the first plans it is what it was."""
-    unsaid = {name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None}
+    unsaid = {
+        name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None
+    }
     return plan.design.model_dump(mode="json", exclude=unsaid)

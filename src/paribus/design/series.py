@@ -1,4 +1,6 @@
-"""A series: a finished study of fixed seeds, and new ones of the same design with fresh seeds, each judged alone."""
+"""A series: a finished study of fixed seeds, and new ones of the same design with fresh seeds,
+each judged alone.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.analyse import Comparison, Findings, findings
+from paribus.analyse import Comparison, Findings, study_findings
 from paribus.errors import SpecError
 from paribus.record import Study
 from paribus.record.file_names import PLAN_FILE, STUDIES
-from paribus.record.folder import place
-from paribus.record.frozen import apart
+from paribus.record.folder import named_folder
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
-from paribus.spec.design import OPEN, SWEEP_SEED, Design
+from paribus.record.plan_lock import table_differences
+from paribus.spec.design import OPEN_SEEDS, SWEEP_SEED, Design
 
-ITS_OWN = ("seeds", "looks", "question", "reference", "prompts")  # fields in which studies of a series may differ
-_MEMBER = re.compile(r"(?P<first>.+)-(?P<number>[2-9]|[1-9]\d+)")
+OWN_FIELDS = (
+    "seeds",
+    "looks",
+    "question",
+    "reference",
+    "prompts",
+)  # fields in which studies of a series may differ
+_MEMBER_NAME = re.compile(r"(?P<first>.+)-(?P<number>[2-9]|[1-9]\d+)")
 
 
 @dataclass(frozen=True)
@@ -28,7 +36,9 @@ class EarlierStudy:
     study: str
     number: int
     seeds: tuple[int, ...]
-    gains: tuple[dict[str, Any], ...]  # of each comparison and contrast: its label, gain, interval and level
+    gains: tuple[
+        dict[str, Any], ...
+    ]  # of each comparison and contrast: its label, gain, interval and level
 
 
 @dataclass(frozen=True)
@@ -47,125 +57,157 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Member:
-    """One study of a series to be carried out: its name, its design with seeds of its own, and where it stands."""
+class SeriesMember:
+    """One study of a series to be carried out: its name, its design with seeds of its own, and
+    where it stands.
+    """
 
     name: str
     design: Design
     series: Series
-    first: PlanRecord  # the plan of the first study
+    first_plan: PlanRecord  # the plan of the first study
 
 
-def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Member:
-    """The study of `n_seeds` fresh seeds: the one that was begun with so many, or the next of its series.
+def series_member(root: Path, name: str, design: Design, n_seeds: int) -> SeriesMember:
+    """The study of `n_seeds` fresh seeds: the one that was begun with so many, or the next of
+    its series.
 
-    A name that ends in a number, as NAME-3, asks for that one. SpecError where the studies before it are not done.
+    A name that ends in a number, as NAME-3, asks for that one. SpecError where the studies before
+    it are not done.
     """
-    assert design.seeds != OPEN
+    assert design.seeds != OPEN_SEEDS
     first, wanted = _first_and_number(root, name)
-    _require_first(root, first, design, n_seeds)
-    names = _members(root, first)
-    number = _number(root, names, n_seeds, wanted, first)
-    earlier = tuple(_earlier(root, one, place) for place, one in enumerate(names[: number - 1], 1))
-    seeds = _fresh(earlier, n_seeds, first)
-    plan, rates = read_plan(_study(root, first)), _study(root, first).rates()
-    own = None if rates is None else {arm: found["rate"] for arm, found in rates.items()}
+    _require_first_finished(root, first, design, n_seeds)
+    names = _member_names(root, first)
+    number = _study_number(root, names, n_seeds, wanted, first)
+    earlier = tuple(
+        _earlier_study(root, one, place) for place, one in enumerate(names[: number - 1], 1)
+    )
+    seeds = _fresh_seeds(earlier, n_seeds, first)
+    plan, rates = read_plan(_study(root, first)), _study(root, first).read_rates()
+    if rates is None:
+        own = None
+    else:
+        own = {arm: found["rate"] for arm, found in rates.items()}
     series = Series(first, number, earlier, own)
-    return Member(_name(first, number), design.model_copy(update={"seeds": seeds}), series, plan)
+    return SeriesMember(
+        _study_name(first, number), design.model_copy(update={"seeds": seeds}), series, plan
+    )
 
 
-def require_same_design(member: Member, plan: PlanRecord) -> None:
-    """SpecError where a new study would differ from the first of its series in more than its seeds."""
-    fields = apart(_own_fields(member.first), _own_fields(plan))
+def require_same_design(member: SeriesMember, plan: PlanRecord) -> None:
+    """SpecError where a new study would differ from the first of its series in more than its
+    seeds.
+    """
+    fields = table_differences(_common_fields(member.first_plan), _common_fields(plan))
     if fields:
         raise SpecError(
-            f"{member.series.first} was of another design: {'; '.join(fields)}; fresh seeds are of the same one: "
-            f"restore it, or begin a study of its own by --name, without --seeds"
+            f"{member.series.first} was of another design: {'; '.join(fields)}; fresh seeds are of"
+            " the same one: restore it, or begin a study of its own by --name, without --seeds"
         )
 
 
-def _own_fields(plan: PlanRecord) -> dict[str, Any]:
-    """What studies of a series have in common: the design but for its seeds, and what the arms came out as."""
-    design = {name: value for name, value in plan.design.table.items() if name not in ITS_OWN}
+def _common_fields(plan: PlanRecord) -> dict[str, Any]:
+    """What studies of a series have in common: the design but for its seeds, and what the arms
+    came out as.
+    """
+    design = {name: value for name, value in plan.design.table.items() if name not in OWN_FIELDS}
     arms = {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}
     return {"design": design, "arms": arms}
 
 
 def _first_and_number(root: Path, name: str) -> tuple[str, int | None]:
-    """The first study of the series that a name belongs to, and the number where the name says one."""
-    found = _MEMBER.fullmatch(name)
-    if found is None or not _is_there(root, found["first"]):
+    """The first study of the series that a name belongs to, and the number where the name says
+    one.
+    """
+    found = _MEMBER_NAME.fullmatch(name)
+    if found is None or not _study_exists(root, found["first"]):
         return name, None
-    if _is_there(root, name) and read_plan(_study(root, name)).series is None:
+    if _study_exists(root, name) and read_plan(_study(root, name)).series is None:
         return name, None  # a study of its own that happens to be called so
     return found["first"], int(found["number"])
 
 
-def _require_first(root: Path, first: str, design: Design, n_seeds: int) -> None:
+def _require_first_finished(root: Path, first: str, design: Design, n_seeds: int) -> None:
     """SpecError unless the seeds that a design has of its own are all run."""
-    if _is_there(root, first) and _is_done(_study(root, first)):
+    if _study_exists(root, first) and _is_done(_study(root, first)):
         return
     raise SpecError(
-        f"--seeds is {n_seeds}, and the design has seeds of its own, {len(design.seeds)} of them; leave it out, or "
-        f"write seeds = 'open' into a new design. Once the study {first} is finished, --seeds N makes a new one of N "
-        f"fresh seeds, judged alone"
+        f"--seeds is {n_seeds}, and the design has seeds of its own, {len(design.seeds)} of them;"
+        f" leave it out, or write seeds = 'open' into a new design. Once the study {first} is"
+        " finished, --seeds N makes a new one of N fresh seeds, judged alone"
     )
 
 
-def _number(root: Path, names: list[str], n_seeds: int, wanted: int | None, first: str) -> int:
-    """Which study of a series so many fresh seeds are: one that was begun with as many, or the next."""
+def _study_number(
+    root: Path, names: list[str], n_seeds: int, wanted_number: int | None, first: str
+) -> int:
+    """Which study of a series so many fresh seeds are: one that was begun with as many, or the
+    next.
+    """
     last = len(names)
-    if wanted is not None and wanted <= last:
-        _require_as_many(_study(root, names[wanted - 1]), n_seeds)
-        return wanted
-    if wanted is not None and wanted > last + 1:
-        raise SpecError(f"--name is {_name(first, wanted)}, and the series of {first} has {last}; use {last + 1}")
+    if wanted_number is not None and wanted_number <= last:
+        _require_same_n_seeds(_study(root, names[wanted_number - 1]), n_seeds)
+        return wanted_number
+    if wanted_number is not None and wanted_number > last + 1:
+        raise SpecError(
+            f"--name is {_study_name(first, wanted_number)}, and the series of {first} has {last};"
+            f" use {last + 1}"
+        )
     latest = _study(root, names[-1])
-    if last > 1 and (not latest.cells() or (wanted is None and _n_seeds(latest) == n_seeds)):
+    if last > 1 and (
+        not latest.read_cells() or (wanted_number is None and _n_seeds(latest) == n_seeds)
+    ):
         return last  # only planned, or the same command again
     if last > 1 and not _is_done(latest):
-        _require_as_many(latest, n_seeds)
+        _require_same_n_seeds(latest, n_seeds)
     return last + 1
 
 
-def _require_as_many(study: Study, n_seeds: int) -> None:
+def _require_same_n_seeds(study: Study, n_seeds: int) -> None:
     there = _n_seeds(study)
     if there != n_seeds:
         raise SpecError(
-            f"--seeds is {n_seeds}, and {study.folder.name} was begun with {there} fresh seeds; give --seeds {there}, "
-            f"for more seeds would be a second look"
+            f"--seeds is {n_seeds}, and {study.folder.name} was begun with {there} fresh seeds;"
+            f" give --seeds {there}, for more seeds would be a second look"
         )
 
 
-def _fresh(earlier: tuple[EarlierStudy, ...], n_seeds: int, first: str) -> tuple[int, ...]:
+def _fresh_seeds(earlier: tuple[EarlierStudy, ...], n_seeds: int, first: str) -> tuple[int, ...]:
     """So many seeds after the highest that the series has used, below those of sweeps."""
     begin = 1 + max(seed for one in earlier for seed in one.seeds)
     if begin + n_seeds > SWEEP_SEED:
         raise SpecError(
-            f"--seeds is {n_seeds}, and the series of {first} has used those below {begin}; {SWEEP_SEED - begin} are "
-            f"left below {SWEEP_SEED}, where the seeds of sweeps begin"
+            f"--seeds is {n_seeds}, and the series of {first} has used those below {begin};"
+            f" {SWEEP_SEED - begin} are left below {SWEEP_SEED}, where the seeds of sweeps begin"
         )
     return tuple(range(begin, begin + n_seeds))
 
 
-def _earlier(root: Path, name: str, number: int) -> EarlierStudy:
-    found = findings(_study(root, name))
-    gains = [_gain(found.label(arm), arm.judgement.comparison) for arm in found.arms]
-    gains += [_gain(one.name, one.comparison) for one in found.contrasts if one.is_judged]
+def _earlier_study(root: Path, name: str, number: int) -> EarlierStudy:
+    found = study_findings(_study(root, name))
+    gains = [_gain_table(found.label(arm), arm.judgement.comparison) for arm in found.arms]
+    gains += [_gain_table(one.name, one.comparison) for one in found.contrasts if one.is_judged]
     return EarlierStudy(name, number, tuple(found.plan.design.declared_seeds), tuple(gains))
 
 
-def _gain(label: str, made: Comparison | None) -> dict[str, Any]:
+def _gain_table(label: str, comparison: Comparison | None) -> dict[str, Any]:
     """Effect and interval without a word."""
-    if made is None:
+    if comparison is None:
         return {"of": label, "gain": None, "low": None, "high": None, "level": None}
-    return {"of": label, "gain": made.effect, "low": made.low, "high": made.high, "level": made.level}
+    return {
+        "of": label,
+        "gain": comparison.effect,
+        "low": comparison.low,
+        "high": comparison.high,
+        "level": comparison.level,
+    }
 
 
 def _is_done(study: Study) -> bool:
     """Has every reported run of a study come to an end, at all of its seeds?"""
     try:
-        found: Findings = findings(study)
+        found: Findings = study_findings(study)
     except SpecError:
         return False
     return len(found.seeds) == _n_seeds(study)
@@ -175,27 +217,29 @@ def _n_seeds(study: Study) -> int:
     return len(read_plan(study).design.declared_seeds)
 
 
-def _members(root: Path, first: str) -> list[str]:
+def _member_names(root: Path, first: str) -> list[str]:
     """The studies of a series there are, in order."""
     names = [first]
-    while _is_there(root, name := _name(first, len(names) + 1)):
+    while _study_exists(root, name := _study_name(first, len(names) + 1)):
         series = read_plan(_study(root, name)).series
         if series is None or series.first != first:
             raise SpecError(
-                f"the study {name} is there already, and is not of the series of {first}; move its folder away, or "
-                f"begin under another --name"
+                f"the study {name} is there already, and is not of the series of {first}; move its"
+                " folder away, or begin under another --name"
             )
         names.append(name)
     return names
 
 
-def _name(first: str, number: int) -> str:
-    return first if number == 1 else f"{first}-{number}"
+def _study_name(first: str, number: int) -> str:
+    if number == 1:
+        return first
+    return f"{first}-{number}"
 
 
 def _study(root: Path, name: str) -> Study:
-    return Study(root, place(root / STUDIES, name, "study"))
+    return Study(root, named_folder(root / STUDIES, name, "study"))
 
 
-def _is_there(root: Path, name: str) -> bool:
-    return (place(root / STUDIES, name, "study") / PLAN_FILE).is_file()
+def _study_exists(root: Path, name: str) -> bool:
+    return (named_folder(root / STUDIES, name, "study") / PLAN_FILE).is_file()

@@ -1,8 +1,10 @@
-"""Runs that show where the noise comes from: starts and orders of the text crossed, and the same run made again.
+"""Runs that show where the noise comes from: starts and orders of the text crossed, and the
+same run made again.
 
-All are of the baseline at its rate. Start i and order j are those of the i-th and j-th reported seed, so a run with
-i = j is the reported one and is not made twice. Where determinism was turned off on CUDA, the first reported run of the
-baseline is made again whether or not the design asks: what a seed does not fix there must be known.
+All are of the baseline at its rate. Start i and order j are those of the i-th and j-th reported
+seed, so a run with i = j is the reported one and is not made twice. Where determinism was turned
+off on CUDA, the first reported run of the baseline is made again whether or not the design asks:
+what a seed does not fix there must be known.
 """
 
 from __future__ import annotations
@@ -12,50 +14,62 @@ from dataclasses import dataclass, replace
 
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.plan import Plan
-from paribus.design.seeds import order_seed, possible
+from paribus.design.seeds import order_seed, possible_seeds
 from paribus.spec.run import RunSpec
 
-LEAST_RERUNS = 2  # where a seed does not fix a run
+MIN_RERUNS = 2  # where a seed does not fix a run
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """How many starts, orders and reruns there are; one start and one order are no crossing, only what is rerun."""
+    """How many starts, orders and reruns there are; one start and one order are no crossing,
+    only what is rerun.
+    """
 
-    n_starts: int
+    n_inits: int
     n_orders: int
     n_reruns: int
 
     @property
     def n_new_runs(self) -> int:
         """Those that are not reported runs."""
-        return self.n_starts * self.n_orders - min(self.n_starts, self.n_orders) + self.n_reruns
+        return self.n_inits * self.n_orders - min(self.n_inits, self.n_orders) + self.n_reruns
 
 
-def crossing(plan: Plan) -> Crossing | None:
+def noise_crossing(plan: Plan) -> Crossing | None:
     """What a plan measures of its noise; None where it measures nothing."""
-    asked, least = plan.design.variance, 0 if _repeats(plan) else LEAST_RERUNS
+    asked, least = plan.design.variance, 0 if _is_deterministic(plan) else MIN_RERUNS
     if asked is not None:
         return Crossing(asked.starts, asked.orders, max(asked.reruns, least))
-    return Crossing(1, 1, least) if least else None
+    if least:
+        return Crossing(1, 1, least)
+    return None
 
 
-def _repeats(plan: Plan) -> bool:
+def _is_deterministic(plan: Plan) -> bool:
     """Does a seed fix a run of the baseline?"""
     training = plan.arms[0].run.stages[-1].training
     return training.deterministic or "cuda" not in plan.environment["device"]
 
 
 def variance_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
-    """Every start under every order, then the first of them again and again; measured by the primary yardstick."""
-    found = crossing(plan)
+    """Every start under every order, then the first of them again and again; measured by the
+    primary yardstick.
+    """
+    found = noise_crossing(plan)
     if found is None:
         return ()
-    seeds = possible(plan.design)[: max(found.n_starts, found.n_orders)]
+    seeds = possible_seeds(plan.design)[: max(found.n_inits, found.n_orders)]
     baseline = plan.arms[0].name
-    starts = [cell for cell in reported_cells(replace(plan, seeds=seeds), rates) if cell.arm == baseline]
+    starts = [
+        cell for cell in reported_cells(replace(plan, seeds=seeds), rates) if cell.arm == baseline
+    ]
     starts = [replace(cell, purpose="variance", measures=cell.measures[:1]) for cell in starts]
-    crossed = [_under_order(cell, seed) for cell in starts[: found.n_starts] for seed in seeds[: found.n_orders]]
+    crossed = [
+        _under_order(cell, seed)
+        for cell in starts[: found.n_inits]
+        for seed in seeds[: found.n_orders]
+    ]
     again = [_under_order(starts[0], seeds[0], number) for number in range(1, found.n_reruns + 1)]
     return (*crossed, *again)
 

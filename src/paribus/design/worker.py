@@ -1,4 +1,5 @@
-"""A worker: one process that makes the runs it is sent, one JSON line each, and answers each with a line.
+"""A worker: one process that makes the runs it is sent, one JSON line each, and answers each
+with a line.
 
 OMP_NUM_THREADS=1 python -m paribus.design.worker
 """
@@ -15,26 +16,29 @@ import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
-from paribus.corpus import Built, VerifiedText, build, reopen
+from paribus.corpus import TokenisedCorpus, VerifiedText, prepare_corpus, reopen_text
 from paribus.corpus.verified_text import FileStamp
-from paribus.design.perform import perform
+from paribus.design.cell_run import train_and_measure
 from paribus.errors import ParibusError
-from paribus.escapes import visible_streams
-from paribus.runtime import device_named
+from paribus.escapes import escaped_streams
+from paribus.runtime import select_device
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import read_yardstick
 
 
-def _worked(line: str) -> dict[str, Any]:
+def _run_job(line: str) -> dict[str, Any]:
     job = json.loads(line)
     try:
         run = RunSpec.model_validate_json(json.dumps(job["run"]))
-        perform(
-            run, _text(run.stages[-1].corpus, job),
-            [read_yardstick(told) for told in job["measures"]], Path(job["root"]), device_named(job["device"]),
+        train_and_measure(
+            run,
+            _open_text(run.stages[-1].corpus, job),
+            [read_yardstick(told) for told in job["measures"]],
+            Path(job["root"]),
+            select_device(job["device"]),
             accept_environment=job["accept_environment"],
-        )  # fmt: skip
+        )
     except ParibusError as fault:
         return {"failed": str(fault)}
     except Exception:
@@ -42,12 +46,16 @@ def _worked(line: str) -> dict[str, Any]:
     return {}
 
 
-def _text(corpus: Corpus, job: dict[str, Any]) -> Built:
-    """The text that the plan was made with, as whoever sent the job verified it; without one, what there is now."""
+def _open_text(corpus: Corpus, job: dict[str, Any]) -> TokenisedCorpus:
+    """The text that the plan was made with, as whoever sent the job verified it; without one,
+    what there is now.
+    """
     if "text" not in job:
-        return build(corpus, Path(job["cache"]), show_progress=False)
+        return prepare_corpus(corpus, Path(job["cache"]), show_progress=False)
     files = {name: FileStamp(*stamp) for name, stamp in job["text"]["files"].items()}
-    return reopen(corpus, VerifiedText(job["text"]["folder"], job["text"]["fingerprint"], files))
+    return reopen_text(
+        corpus, VerifiedText(job["text"]["folder"], job["text"]["fingerprint"], files)
+    )
 
 
 class _Jobs:
@@ -70,18 +78,20 @@ class _Jobs:
 def main() -> None:
     answers = sys.stdout
     sys.stdout = sys.stderr  # whatever a library prints is no answer
-    with visible_streams():
+    with escaped_streams():
         _answer_all(answers)
 
 
 def _answer_all(answers: TextIO) -> None:
     jobs = _Jobs()
     while (line := jobs.lines.get()) is not None:
-        told = _worked(line)
+        told = _run_job(line)
         jobs.busy.clear()
         try:
             print(json.dumps(told), file=answers, flush=True)
-        except BrokenPipeError:  # whoever sent it is gone; the run is on disk, and Python would complain once more
+        except (
+            BrokenPipeError
+        ):  # whoever sent it is gone; the run is on disk, and Python would complain once more
             os._exit(0)
 
 

@@ -1,16 +1,16 @@
 """How good is it?"""
 
+from paribus.evaluate.component import answering_component as answering_component
+from paribus.evaluate.component import context_is_prefix as context_is_prefix
 from paribus.evaluate.items import Item as Item
-from paribus.evaluate.items import fingerprint as fingerprint
-from paribus.evaluate.items import items as items
+from paribus.evaluate.items import items_fingerprint as items_fingerprint
+from paribus.evaluate.items import select_items as select_items
 from paribus.evaluate.likelihood import likelihoods as likelihoods
-from paribus.evaluate.parts import answering as answering
-from paribus.evaluate.parts import context_is_prefix as context_is_prefix
 from paribus.evaluate.run import evaluate as evaluate
 from paribus.evaluate.run import evaluate_checkpoint as evaluate_checkpoint
-from paribus.evaluate.run import stage_of as stage_of
-from paribus.evaluate.scores import Scored as Scored
-from paribus.evaluate.scores import scored as scored
+from paribus.evaluate.run import last_stage_of as last_stage_of
+from paribus.evaluate.totals import AnswerTotals as AnswerTotals
+from paribus.evaluate.totals import answer_totals as answer_totals
 from paribus.evaluate.unigram import unigram_nats as unigram_nats
 from paribus.record import Answer as Answer
 from paribus.record import Evaluation as Evaluation

@@ -1,7 +1,7 @@
 """What every arm is asked: texts in two parts, drawn from what was held out.
 
-A pure function of the corpus's text and the yardstick. Items are taken in the order of a hash of their text: no seed,
-no tokenizer and no other document moves one before another.
+A pure function of the corpus's text and the yardstick. Items are taken in the order of a hash of
+their text: no seed, no tokenizer and no other document moves one before another.
 """
 
 from __future__ import annotations
@@ -12,21 +12,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 
-from paribus.corpus import Built, document
+from paribus.corpus import TokenisedCorpus, document_text
 from paribus.corpus.splits import Split
 from paribus.errors import SpecError
 from paribus.spec.corpus import gives_pairs
-from paribus.spec.yardstick import Halves, HeldOutPairs, Yardstick
+from paribus.spec.yardstick import HalvesYardstick, HeldOutPairs, Yardstick
 
-N_NAME = 16  # hexadecimal digits
-WHOLE = 2**62  # tokens
-# Byte-level BPE as GPT-2's cuts text here by itself: parted at such a place, both parts are the tokens of the whole.
+N_NAME_DIGITS = 16  # hexadecimal digits
+WHOLE_DOCUMENT = 2**62  # tokens
+# Byte-level BPE as GPT-2's cuts text here by itself: parted at such a place, both parts are the
+# tokens of the whole.
 _BEFORE_WORD = re.compile(r"(?<=[!-~])(?= [!-~])")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A target to be predicted from its context; items of one document are no independent evidence."""
+    """A target to be predicted from its context; items of one document are no independent
+    evidence.
+    """
 
     name: str
     document: str
@@ -34,73 +37,89 @@ class Item:
     target: str
 
 
-def items(built: Built, yardstick: Yardstick) -> tuple[Item, ...]:
+def select_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> tuple[Item, ...]:
     """As many different items as the yardstick asks for, or all there are."""
-    _fits(built, yardstick)
-    found = heapq.nsmallest(yardstick.n_items, _different(built, yardstick), key=lambda item: item.name)
+    _require_fit(dataset, yardstick)
+    found = heapq.nsmallest(
+        yardstick.n_items, _unique_items(dataset, yardstick), key=lambda item: item.name
+    )
     if not found:
         raise SpecError(
-            f"yardstick.split {yardstick.split!r} has no {_wanted(yardstick)} in "
-            f"{sum(reader.shard.n_documents for reader in built.readers[yardstick.split])} documents; "
-            f"hold out a share such as corpus.{yardstick.split} = 0.05, or take other sizes"
+            f"yardstick.split {yardstick.split!r} has no {_describe_wanted(yardstick)} in"
+            f" {sum(reader.shard.n_documents for reader in dataset.readers[yardstick.split])}"
+            f" documents; hold out a share such as corpus.{yardstick.split} = 0.05, or take other"
+            " sizes"
         )
     return tuple(found)
 
 
-def fingerprint(items: Sequence[Item]) -> str:
+def items_fingerprint(items: Sequence[Item]) -> str:
     """The sha256 of items: arms with equal ones answered the same."""
     return _digest(*(part for item in items for part in astuple(item)))
 
 
-def _fits(built: Built, yardstick: Yardstick) -> None:
-    pairs = any(map(gives_pairs, built.corpus.sources))
+def _require_fit(dataset: TokenisedCorpus, yardstick: Yardstick) -> None:
+    pairs = any(map(gives_pairs, dataset.spec.sources))
     if pairs != isinstance(yardstick, HeldOutPairs):
-        needs, has = ("running text", "pairs") if pairs else ("pairs", "running text")
-        advice = "'pairs'" if pairs else "'halves', or 'pseudo' for what fills masks"
+        if pairs:
+            needs, has = ("running text", "pairs")
+        else:
+            needs, has = ("pairs", "running text")
+        if pairs:
+            advice = "'pairs'"
+        else:
+            advice = "'halves', or 'pseudo' for what fills masks"
         raise SpecError(
-            f"yardstick.kind is {yardstick.kind!r}, which needs {needs}, but the corpus has {has}; use {advice}"
+            f"yardstick.kind is {yardstick.kind!r}, which needs {needs}, but the corpus has {has};"
+            f" use {advice}"
         )
 
 
-def _wanted(yardstick: Yardstick) -> str:
-    if isinstance(yardstick, Halves):
+def _describe_wanted(yardstick: Yardstick) -> str:
+    if isinstance(yardstick, HalvesYardstick):
         return f"document of {yardstick.min_bytes} bytes or more"
     return f"pair with a target of {yardstick.max_target_bytes} bytes or less"
 
 
-def _different(built: Built, yardstick: Yardstick) -> Iterator[Item]:
+def _unique_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> Iterator[Item]:
     seen: set[str] = set()
-    for item in _candidates(built, yardstick):
+    for item in _candidate_items(dataset, yardstick):
         if item.name not in seen:
             seen.add(item.name)
             yield item
 
 
-def _candidates(built: Built, yardstick: Yardstick) -> Iterator[Item]:
-    for pieces in _documents(built, yardstick.split, _n_tokens(built, yardstick)):
-        if isinstance(yardstick, Halves):
-            text = _cut(pieces[0], yardstick.max_bytes)
+def _candidate_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> Iterator[Item]:
+    for pieces in _split_documents(dataset, yardstick.split, _n_tokens(dataset, yardstick)):
+        if isinstance(yardstick, HalvesYardstick):
+            text = _truncate(pieces[0], yardstick.max_bytes)
             if len(text.encode()) >= yardstick.min_bytes:
-                yield _item(text, *halved(text))
+                yield _make_item(text, *split_in_halves(text))
         elif len(pieces[1].encode()) <= yardstick.max_target_bytes:
-            yield _item(pieces[0], *pieces)
+            yield _make_item(pieces[0], *pieces)
 
 
-def _n_tokens(built: Built, yardstick: Yardstick) -> int:
-    """How much of a document is read: where each token has a byte or more, what is cut off need not be."""
-    if isinstance(yardstick, Halves) and built.tokenizer.is_byte_level:
+def _n_tokens(dataset: TokenisedCorpus, yardstick: Yardstick) -> int:
+    """How much of a document is read: where each token has a byte or more, what is cut off need
+    not be.
+    """
+    if isinstance(yardstick, HalvesYardstick) and dataset.tokenizer.is_byte_level:
         return yardstick.max_bytes + 4  # and the rest of a character
-    return WHOLE
+    return WHOLE_DOCUMENT
 
 
-def _documents(built: Built, split: Split, max_tokens: int) -> Iterator[tuple[str, ...]]:
-    for source, reader in enumerate(built.readers[split]):
+def _split_documents(
+    dataset: TokenisedCorpus, split: Split, max_tokens: int
+) -> Iterator[tuple[str, ...]]:
+    for source, reader in enumerate(dataset.readers[split]):
         for number in range(reader.shard.n_documents):
-            yield document(built, split, source, number, max_tokens)
+            yield document_text(dataset, split, source, number, max_tokens)
 
 
-def _item(text: str, context: str, target: str) -> Item:
-    return Item(_digest(context, target)[:N_NAME], _digest(text)[:N_NAME], context, target)
+def _make_item(text: str, context: str, target: str) -> Item:
+    return Item(
+        _digest(context, target)[:N_NAME_DIGITS], _digest(text)[:N_NAME_DIGITS], context, target
+    )
 
 
 def _digest(*texts: str) -> str:
@@ -112,24 +131,32 @@ def _digest(*texts: str) -> str:
     return total.hexdigest()
 
 
-def _cut(text: str, max_bytes: int) -> str:
-    """The first bytes of a text, up to the end of a word if one ends in the last quarter of them."""
+def _truncate(text: str, max_bytes: int) -> str:
+    """The first bytes of a text, up to the end of a word if one ends in the last quarter of
+    them.
+    """
     data = text.encode()
     if len(data) <= max_bytes:
         return text
     kept = data[:max_bytes].decode(errors="ignore")  # half a character at the end goes too
     ends = [found.start() for found in _BEFORE_WORD.finditer(kept, len(kept) * 3 // 4)]
-    return kept[: ends[-1]] if ends else kept
+    if ends:
+        return kept[: ends[-1]]
+    return kept
 
 
-def halved(text: str) -> tuple[str, str]:
-    """A text in two halves of its bytes, parted at the next character, or the nearest word if one begins close by."""
+def split_in_halves(text: str) -> tuple[str, str]:
+    """A text in two halves of its bytes, parted at the next character, or the nearest word if
+    one begins close by.
+    """
     data = text.encode()
     half = (len(data) + 1) // 2
     while data[half] & 0xC0 == 0x80:  # within a character
         half += 1
     place = len(data[:half].decode())
     close = len(text) // 8
-    words = [found.start() for found in _BEFORE_WORD.finditer(text, place - close, place + close + 2)]
+    words = [
+        found.start() for found in _BEFORE_WORD.finditer(text, place - close, place + close + 2)
+    ]
     place = min(words, key=lambda word: abs(word - place), default=place)
     return text[:place], text[place:]

@@ -1,8 +1,9 @@
 """log p(target | context) of texts, in nats, of any architecture, framed as it was trained.
 
-The tokens of the target are scored and nothing else: no `end`, no sentinel. So the bytes that nats are divided by are
-those of the text, in every arm. Where each token is asked by itself (`last_token`), the chain rule adds them up; where
-each is asked with all others in sight (`masked`), their sum is a pseudo-log-likelihood and no probability of anything.
+The tokens of the target are scored and nothing else: no `end`, no sentinel. So the bytes that nats
+are divided by are those of the text, in every arm. Where each token is asked by itself
+(`last_token`), the chain rule adds them up; where each is asked with all others in sight
+(`masked`), their sum is a pseudo-log-likelihood and no probability of anything.
 """
 
 from __future__ import annotations
@@ -15,22 +16,24 @@ from torch import Tensor
 
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
-from paribus.corpus.built import vocabulary_of
+from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError, UnsupportedError
-from paribus.evaluate.frames import Frame, Framed, fitted, frame, problems
+from paribus.evaluate.batching import batch_problems
+from paribus.evaluate.component import answering_component, mixture_of_one
+from paribus.evaluate.item_layout import ItemLayout, LaidItem, item_layout, item_problems, lay_item
 from paribus.evaluate.items import Item
-from paribus.evaluate.joining import joined
-from paribus.evaluate.parts import answering, only
 from paribus.masks import looks_ahead
 from paribus.model import Transformer
-from paribus.objectives import Problem, nats, permit, require_unseen
+from paribus.objectives import Problem, require_no_leak, require_permitted, target_nats
 from paribus.record import Answer
 from paribus.spec.objectives import Objective
 from paribus.spec.yardstick import Measure
 
 N_SEQUENCES = 16
-POSITIONS = 512  # whose words are held at a time
-PERMITTED = 256  # positions of the example that is asked first; then each length that items have is
+MAX_POSITIONS = 512  # whose words are held at a time
+CHECK_LENGTH = (
+    256  # positions of the example that is asked first; then each length that items have is
+)
 
 
 def likelihoods(
@@ -44,93 +47,118 @@ def likelihoods(
     window: int | None = None,
     vocabulary: Vocabulary | None = None,
 ) -> tuple[Answer, ...]:
-    """An answer to each item, in their order; `window` is at most the model's max_length, and by default that.
+    """An answer to each item, in their order; `window` is at most the model's max_length, and
+    by default that.
 
-    `vocabulary` says which ids are special tokens where they are not ours after the tokenizer's text.
-    Labelled `pseudo-likelihood` they are those of a model that fills masks, to be compared with its like alone.
+    `vocabulary` says which ids are special tokens where they are not ours after the tokenizer's
+    text. Labelled `pseudo-likelihood` they are those of a model that fills masks, to be compared
+    with its like alone.
     """
     assert n_sequences >= 1
-    part, vocabulary = answering(objective, label), vocabulary or vocabulary_of(tokenizer)
+    part, vocabulary = answering_component(objective, label), vocabulary or vocabulary_of(tokenizer)
     window = min(window or model.spec.max_length, model.spec.max_length)
-    _check(model, vocabulary)
-    permit(only(part), model.spec, min(window, PERMITTED))
-    laid = frame(part, model.spec, vocabulary, window)
-    framed = [_framed(laid, tokenizer, item) for item in items]
+    _require_vocabulary_fits(model, vocabulary)
+    require_permitted(mixture_of_one(part), model.spec, min(window, CHECK_LENGTH))
+    laid = item_layout(part, model.spec, vocabulary, window)
+    framed = [_lay_item(laid, tokenizer, item) for item in items]
     _require_unseen(model, laid, framed)
-    sums = _summed(model, laid, framed, n_sequences)
+    sums = _item_nats(model, laid, framed, n_sequences)
     return tuple(
-        Answer(item.name, total, len(one.target), len(item.target.encode()), one.n_cut, item.document)
+        Answer(
+            item.name,
+            total,
+            len(one.target),
+            len(item.target.encode()),
+            one.n_truncated,
+            item.document,
+        )
         for item, one, total in zip(items, framed, sums, strict=True)
     )
 
 
-def _check(model: Transformer, vocabulary: Vocabulary) -> None:
+def _require_vocabulary_fits(model: Transformer, vocabulary: Vocabulary) -> None:
     if vocabulary.size > model.spec.n_vocab:
         raise SpecError(
-            f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our signs need {vocabulary.size}; "
-            f"give the tokenizer it was trained with"
+            f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our signs need"
+            f" {vocabulary.size}; give the tokenizer it was trained with"
         )
 
 
-def _require_unseen(model: Transformer, laid: Frame, framed: Sequence[Framed]) -> None:
-    """SpecError where an item is so laid that its answer is seen; one item stands for all of its lengths."""
-    if laid.framing == "in place" or not looks_ahead(model.spec.stack.masks):
+def _require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence[LaidItem]) -> None:
+    """SpecError where an item is so laid that its answer is seen; one item stands for all of
+    its lengths.
+    """
+    if layout.framing == "in place" or not looks_ahead(model.spec.stack.masks):
         return
-    for one in {(len(one.question), len(one.target)): one for one in framed}.values():
-        for problem in problems(laid, one):
-            require_unseen(laid.part.objective, problem, model.spec)
+    for one in {(len(one.inputs), len(one.target)): one for one in laid_items}.values():
+        for problem in item_problems(layout, one):
+            require_no_leak(layout.component.objective, problem, model.spec)
 
 
-def _framed(laid: Frame, tokenizer: Tokenizer, item: Item) -> Framed:
-    return fitted(laid, item.name, tokenizer.ids(item.context), target_ids(tokenizer, item))
+def _lay_item(layout: ItemLayout, tokenizer: Tokenizer, item: Item) -> LaidItem:
+    return lay_item(layout, item.name, tokenizer.encode(item.context), target_ids(tokenizer, item))
 
 
 def target_ids(tokenizer: Tokenizer, item: Item) -> list[int]:
     """The tokens of an item's target; UnsupportedError if they do not give back its text.
 
-    Held-out text may have been lost before it came here: what is unknown is written as such, and given back as such.
+    Held-out text may have been lost before it came here: what is unknown is written as such, and
+    given back as such.
     """
-    target = tokenizer.ids(item.target)
-    unknown = tokenizer.unknown in target
-    if unknown or tokenizer.text(target).strip() != item.target.strip():
-        lost = "in which the tokenizer does not know a word" if unknown else "which the tokenizer does not give back"
+    target = tokenizer.encode(item.target)
+    unknown = tokenizer.unknown_id in target
+    if unknown or tokenizer.decode(target).strip() != item.target.strip():
+        if unknown:
+            lost = "in which the tokenizer does not know a word"
+        else:
+            lost = "which the tokenizer does not give back"
         raise UnsupportedError(
-            f"item {item.name} has the target {item.target[:40]!r}, {lost}, so its bytes are not those that are "
-            f"predicted; use a tokenizer that loses nothing, such as byte-level BPE"
+            f"item {item.name} has the target {item.target[:40]!r}, {lost}, so its bytes are not"
+            " those that are predicted; use a tokenizer that loses nothing, such as byte-level BPE"
         )
     return target
 
 
 @torch.no_grad()
-def _summed(model: Transformer, laid: Frame, framed: Sequence[Framed], n_sequences: int) -> list[float]:
+def _item_nats(
+    model: Transformer, layout: ItemLayout, laid_items: Sequence[LaidItem], n_sequences: int
+) -> list[float]:
     """Nats of each, computed in batches of rows of about one length."""
-    sums = [0.0] * len(framed)
-    asked = _asked(laid, framed)
+    sums = [0.0] * len(laid_items)
+    asked = _problems_by_length(layout, laid_items)
     while batch := list(islice(asked, n_sequences)):
-        problem = joined([problem for _, problem in batch], laid.vocabulary.pad)
-        found = _nats(model, problem.to(model.embedding.weight.device)).tolist()
+        problem = batch_problems([problem for _, problem in batch], layout.vocabulary.pad)
+        found = _row_nats(model, problem.to(model.embedding.weight.device)).tolist()
         for (number, _), one in zip(batch, found, strict=True):
             sums[number] += one
     return sums
 
 
-def _asked(laid: Frame, framed: Sequence[Framed]) -> Iterator[tuple[int, Problem]]:
-    """Every question and whose it is, short ones first; made as they are needed, since there may be one a token."""
-    for number in sorted(range(len(framed)), key=lambda number: _length(framed[number])):
-        for problem in problems(laid, framed[number]):
+def _problems_by_length(
+    layout: ItemLayout, laid_items: Sequence[LaidItem]
+) -> Iterator[tuple[int, Problem]]:
+    """Every question and whose it is, short ones first; made as they are needed, since there
+    may be one a token.
+    """
+    for number in sorted(
+        range(len(laid_items)), key=lambda number: _sort_length(laid_items[number])
+    ):
+        for problem in item_problems(layout, laid_items[number]):
             yield number, problem
 
 
-def _length(framed: Framed) -> tuple[int, int]:
-    return len(framed.question) + len(framed.target), len(framed.target)
+def _sort_length(item: LaidItem) -> tuple[int, int]:
+    return len(item.inputs) + len(item.target), len(item.target)
 
 
-def _nats(model: Transformer, problem: Problem) -> Tensor:
-    """Of each row, [B], summed in float64; words are held for a few of the asked positions at a time."""
+def _row_nats(model: Transformer, problem: Problem) -> Tensor:
+    """Of each row, [B], summed in float64; words are held for a few of the asked positions at a
+    time.
+    """
     asked = problem.weights_BM > 0
-    states = problem.states(model.hidden(problem.inputs).states_BTD)[asked]
+    states = problem.gather_states(model.hidden_states(problem.inputs).states_BTD)[asked]
     targets = problem.targets_BM[asked]
-    pieces = zip(states.split(POSITIONS), targets.split(POSITIONS), strict=True)
-    found = torch.cat([nats(model.words(few), told) for few, told in pieces]).cpu().double()
+    pieces = zip(states.split(MAX_POSITIONS), targets.split(MAX_POSITIONS), strict=True)
+    found = torch.cat([target_nats(model.logits(few), told) for few, told in pieces]).cpu().double()
     rows = asked.nonzero()[:, 0].cpu()
     return torch.zeros(len(asked), dtype=torch.float64).index_add_(0, rows, found)

@@ -1,5 +1,5 @@
 """How is text made?"""
 
-from paribus.generate.continuation import continued as continued
-from paribus.generate.continuation import require_sampling as require_sampling
-from paribus.generate.continuation import speaks as speaks
+from paribus.generate.sampling import can_generate as can_generate
+from paribus.generate.sampling import continuation as continuation
+from paribus.generate.sampling import require_sampling as require_sampling

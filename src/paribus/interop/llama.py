@@ -3,53 +3,60 @@
 from collections.abc import Iterator
 from typing import Any
 
-from paribus.interop.config import Config, Obeyed, Refused, Tables, activation_of, theirs
-from paribus.interop.family import Family, d_head, feed_forward, n_kv_heads
-from paribus.interop.names import Pairs, linear, same
-from paribus.interop.rope import ROPE, theta_of, written
-from paribus.spec import MultiHead, Resolved
+from paribus.interop.config_keys import (
+    Config,
+    ConfigKeys,
+    ModelledKey,
+    UnsupportedKey,
+    activation_of,
+    transformers_activation,
+)
+from paribus.interop.family import ModelFamily, d_head, feed_forward_shape, n_kv_heads
+from paribus.interop.rope import ROPE_KEYS, read_theta, rope_config
+from paribus.interop.tensor_pairs import TensorPairs, linear_pairs, same_tensor
+from paribus.spec import MultiHead, ResolvedArchitecture
 
-SIZES = {
-    "hidden_size": Obeyed(int),
-    "intermediate_size": Obeyed(int),
-    "num_hidden_layers": Obeyed(int),
-    "num_attention_heads": Obeyed(int),
-    "num_key_value_heads": Obeyed(int, None, nullable=True),
-    "max_position_embeddings": Obeyed(int),
-    "hidden_act": Obeyed(str, "silu"),
-    "tie_word_embeddings": Obeyed(bool, False),
-    **ROPE,
+SHARED_KEYS = {
+    "hidden_size": ModelledKey(int),
+    "intermediate_size": ModelledKey(int),
+    "num_hidden_layers": ModelledKey(int),
+    "num_attention_heads": ModelledKey(int),
+    "num_key_value_heads": ModelledKey(int, None, nullable=True),
+    "max_position_embeddings": ModelledKey(int),
+    "hidden_act": ModelledKey(str, "silu"),
+    "tie_word_embeddings": ModelledKey(bool, False),
+    **ROPE_KEYS,
 }
-TENSOR_PARALLEL = Refused((None, 1), "matrices cut for tensor parallelism are not read")
+TENSOR_PARALLEL = UnsupportedKey((None, 1), "matrices cut for tensor parallelism are not read")
 
 
-def trunk(given: Config, tied: bool, theta: float) -> dict[str, Any]:
+def shared_architecture(config: Config, tied: bool, theta: float) -> dict[str, Any]:
     """What Llama, Mixtral and DeepSeek-V3 have in common."""
     return {
-        "n_vocab": given["vocab_size"],
-        "max_length": given["max_position_embeddings"],
-        "d_model": given["hidden_size"],
-        "n_layers": given["num_hidden_layers"],
-        "positions": {"kind": "rotary", "theta": theta_of(given, theta)},
-        "norm": {"kind": "rms", "eps": given["rms_norm_eps"]},
+        "n_vocab": config["vocab_size"],
+        "max_length": config["max_position_embeddings"],
+        "d_model": config["hidden_size"],
+        "n_layers": config["num_hidden_layers"],
+        "positions": {"kind": "rotary", "theta": read_theta(config, theta)},
+        "norm": {"kind": "rms", "eps": config["rms_norm_eps"]},
         "head": {"tied": tied},
     }
 
 
-def attention(given: Config, bias: bool) -> dict[str, Any]:
+def attention_table(config: Config, bias: bool) -> dict[str, Any]:
     """Grouped heads of any width."""
     return {
         "kind": "multi_head",
-        "n_heads": given["num_attention_heads"],
-        "n_kv_heads": given["num_key_value_heads"],
-        "d_head": given["head_dim"],
+        "n_heads": config["num_attention_heads"],
+        "n_kv_heads": config["num_key_value_heads"],
+        "d_head": config["head_dim"],
         "bias": bias,
     }
 
 
-def sizes(spec: Resolved) -> dict[str, Any]:
-    """The keys of `trunk` and `attention`, written."""
-    width, activation = feed_forward(spec)
+def shared_config(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of `shared_architecture` and `attention`, written."""
+    width, activation = feed_forward_shape(spec)
     return {
         "vocab_size": spec.n_vocab,
         "max_position_embeddings": spec.max_length,
@@ -58,107 +65,113 @@ def sizes(spec: Resolved) -> dict[str, Any]:
         "num_hidden_layers": len(spec.stack.layers),
         "num_attention_heads": spec.stack.layers[0].attention.n_heads,
         "num_key_value_heads": n_kv_heads(spec),
-        "hidden_act": theirs(activation),
+        "hidden_act": transformers_activation(activation),
         "rms_norm_eps": spec.norm.eps,
         "tie_word_embeddings": spec.head.tied,
-        **written(spec),
+        **rope_config(spec),
     }
 
 
-def around(spec: Resolved) -> Pairs:
+def embedding_and_norm_pairs(spec: ResolvedArchitecture) -> TensorPairs:
     """Everything but attention and feed-forward."""
-    yield same("embedding.weight", "model.embed_tokens.weight")
+    yield same_tensor("embedding.weight", "model.embed_tokens.weight")
     for number in range(len(spec.stack.layers)):
         ours, here = f"stack.layers.{number}", f"model.layers.{number}"
-        yield same(f"{ours}.attention_norm.weight", f"{here}.input_layernorm.weight")
-        yield same(f"{ours}.feed_forward_norm.weight", f"{here}.post_attention_layernorm.weight")
-    yield same("stack.final_norm.weight", "model.norm.weight")
+        yield same_tensor(f"{ours}.attention_norm.weight", f"{here}.input_layernorm.weight")
+        yield same_tensor(
+            f"{ours}.feed_forward_norm.weight", f"{here}.post_attention_layernorm.weight"
+        )
+    yield same_tensor("stack.final_norm.weight", "model.norm.weight")
     if not spec.head.tied:
-        yield same("head.weight", "lm_head.weight")
+        yield same_tensor("head.weight", "lm_head.weight")
 
 
-def projections(spec: Resolved, bias: bool) -> Pairs:
+def attention_pairs(spec: ResolvedArchitecture, bias: bool) -> TensorPairs:
     """The four matrices of every layer's attention."""
     roles = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "o_proj"}
     for number in range(len(spec.stack.layers)):
         for ours, here in roles.items():
-            yield from linear(
-                f"stack.layers.{number}.attention.{ours}", f"model.layers.{number}.self_attn.{here}", bias
+            yield from linear_pairs(
+                f"stack.layers.{number}.attention.{ours}",
+                f"model.layers.{number}.self_attn.{here}",
+                bias,
             )
 
 
-def gated(ours: str, here: str, bias: bool) -> Pairs:
+def gated_feed_forward_pairs(ours: str, theirs: str, bias: bool) -> TensorPairs:
     """A gated feed-forward."""
     for role in ("gate", "up", "down"):
-        yield from linear(f"{ours}.{role}", f"{here}.{role}_proj", bias)
+        yield from linear_pairs(f"{ours}.{role}", f"{theirs}.{role}_proj", bias)
 
 
-def frequencies(given: Config) -> tuple[str, ...]:
+def rotary_frequency_patterns(config: Config) -> tuple[str, ...]:
     """Older files hold the rotary frequencies, which follow from theta."""
     return (r"model\.(layers\.\d+\.self_attn\.)?rotary_emb\.inv_freq",)
 
 
-def _problems(given: Config) -> Iterator[str]:
-    d_model, n_heads = given["hidden_size"], given["num_attention_heads"]
+def _problems(config: Config) -> Iterator[str]:
+    d_model, n_heads = config["hidden_size"], config["num_attention_heads"]
     if n_heads > 0 and d_model % n_heads:
         yield (
-            f"hidden_size is {d_model}, no multiple of num_attention_heads {n_heads}, which transformers' Llama "
-            "refuses; use a multiple"
+            f"hidden_size is {d_model}, no multiple of num_attention_heads {n_heads}, which"
+            " transformers' Llama refuses; use a multiple"
         )
 
 
-def _architecture(given: Config, tied: bool) -> dict[str, Any]:
+def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     return {
-        **trunk(given, tied, theta=10000.0),
-        "attention": attention(given, given["attention_bias"]),
+        **shared_architecture(config, tied, theta=10000.0),
+        "attention": attention_table(config, config["attention_bias"]),
         "feed_forward": {
             "kind": "dense",
-            "d_ff": given["intermediate_size"],
-            "activation": activation_of(given["hidden_act"], given, "hidden_act"),
+            "d_ff": config["intermediate_size"],
+            "activation": activation_of(config["hidden_act"], config, "hidden_act"),
             "gated": True,
-            "bias": given["mlp_bias"],
+            "bias": config["mlp_bias"],
         },
     }
 
 
-def _config(spec: Resolved) -> dict[str, Any]:
+def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     first = spec.stack.layers[0]
     return {
-        **sizes(spec),
+        **shared_config(spec),
         "head_dim": d_head(spec),
         "attention_bias": isinstance(first.attention, MultiHead) and first.attention.bias,
         "mlp_bias": first.feed_forward.kind == "dense" and first.feed_forward.bias,
     }
 
 
-def _pairs(spec: Resolved, given: Config) -> Pairs:
-    yield from around(spec)
-    yield from projections(spec, given["attention_bias"])
+def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    yield from embedding_and_norm_pairs(spec)
+    yield from attention_pairs(spec, config["attention_bias"])
     for number in range(len(spec.stack.layers)):
-        yield from gated(f"stack.layers.{number}.feed_forward", f"model.layers.{number}.mlp", given["mlp_bias"])
+        yield from gated_feed_forward_pairs(
+            f"stack.layers.{number}.feed_forward", f"model.layers.{number}.mlp", config["mlp_bias"]
+        )
 
 
-LLAMA = Family(
+LLAMA = ModelFamily(
     model_type="llama",
     title="Llama",
-    classname="LlamaForCausalLM",
-    tables=Tables(
-        obeyed={
-            **SIZES,
-            "rms_norm_eps": Obeyed(float, 1e-6),
-            "head_dim": Obeyed(int, None, nullable=True),
-            "attention_bias": Obeyed(bool, False),
-            "mlp_bias": Obeyed(bool, False),
+    class_name="LlamaForCausalLM",
+    config_keys=ConfigKeys(
+        modelled={
+            **SHARED_KEYS,
+            "rms_norm_eps": ModelledKey(float, 1e-6),
+            "head_dim": ModelledKey(int, None, nullable=True),
+            "attention_bias": ModelledKey(bool, False),
+            "mlp_bias": ModelledKey(bool, False),
         },
-        kept=frozenset({"attention_dropout"}),
-        refused={"pretraining_tp": TENSOR_PARALLEL},
+        extra=frozenset({"attention_dropout"}),
+        unsupported={"pretraining_tp": TENSOR_PARALLEL},
     ),
     architecture=_architecture,
     config=_config,
-    pairs=_pairs,
+    tensor_pairs=_pairs,
     embedding="model.embed_tokens.weight",
     head="lm_head.weight",
     prefix="model.",
     problems=_problems,
-    passed_over=frequencies,
+    ignored_tensors=rotary_frequency_patterns,
 )

@@ -5,78 +5,106 @@ from typing import Any
 from torch import Tensor
 
 from paribus.errors import UnsupportedError
-from paribus.interop.config import Config, Obeyed, Refused, Tables, activation_of
-from paribus.interop.experts import routed, unfused
-from paribus.interop.family import Family, Spelled, d_head
-from paribus.interop.llama import SIZES, around, attention, frequencies, projections, sizes, trunk
-from paribus.interop.names import Pairs, same
-from paribus.spec import Experts, Resolved
+from paribus.interop.config_keys import (
+    Config,
+    ConfigKeys,
+    ModelledKey,
+    UnsupportedKey,
+    activation_of,
+)
+from paribus.interop.experts import routed_expert_pairs, split_fused_experts
+from paribus.interop.family import ModelFamily, NamedTensors, d_head
+from paribus.interop.llama import (
+    SHARED_KEYS,
+    attention_pairs,
+    attention_table,
+    embedding_and_norm_pairs,
+    rotary_frequency_patterns,
+    shared_architecture,
+    shared_config,
+)
+from paribus.interop.tensor_pairs import TensorPairs, same_tensor
+from paribus.spec import Experts, ResolvedArchitecture
 
 ROLES = {"gate": "w1", "up": "w3", "down": "w2"}
 
 
-def _architecture(given: Config, tied: bool) -> dict[str, Any]:
+def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     return {
-        **trunk(given, tied, theta=1e6),
-        "attention": attention(given, bias=False),
+        **shared_architecture(config, tied, theta=1e6),
+        "attention": attention_table(config, bias=False),
         "feed_forward": {
             "kind": "experts",
-            "n_experts": given["num_local_experts"],
-            "n_active": given["num_experts_per_tok"],
-            "d_expert": given["intermediate_size"],
-            "activation": activation_of(given["hidden_act"], given, "hidden_act"),
+            "n_experts": config["num_local_experts"],
+            "n_active": config["num_experts_per_tok"],
+            "d_expert": config["intermediate_size"],
+            "activation": activation_of(config["hidden_act"], config, "hidden_act"),
         },
     }
 
 
-def _config(spec: Resolved) -> dict[str, Any]:
+def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     experts = spec.stack.layers[0].feed_forward
     if not isinstance(experts, Experts):
         raise UnsupportedError("feed_forward.kind is 'dense', Mixtral has experts; use 'experts'")
     return {
-        **sizes(spec),
+        **shared_config(spec),
         "head_dim": d_head(spec),
         "num_local_experts": experts.n_experts,
         "num_experts_per_tok": experts.n_active,
     }
 
 
-def _pairs(spec: Resolved, given: Config) -> Pairs:
-    yield from around(spec)
-    yield from projections(spec, bias=False)
+def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    yield from embedding_and_norm_pairs(spec)
+    yield from attention_pairs(spec, bias=False)
     for number in range(len(spec.stack.layers)):
-        ours, here = f"stack.layers.{number}.feed_forward", f"model.layers.{number}.block_sparse_moe"
-        yield same(f"{ours}.router.weight", f"{here}.gate.weight")
-        yield from routed(ours, f"{here}.experts", given["num_local_experts"], ROLES)
+        ours, here = (
+            f"stack.layers.{number}.feed_forward",
+            f"model.layers.{number}.block_sparse_moe",
+        )
+        yield same_tensor(f"{ours}.router.weight", f"{here}.gate.weight")
+        yield from routed_expert_pairs(ours, f"{here}.experts", config["num_local_experts"], ROLES)
 
 
-def _spelled(name: str, tensor: Tensor) -> Spelled:
-    """transformers 5 calls the branch `mlp` in memory, and on disk too where asked not to convert."""
-    return unfused(name.replace(".mlp.", ".block_sparse_moe."), tensor, ROLES)
+def _canonical_names(name: str, tensor: Tensor) -> NamedTensors:
+    """transformers 5 calls the branch `mlp` in memory, and on disk too where asked not to
+    convert.
+    """
+    return split_fused_experts(name.replace(".mlp.", ".block_sparse_moe."), tensor, ROLES)
 
 
-MIXTRAL = Family(
+MIXTRAL = ModelFamily(
     model_type="mixtral",
     title="Mixtral",
-    classname="MixtralForCausalLM",
-    tables=Tables(
-        obeyed={
-            **SIZES,
-            "rms_norm_eps": Obeyed(float, 1e-5),
-            "num_key_value_heads": Obeyed(int, 8, nullable=True),
-            "head_dim": Obeyed(int, None, nullable=True),
-            "num_local_experts": Obeyed(int, 8),
-            "num_experts_per_tok": Obeyed(int, 2),
+    class_name="MixtralForCausalLM",
+    config_keys=ConfigKeys(
+        modelled={
+            **SHARED_KEYS,
+            "rms_norm_eps": ModelledKey(float, 1e-5),
+            "num_key_value_heads": ModelledKey(int, 8, nullable=True),
+            "head_dim": ModelledKey(int, None, nullable=True),
+            "num_local_experts": ModelledKey(int, 8),
+            "num_experts_per_tok": ModelledKey(int, 2),
         },
-        kept=frozenset({"attention_dropout", "output_router_logits", "router_aux_loss_coef", "router_jitter_noise"}),
-        refused={"sliding_window": Refused((None,), "a window in its attention is not read")},
+        extra=frozenset(
+            {
+                "attention_dropout",
+                "output_router_logits",
+                "router_aux_loss_coef",
+                "router_jitter_noise",
+            }
+        ),
+        unsupported={
+            "sliding_window": UnsupportedKey((None,), "a window in its attention is not read")
+        },
     ),
     architecture=_architecture,
     config=_config,
-    pairs=_pairs,
+    tensor_pairs=_pairs,
     embedding="model.embed_tokens.weight",
     head="lm_head.weight",
     prefix="model.",
-    passed_over=frequencies,
-    spelled=_spelled,
+    ignored_tensors=rotary_frequency_patterns,
+    canonical_names=_canonical_names,
 )

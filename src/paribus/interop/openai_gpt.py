@@ -3,36 +3,41 @@
 from typing import Any
 
 from paribus.errors import UnsupportedError
-from paribus.interop.config import Config, Obeyed, Tables
-from paribus.interop.family import Family, feed_forward
-from paribus.interop.gpt2 import DROPOUT, SUMMARY, blocks, causal_masks
-from paribus.interop.names import Pairs, same
-from paribus.spec import Resolved
+from paribus.interop.config_keys import Config, ConfigKeys, ModelledKey
+from paribus.interop.family import ModelFamily, feed_forward_shape
+from paribus.interop.gpt2 import DROPOUT_KEYS, SUMMARY_KEYS, block_pairs, causal_mask_patterns
+from paribus.interop.tensor_pairs import TensorPairs, same_tensor
+from paribus.spec import ResolvedArchitecture
 from paribus.spec.architecture import Activation
 
 # What this class calls gelu is GELU's tanh form; the exact one it does not have.
-ACTIVATIONS: dict[str, Activation] = {"gelu": "gelu_tanh", "relu": "relu", "silu": "silu", "swish": "silu"}
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
 
 
-def _architecture(given: Config, tied: bool) -> dict[str, Any]:
-    if given["afn"] not in ACTIVATIONS:
-        raise UnsupportedError(f"afn is {given['afn']!r}; use one of {', '.join(ACTIVATIONS)}")
+def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+    if config["afn"] not in ACTIVATIONS:
+        raise UnsupportedError(f"afn is {config['afn']!r}; use one of {', '.join(ACTIVATIONS)}")
     return {
-        "n_vocab": given["vocab_size"],
-        "max_length": given["n_positions"],
-        "d_model": given["n_embd"],
-        "n_layers": given["n_layer"],
+        "n_vocab": config["vocab_size"],
+        "max_length": config["n_positions"],
+        "d_model": config["n_embd"],
+        "n_layers": config["n_layer"],
         "placement": "post",
         "positions": "learned",
-        "norm": {"kind": "layer", "eps": given["layer_norm_epsilon"]},
-        "attention": {"kind": "multi_head", "n_heads": given["n_head"], "bias": True},
-        "feed_forward": {"kind": "dense", "activation": ACTIVATIONS[given["afn"]], "bias": True},
+        "norm": {"kind": "layer", "eps": config["layer_norm_epsilon"]},
+        "attention": {"kind": "multi_head", "n_heads": config["n_head"], "bias": True},
+        "feed_forward": {"kind": "dense", "activation": ACTIVATIONS[config["afn"]], "bias": True},
         "head": {"tied": tied},
     }
 
 
-def _config(spec: Resolved) -> dict[str, Any]:
-    _, activation = feed_forward(spec)
+def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+    _, activation = feed_forward_shape(spec)
     return {
         "vocab_size": spec.n_vocab,
         "n_positions": spec.max_length,
@@ -45,40 +50,42 @@ def _config(spec: Resolved) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: Resolved, given: Config) -> Pairs:
-    yield same("embedding.weight", "transformer.tokens_embed.weight")
-    yield same("stack.positions.weight", "transformer.positions_embed.weight")
-    yield from blocks(spec)
+def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    yield same_tensor("embedding.weight", "transformer.tokens_embed.weight")
+    yield same_tensor("stack.positions.weight", "transformer.positions_embed.weight")
+    yield from block_pairs(spec)
     if not spec.head.tied:
-        yield same("head.weight", "lm_head.weight")
+        yield same_tensor("head.weight", "lm_head.weight")
 
 
-def _passed_over(given: Config) -> tuple[str, ...]:
-    return (*causal_masks(given), r"transformer\.position_ids")
+def _ignored_tensors(config: Config) -> tuple[str, ...]:
+    return (*causal_mask_patterns(config), r"transformer\.position_ids")
 
 
-OPENAI_GPT = Family(
+OPENAI_GPT = ModelFamily(
     model_type="openai-gpt",
     title="GPT",
-    classname="OpenAIGPTLMHeadModel",
-    tables=Tables(
-        obeyed={
-            "n_positions": Obeyed(int),
-            "n_embd": Obeyed(int),
-            "n_layer": Obeyed(int),
-            "n_head": Obeyed(int),
-            "afn": Obeyed(str, "gelu"),
-            "layer_norm_epsilon": Obeyed(float, 1e-5),
-            "tie_word_embeddings": Obeyed(bool, True),
+    class_name="OpenAIGPTLMHeadModel",
+    config_keys=ConfigKeys(
+        modelled={
+            "n_positions": ModelledKey(int),
+            "n_embd": ModelledKey(int),
+            "n_layer": ModelledKey(int),
+            "n_head": ModelledKey(int),
+            "afn": ModelledKey(str, "gelu"),
+            "layer_norm_epsilon": ModelledKey(float, 1e-5),
+            "tie_word_embeddings": ModelledKey(bool, True),
         },
-        kept=frozenset({*SUMMARY, *DROPOUT, "n_ctx", "n_special", "predict_special_tokens"}),
-        refused={},
+        extra=frozenset(
+            {*SUMMARY_KEYS, *DROPOUT_KEYS, "n_ctx", "n_special", "predict_special_tokens"}
+        ),
+        unsupported={},
     ),
     architecture=_architecture,
     config=_config,
-    pairs=_pairs,
+    tensor_pairs=_pairs,
     embedding="transformer.tokens_embed.weight",
     head="lm_head.weight",
     prefix="transformer.",
-    passed_over=_passed_over,
+    ignored_tensors=_ignored_tensors,
 )

@@ -1,4 +1,6 @@
-"""A tokenizer of ours as one of transformers: the same ids for the same text, and our signs under their names."""
+"""A tokenizer of ours as one of transformers: the same ids for the same text, and our signs
+under their names.
+"""
 
 from __future__ import annotations
 
@@ -12,76 +14,93 @@ from tokenizers import Tokenizer as Library
 
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
-from paribus.corpus.built import vocabulary_of
-from paribus.corpus.tokenizer import opened
+from paribus.corpus.dataset import vocabulary_of
+from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import UnsupportedError
 from paribus.model.weights import write_json
 from paribus.record.file_names import TOKENIZER_FILE
-from paribus.spec import Resolved
+from paribus.spec import ResolvedArchitecture
 
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 TOKENIZER_FILES = (
-    TOKENIZER_FILE, TOKENIZER_CONFIG_FILE, "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
-)  # fmt: skip
+    TOKENIZER_FILE,
+    TOKENIZER_CONFIG_FILE,
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
     """tokenizer.json and tokenizer_config.json, for `AutoTokenizer.from_pretrained`."""
-    signs = vocabulary_of(tokenizer).signs
-    write_json(folder / TOKENIZER_FILE, _with_signs(tokenizer, signs))
-    write_json(folder / TOKENIZER_CONFIG_FILE, _config(signs, max_length))
+    signs = vocabulary_of(tokenizer).special_tokens
+    write_json(folder / TOKENIZER_FILE, _with_special_tokens(tokenizer, signs))
+    write_json(folder / TOKENIZER_CONFIG_FILE, _tokenizer_config(signs, max_length))
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
     """Bring an imported tokenizer along as it is, if there is one."""
     if not (source / TOKENIZER_FILE).is_file():
         return
-    opened(source / TOKENIZER_FILE)  # refused here rather than when it is needed
+    open_tokenizer(source / TOKENIZER_FILE)  # refused here rather than when it is needed
     for name in TOKENIZER_FILES:
         if (source / name).is_file():
             shutil.copyfile(source / name, folder / name)
 
 
-def notes_on_tokenizer(source: Path) -> Iterator[str]:
+def tokenizer_notes(source: Path) -> Iterator[str]:
     """What a person should know where a folder has no tokenizer that can be brought along."""
     if not (source / TOKENIZER_FILE).is_file():
         yield (
-            f"{source} holds no {TOKENIZER_FILE}, so the checkpoint has no tokenizer; transformers writes one with "
-            f"AutoTokenizer.from_pretrained({str(source)!r}).save_pretrained({str(source)!r})"
+            f"{source} holds no {TOKENIZER_FILE}, so the checkpoint has no tokenizer; transformers"
+            " writes one with"
+            f" AutoTokenizer.from_pretrained({str(source)!r}).save_pretrained({str(source)!r})"
         )
 
 
-def token_ids(vocabulary: Vocabulary, spec: Resolved) -> dict[str, int | None]:
+def special_token_ids(vocabulary: Vocabulary, spec: ResolvedArchitecture) -> dict[str, int | None]:
     """What config.json says of signs: texts end, and a decoder starts, as they did in training."""
-    ids: dict[str, int | None] = {"eos_token_id": vocabulary.end, "pad_token_id": vocabulary.pad, "bos_token_id": None}
-    return ids if spec.encoder is None else {**ids, "decoder_start_token_id": vocabulary.start}
+    ids: dict[str, int | None] = {
+        "eos_token_id": vocabulary.eos,
+        "pad_token_id": vocabulary.pad,
+        "bos_token_id": None,
+    }
+    if spec.encoder is None:
+        return ids
+    return {**ids, "decoder_start_token_id": vocabulary.decoder_start}
 
 
-def _with_signs(tokenizer: Tokenizer, signs: dict[str, int]) -> dict[str, Any]:
-    """The tokenizer's table with our signs among its tokens; nothing else is added to a text, as in training."""
-    taken = sorted(tokenizer.library.get_vocab(with_added_tokens=True).keys() & signs.keys())
+def _with_special_tokens(tokenizer: Tokenizer, special_tokens: dict[str, int]) -> dict[str, Any]:
+    """The tokenizer's table with our signs among its tokens; nothing else is added to a text,
+    as in training.
+    """
+    taken = sorted(
+        tokenizer.library.get_vocab(with_added_tokens=True).keys() & special_tokens.keys()
+    )
     if taken:
         raise UnsupportedError(
-            f"the tokenizer has a token {taken[0]!r} of its own, which is the name of a sign of ours; "
-            f"rename it in its tokenizer.json"
+            f"the tokenizer has a token {taken[0]!r} of its own, which is the name of a sign of"
+            " ours; rename it in its tokenizer.json"
         )
     table = json.loads(tokenizer.json)
     table["post_processor"] = None
-    table["added_tokens"] += [_added(name, number) for name, number in signs.items()]
+    table["added_tokens"] += [_added_token(name, number) for name, number in special_tokens.items()]
     if isinstance(table["model"]["vocab"], dict):
-        table["model"]["vocab"] |= signs  # else the library would number them anew where ids have gaps
+        table["model"]["vocab"] |= (
+            special_tokens  # else the library would number them anew where ids have gaps
+        )
     library = Library.from_str(json.dumps(table))
-    assert all(library.token_to_id(name) == number for name, number in signs.items())
+    assert all(library.token_to_id(name) == number for name, number in special_tokens.items())
     return table
 
 
-def _added(name: str, number: int) -> dict[str, Any]:
+def _added_token(name: str, number: int) -> dict[str, Any]:
     plain = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
     return {"id": number, "content": name, "special": True, **plain}
 
 
-def _config(signs: dict[str, int], max_length: int) -> dict[str, Any]:
-    pad, end, start, mask, *others = signs
+def _tokenizer_config(special_tokens: dict[str, int], max_length: int) -> dict[str, Any]:
+    pad, end, start, mask, *others = special_tokens
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": pad,

@@ -1,6 +1,8 @@
-"""What follows from a stack of rules: who reaches whom, which caches stay valid, where an answer leaks.
+"""What follows from a stack of rules: who reaches whom, which caches stay valid, where an
+answer leaks.
 
-A *stack* is one rule per layer, bottom first. Every position also keeps its own residual, so it reaches itself.
+A *stack* is one rule per layer, bottom first. Every position also keeps its own residual, so it
+reaches itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,147 +12,196 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.division import heads
-from paribus.masks.picture import Bools, Layout, dense, seen_pairs, seen_rows, visible_keys
-from paribus.masks.rules import LARGEST, Rule, SamePart, Strided, Window, leaves
+from paribus.masks.assignment import head_rules
+from paribus.masks.dense import (
+    BoolArray,
+    SequenceLayout,
+    are_pairs_visible,
+    count_visible_keys,
+    dense_mask,
+    visible_rows,
+)
+from paribus.masks.rules import MAX_RULE_SIZE, Rule, SameSide, Strided, Window, leaves
 
-_PAIRS = 2**22  # queries times keys that are looked at together: long sequences take no more memory
-_ASKED = 256  # positions whose answers are followed together: the first leak is often among the first
+_PAIRS_AT_ONCE = (
+    2**22
+)  # queries times keys that are looked at together: long sequences take no more memory
+_POSITIONS_AT_ONCE = (
+    256  # positions whose answers are followed together: the first leak is often among the first
+)
 
 
-def reachability(stack: Sequence[Rule], layout: Layout) -> Bools:
+def reachability(stack: Sequence[Rule], layout: SequenceLayout) -> BoolArray:
     """Whose input can change whose output, through all layers and heads: [position, source]."""
-    return reached_from(stack, layout, np.eye(layout.length, dtype=bool))
+    return reachable_from(stack, layout, np.eye(layout.length, dtype=bool))
 
 
-def reached_from(stack: Sequence[Rule], layout: Layout, sources: Bools) -> Bools:
-    """Where something of these sources arrives through all layers; given as [position] or as [position, set]."""
+def reachable_from(stack: Sequence[Rule], layout: SequenceLayout, sources: BoolArray) -> BoolArray:
+    """Where something of these sources arrives through all layers; given as [position] or as
+    [position, set].
+    """
     reached = sources
     for rule, layers in groupby(stack):
         for _ in layers:
-            before, reached = reached, _after(rule, layout, reached)
+            before, reached = reached, _reach_after_layer(rule, layout, reached)
             if np.array_equal(before, reached):
                 break  # the same rule once more changes nothing
     return reached
 
 
-def path(stack: Sequence[Rule], layout: Layout, position: int, source: int) -> list[int] | None:
-    """A route by which `position` sees `source`: the position after each layer, from source up; None if none."""
+def find_path(
+    stack: Sequence[Rule], layout: SequenceLayout, position: int, source: int
+) -> list[int] | None:
+    """A route by which `position` sees `source`: the position after each layer, from source up;
+    None if none.
+    """
     reached = [np.arange(layout.length) == source]
     for rule in stack:
-        reached.append(_after(rule, layout, reached[-1]))
+        reached.append(_reach_after_layer(rule, layout, reached[-1]))
     if not reached[-1][position]:
         return None
     route = [position]
     for rule, below in zip(reversed(stack), reversed(reached[:-1]), strict=True):
         here = route[-1]
         # Stay in place while possible, so the route names only the hops that carry the answer.
-        seen = seen_rows(rule, layout, slice(here, here + 1))[0]
+        seen = visible_rows(rule, layout, slice(here, here + 1))[0]
         route.append(here if below[here] else int(np.flatnonzero(seen & below)[0]))
     return route[::-1]
 
 
-def leaks(stack: Sequence[Rule], layout: Layout, sources: NDArray[np.integer]) -> NDArray[np.integer]:
+def leaks(
+    stack: Sequence[Rule], layout: SequenceLayout, sources: NDArray[np.integer]
+) -> NDArray[np.integer]:
     """The positions whose output can see the token they must predict.
 
-    `sources[p]` is the input position that holds the token p predicts, -1 where p predicts nothing or its
-    token is not in the input (a masked one).
+    `sources[p]` is the input position that holds the token p predicts, -1 where p predicts nothing
+    or its token is not in the input (a masked one).
     """
-    return np.concatenate([np.zeros(0, np.int64), *_leaks(stack, layout, sources)])
+    return np.concatenate([np.zeros(0, np.int64), *_find_leaks(stack, layout, sources)])
 
 
-def some_leak(stack: Sequence[Rule], layout: Layout, sources: NDArray[np.integer]) -> int | None:
-    """One of the `leaks`, None if there is none: where one layer shows the answer, that is seen at once."""
+def find_leak(
+    stack: Sequence[Rule], layout: SequenceLayout, sources: NDArray[np.integer]
+) -> int | None:
+    """One of the `leaks`, None if there is none: where one layer shows the answer, that is seen
+    at once.
+    """
     positions = np.flatnonzero(sources >= 0)
-    shown = [seen_pairs(rule, layout, positions, sources[positions]) for rule in dict.fromkeys(stack)]
+    shown = [
+        are_pairs_visible(rule, layout, positions, sources[positions])
+        for rule in dict.fromkeys(stack)
+    ]
     at_once = positions[np.any([sources[positions] == positions, *shown], axis=0)]
-    found = at_once if len(at_once) else next(_leaks(stack, layout, sources), at_once)
-    return int(found[0]) if len(found) else None
+    if len(at_once):
+        found = at_once
+    else:
+        found = next(_find_leaks(stack, layout, sources), at_once)
+    if len(found):
+        return int(found[0])
+    return None
 
 
-def _leaks(stack: Sequence[Rule], layout: Layout, sources: NDArray[np.integer]) -> Iterator[NDArray[np.integer]]:
+def _find_leaks(
+    stack: Sequence[Rule], layout: SequenceLayout, sources: NDArray[np.integer]
+) -> Iterator[NDArray[np.integer]]:
     """The leaks in order, some at a time."""
     positions = np.flatnonzero(sources >= 0)
     if _all_ahead(layout, positions, sources[positions]) and not looks_ahead(stack):
         return
-    for start in range(0, len(positions), _ASKED):
-        asked = positions[start : start + _ASKED]
+    for start in range(0, len(positions), _POSITIONS_AT_ONCE):
+        asked = positions[start : start + _POSITIONS_AT_ONCE]
         answers = np.arange(layout.length)[:, None] == sources[asked]
-        found = asked[reached_from(stack, layout, answers)[asked, np.arange(len(asked))]]
+        found = asked[reachable_from(stack, layout, answers)[asked, np.arange(len(asked))]]
         if len(found):
             yield found
 
 
-def _all_ahead(layout: Layout, positions: NDArray[np.integer], answers: NDArray[np.integer]) -> bool:
+def _all_ahead(
+    layout: SequenceLayout, positions: NDArray[np.integer], targets: NDArray[np.integer]
+) -> bool:
     """Does every answer stand after its question, and after the prefix?"""
-    return bool(((answers > positions) & (answers >= layout.prefix)).all())
+    return bool(((targets > positions) & (targets >= layout.prefix)).all())
 
 
 def looks_ahead(stack: Sequence[Rule]) -> bool:
     """Could a layer show a token that stands after the query, and after the prefix?
 
-    If none could, no chain of layers does: each hop ends before the prefix does, or no later than it began.
+    If none could, no chain of layers does: each hop ends before the prefix does, or no later than
+    it began.
     """
-    return any(part.sees_new(prefix_grows=False) for rule in dict.fromkeys(stack) for part in heads(rule))
+    return any(
+        part.sees_new(prefix_grows=False)
+        for rule in dict.fromkeys(stack)
+        for part in head_rules(rule)
+    )
 
 
-def unchanged(stack: Sequence[Rule], old: Layout, new: Layout) -> Bools:
-    """For each layer's input and the final output, [layer + 1, old position]: does it stay the same in `new`?"""
+def unchanged_states(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> BoolArray:
+    """For each layer's input and the final output, [layer + 1, old position]: does it stay the
+    same in `new`?
+    """
     assert old.length <= new.length
     n = old.length
     valid = [np.ones(n, bool)]
     for rule in stack:
-        before, after = _groups(rule, old), _groups(rule, new)[:, :n]
+        before, after = _head_masks(rule, old), _head_masks(rule, new)[:, :n]
         same_view = ~after[:, :, n:].any((0, 2)) & (before == after[:, :, :n]).all((0, 2))
         sees_stale = (before & ~valid[-1]).any((0, 2))
         valid.append(valid[-1] & same_view & ~sees_stale)
     return np.stack(valid)
 
 
-def kept(stack: Sequence[Rule], old: Layout, new: Layout) -> Bools:
-    """For each layer and old position: do its cached key and value stay valid when `old` grows into `new`?"""
-    return unchanged(stack, old, new)[:-1]
+def valid_cache(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> BoolArray:
+    """For each layer and old position: do its cached key and value stay valid when `old` grows
+    into `new`?
+    """
+    return unchanged_states(stack, old, new)[:-1]
 
 
 def appendable(stack: Sequence[Rule], prefix_grows: bool = False) -> bool:
     """Does every cached key and value stay valid for every continuation?
 
-    A prefix fixed at the first turn is kept; with `prefix_grows` it moves to the end of each new prompt.
-    The last layer's rule does not matter: its keys and values come from below it.
+    A prefix fixed at the first turn is kept; with `prefix_grows` it moves to the end of each new
+    prompt. The last layer's rule does not matter: its keys and values come from below it.
     """
-    parts = [part for rule in stack[:-1] for part in heads(rule)]
-    return not any(part.sees_new(prefix_grows) or (prefix_grows and _parted(part)) for part in parts)
+    parts = [part for rule in stack[:-1] for part in head_rules(rule)]
+    return not any(
+        part.sees_new(prefix_grows) or (prefix_grows and _can_lose_sight(part)) for part in parts
+    )
 
 
-def _parted(rule: Rule) -> bool:
+def _can_lose_sight(rule: Rule) -> bool:
     """Could a query lose sight of a token before it, once the prefix ends between the two?
 
-    `&` and `|` alone make a rule, so it can only lose; counting finds it. Asked of the last of a text in which every
-    distance that windows and strides tell apart occurs, within a document and across two.
+    `&` and `|` alone make a rule, so it can only lose; counting finds it. Asked of the last of a
+    text in which every distance that windows and strides tell apart occurs, within a document and
+    across two.
     """
     parts = leaves(rule)
-    if SamePart() not in parts:
+    if SameSide() not in parts:
         return False
     widest = max((part.n for part in parts if isinstance(part, Window)), default=0)
     period = lcm(*(part.n for part in parts if isinstance(part, Strided)))
-    length = widest + min(period, LARGEST) + 1
+    length = widest + min(period, MAX_RULE_SIZE) + 1
     last = np.arange(length) == length - 1
     for documents in (None, last.astype(int)):
-        before, after = (Layout(length, prefix, documents) for prefix in (0, length - 1))
-        if visible_keys(rule, before, last) > visible_keys(rule, after, last):
+        before, after = (SequenceLayout(length, prefix, documents) for prefix in (0, length - 1))
+        if count_visible_keys(rule, before, last) > count_visible_keys(rule, after, last):
             return True
     return False
 
 
-def _after(rule: Rule, layout: Layout, reached: Bools) -> Bools:
-    """One layer more; in floats, whose product is a hundred times faster than that of booleans and as exact here."""
+def _reach_after_layer(rule: Rule, layout: SequenceLayout, reached: BoolArray) -> BoolArray:
+    """One layer more; in floats, whose product is a hundred times faster than that of booleans
+    and as exact here.
+    """
     after, wide = reached.copy(), reached.astype(np.float32)
-    n_rows = max(_PAIRS // max(layout.length, 1), 1)
+    n_rows = max(_PAIRS_AT_ONCE // max(layout.length, 1), 1)
     for start in range(0, layout.length, n_rows):
         rows = slice(start, start + n_rows)
-        after[rows] |= seen_rows(rule, layout, rows).astype(np.float32) @ wide > 0
+        after[rows] |= visible_rows(rule, layout, rows).astype(np.float32) @ wide > 0
     return after
 
 
-def _groups(rule: Rule, layout: Layout) -> Bools:
-    return np.stack([dense(part, layout) for part in heads(rule)])
+def _head_masks(rule: Rule, layout: SequenceLayout) -> BoolArray:
+    return np.stack([dense_mask(part, layout) for part in head_rules(rule)])

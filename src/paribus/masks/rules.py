@@ -1,8 +1,8 @@
 """Rules: boolean, static statements about who may see whom.
 
-A rule is a value. It is written with comparison operators alone, so that one definition serves numpy
-(pictures, counts, plans) and torch (dense masks, FlexAttention). `True` means visible.
-Each picture has a row per query, a column per key and `#` where the key is visible; a law test compares
+A rule is a value. It is written with comparison operators alone, so that one definition serves
+numpy (pictures, counts, plans) and torch (dense masks, FlexAttention). `True` means visible. Each
+picture has a row per query, a column per key and `#` where the key is visible; a law test compares
 every picture with the dense mask.
 """
 
@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Protocol
 
 from paribus.errors import SpecError
 
-LARGEST = 10_000_000  # of a window or stride
+MAX_RULE_SIZE = 10_000_000  # of a window or stride
 
 
-class Side(Protocol):
-    """What a rule may ask about a query or a key: arrays that broadcast against the other side's."""
+class PositionInfo(Protocol):
+    """What a rule may ask about a query or a key: arrays that broadcast against the other
+    side's.
+    """
 
     @property
     def index(self) -> Any: ...  # place in the sequence, counted from 0
@@ -36,28 +38,34 @@ class Rule:
 
     _repr_html_: ClassVar[Callable[[Rule], str]]  # how a notebook shows it: masks.page
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         """Where the query may see the key, as a boolean array of the broadcast shape."""
         raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
 
     def sees_new(self, prefix_grows: bool) -> bool:
-        """Could an old query see a token appended later, or one after it that it did not see before?"""
+        """Could an old query see a token appended later, or one after it that it did not see
+        before?
+        """
         raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
 
     def __and__(self, other: Rule) -> Rule:
-        if isinstance(other, Full) or other in _parts(self, And):
+        if isinstance(other, Full) or other in _clauses(self, And):
             return self
         if isinstance(self, Full):
             return other
         # Leaning left, as written without brackets, so that text and value are one to one.
-        return self & other.left & other.right if isinstance(other, And) else And(self, other)
+        if isinstance(other, And):
+            return self & other.left & other.right
+        return And(self, other)
 
     def __or__(self, other: Rule) -> Rule:
-        if isinstance(self, Full) or other in _parts(self, Or):
+        if isinstance(self, Full) or other in _clauses(self, Or):
             return self
         if isinstance(other, Full):
             return other
-        return self | other.left | other.right if isinstance(other, Or) else Or(self, other)
+        if isinstance(other, Or):
+            return self | other.left | other.right
+        return Or(self, other)
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,7 @@ class Full(Rule):
     ####
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return (query.index >= 0) & (key.index >= 0)
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -90,7 +98,7 @@ class Causal(Rule):
     ####
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return key.index <= query.index
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -110,7 +118,7 @@ class Reverse(Rule):
     ...#
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return key.index >= query.index
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -130,7 +138,7 @@ class Prefix(Rule):
     ####
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return key.in_prefix | (key.index <= query.index)
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -141,8 +149,9 @@ class Prefix(Rule):
 
 
 @dataclass(frozen=True)
-class SamePart(Rule):
-    """Tokens on the query's own side of the prefix's end (here 2 of 4); `causal & same_part` hides input from output.
+class SameSide(Rule):
+    """Tokens on the query's own side of the prefix's end (here 2 of 4); `causal & same_part`
+    hides input from output.
 
     ##..
     ##..
@@ -150,7 +159,7 @@ class SamePart(Rule):
     ..##
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         # Not `==`: the compiler of CUDA kernels cannot compare truths.
         return (query.in_prefix & key.in_prefix) | (~query.in_prefix & ~key.in_prefix)
 
@@ -174,9 +183,9 @@ class Window(Rule):
     n: int
 
     def __post_init__(self) -> None:
-        _positive(self, self.n)
+        _require_size(self, self.n)
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return (key.index <= query.index) & (query.index - key.index < self.n)
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -199,9 +208,9 @@ class Strided(Rule):
     n: int
 
     def __post_init__(self) -> None:
-        _positive(self, self.n)
+        _require_size(self, self.n)
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return (query.index - key.index) % self.n == 0
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -221,7 +230,7 @@ class SameDocument(Rule):
     ..##
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return query.document == key.document
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -241,7 +250,7 @@ class Padding(Rule):
     ###.
     """
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return (query.index >= 0) & key.real
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -264,16 +273,20 @@ class And(Rule):
     left: Rule
     right: Rule
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return self.left.sees(query, key) & self.right.sees(query, key)
 
     def sees_new(self, prefix_grows: bool) -> bool:
-        # Exact, not merely safe: in one document of real tokens, all inside a growing prefix or none in a fixed
-        # one, rules that can see new tokens at all see those at a common multiple of their strides together.
+        # Exact, not merely safe: in one document of real tokens, all inside a growing prefix or
+        # none in a fixed
+        # one, rules that can see new tokens at all see those at a common multiple of their strides
+        # together.
         return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
 
     def __str__(self) -> str:
-        return " & ".join(f"({part})" if isinstance(part, Or) else str(part) for part in (self.left, self.right))
+        return " & ".join(
+            f"({part})" if isinstance(part, Or) else str(part) for part in (self.left, self.right)
+        )
 
 
 @dataclass(frozen=True)
@@ -289,7 +302,7 @@ class Or(Rule):
     left: Rule
     right: Rule
 
-    def sees(self, query: Side, key: Side) -> Any:
+    def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         return self.left.sees(query, key) | self.right.sees(query, key)
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -300,96 +313,124 @@ class Or(Rule):
 
 
 @dataclass(frozen=True)
-class _Several(Rule):
+class _CompositeRule(Rule):
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
         if len(self.rules) < 2:
-            raise SpecError(f"{_name(self)} has {len(self.rules)} rule; give two or more, or the rule itself")
+            raise SpecError(
+                f"{_composite_name(self)} has {len(self.rules)} rule; give two or more, or the rule"
+                " itself"
+            )
 
     def __str__(self) -> str:
-        return f"{_name(self)}({', '.join(map(str, self.rules))})"
+        return f"{_composite_name(self)}({', '.join(map(str, self.rules))})"
 
 
 @dataclass(frozen=True)
-class ByHead(_Several):
-    """Equal groups of heads, each with its rule: `by_head(causal, reverse)`; a rule within divides its own heads."""
-
-
-@dataclass(frozen=True)
-class ByLayer(_Several):
-    """Equal groups of layers from the bottom up: `by_layer(full, causal)`; as many rules as layers is any list.
-
-    A rule within divides its own layers: `by_layer(by_layer(a, b), c)` of four layers is a, b, c, c.
+class ByHead(_CompositeRule):
+    """Equal groups of heads, each with its rule: `by_head(causal, reverse)`; a rule within
+    divides its own heads.
     """
 
 
 @dataclass(frozen=True)
-class Alternate(_Several):
-    """Layer by layer in turn: `alternate(causal, reverse)`; a rule within has every layer at which it has the turn."""
+class ByLayer(_CompositeRule):
+    """Equal groups of layers from the bottom up: `by_layer(full, causal)`; as many rules as
+    layers is any list.
+
+    A rule within divides its own layers: `by_layer(by_layer(a, b), c)` of four layers is a, b, c,
+    c.
+    """
 
 
-LEAVES: dict[str, type[Rule]] = {
+@dataclass(frozen=True)
+class Alternate(_CompositeRule):
+    """Layer by layer in turn: `alternate(causal, reverse)`; a rule within has every layer at
+    which it has the turn.
+    """
+
+
+LEAF_RULES: dict[str, type[Rule]] = {
     "full": Full,
     "causal": Causal,
     "reverse": Reverse,
     "prefix": Prefix,
-    "same_part": SamePart,
+    "same_part": SameSide,
     "same_document": SameDocument,
     "padding": Padding,
 }
-SIZED: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
-ASK_PREFIX = frozenset({Prefix(), SamePart()})  # what they show depends on where the prefix ends
-SEVERAL: dict[str, type[_Several]] = {"by_head": ByHead, "by_layer": ByLayer, "alternate": Alternate}
+SIZED_RULES: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
+PREFIX_RULES = frozenset({Prefix(), SameSide()})  # what they show depends on where the prefix ends
+COMPOSITE_RULES: dict[str, type[_CompositeRule]] = {
+    "by_head": ByHead,
+    "by_layer": ByLayer,
+    "alternate": Alternate,
+}
 
 
-def _parts(rule: Rule, joint: type[And] | type[Or]) -> tuple[Rule, ...]:
+def _clauses(rule: Rule, operator: type[And] | type[Or]) -> tuple[Rule, ...]:
     """A rule and what it is a chain of: `a & b & c` is itself, `a & b`, a, b and c."""
-    return (rule, *_parts(rule.left, joint), rule.right) if isinstance(rule, joint) else (rule,)
+    if isinstance(rule, operator):
+        return (rule, *_clauses(rule.left, operator), rule.right)
+    return (rule,)
 
 
-def _name(rule: _Several) -> str:
-    return next(name for name, kind in SEVERAL.items() if type(rule) is kind)
+def _composite_name(rule: _CompositeRule) -> str:
+    return next(name for name, kind in COMPOSITE_RULES.items() if type(rule) is kind)
 
 
-def _positive(rule: Rule, n: int) -> None:
-    if not 1 <= n <= LARGEST:
-        raise SpecError(f"mask {rule} has size {n}; use 1 to {LARGEST}")
+def _require_size(rule: Rule, n: int) -> None:
+    if not 1 <= n <= MAX_RULE_SIZE:
+        raise SpecError(f"mask {rule} has size {n}; use 1 to {MAX_RULE_SIZE}")
 
 
-def merged(parts: tuple[Rule, ...]) -> Rule | None:
-    """The rule that all parts are; None where they differ, or where each divides its own heads or layers again."""
-    return parts[0] if len(set(parts)) == 1 and not _divides(parts[0]) else None
+def common_rule(rules: tuple[Rule, ...]) -> Rule | None:
+    """The rule that all parts are; None where they differ, or where each divides its own heads
+    or layers again.
+    """
+    if len(set(rules)) == 1 and not _has_composite(rules[0]):
+        return rules[0]
+    return None
 
 
-def _divides(rule: Rule) -> bool:
+def _has_composite(rule: Rule) -> bool:
     """Does a rule differ by head or by layer?"""
     match rule:
         case And(left, right) | Or(left, right):
-            return _divides(left) or _divides(right)
+            return _has_composite(left) or _has_composite(right)
         case _:
-            return isinstance(rule, _Several)
+            return isinstance(rule, _CompositeRule)
 
 
-def simplified(rule: Rule, documents: bool, padding: bool, prefix: bool) -> Rule:
-    """The same rule over a sequence that has no documents, no padding or no prefix, said more shortly."""
+def simplify_rule(rule: Rule, has_documents: bool, has_padding: bool, has_prefix: bool) -> Rule:
+    """A rule simplified for a sequence that has no documents, no padding or no prefix."""
     match rule:
         case And(left, right):
-            parts = [simplified(part, documents, padding, prefix) for part in (left, right)]
+            parts = [
+                simplify_rule(part, has_documents, has_padding, has_prefix)
+                for part in (left, right)
+            ]
             narrow = [part for part in parts if isinstance(part, Window)]
-            return narrow[0] if narrow and Causal() in parts else parts[0] & parts[1]
+            if narrow and Causal() in parts:
+                return narrow[0]
+            return parts[0] & parts[1]
         case Or(left, right):
-            return simplified(left, documents, padding, prefix) | simplified(right, documents, padding, prefix)
-        case _Several(rules):
-            parts = tuple(simplified(part, documents, padding, prefix) for part in rules)
-            return merged(parts) or type(rule)(parts)
-        case SameDocument() if not documents:
+            return simplify_rule(left, has_documents, has_padding, has_prefix) | simplify_rule(
+                right, has_documents, has_padding, has_prefix
+            )
+        case _CompositeRule(rules):
+            parts = tuple(
+                simplify_rule(part, has_documents, has_padding, has_prefix) for part in rules
+            )
+            return common_rule(parts) or type(rule)(parts)
+        case SameDocument() if not has_documents:
             return Full()
-        case Padding() if not padding:
+        case Padding() if not has_padding:
             return Full()
-        case Prefix() if not prefix:
+        case Prefix() if not has_prefix:
             return Causal()
-        case SamePart() if not prefix:
+        case SameSide() if not has_prefix:
             return Full()
         case _:
             return rule
@@ -400,7 +441,7 @@ def leaves(rule: Rule) -> frozenset[Rule]:
     match rule:
         case And(left, right) | Or(left, right):
             return leaves(left) | leaves(right)
-        case _Several(rules):
+        case _CompositeRule(rules):
             return frozenset().union(*map(leaves, rules))
         case _:
             return frozenset({rule})

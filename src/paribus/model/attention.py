@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paribus.model.kernels import View, Wanted, attend
-from paribus.model.linear import Linear, side_by_side
+from paribus.model.kernels import AttentionMask, KernelChoice, attend
+from paribus.model.linear import Linear, fused_linear
 from paribus.model.norm import Norm
-from paribus.model.positions import Turn
+from paribus.model.positions import Rotation
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class AttentionContext:
     """What an attention branch needs beside its input: who sees whom, and how positions enter."""
 
-    view: View
-    turn: Turn | None
+    mask: AttentionMask
+    rotation: Rotation | None
     bias: Tensor | None
-    kernel: Wanted
+    kernel: KernelChoice
 
 
 class MultiHeadAttention(nn.Module):
@@ -41,28 +41,33 @@ class MultiHeadAttention(nn.Module):
         self.query_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
         self.key_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
 
-    def forward(self, hidden_BTD: Tensor, sight: Sight, source_BSD: Tensor | None = None) -> Tensor:
+    def forward(
+        self, hidden_BTD: Tensor, context: AttentionContext, source_BSD: Tensor | None = None
+    ) -> Tensor:
         if source_BSD is None:
-            query, key, value = self._projected(hidden_BTD, (self.query, self.key, self.value))
+            query, key, value = self._project(hidden_BTD, (self.query, self.key, self.value))
         else:
-            (query,) = self._projected(hidden_BTD, (self.query,))
-            key, value = self._projected(source_BSD, (self.key, self.value))
+            (query,) = self._project(hidden_BTD, (self.query,))
+            key, value = self._project(source_BSD, (self.key, self.value))
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
-        if sight.turn is not None:
-            query, key = sight.turn(query), sight.turn(key)
-        seen_BHTE = attend(query, key, value, sight.view, self.scale, sight.bias, sight.kernel)
+        if context.rotation is not None:
+            query, key = context.rotation(query), context.rotation(key)
+        seen_BHTE = attend(
+            query, key, value, context.mask, self.scale, context.bias, context.kernel
+        )
         return self.output(seen_BHTE.transpose(1, 2).flatten(2))
 
-    def _projected(self, read: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
+    def _project(self, inputs: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
         """Heads of all layers from one product."""
         widths = [layer.out_features // self.d_head for layer in layers]
-        heads = side_by_side(read, layers).unflatten(-1, (-1, self.d_head))
+        heads = fused_linear(inputs, layers).unflatten(-1, (-1, self.d_head))
         return tuple(part.transpose(1, 2) for part in heads.split(widths, -2))
 
 
 class LatentAttention(nn.Module):
-    """DeepSeek-V3's attention: keys and values unfold from a normalised latent; rotary channels stand apart.
+    """DeepSeek-V3's attention: keys and values unfold from a normalised latent; rotary channels
+    stand apart.
 
     The latent and the turned rotary key are all a cache would hold.
     """
@@ -72,26 +77,39 @@ class LatentAttention(nn.Module):
         self.spec = spec
         self.d_query = spec.d_content + spec.d_rotary
         d_from = spec.d_query_latent or d_model
-        self.query_down = Linear(d_model, d_from, bias=False) if spec.d_query_latent else None
+        if spec.d_query_latent:
+            self.query_down = Linear(d_model, d_from, bias=False)
+        else:
+            self.query_down = None
         self.query_norm = Norm(d_from, norm) if spec.d_query_latent else None
         self.query = Linear(d_from, spec.n_heads * self.d_query, bias=False)
         self.latent = Linear(d_model, spec.d_latent + spec.d_rotary, bias=False)
         self.latent_norm = Norm(spec.d_latent, norm)
-        self.key_value = Linear(spec.d_latent, spec.n_heads * (spec.d_content + spec.d_value), bias=False)
+        self.key_value = Linear(
+            spec.d_latent, spec.n_heads * (spec.d_content + spec.d_value), bias=False
+        )
         self.output = Linear(spec.n_heads * spec.d_value, d_model, bias=False)
 
-    def forward(self, hidden_BTD: Tensor, sight: Sight) -> Tensor:
+    def forward(self, hidden_BTD: Tensor, context: AttentionContext) -> Tensor:
         spec = self.spec
         query = hidden_BTD
         if self.query_down is not None and self.query_norm is not None:
             query = self.query_norm(self.query_down(hidden_BTD))
         query = self.query(query).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         latent, rotary = self.latent(hidden_BTD).split([spec.d_latent, spec.d_rotary], -1)
-        unfolded = self.key_value(self.latent_norm(latent)).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
+        unfolded = (
+            self.key_value(self.latent_norm(latent))
+            .unflatten(-1, (spec.n_heads, -1))
+            .transpose(1, 2)
+        )
         key, value = unfolded.split([spec.d_content, spec.d_value], -1)
-        if sight.turn is not None:
+        if context.rotation is not None:
             content, turning = query.split([spec.d_content, spec.d_rotary], -1)
-            query = torch.cat([content, sight.turn(turning)], -1)
-            key = torch.cat([key, sight.turn(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1)
-        seen_BHTE = attend(query, key, value, sight.view, self.d_query**-0.5, sight.bias, sight.kernel)
+            query = torch.cat([content, context.rotation(turning)], -1)
+            key = torch.cat(
+                [key, context.rotation(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1
+            )
+        seen_BHTE = attend(
+            query, key, value, context.mask, self.d_query**-0.5, context.bias, context.kernel
+        )
         return self.output(seen_BHTE.transpose(1, 2).flatten(2))

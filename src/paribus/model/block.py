@@ -1,4 +1,6 @@
-"""One block: self-attention, perhaps cross-attention, and a feed-forward branch around the residual."""
+"""One block: self-attention, perhaps cross-attention, and a feed-forward branch around the
+residual.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +8,12 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from paribus.model.attention import LatentAttention, MultiHeadAttention, Sight
-from paribus.model.dropout import Draws, dropout
-from paribus.model.experts import Load, RoutedExperts
+from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
+from paribus.model.dropout import DropoutKey, dropout
+from paribus.model.experts import ExpertLoad, RoutedExperts
 from paribus.model.feed_forward import FeedForward
 from paribus.model.norm import Norm
-from paribus.spec import Block, Dense, Latent, MultiHead, Resolved
+from paribus.spec import Block, Dense, Latent, MultiHead, ResolvedArchitecture
 
 ExpertCompute = Literal["grouped", "gathered"]
 
@@ -19,7 +21,7 @@ ExpertCompute = Literal["grouped", "gathered"]
 class TransformerBlock(nn.Module):
     """H' = layer(H, M, C): M is in the sight, C the source it may cross-attend to."""
 
-    def __init__(self, spec: Resolved, block: Block):
+    def __init__(self, spec: ResolvedArchitecture, block: Block):
         super().__init__()
         self.placement, self.dropout = spec.placement, spec.dropout
         parallel = spec.placement == "parallel"
@@ -32,12 +34,20 @@ class TransformerBlock(nn.Module):
         self.cross_norm = self.cross = None
         if block.cross is not None:
             assert isinstance(block.attention, MultiHead)
-            self.cross_norm = None if parallel else Norm(spec.d_model, spec.norm)
+            if parallel:
+                self.cross_norm = None
+            else:
+                self.cross_norm = Norm(spec.d_model, spec.norm)
             self.cross = MultiHeadAttention(spec.d_model, block.attention, spec.norm)
-        self.feed_forward_norm = None if parallel else Norm(spec.d_model, spec.norm)
+        if parallel:
+            self.feed_forward_norm = None
+        else:
+            self.feed_forward_norm = Norm(spec.d_model, spec.norm)
         match block.feed_forward:
             case Dense(d_ff=int(d_ff)) as dense:
-                self.feed_forward = FeedForward(spec.d_model, d_ff, dense.activation, dense.gated, dense.bias)
+                self.feed_forward = FeedForward(
+                    spec.d_model, d_ff, dense.activation, dense.gated, dense.bias
+                )
             case experts:
                 assert not isinstance(experts, Dense)
                 self.feed_forward = RoutedExperts(spec.d_model, experts)
@@ -45,30 +55,39 @@ class TransformerBlock(nn.Module):
     def forward(
         self,
         hidden_BTD: Tensor,
-        sight: Sight,
-        cross_sight: Sight | None,
+        context: AttentionContext,
+        cross_context: AttentionContext | None,
         source_BSD: Tensor | None,
-        draws: Draws | None,
-        place: str,
+        dropout_key: DropoutKey | None,
+        path: str,
         compute: ExpertCompute,
-    ) -> tuple[Tensor, Load | None]:
-        loads: list[Load] = []
+    ) -> tuple[Tensor, ExpertLoad | None]:
+        loads: list[ExpertLoad] = []
 
         def attention(rows: Tensor) -> Tensor:
-            return dropout(self.attention(rows, sight), self.dropout, draws, f"{place}.attention")
+            return dropout(
+                self.attention(rows, context), self.dropout, dropout_key, f"{path}.attention"
+            )
 
         def cross(rows: Tensor) -> Tensor:
             assert self.cross is not None
-            assert cross_sight is not None
-            return dropout(self.cross(rows, cross_sight, source_BSD), self.dropout, draws, f"{place}.cross")
+            assert cross_context is not None
+            return dropout(
+                self.cross(rows, cross_context, source_BSD),
+                self.dropout,
+                dropout_key,
+                f"{path}.cross",
+            )
 
         def feed_forward(rows: Tensor) -> Tensor:
             if isinstance(self.feed_forward, FeedForward):
                 out = self.feed_forward(rows)
             else:
-                out, load = self.feed_forward(rows, sight.view.queries.real_BT, compute == "gathered")
+                out, load = self.feed_forward(
+                    rows, context.mask.queries.real_BT, compute == "gathered"
+                )
                 loads.append(load)
-            return dropout(out, self.dropout, draws, f"{place}.feed_forward")
+            return dropout(out, self.dropout, dropout_key, f"{path}.feed_forward")
 
         branches = [(self.attention_norm, attention), (self.feed_forward_norm, feed_forward)]
         if source_BSD is not None:

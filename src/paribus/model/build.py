@@ -7,9 +7,9 @@ import torch
 
 from paribus.errors import SpecError
 from paribus.model.block import ExpertCompute
-from paribus.model.experts import ChooseExperts
-from paribus.model.kernels import Wanted, kernel_named
-from paribus.model.start import start
+from paribus.model.experts import ExpertRouter
+from paribus.model.initialise import initialise
+from paribus.model.kernels import KernelChoice, parse_kernel
 from paribus.model.transformer import Transformer
 from paribus.runtime import prepare_cuda, require_memory
 from paribus.spec import Architecture
@@ -21,48 +21,55 @@ def build(
     seed: int = 1,
     device: str | torch.device = "cpu",
     dtype: torch.dtype = torch.float32,
-    kernel: Wanted = "auto",
+    kernel: KernelChoice = "auto",
     compute: ExpertCompute = "grouped",
 ) -> Transformer:
     """A model with its starting weights, the same on every device; on `meta`, shapes alone."""
     if not isinstance(architecture, Architecture):
-        raise SpecError(f"build was given {architecture!r} ({type(architecture).__name__}); give what pb.load returns")
+        raise SpecError(
+            f"build was given {architecture!r} ({type(architecture).__name__}); give what pb.load"
+            " returns"
+        )
     if not isinstance(seed, Integral):
         raise SpecError(f"seed is {seed!r} ({type(seed).__name__}); use a whole number")
     seed = int(seed)
-    model = empty(architecture, device=device, dtype=dtype, kernel=kernel, compute=compute)
+    model = build_empty(architecture, device=device, dtype=dtype, kernel=kernel, compute=compute)
     if torch.device(device).type != "meta":
-        start(model, model.spec, seed)
+        initialise(model, model.spec, seed)
     return model
 
 
-def empty(
+def build_empty(
     architecture: Architecture,
     *,
     device: str | torch.device = "cpu",
     dtype: torch.dtype = torch.float32,
-    kernel: Wanted = "auto",
+    kernel: KernelChoice = "auto",
     compute: ExpertCompute = "grouped",
 ) -> Transformer:
     """A model whose weights hold nothing yet: the caller fills all of them."""
     with torch.device("meta"):
-        model = Transformer(architecture, kernel_named(kernel), _compute_named(compute)).to(dtype)
+        model = Transformer(architecture, parse_kernel(kernel), _parse_compute(compute)).to(dtype)
     for module in model.modules():
-        if isinstance(module, ChooseExperts) and module.selection_bias is not None:
-            module.selection_bias = module.selection_bias.float()  # its steps would round away in half precision
-    return allocated(model, device)
+        if isinstance(module, ExpertRouter) and module.selection_bias is not None:
+            module.selection_bias = (
+                module.selection_bias.float()
+            )  # its steps would round away in half precision
+    return allocate(model, device)
 
 
-def allocated(model: Transformer, device: str | torch.device) -> Transformer:
+def allocate(model: Transformer, device: str | torch.device) -> Transformer:
     """A model of shapes alone with memory for them; UnsupportedError where there is not so much."""
     prepare_cuda(torch.device(device))
     tensors = [*model.parameters(), *model.buffers()]
     n_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-    require_memory(n_bytes, torch.device(device), f"a model of {sum(map(torch.numel, tensors)):,} numbers")
+    require_memory(
+        n_bytes, torch.device(device), f"a model of {sum(map(torch.numel, tensors)):,} numbers"
+    )
     return model.to_empty(device=device)
 
 
-def _compute_named(name: str) -> ExpertCompute:
+def _parse_compute(name: str) -> ExpertCompute:
     for known in get_args(ExpertCompute):
         if name == known:
             return known

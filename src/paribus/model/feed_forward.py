@@ -7,7 +7,7 @@ from paribus.model.linear import Linear
 from paribus.spec.architecture import Activation
 
 
-def activated(hidden: Tensor, activation: Activation) -> Tensor:
+def apply_activation(hidden: Tensor, activation: Activation) -> Tensor:
     """The non-linearity by name; `gelu_tanh` is GELU's tanh form."""
     match activation:
         case "relu":
@@ -32,5 +32,7 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden_BTD: Tensor) -> Tensor:
         if self.gate is None:
-            return self.down(activated(self.up(hidden_BTD), self.activation))
-        return self.down(activated(self.gate(hidden_BTD), self.activation) * self.up(hidden_BTD))
+            return self.down(apply_activation(self.up(hidden_BTD), self.activation))
+        return self.down(
+            apply_activation(self.gate(hidden_BTD), self.activation) * self.up(hidden_BTD)
+        )

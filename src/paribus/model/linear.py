@@ -1,4 +1,6 @@
-"""A linear map whose three products, one forward and two back, each take the form that is fastest on a CPU."""
+"""A linear map whose three products, one forward and two back, each take the form that is
+fastest on a CPU.
+"""
 
 from __future__ import annotations
 
@@ -9,36 +11,40 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_MANY = 64  # rows from which on turning the weight costs nothing beside the product
+_MIN_ROWS = 64  # rows from which on turning the weight costs nothing beside the product
 
 
 class Linear(nn.Linear):
     """torch's own, but for how it is computed."""
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
-        return side_by_side(input, [self])
+        return fused_linear(input, [self])
 
 
-def side_by_side(rows: Tensor, layers: Sequence[Linear]) -> Tensor:
-    """The outputs of layers that read the same rows, from one product: a wide one is faster than several narrow ones.
+def fused_linear(rows: Tensor, layers: Sequence[Linear]) -> Tensor:
+    """The outputs of layers that read the same rows, from one product: a wide one is faster
+    than several narrow ones.
 
-    On a CPU, for many rows, up to a quarter faster forward than F.linear. Either all layers have a bias, or none.
+    On a CPU, for many rows, up to a quarter faster forward than F.linear. Either all layers have a
+    bias, or none.
     """
     weights = [layer.weight for layer in layers]
     biases = [layer.bias for layer in layers if layer.bias is not None]
     n_rows = rows.numel() // rows.shape[-1]
-    if rows.device.type != "cpu" or n_rows < _MANY or torch.compiler.is_compiling():
-        return F.linear(rows, _joined(weights), _joined(biases) if biases else None)
-    out = _Turned.apply(rows.reshape(n_rows, -1), len(weights), *weights, *biases)
+    if rows.device.type != "cpu" or n_rows < _MIN_ROWS or torch.compiler.is_compiling():
+        return F.linear(rows, _concatenate(weights), _concatenate(biases) if biases else None)
+    out = _TransposedProduct.apply(rows.reshape(n_rows, -1), len(weights), *weights, *biases)
     assert isinstance(out, Tensor)
     return out.view(*rows.shape[:-1], -1)
 
 
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+def _concatenate(tensors: Sequence[Tensor]) -> Tensor:
+    if len(tensors) == 1:
+        return tensors[0]
+    return torch.cat(list(tensors))
 
 
-class _Turned(torch.autograd.Function):
+class _TransposedProduct(torch.autograd.Function):
     """BLAS is fastest with both factors as they lie in memory, so the weight is turned first.
 
     Weights are kept apart, as the model holds them anyway, and joined again for the way back.
@@ -49,8 +55,10 @@ class _Turned(torch.autograd.Function):
     @staticmethod
     def forward(rows_MI: Tensor, n_weights: int, *weights_and_biases: Tensor) -> Tensor:
         weights, biases = weights_and_biases[:n_weights], weights_and_biases[n_weights:]
-        turned = _joined(weights).T.contiguous()
-        return torch.addmm(_joined(biases), rows_MI, turned) if biases else rows_MI @ turned
+        turned = _concatenate(weights).T.contiguous()
+        if biases:
+            return torch.addmm(_concatenate(biases), rows_MI, turned)
+        return rows_MI @ turned
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -62,7 +70,10 @@ class _Turned(torch.autograd.Function):
     def backward(ctx: Any, grad_MO: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         rows, *weights = ctx.saved_tensors
         widths = [len(weight) for weight in weights]
-        to_rows = grad_MO @ _joined(weights) if ctx.needs_input_grad[0] else None
+        if ctx.needs_input_grad[0]:
+            to_rows = grad_MO @ _concatenate(weights)
+        else:
+            to_rows = None
         to_weights = (grad_MO.T @ rows).split(widths)
         if not ctx.biased:
             return to_rows, None, *to_weights

@@ -12,29 +12,38 @@ from paribus.spec import LayerNorm, RMSNorm
 
 
 class Norm(nn.Module):
-    """Rows brought to unit scale, times a gain; layer norm also takes the mean off and may add a bias."""
+    """Rows brought to unit scale, times a gain; layer norm also takes the mean off and may add
+    a bias.
+    """
 
     def __init__(self, width: int, spec: LayerNorm | RMSNorm):
         super().__init__()
         self.spec = spec
         self.weight = nn.Parameter(torch.empty(width))
-        self.bias = nn.Parameter(torch.empty(width)) if isinstance(spec, LayerNorm) and spec.bias else None
+        if isinstance(spec, LayerNorm) and spec.bias:
+            self.bias = nn.Parameter(torch.empty(width))
+        else:
+            self.bias = None
 
     def forward(self, rows: Tensor) -> Tensor:
         """In the precision of its rows; under autocast it is computed in float32 all the same."""
         if isinstance(self.spec, RMSNorm):
             return rms_norm(rows, self.weight, self.spec.eps).to(rows.dtype)
-        return F.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.spec.eps).to(rows.dtype)
+        return F.layer_norm(rows, self.weight.shape, self.weight, self.bias, self.spec.eps).to(
+            rows.dtype
+        )
 
 
 def rms_norm(rows: Tensor, gain: Tensor, eps: float) -> Tensor:
-    """F.rms_norm; on a CPU, where torch has no kernel of its own for it, with half of what it keeps."""
+    """F.rms_norm; on a CPU, where torch has no kernel of its own for it, with half of what it
+    keeps.
+    """
     if rows.device.type != "cpu" or rows.dtype != gain.dtype or torch.compiler.is_compiling():
         return F.rms_norm(rows, gain.shape, gain, eps)
-    return _Scaled.apply(rows, gain, eps)[0]  # pyright: ignore[reportOptionalSubscript]
+    return _RMSNorm.apply(rows, gain, eps)[0]  # pyright: ignore[reportOptionalSubscript]
 
 
-class _Scaled(torch.autograd.Function):
+class _RMSNorm(torch.autograd.Function):
     """rows · scale · gain; only the rows and one scale a row are kept."""
 
     generate_vmap_rule = True
@@ -56,6 +65,8 @@ class _Scaled(torch.autograd.Function):
         unit = rows * scale
         along = grad * unit
         flat = along.flatten(0, -2)
-        to_gain = flat.T @ flat.new_ones(len(flat))  # several times faster than summing along the slow dimension
+        to_gain = flat.T @ flat.new_ones(
+            len(flat)
+        )  # several times faster than summing along the slow dimension
         shared = (along @ gain)[..., None] / rows.shape[-1]
         return (grad * gain).sub_(unit.mul_(shared)).mul_(scale), to_gain, None

@@ -6,13 +6,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paribus.batch import Layout
+from paribus.batch import BatchLayout
 from paribus.model.lookup import look_up
-from paribus.spec import Alibi, Learned, RelativeBias, Rotary, Sinusoidal, Stack, bidirectional
+from paribus.spec import (
+    Alibi,
+    LearnedPositions,
+    RelativeBias,
+    RotaryPositions,
+    SinusoidalPositions,
+    Stack,
+    is_bidirectional,
+)
 
 
 @dataclass(frozen=True, eq=False)
-class Turn:
+class Rotation:
     """The rotation of each position: channel i is paired with i + E/2."""
 
     cosine: Tensor  # [T, E/2] or [B, 1, T, E/2]
@@ -34,44 +42,50 @@ class Positions(nn.Module):
         super().__init__()
         self.spec = stack.positions
         self.n_heads = stack.layers[0].attention.n_heads
-        self.bidirectional = bidirectional(stack)
+        self.bidirectional = is_bidirectional(stack)
         self.weight: nn.Parameter | None
         self.register_parameter("weight", None)
         match self.spec:
-            case Learned(offset=offset):
+            case LearnedPositions(offset=offset):
                 self.weight = nn.Parameter(torch.empty(max_length + offset, d_model))
             case RelativeBias(n_buckets=n_buckets):
                 self.weight = nn.Parameter(torch.empty(n_buckets, self.n_heads))
             case _:
                 pass
 
-    def added(self, layout: Layout, d_model: int, like: Tensor) -> Tensor | None:
+    def position_embeddings(self, layout: BatchLayout, d_model: int, like: Tensor) -> Tensor | None:
         """What is added to the embeddings: [T, D] or [B, T, D]."""
         match self.spec:
-            case Learned(offset=offset):
-                return self._read(layout, offset)
-            case Sinusoidal(theta=theta):
+            case LearnedPositions(offset=offset):
+                return self._learned_embeddings(layout, offset)
+            case SinusoidalPositions(theta=theta):
                 return sinusoids(layout.positions(like.device), d_model, theta).to(like.dtype)
             case _:
                 return None
 
-    def _read(self, layout: Layout, offset: int) -> Tensor:
-        """Rows of the table of positions; on CUDA a cut of it where they follow each other: its gradient is a copy."""
+    def _learned_embeddings(self, layout: BatchLayout, offset: int) -> Tensor:
+        """Rows of the table of positions; on CUDA a cut of it where they follow each other: its
+        gradient is a copy.
+        """
         assert self.weight is not None
         device, first = self.weight.device, layout.start + offset
         if device.type == "cuda" and layout.positions_BT is None:
             return self.weight[first : first + layout.length]
         return look_up(layout.positions(device) + offset, self.weight)
 
-    def turn(self, layout: Layout, width: int, device: torch.device) -> Turn | None:
+    def rotation(self, layout: BatchLayout, width: int, device: torch.device) -> Rotation | None:
         """How queries and keys of `width` rotary channels are turned."""
-        if not isinstance(self.spec, Rotary):
+        if not isinstance(self.spec, RotaryPositions):
             return None
         positions, theta = layout.positions(device), float(self.spec.theta)
-        cosine, sine = (_rotations if device.type == "cuda" else rotations)(positions, width, theta)
-        return Turn(cosine, sine)
+        cosine, sine = (_rotary_cos_sin_op if device.type == "cuda" else rotary_cos_sin)(
+            positions, width, theta
+        )
+        return Rotation(cosine, sine)
 
-    def bias(self, queries: Layout, keys: Layout, device: torch.device) -> Tensor | None:
+    def score_bias(
+        self, queries: BatchLayout, keys: BatchLayout, device: torch.device
+    ) -> Tensor | None:
         """What is added to the scores: [1 or B, H, T, S]."""
         if not isinstance(self.spec, RelativeBias | Alibi):
             return None
@@ -80,22 +94,28 @@ class Positions(nn.Module):
         if isinstance(self.spec, Alibi):
             return -ahead_BTS[:, None].abs() * alibi_slopes(self.n_heads, device)[:, None, None]
         assert self.weight is not None
-        table_BTSH = look_up(relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight)
+        table_BTSH = look_up(
+            relative_buckets(ahead_BTS, self.spec, self.bidirectional), self.weight
+        )
         return table_BTSH.movedim(-1, 1)
 
 
-def rotations(positions: Tensor, width: int, theta: float) -> tuple[Tensor, Tensor]:
+def rotary_cos_sin(positions: Tensor, width: int, theta: float) -> tuple[Tensor, Tensor]:
     """Cosines and sines, [T, E/2] or [B, 1, T, E/2], at rates theta^(-2i/E)."""
-    # Rounded as transformers rounds: over thousands of positions another order of the same steps would show.
-    rates = 1.0 / theta ** (torch.arange(0, width, 2, dtype=torch.float32, device=positions.device) / width)
+    # Rounded as transformers rounds: over thousands of positions another order of the same steps
+    # would show.
+    rates = 1.0 / theta ** (
+        torch.arange(0, width, 2, dtype=torch.float32, device=positions.device) / width
+    )
     angles = positions.float()[..., None] * rates
     angles = angles[:, None] if angles.dim() == 3 else angles
     return angles.cos(), angles.sin()
 
 
-# An operation of its own: a compiler that sees through it computes powers and cosines anew for every head and layer.
-_rotations = torch.library.custom_op("paribus::rotations", rotations, mutates_args=())
-_rotations.register_fake(rotations)
+# An operation of its own: a compiler that sees through it computes powers and cosines anew for
+# every head and layer.
+_rotary_cos_sin_op = torch.library.custom_op("paribus::rotations", rotary_cos_sin, mutates_args=())
+_rotary_cos_sin_op.register_fake(rotary_cos_sin)
 
 
 def sinusoids(positions: Tensor, d_model: int, theta: float) -> Tensor:
@@ -107,19 +127,33 @@ def sinusoids(positions: Tensor, d_model: int, theta: float) -> Tensor:
 
 
 def alibi_slopes(n_heads: int, device: torch.device) -> Tensor:
-    """2^(-8/n), 2^(-16/n), …; for other than powers of two, the odd slopes of the next power fill in."""
+    """2^(-8/n), 2^(-16/n), …; for other than powers of two, the odd slopes of the next power
+    fill in.
+    """
     whole = 2 ** math.floor(math.log2(n_heads))
     slopes = [2 ** (-8 * (i + 1) / whole) for i in range(whole)]
     extra = [2 ** (-4 * (2 * i + 1) / whole) for i in range(n_heads - whole)]
     return torch.tensor(slopes + extra, device=device)
 
 
-def relative_buckets(ahead: Tensor, spec: RelativeBias, both_ways: bool) -> Tensor:
-    """T5's bucket of each distance: exact when small, logarithmic up to max_distance, the last beyond."""
-    n_buckets = spec.n_buckets // 2 if both_ways else spec.n_buckets
-    offset = (ahead > 0).long() * n_buckets if both_ways else torch.zeros_like(ahead)
-    distance = ahead.abs() if both_ways else (-ahead).clamp(min=0)
+def relative_buckets(
+    relative_positions: Tensor, spec: RelativeBias, is_bidirectional: bool
+) -> Tensor:
+    """T5's bucket of each distance: exact when small, logarithmic up to max_distance, the last
+    beyond.
+    """
+    n_buckets = spec.n_buckets // 2 if is_bidirectional else spec.n_buckets
+    if is_bidirectional:
+        offset = (relative_positions > 0).long() * n_buckets
+    else:
+        offset = torch.zeros_like(relative_positions)
+    if is_bidirectional:
+        distance = relative_positions.abs()
+    else:
+        distance = (-relative_positions).clamp(min=0)
     n_exact = n_buckets // 2
-    growth = torch.log(distance.clamp(min=1).float() / n_exact) / math.log(spec.max_distance / n_exact)
+    growth = torch.log(distance.clamp(min=1).float() / n_exact) / math.log(
+        spec.max_distance / n_exact
+    )
     far = (n_exact + (growth * (n_buckets - n_exact)).long()).clamp(max=n_buckets - 1)
     return offset + torch.where(distance < n_exact, distance, far)

@@ -1,4 +1,5 @@
-"""Tokens to their experts and back: on CUDA every gradient is a gather, so that none depends on the order of atomics.
+"""Tokens to their experts and back: on CUDA every gradient is a gather, so that none depends on
+the order of atomics.
 
 Elsewhere torch's own operations, which are as exact and as fast there. The answers are the same.
 """
@@ -11,28 +12,30 @@ import torch
 from torch import Tensor
 
 
-def sent(tokens_MD: Tensor, order: Tensor, places: Tensor, n_active: int) -> Tensor:
+def permute_tokens(
+    tokens_MD: Tensor, permutation: Tensor, inverse: Tensor, n_active: int
+) -> Tensor:
     """Each token once for each of its experts, sorted by expert, [M · K, D]."""
     if tokens_MD.device.type != "cuda":
-        return tokens_MD.index_select(0, order // n_active)
-    return _Sent.apply(tokens_MD, order, places, n_active)  # pyright: ignore[reportReturnType]
+        return tokens_MD.index_select(0, permutation // n_active)
+    return _PermuteTokens.apply(tokens_MD, permutation, inverse, n_active)  # pyright: ignore[reportReturnType]
 
 
-def returned(answers: Tensor, order: Tensor, places: Tensor) -> Tensor:
+def unpermute_outputs(outputs: Tensor, permutation: Tensor, inverse: Tensor) -> Tensor:
     """The answers of the experts, each token's side by side again."""
-    if answers.device.type != "cuda":
-        return answers.index_select(0, places)
-    return _Returned.apply(answers, order, places)  # pyright: ignore[reportReturnType]
+    if outputs.device.type != "cuda":
+        return outputs.index_select(0, inverse)
+    return _UnpermuteOutputs.apply(outputs, permutation, inverse)  # pyright: ignore[reportReturnType]
 
 
-def picked(scores_MN: Tensor, experts_MK: Tensor) -> Tensor:
+def chosen_scores(scores_MN: Tensor, experts_MK: Tensor) -> Tensor:
     """The scores of the experts that were chosen, [M, K]."""
     if scores_MN.device.type != "cuda":
         return scores_MN.gather(-1, experts_MK)
     return torch.where(_one_hot(experts_MK, scores_MN.shape[-1]), scores_MN[:, None], 0.0).sum(-1)
 
 
-def marked(like_MN: Tensor, chosen_MK: Tensor) -> Tensor:
+def multi_hot(like_MN: Tensor, chosen_MK: Tensor) -> Tensor:
     """1 where something was chosen, 0 elsewhere, [M, N]."""
     if like_MN.device.type != "cuda":
         return torch.zeros_like(like_MN).scatter(-1, chosen_MK, 1.0)
@@ -43,24 +46,31 @@ def _one_hot(chosen_MK: Tensor, n_choices: int) -> Tensor:
     return chosen_MK[..., None] == torch.arange(n_choices, device=chosen_MK.device)
 
 
-class _Sent(torch.autograd.Function):
+class _PermuteTokens(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tokens: Tensor, order: Tensor, places: Tensor, n_active: int) -> Tensor:
-        ctx.save_for_backward(places)
+    def forward(
+        ctx: Any, tokens: Tensor, permutation: Tensor, inverse: Tensor, n_active: int
+    ) -> Tensor:
+        ctx.save_for_backward(inverse)
         ctx.n_active = n_active
-        return tokens.index_select(0, order // n_active)
+        return tokens.index_select(0, permutation // n_active)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         (places,) = ctx.saved_tensors
-        return grad.index_select(0, places).unflatten(0, (-1, ctx.n_active)).sum(1), None, None, None
+        return (
+            grad.index_select(0, places).unflatten(0, (-1, ctx.n_active)).sum(1),
+            None,
+            None,
+            None,
+        )
 
 
-class _Returned(torch.autograd.Function):
+class _UnpermuteOutputs(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, answers: Tensor, order: Tensor, places: Tensor) -> Tensor:
-        ctx.save_for_backward(order)
-        return answers.index_select(0, places)
+    def forward(ctx: Any, outputs: Tensor, permutation: Tensor, inverse: Tensor) -> Tensor:
+        ctx.save_for_backward(permutation)
+        return outputs.index_select(0, inverse)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -1,7 +1,8 @@
 """Native checkpoints: a spec and its weights in one folder, written whole or not at all.
 
-`spec.json` is the architecture, `weights.safetensors` every parameter and selection bias under our own names, and
-`origin.json`, where there is one, what an imported config said that the spec does not: it travels on to export.
+`spec.json` is the architecture, `weights.safetensors` every parameter and selection bias under our
+own names, and `origin.json`, where there is one, what an imported config said that the spec does
+not: it travels on to export.
 """
 
 from __future__ import annotations
@@ -19,97 +20,126 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from paribus.errors import RecordError, SpecError, name_few
-from paribus.files import MAX_SPEC, read_text
-from paribus.model.build import allocated, empty
-from paribus.model.kernels import Wanted
+from paribus.errors import RecordError, SpecError, describe_first
+from paribus.files import MAX_SPEC_BYTES, read_text
+from paribus.model.build import allocate, build_empty
+from paribus.model.kernels import KernelChoice
 from paribus.model.transformer import Transformer
 from paribus.record import RUNS, choose_checkpoint
 from paribus.record.disk import folder_draft
 from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
-from paribus.spec import Architecture, read
-from paribus.spec.reading import once, require_shallow
+from paribus.spec import Architecture, parse_architecture
+from paribus.spec.reading import require_shallow, unique_keys
 
-FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+FLOAT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def save(model: Transformer, folder: str | Path, kept: Mapping[str, Any] | None = None) -> None:
+def save(
+    model: Transformer, folder: str | Path, extra_config: Mapping[str, Any] | None = None
+) -> None:
     """Write a checkpoint into a new or empty folder; `kept` is what `import_` kept of a config."""
-    with whole(folder) as draft:
-        fill(draft, model, kept)
+    with atomic_folder(folder) as draft:
+        write_checkpoint(draft, model, extra_config)
 
 
-def fill(draft: Path, model: Transformer, kept: Mapping[str, Any] | None) -> None:
+def write_checkpoint(
+    draft: Path, model: Transformer, extra_config: Mapping[str, Any] | None
+) -> None:
     """The files of a checkpoint, written into a folder that is there."""
     write_json(draft / SPEC_FILE, model.architecture.model_dump(mode="json"))
     write_tensors(draft / WEIGHTS_FILE, model.state_dict())
-    if kept is not None:
-        write_json(draft / ORIGIN_FILE, kept)
+    if extra_config is not None:
+        write_json(draft / ORIGIN_FILE, extra_config)
 
 
 def restore(
-    named: str | Path,
+    run_or_folder: str | Path,
     device: str | torch.device = "cpu",
     dtype: torch.dtype | None = None,
-    kernel: Wanted = "auto",
+    kernel: KernelChoice = "auto",
     runs: str | Path = RUNS,
 ) -> Transformer:
-    """The model of a run, given by its name in `runs` or its folder, or of a checkpoint, also an imported one.
+    """The model of a run, given by its name in `runs` or its folder, or of a checkpoint, also
+    an imported one.
 
-    It is in float32 unless asked otherwise. RecordError names every tensor that is off. Of a run, the newest whole
-    checkpoint is taken, and a warning tells of those that were skipped.
+    It is in float32 unless asked otherwise. RecordError names every tensor that is off. Of a run,
+    the newest whole checkpoint is taken, and a warning tells of those that were skipped.
     """
-    folder, _, notes = choose_checkpoint(named, runs)
+    folder, _, notes = choose_checkpoint(run_or_folder, runs)
     for note in notes:
         warnings.warn(note, stacklevel=2)
-    model = empty(read_architecture(folder), device="meta", dtype=dtype or torch.float32, kernel=kernel)
+    model = build_empty(
+        read_architecture(folder), device="meta", dtype=dtype or torch.float32, kernel=kernel
+    )
     tensors = read_tensors(folder / WEIGHTS_FILE)
-    check(tensors, {name: tuple(place.shape) for name, place in model.state_dict().items()}, folder / WEIGHTS_FILE)
-    return filled(model, tensors, device)
+    require_tensors(
+        tensors,
+        {name: tuple(place.shape) for name, place in model.state_dict().items()},
+        folder / WEIGHTS_FILE,
+    )
+    return fill_weights(model, tensors, device)
 
 
 def read_architecture(folder: Path) -> Architecture:
     """The architecture of a checkpoint."""
     try:
-        return read(read_json(folder / SPEC_FILE))
+        return parse_architecture(read_json(folder / SPEC_FILE))
     except SpecError as fault:
-        raise RecordError(f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again") from fault
+        raise RecordError(
+            f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again"
+        ) from fault
 
 
-def origin(folder: str | Path) -> dict[str, Any]:
+def read_origin(folder: str | Path) -> dict[str, Any]:
     """What `import_` kept of the config a checkpoint came from; empty where it came from none."""
     path = Path(folder) / ORIGIN_FILE
-    return read_json(path) if path.exists() else {}
+    if path.exists():
+        return read_json(path)
+    return {}
 
 
 @torch.no_grad()
-def filled(model: Transformer, tensors: dict[str, Tensor], device: str | torch.device) -> Transformer:
-    """A model of shapes alone with its tensors put in place; they have been checked, and are used up."""
-    model = allocated(model, device)
+def fill_weights(
+    model: Transformer, tensors: dict[str, Tensor], device: str | torch.device
+) -> Transformer:
+    """A model of shapes alone with its tensors put in place; they have been checked, and are
+    used up.
+    """
+    model = allocate(model, device)
     for name, place in model.state_dict().items():
         place.copy_(tensors.pop(name))
         if not bool(torch.isfinite(place).all()):
-            raise RecordError(f"{name} has values too large for {_brief(place.dtype)}; read it in float32 or bfloat16")
+            raise RecordError(
+                f"{name} has values too large for {_dtype_name(place.dtype)}; read it in float32 or"
+                " bfloat16"
+            )
     return model
 
 
-def check(tensors: Mapping[str, Tensor], expected: Shapes, where: Path) -> None:
-    """RecordError with every tensor that is missing, unknown, of another shape or not of floating point."""
-    faults = list(name_few(list(_faults(tensors, expected)), str, "tensors that are off"))
+def require_tensors(tensors: Mapping[str, Tensor], expected: Shapes, where: Path) -> None:
+    """RecordError with every tensor that is missing, unknown, of another shape or not of
+    floating point.
+    """
+    faults = list(
+        describe_first(list(_tensor_faults(tensors, expected)), str, "tensors that are off")
+    )
     if faults:
         raise RecordError(f"{where} does not hold this model: {'; '.join(faults)}")
 
 
-def _faults(tensors: Mapping[str, Tensor], expected: Shapes) -> Iterator[str]:
+def _tensor_faults(tensors: Mapping[str, Tensor], expected: Shapes) -> Iterator[str]:
     for name, shape in expected.items():
         if name not in tensors:
             yield f"{name} is missing, give one of shape {list(shape)}"
         elif tuple(tensors[name].shape) != shape:
             yield f"{name} has shape {list(tensors[name].shape)}, give {list(shape)}"
-        elif tensors[name].dtype not in FLOATS:
-            yield f"{name} holds {_brief(tensors[name].dtype)}, give {', '.join(map(_brief, FLOATS))}"
+        elif tensors[name].dtype not in FLOAT_DTYPES:
+            yield (
+                f"{name} holds {_dtype_name(tensors[name].dtype)}, give"
+                f" {', '.join(map(_dtype_name, FLOAT_DTYPES))}"
+            )
         elif not bool(torch.isfinite(tensors[name]).all()):
             yield f"{name} holds values that are not finite, give finite ones"
     for name in tensors:
@@ -117,7 +147,7 @@ def _faults(tensors: Mapping[str, Tensor], expected: Shapes) -> Iterator[str]:
             yield f"{name} has no place in it, take it out"
 
 
-def _brief(dtype: torch.dtype) -> str:
+def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
@@ -129,7 +159,9 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         with safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
     except (SafetensorError, OSError) as fault:
-        raise RecordError(f"{path} cannot be read as safetensors: {fault}; fetch or write it again") from fault
+        raise RecordError(
+            f"{path} cannot be read as safetensors: {fault}; fetch or write it again"
+        ) from fault
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -140,16 +172,20 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     path.chmod(0o666 & ~mask)  # the library writes for the owner alone
 
 
-def read_json(path: Path, max_bytes: int = MAX_SPEC) -> dict[str, Any]:
+def read_json(path: Path, max_bytes: int = MAX_SPEC_BYTES) -> dict[str, Any]:
     """The table a JSON file holds."""
     try:
-        table = json.loads(read_text(path, max_bytes), object_pairs_hook=once)
+        table = json.loads(read_text(path, max_bytes), object_pairs_hook=unique_keys)
     except OSError as fault:
-        raise RecordError(f"{path} cannot be read: {fault.strerror}; give a folder that holds it") from fault
+        raise RecordError(
+            f"{path} cannot be read: {fault.strerror}; give a folder that holds it"
+        ) from fault
     except (ValueError, RecursionError) as fault:
         raise RecordError(f"{path} is not JSON: {fault}; fetch or write it again") from fault
     if not isinstance(table, dict):
-        raise RecordError(f"{path} holds a {type(table).__name__}, not a table; write {{…}} with keys and values")
+        raise RecordError(
+            f"{path} holds a {type(table).__name__}, not a table; write {{…}} with keys and values"
+        )
     try:
         require_shallow(table, str(path))
     except SpecError as fault:
@@ -163,7 +199,7 @@ def write_json(path: Path, table: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def whole(folder: str | Path) -> Iterator[Path]:
+def atomic_folder(folder: str | Path) -> Iterator[Path]:
     """A draft beside `folder` that takes its name if all goes well and vanishes if not."""
     folder = Path(folder).absolute()
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):

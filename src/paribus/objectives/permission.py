@@ -8,57 +8,87 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from paribus.batch import N_SIGNS, Reading, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.masks import (
-    ASK_PREFIX,
-    Layout,
+    PREFIX_RULES,
     SameDocument,
+    SequenceLayout,
+    find_leak,
+    find_path,
     leaves,
     looks_ahead,
-    path,
-    reached_from,
-    some_leak,
+    reachable_from,
 )
-from paribus.objectives.posing import pose, splits
+from paribus.objectives.posing import pose_problem, possible_splits
 from paribus.objectives.problem import Problem
-from paribus.spec import Resolved
-from paribus.spec.objectives import MaskedLM, Mixture, Objective, PrefixLM, Seq2Seq, Simple, Weighted, parts
+from paribus.spec import ResolvedArchitecture
+from paribus.spec.objectives import (
+    MaskedLM,
+    Mixture,
+    MixtureComponent,
+    Objective,
+    PrefixLM,
+    Seq2Seq,
+    SimpleObjective,
+    components_of,
+)
 
-MOST_SPLITS = 32  # of an objective that are looked at where what a mask shows depends on the split
+MAX_SPLITS = 32  # of an objective that are looked at where what a mask shows depends on the split
 
 
-def keeps_documents(spec: Resolved) -> bool:
+def separates_documents(spec: ResolvedArchitecture) -> bool:
     """Do the masks ask which document a token belongs to?"""
     return any(SameDocument() in leaves(rule) for stack in spec.stacks for rule in stack.masks)
 
 
-def permit(objective: Objective, spec: Resolved, length: int, allow_leaks: bool = False) -> None:
-    """SpecError with the reason if a model of this spec cannot be asked, or could see the answer."""
-    problems = [fault for part in parts(objective) for fault in _faults(part, spec, length, allow_leaks)]
+def require_permitted(
+    objective: Objective, spec: ResolvedArchitecture, length: int, allow_leaks: bool = False
+) -> None:
+    """SpecError with the reason if a model of this spec cannot be asked, or could see the
+    answer.
+    """
+    problems = [
+        fault
+        for part in components_of(objective)
+        for fault in _component_faults(part, spec, length, allow_leaks)
+    ]
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
 
 
-def _faults(part: Weighted, spec: Resolved, length: int, allow_leaks: bool) -> list[str]:
+def _component_faults(
+    component: MixtureComponent, spec: ResolvedArchitecture, length: int, allow_leaks: bool
+) -> list[str]:
     try:
-        example = specimen(part, spec, length)
+        example = example_problem(component, spec, length)
     except SpecError as fault:
         return list(fault.problems)
     reach = example.inputs.layout.length
     longest = max(reach, example.inputs.source.layout.length if example.inputs.source else 0)
     if longest > spec.max_length:
-        return [f"the objective reads {longest} positions, past max_length {spec.max_length}; use at most that"]
-    faults = _no_prefix(part.objective, spec) or _blind(part.objective, example, spec, length)
-    return faults if faults or allow_leaks else _leaks(part, example, spec, length)
+        return [
+            f"the objective reads {longest} positions, past max_length {spec.max_length}; use at"
+            " most that"
+        ]
+    faults = _prefix_faults(component.objective, spec) or _blind_faults(
+        component.objective, example, spec, length
+    )
+    if faults or allow_leaks:
+        return faults
+    return _leak_faults(component, example, spec, length)
 
 
-def specimen(part: Weighted, spec: Resolved, length: int, split: int | None = None) -> Problem:
-    """The problem of one made-up row: its shape is that of every row, or of those with this split."""
-    vocabulary = _nobody(length)
+def example_problem(
+    component: MixtureComponent, spec: ResolvedArchitecture, length: int, split: int | None = None
+) -> Problem:
+    """The problem of one made-up row: its shape is that of every row, or of those with this
+    split.
+    """
+    vocabulary = _dummy_vocabulary(length)
     tokens = torch.arange(length)[None]
-    pairs = isinstance(part.objective, Seq2Seq)
-    reading = Reading(
+    pairs = isinstance(component.objective, Seq2Seq)
+    reading = TextBatch(
         k=0,
         rows_B=torch.zeros(1, dtype=torch.int64),
         tokens_BT=tokens,
@@ -67,109 +97,144 @@ def specimen(part: Weighted, spec: Resolved, length: int, split: int | None = No
         real_BT=torch.ones_like(tokens, dtype=torch.bool) if pairs else None,
         targets_from_B=torch.tensor([split or length // 2]) if pairs else None,
     )
-    one = Mixture(parts=(part if split is None or pairs else _split_at(part, split, length),))
-    return pose(one, reading, vocabulary, 0, spec.encoder is not None, keeps_documents(spec))
+    one = Mixture(
+        parts=(component if split is None or pairs else _split_at(component, split, length),)
+    )
+    return pose_problem(
+        one, reading, vocabulary, 0, spec.encoder is not None, separates_documents(spec)
+    )
 
 
-def _split_at(part: Weighted, split: int, length: int) -> Weighted:
-    """The same part with one split alone."""
+def _split_at(component: MixtureComponent, split: int, length: int) -> MixtureComponent:
+    """A component with one split alone."""
     share = split / length
-    alone = part.objective.model_copy(update={"least": share, "most": share, "grid": length})
-    return part.model_copy(update={"objective": alone})
+    alone = component.objective.model_copy(update={"least": share, "most": share, "grid": length})
+    return component.model_copy(update={"objective": alone})
 
 
-def _nobody(n_text: int) -> Vocabulary:
-    return Vocabulary(n_text, torch.zeros(n_text + N_SIGNS, dtype=torch.int64))
+def _dummy_vocabulary(n_text: int) -> Vocabulary:
+    return Vocabulary(n_text, torch.zeros(n_text + N_SPECIAL_TOKENS, dtype=torch.int64))
 
 
-def _laid(example: Problem) -> Layout:
+def _sequence_layout(example: Problem) -> SequenceLayout:
     length, prefix = example.inputs.layout.length, example.inputs.layout.prefix
-    return Layout(length, int(prefix[0]) if isinstance(prefix, Tensor) else prefix)
+    return SequenceLayout(length, int(prefix[0]) if isinstance(prefix, Tensor) else prefix)
 
 
-def _no_prefix(objective: Simple, spec: Resolved) -> list[str]:
+def _prefix_faults(objective: SimpleObjective, spec: ResolvedArchitecture) -> list[str]:
     """Does a decoder's mask ask for the prefix that the encoder has read?"""
-    asking = [rule for rule in spec.stack.masks if leaves(rule) & ASK_PREFIX]
+    asking = [rule for rule in spec.stack.masks if leaves(rule) & PREFIX_RULES]
     if spec.encoder is None or not asking:
         return []
     return [
-        f"objective.kind is {objective.kind!r} for an encoder-decoder, but the mask {asking[0]} asks for a prefix, and "
-        f"a decoder reads the answer alone; use a mask without 'prefix' and 'same_part', such as 'causal'"
+        f"objective.kind is {objective.kind!r} for an encoder-decoder, but the mask {asking[0]}"
+        " asks for a prefix, and a decoder reads the answer alone; use a mask without 'prefix' and"
+        " 'same_part', such as 'causal'"
     ]
 
 
-def _blind(objective: Simple, example: Problem, spec: Resolved, n_text: int) -> list[str]:
+def _blind_faults(
+    objective: SimpleObjective, example: Problem, spec: ResolvedArchitecture, n_text: int
+) -> list[str]:
     """Does every position that must answer read a sign, and see no text from there?"""
-    asked = example.at_BM[0][example.weights_BM[0] > 0]
+    asked = example.scored_positions_BM[0][example.weights_BM[0] > 0]
     text = (example.inputs.tokens_BT[0] < n_text).numpy()
     if spec.encoder is not None or text[asked].any() or not len(asked):
         return []
-    if reached_from(spec.stack.masks, _laid(example), text)[asked].any():
+    if reachable_from(spec.stack.masks, _sequence_layout(example), text)[asked].any():
         return []
     return [
-        f"objective.kind is {objective.kind!r}, under which position {int(asked[0])} must answer, but it can see "
-        f"nothing of the text under the mask {spec.stack.masks[0]}; use {_otherwise(objective)}"
+        f"objective.kind is {objective.kind!r}, under which position {int(asked[0])} must answer,"
+        f" but it can see nothing of the text under the mask {spec.stack.masks[0]}; use"
+        f" {_suggestion(objective)}"
     ]
 
 
-def _otherwise(objective: Simple) -> str:
-    return "another mask, or longer rows" if isinstance(objective, MaskedLM) else "another mask, or 'masked'"
+def _suggestion(objective: SimpleObjective) -> str:
+    if isinstance(objective, MaskedLM):
+        return "another mask, or longer rows"
+    return "another mask, or 'masked'"
 
 
-def _leaks(part: Weighted, example: Problem, spec: Resolved, length: int) -> list[str]:
+def _leak_faults(
+    component: MixtureComponent, example: Problem, spec: ResolvedArchitecture, length: int
+) -> list[str]:
     """The story of how an answer is seen at any split of the text, if one is."""
-    found = _leak(part.objective, example, spec)
+    found = _example_leak_faults(component.objective, example, spec)
     if found or not looks_ahead(spec.stack.masks):
         return found
-    for split in _splits(part.objective, spec, length):
-        found = _leak(part.objective, specimen(part, spec, length, split), spec)
+    for split in _splits_to_check(component.objective, spec, length):
+        found = _example_leak_faults(
+            component.objective, example_problem(component, spec, length, split), spec
+        )
         if found:
             return found
     return []
 
 
-def _splits(objective: Simple, spec: Resolved, length: int) -> list[int]:
-    """Splits whose leaks are those of all; the first asks the most, but a mask may show more at a later one."""
+def _splits_to_check(
+    objective: SimpleObjective, spec: ResolvedArchitecture, length: int
+) -> list[int]:
+    """Splits whose leaks are those of all; the first asks the most, but a mask may show more at
+    a later one.
+    """
     match objective:
         case PrefixLM():
-            found = splits(objective, length)
+            found = possible_splits(objective, length)
         case Seq2Seq():
             found = list(range(1, length))
         case _:
             return []
-    reads_prefix = any(leaves(rule) & ASK_PREFIX for rule in spec.stack.masks)
-    return found[:: -(-len(found) // MOST_SPLITS)] if reads_prefix else found[:1]
+    reads_prefix = any(leaves(rule) & PREFIX_RULES for rule in spec.stack.masks)
+    if reads_prefix:
+        return found[:: -(-len(found) // MAX_SPLITS)]
+    return found[:1]
 
 
-def require_unseen(objective: Simple, problem: Problem, spec: Resolved) -> None:
-    """SpecError with the reason if a model of this spec could see an answer of the problem's first row."""
-    found = _leak(objective, problem, spec)
+def require_no_leak(
+    objective: SimpleObjective, problem: Problem, spec: ResolvedArchitecture
+) -> None:
+    """SpecError with the reason if a model of this spec could see an answer of the problem's
+    first row.
+    """
+    found = _example_leak_faults(objective, problem, spec)
     if found:
         raise SpecError(found)
 
 
-def _leak(objective: Simple, example: Problem, spec: Resolved) -> list[str]:
+def _example_leak_faults(
+    objective: SimpleObjective, example: Problem, spec: ResolvedArchitecture
+) -> list[str]:
     """The story of how an answer is seen, if one is."""
-    layout = _laid(example)
+    layout = _sequence_layout(example)
     asked = example.weights_BM[0] > 0
     sources = np.full(layout.length, -1)
-    sources[example.at_BM[0][asked].numpy()] = example.answers_BM[0][asked].numpy()
-    position = some_leak(spec.stack.masks, layout, sources)
+    sources[example.scored_positions_BM[0][asked].numpy()] = example.target_positions_BM[0][
+        asked
+    ].numpy()
+    position = find_leak(spec.stack.masks, layout, sources)
     if position is None:
         return []
     answer = int(sources[position])
-    route = path(spec.stack.masks, layout, position, answer)
+    route = find_path(spec.stack.masks, layout, position, answer)
     assert route is not None
-    return [_told(objective, spec, position, answer, route)]
+    return [_describe_leak(objective, spec, position, answer, route)]
 
 
-def _told(objective: Simple, spec: Resolved, position: int, answer: int, route: list[int]) -> str:
+def _describe_leak(
+    objective: SimpleObjective,
+    spec: ResolvedArchitecture,
+    position: int,
+    target: int,
+    route: list[int],
+) -> str:
     hops = [
         f"layer {layer} ({spec.stack.masks[layer]}) shows position {below} to {above}"
         for layer, (below, above) in enumerate(itertools.pairwise(route))
         if below != above
     ]
     return (
-        f"objective.kind is {objective.kind!r}, under which position {position} must predict the token at {answer}, "
-        f"but it can see it: {', then '.join(hops)}; use another mask, or an objective such as 'masked'"
+        f"objective.kind is {objective.kind!r}, under which position {position} must predict the"
+        f" token at {target}, but it can see it: {', then '.join(hops)}; use another mask, or an"
+        " objective such as 'masked'"
     )

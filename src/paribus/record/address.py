@@ -5,26 +5,33 @@ from typing import Any
 
 from paribus.canonical import canonical_hash
 
-Stage = Mapping[str, Any]
+StageTable = Mapping[str, Any]
 _PLACES = ("paths", "path")  # of a source of files, of a tokenizer
 
 
-def address(stages: Sequence[Stage], with_places: bool = False) -> str:
-    """The sha256 of the last stage and of its parent's address; `with_places` as it was in earlier versions.
+def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
+    """The sha256 of the last stage and of its parent's address; `with_places` as it was in
+    earlier versions.
 
-        address(s₁ … sₙ) = sha256(canonical {parent: address(s₁ … sₙ₋₁), stage: sₙ}),    address of no stage: null
+        address(s₁ … sₙ) = sha256(canonical {parent: address(s₁ … sₙ₋₁), stage: sₙ})
+        address of no stage = null
 
-    Runs that share their first stages share the addresses `address(stages[:1])`, `address(stages[:2])`, …
+    Runs that share their first stages share the addresses `address(stages[:1])`,
+    `address(stages[:2])`, …
     """
     assert stages, "a chain has at least one stage"
-    parent = address(stages[:-1], with_places) if len(stages) > 1 else None
+    parent = run_address(stages[:-1], with_places) if len(stages) > 1 else None
     stage = dict(stages[-1]) if with_places else without_places(stages[-1])
     return canonical_hash({"parent": parent, "stage": stage})
 
 
 def without_places(value: Any, in_corpus: bool = False) -> Any:
-    """A spec as plain values without the paths of a corpus: its text has a fingerprint, wherever its files lie."""
+    """A spec as plain values without the paths of a corpus: its text has a fingerprint,
+    wherever its files lie.
+    """
     if isinstance(value, Mapping):
         kept = {key: own for key, own in value.items() if not (in_corpus and key in _PLACES)}
         return {key: without_places(own, in_corpus or key == "corpus") for key, own in kept.items()}
-    return [without_places(own, in_corpus) for own in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [without_places(own, in_corpus) for own in value]
+    return value

@@ -1,11 +1,13 @@
-"""Checksums: the sha256 of every file that a verdict rests on, listed when it is written and compared when it is read.
+"""Checksums: the sha256 of every file that a verdict rests on, listed when it is written and
+compared when it is read.
 
 runs/3f9c0a1be2d47c58/checksums.jsonl
   {"before": null, "file": "state", "sha256": "9c1f…", "sum": "03ab…"}   about to be written
   {"file": "state", "sha256": "9c1f…", "sum": "77d0…"}                   written
 
-A process killed between the two leaves a file that agrees with either. `sum` is the sha256 of its line and of the sum
-before it: a line that was changed, or taken out of the middle, is known. What was cut off the end shows in the files.
+A process killed between the two leaves a file that agrees with either. `sum` is the sha256 of its
+line and of the sum before it: a line that was changed, or taken out of the middle, is known. What
+was cut off the end shows in the files.
 """
 
 from __future__ import annotations
@@ -24,51 +26,61 @@ from typing import Any
 
 from paribus.canonical import canonical_json
 from paribus.errors import RecordError
-from paribus.files import MAX_RECORD, open_regular, read_whole
-from paribus.record.disk import digest, replace, told
+from paribus.files import MAX_RECORD_BYTES, open_regular_file, read_bytes
+from paribus.record.disk import explained, file_sha256, replace
 from paribus.record.file_names import CHECKSUMS_FILE
 
-CHANGED = "is not what was written (sha256 differs)"
-_NAMES = {"file", "sha256", "before"}
-_SETTLED_NS = 10**9  # a file that changed within this time may change again and show no other time
+CONTENT_CHANGED = "is not what was written (sha256 differs)"
+_ENTRY_KEYS = {"file", "sha256", "before"}
+_RECENT_NS = 10**9  # a file that changed within this time may change again and show no other time
 _RESTORE = "restore it, or remove that folder and start again"
 
 
 @dataclass(frozen=True)
 class Checksums:
-    """What a folder lists: name → every sha256 that its file may have, None where it may be absent."""
+    """What a folder lists: name → every sha256 that its file may have, None where it may be
+    absent.
+    """
 
     files: Mapping[str, frozenset[str | None]] = field(default_factory=dict)
     last_sum: str = ""
 
-    def disagreement(self, folder: Path, name: str) -> str | None:
+    def file_fault(self, folder: Path, name: str) -> str | None:
         """What is wrong with one file, in words; None where it holds what was written."""
         if name not in self.files:
             return f"{name} is not listed in {CHECKSUMS_FILE}"
-        there = _digest(folder / name)
+        there = _file_sha256(folder / name)
         if there in self.files[name]:
             return None
-        return f"{name} is missing" if there is None else f"{name} {CHANGED}"
+        if there is None:
+            return f"{name} is missing"
+        return f"{name} {CONTENT_CHANGED}"
 
 
-def checksums(folder: Path) -> Checksums | None:
-    """What a folder lists; None where it has no list. RecordError where the list itself was changed."""
+def read_checksums(folder: Path) -> Checksums | None:
+    """What a folder lists; None where it has no list. RecordError where the list itself was
+    changed.
+    """
     path = folder / CHECKSUMS_FILE
     if not path.exists():
         return None
-    with told(path, "read", _RESTORE):
-        return _parsed(read_whole(path, MAX_RECORD), path)
+    with explained(path, "read", _RESTORE):
+        return _parse(read_bytes(path, MAX_RECORD_BYTES), path)
 
 
-def disagreements(folder: Path, required: Collection[str], growing: Collection[str] = ()) -> tuple[str, ...]:
-    """Every listed or required file that does not hold what was written, in words; `growing` ones are not judged."""
+def file_faults(
+    folder: Path, required_files: Collection[str], growing_files: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Every listed or required file that does not hold what was written, in words;
+    `growing_files` ones are not judged.
+    """
     try:
         with _locked_list(folder, fcntl.LOCK_SH):
-            listed = checksums(folder)
+            listed = read_checksums(folder)
             if listed is None:
                 return (f"{CHECKSUMS_FILE} is missing",)
-            names = dict.fromkeys((*required, *listed.files))
-            found = [listed.disagreement(folder, name) for name in names if name not in growing]
+            names = dict.fromkeys((*required_files, *listed.files))
+            found = [listed.file_fault(folder, name) for name in names if name not in growing_files]
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/").partition(";")[0],)
     return tuple(one for one in found if one is not None)
@@ -76,25 +88,29 @@ def disagreements(folder: Path, required: Collection[str], growing: Collection[s
 
 def is_listed(folder: Path, name: str) -> bool:
     """Was a file of this folder ever listed, and not removed by us since?"""
-    listed = checksums(folder)
+    listed = read_checksums(folder)
     return listed is not None and listed.files.get(name, {None}) != {None}
 
 
-def require_agreement(folder: Path, name: str, remedy: str) -> None:
-    """RecordError where a listed file does not hold what was written; one that is not listed is not judged."""
-    listed = checksums(folder)
+def require_unchanged_file(folder: Path, name: str, remedy: str) -> None:
+    """RecordError where a listed file does not hold what was written; one that is not listed is
+    not judged.
+    """
+    listed = read_checksums(folder)
     if listed is None or name not in listed.files:
         return
-    fault = listed.disagreement(folder, name)
+    fault = listed.file_fault(folder, name)
     if fault is not None:
         raise RecordError(f"{folder / name}{fault.removeprefix(name)}; {remedy}")
 
 
-def write_listed(folder: Path, name: str, content: bytes) -> None:
+def write_listed_file(folder: Path, name: str, content: bytes) -> None:
     """Make `content` all that a file of the folder holds, and list it."""
     sha256 = hashlib.sha256(content).hexdigest()
     with _locked_list(folder, fcntl.LOCK_EX) as file:
-        _append(file, {"file": name, "sha256": sha256, "before": _digest(folder / name)}, folder)
+        _append(
+            file, {"file": name, "sha256": sha256, "before": _file_sha256(folder / name)}, folder
+        )
         replace(folder / name, content)
         _append(file, {"file": name, "sha256": sha256}, folder)
 
@@ -102,12 +118,12 @@ def write_listed(folder: Path, name: str, content: bytes) -> None:
 def list_file(folder: Path, name: str) -> None:
     """List a file as it is now, absent or not: one that was written bit by bit and is finished."""
     with _locked_list(folder, fcntl.LOCK_EX) as file:
-        _append(file, {"file": name, "sha256": _digest(folder / name)}, folder)
+        _append(file, {"file": name, "sha256": _file_sha256(folder / name)}, folder)
 
 
-def remove_listed(folder: Path, name: str) -> None:
+def remove_listed_file(folder: Path, name: str) -> None:
     """Remove a file, and list it as absent."""
-    before = _digest(folder / name)
+    before = _file_sha256(folder / name)
     if before is None:
         return
     with _locked_list(folder, fcntl.LOCK_EX) as file:
@@ -124,13 +140,18 @@ def _locked_list(folder: Path, kind: int) -> Iterator[int]:
         yield -1
         return
     if path.exists():
-        with told(path, "read", _RESTORE):
-            os.close(open_regular(path))  # a pipe would be waited for
-    flags = os.O_RDONLY if kind == fcntl.LOCK_SH else os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    with told(path, "opened", "give a folder you may write to"):
+        with explained(path, "read", _RESTORE):
+            os.close(open_regular_file(path))  # a pipe would be waited for
+    if kind == fcntl.LOCK_SH:
+        flags = os.O_RDONLY
+    else:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    with explained(path, "opened", "give a folder you may write to"):
         descriptor = os.open(path, flags, 0o644)
     try:
-        with suppress(OSError):  # a disk without locks: its files are written by one process at a time
+        with suppress(
+            OSError
+        ):  # a disk without locks: its files are written by one process at a time
             fcntl.flock(descriptor, kind)
         yield descriptor
     finally:
@@ -140,58 +161,71 @@ def _locked_list(folder: Path, kind: int) -> Iterator[int]:
 def _append(descriptor: int, entry: dict[str, Any], folder: Path) -> None:
     """One more line; half a line that a killed process left makes way."""
     path = folder / CHECKSUMS_FILE
-    with told(path, "written", "free some space or choose another folder"):
-        content = read_whole(path, MAX_RECORD)
+    with explained(path, "written", "free some space or choose another folder"):
+        content = read_bytes(path, MAX_RECORD_BYTES)
         whole = content.rfind(b"\n") + 1
-        line = canonical_json({**entry, "sum": _sum(_parsed(content, path).last_sum, entry)}) + "\n"
+        line = (
+            canonical_json({**entry, "sum": _chained_sum(_parse(content, path).last_sum, entry)})
+            + "\n"
+        )
         os.ftruncate(descriptor, whole)
         os.pwrite(descriptor, line.encode(), whole)
         os.fsync(descriptor)
 
 
-def _parsed(content: bytes, path: Path) -> Checksums:
+def _parse(content: bytes, path: Path) -> Checksums:
     files: dict[str, frozenset[str | None]] = {}
     total = ""
     for number, line in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
-        entry = _entry(line, total)
+        entry = _parse_entry(line, total)
         if entry is None:
             raise RecordError(f"{path} was changed in line {number}; {_RESTORE}")
         total = entry.pop("sum")
-        files[entry["file"]] = frozenset({entry["sha256"], _before(entry)})
+        files[entry["file"]] = frozenset({entry["sha256"], _previous_sha256(entry)})
     return Checksums(files, total)
 
 
-def _entry(line: bytes, before: str) -> dict[str, Any] | None:
-    """A line of the list; None where it is none, or does not follow the sum of the one before it."""
+def _parse_entry(line: bytes, previous_sum: str) -> dict[str, Any] | None:
+    """A line of the list; None where it is none, or does not follow the sum of the one before
+    it.
+    """
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         return None
     match entry:
-        case {"file": str(), "sha256": None | str(), "sum": str(total)} if isinstance(entry.get("before"), str | None):
+        case {"file": str(), "sha256": None | str(), "sum": str(total)} if isinstance(
+            entry.get("before"), str | None
+        ):
             rest = {name: value for name, value in entry.items() if name != "sum"}
-            return entry if set(rest) <= _NAMES and total == _sum(before, rest) else None
+            if set(rest) <= _ENTRY_KEYS and total == _chained_sum(previous_sum, rest):
+                return entry
+            return None
     return None
 
 
-def _before(entry: Mapping[str, Any]) -> str | None:
+def _previous_sha256(entry: Mapping[str, Any]) -> str | None:
     """What a file held that is about to be written; of one that is written, what it holds."""
     before = entry.get("before", entry["sha256"])
-    return before if isinstance(before, str) else None
+    if isinstance(before, str):
+        return before
+    return None
 
 
-def _sum(before: str, entry: Mapping[str, Any]) -> str:
-    return hashlib.sha256((before + canonical_json(dict(entry))).encode()).hexdigest()
+def _chained_sum(previous_sum: str, entry: Mapping[str, Any]) -> str:
+    return hashlib.sha256((previous_sum + canonical_json(dict(entry))).encode()).hexdigest()
 
 
-def _digest(path: Path) -> str | None:
-    """The sha256 of a file; None where there is none. One that has not changed since is not read again."""
+def _file_sha256(path: Path) -> str | None:
+    """The sha256 of a file; None where there is none. One that has not changed since is not
+    read again.
+    """
     try:
         stat = path.stat()
-        os.close(open_regular(path))  # a pipe would be waited for, and a device has no end
-        if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < _SETTLED_NS:
-            return digest(path)
-        return _digest_of(str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+        os.close(open_regular_file(path))  # a pipe would be waited for, and a device has no end
+        if time.time_ns() - max(stat.st_mtime_ns, stat.st_ctime_ns) < _RECENT_NS:
+            return file_sha256(path)
+        return _cached_sha256(str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as fault:
@@ -199,5 +233,5 @@ def _digest(path: Path) -> str | None:
 
 
 @lru_cache(maxsize=1 << 14)
-def _digest_of(path: str, n_bytes: int, changed_ns: int, entry_changed_ns: int) -> str:
-    return digest(Path(path))
+def _cached_sha256(path: str, n_bytes: int, changed_ns: int, entry_changed_ns: int) -> str:
+    return file_sha256(Path(path))

@@ -1,4 +1,6 @@
-"""The control table: a line for each field of all arms, with a mark that says what its values mean."""
+"""The control table: a line for each field of all arms, with a mark that says what its values
+mean.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Files that are there whole or not at all.
 
-What is still being written is called `.tmp-…`, what is being removed `.old-…`; both take that name, or lose it, by one
-rename. A process killed at any moment leaves at most such leftovers, and `sweep` removes them.
+What is still being written is called `.tmp-…`, what is being removed `.old-…`; both take that name,
+or lose it, by one rename. A process killed at any moment leaves at most such leftovers, and `sweep`
+removes them.
 """
 
 import hashlib
@@ -15,31 +16,35 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.files import MAX_RECORD, open_regular, read_whole
+from paribus.files import MAX_RECORD_BYTES, open_regular_file, read_bytes
 
-DRAFT, WASTE = ".tmp-", ".old-"
+TEMPORARY_PREFIX, REMOVED_PREFIX = ".tmp-", ".old-"
 
 
-def digest(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """The sha256 of what a file holds, read a little at a time."""
-    with open(open_regular(path), "rb") as file:
+    with open(open_regular_file(path), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def draft(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """A name beside `path` that nobody else uses and no reader takes for the thing itself."""
-    return path.with_name(f"{DRAFT}{path.name}-{secrets.token_hex(4)}")
+    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{secrets.token_hex(4)}")
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Make `content` all that `path` holds; RecordError where that fails, and it holds what it held."""
-    with told(path, "written", "free some space or choose another folder"):
+    """Make `content` all that `path` holds; RecordError where that fails, and it holds what it
+    held.
+    """
+    with explained(path, "written", "free some space or choose another folder"):
         write_atomically(path, content)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Make `content` all that `path` holds; after a kill or a full disk it holds either that or what it held before."""
-    new = draft(path)
+    """Make `content` all that `path` holds; after a kill or a full disk it holds either that or
+    what it held before.
+    """
+    new = temporary_path(path)
     try:
         new.write_bytes(content)
         sync(new)
@@ -51,8 +56,10 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def folder_draft(folder: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the name of `folder` at once if all goes well, and vanishes if not."""
-    new = draft(folder)
+    """A new folder to fill, which takes the name of `folder` at once if all goes well, and
+    vanishes if not.
+    """
+    new = temporary_path(folder)
     try:
         new.mkdir(parents=True)
         yield new
@@ -71,17 +78,24 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def discard(folder: Path) -> None:
+def remove_folder(folder: Path) -> None:
     """Remove a folder such that a kill leaves it whole or under another name, never half."""
-    waste = folder.with_name(f"{WASTE}{folder.name}-{secrets.token_hex(4)}")
-    with told(folder, "removed", "make its folder writable"):
+    waste = folder.with_name(f"{REMOVED_PREFIX}{folder.name}-{secrets.token_hex(4)}")
+    with explained(folder, "removed", "make its folder writable"):
         folder.rename(waste)
     _remove(waste)
 
 
-def sweep(folder: Path) -> tuple[str, ...]:
+def remove_leftovers(folder: Path) -> tuple[str, ...]:
     """Remove what killed processes left in `folder`; the names of what was found."""
-    left = [path for path in folder.iterdir() if path.name.startswith((DRAFT, WASTE))] if folder.is_dir() else []
+    if folder.is_dir():
+        left = [
+            path
+            for path in folder.iterdir()
+            if path.name.startswith((TEMPORARY_PREFIX, REMOVED_PREFIX))
+        ]
+    else:
+        left = []
     for path in left:
         _remove(path)
     return tuple(sorted(path.name for path in left))
@@ -98,10 +112,10 @@ def _remove(path: Path) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Replace `path` by a value as JSON, its keys in order."""
-    replace(path, as_json(value))
+    replace(path, json_bytes(value))
 
 
-def as_json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
     """JSON for people to read, its keys in order."""
     return (json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n").encode()
 
@@ -109,15 +123,17 @@ def as_json(value: Any) -> bytes:
 def read_json(path: Path, remedy: str = "restore it, or remove the folder and start again") -> Any:
     """The value a JSON file holds; `remedy` says what to do about one that cannot be read."""
     try:
-        with told(path, "read", remedy):
-            return json.loads(read_whole(path, MAX_RECORD))
+        with explained(path, "read", remedy):
+            return json.loads(read_bytes(path, MAX_RECORD_BYTES))
     except (ValueError, RecursionError) as fault:
         raise RecordError(f"{path} is not JSON: {fault}; {remedy}") from fault
 
 
 @contextmanager
-def told(path: Path, what: str, remedy: str | Callable[[OSError], str]) -> Iterator[None]:
-    """Any OSError inside becomes a RecordError: `path` cannot be `what`, why, and the `remedy` for it."""
+def explained(path: Path, what: str, remedy: str | Callable[[OSError], str]) -> Iterator[None]:
+    """Any OSError inside becomes a RecordError: `path` cannot be `what`, why, and the `remedy`
+    for it.
+    """
     try:
         yield
     except OSError as fault:

@@ -1,4 +1,6 @@
-"""What besides its spec decides a run's numbers: machine, libraries, threads and the code itself."""
+"""What besides its spec decides a run's numbers: machine, libraries, threads and the code
+itself.
+"""
 
 import hashlib
 import os
@@ -13,17 +15,29 @@ from paribus.errors import RecordError
 from paribus.record.syntax import syntax_digest
 
 Environment = dict[str, Any]
-Changes = dict[str, tuple[Any, Any]]  # name → (then, now)
+EnvironmentChanges = dict[str, tuple[Any, Any]]  # name → (then, now)
 
-TOUCHES_NUMBERS = ("batch.py", "corpus", "evaluate", "masks", "model", "objectives", "runtime.py", "spec", "train")
+NUMERIC_SOURCES = (
+    "batch.py",
+    "corpus",
+    "evaluate",
+    "masks",
+    "model",
+    "objectives",
+    "runtime.py",
+    "spec",
+    "train",
+)
 _VARIABLES = ("OMP_NUM_THREADS", "ATEN_CPU_CAPABILITY")
 _WORKSPACE = "CUBLAS_WORKSPACE_CONFIG"  # of CUDA: it decides in which order a product sums
 _CPUINFO = Path("/proc/cpuinfo")
-_VECTORS = ("avx", "fma", "amx", "asimd", "sve", "sme", "bf16", "i8mm", "fphp")
+_VECTOR_FLAGS = ("avx", "fma", "amx", "asimd", "sve", "sme", "bf16", "i8mm", "fphp")
 
 
-def environment(n_threads: int, device: str, cudnn: int | None = None) -> Environment:
-    """This machine and this code; threads, device kind and the version of cuDNN are the caller's to say."""
+def current_environment(n_threads: int, device: str, cudnn: int | None = None) -> Environment:
+    """This machine and this code; threads, device kind and the version of cuDNN are the
+    caller's to say.
+    """
     cpuinfo = _CPUINFO.read_text() if _CPUINFO.exists() else ""
     workspace = os.environ.get(_WORKSPACE) if "cuda" in device else None
     return {
@@ -32,27 +46,31 @@ def environment(n_threads: int, device: str, cudnn: int | None = None) -> Enviro
         "numpy": _version("numpy"),
         "system": platform.system(),
         "machine": platform.machine(),
-        "processor": processor(cpuinfo) or platform.processor(),
+        "processor": processor_name(cpuinfo) or platform.processor(),
         "cpu_capability": cpu_capability(cpuinfo),
         "n_threads": n_threads,
         "device": device,
         "cudnn": cudnn,
         _WORKSPACE.lower(): workspace,
         **{name.lower(): os.environ.get(name) for name in _VARIABLES},
-        "code": _own_code(),
+        "code": _own_code_hash(),
     }
 
 
-def differences(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> Changes:
+def environment_differences(
+    recorded: Mapping[str, Any], now: Mapping[str, Any]
+) -> EnvironmentChanges:
     """What is not the same, as (then, now); None where one of them says nothing."""
     names = [*recorded, *(name for name in now if name not in recorded)]
     pairs = {name: (recorded.get(name), now.get(name)) for name in names}
     return {name: (then, new) for name, (then, new) in pairs.items() if then != new}
 
 
-def require_same(recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bool, where: Path) -> Changes:
+def require_same_environment(
+    recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bool, where: Path
+) -> EnvironmentChanges:
     """The differences, if they are accepted; RecordError names every one if they are not."""
-    found = differences(recorded, now)
+    found = environment_differences(recorded, now)
     if found and not accept:
         listed = "; ".join(f"{name} was {then}, is {new}" for name, (then, new) in found.items())
         raise RecordError(
@@ -63,42 +81,46 @@ def require_same(recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bo
 
 
 @lru_cache(maxsize=1)
-def _own_code() -> str:
+def _own_code_hash() -> str:
     """Of the package as this process began to use it."""
-    return code(Path(__file__).parent.parent)
+    return code_hash(Path(__file__).parent.parent)
 
 
-def code(package: Path) -> str:
-    """A hash of the code that touches numbers: of every file's syntax tree, whatever the file is called.
+def code_hash(package: Path) -> str:
+    """A hash of the code that touches numbers: of every file's syntax tree, whatever the file
+    is called.
 
-    Comments, docstrings and layout may change, and code may move to another file; names and values may not.
+    Comments, docstrings and layout may change, and code may move to another file; names and values
+    may not.
     """
     digests = sorted(syntax_digest(path.read_bytes()) for path in _sources(package))
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def processor(cpuinfo: str) -> str:
+def processor_name(cpuinfo: str) -> str:
     """The model's name, or on ARM its numbers for maker and part, in /proc/cpuinfo."""
-    fields = _fields(cpuinfo)
+    fields = _cpuinfo_fields(cpuinfo)
     parts = (fields.get("CPU implementer"), fields.get("CPU part"))
     return fields.get("model name") or " ".join(part for part in parts if part)
 
 
 def cpu_capability(cpuinfo: str) -> str:
-    """The vector instructions named in /proc/cpuinfo: they choose the kernels, and so the rounding."""
-    fields = _fields(cpuinfo)
+    """The vector instructions named in /proc/cpuinfo: they choose the kernels, and so the
+    rounding.
+    """
+    fields = _cpuinfo_fields(cpuinfo)
     flags = (fields.get("flags") or fields.get("Features") or "").split()
-    return " ".join(sorted({flag for flag in flags if flag.startswith(_VECTORS)}))
+    return " ".join(sorted({flag for flag in flags if flag.startswith(_VECTOR_FLAGS)}))
 
 
-def _fields(cpuinfo: str) -> dict[str, str]:
+def _cpuinfo_fields(cpuinfo: str) -> dict[str, str]:
     """The fields of the first processor listed."""
     pairs = (line.partition(":") for line in cpuinfo.split("\n\n")[0].splitlines())
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _sources(package: Path) -> Iterator[Path]:
-    for name in TOUCHES_NUMBERS:
+    for name in NUMERIC_SOURCES:
         path = package / name
         if path.is_dir():
             yield from path.rglob("*.py")

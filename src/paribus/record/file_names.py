@@ -1,4 +1,6 @@
-"""What the files and folders of a run, a checkpoint and a study are called; written here and nowhere else."""
+"""What the files and folders of a run, a checkpoint and a study are called; written here and
+nowhere else.
+"""
 
 # A run: record/folder.py draws its folder.
 SPEC_FILE = "spec.json"  # of a run its chain of stages, of a checkpoint its architecture

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.disk import DRAFT, WASTE, read_json
+from paribus.record.disk import REMOVED_PREFIX, TEMPORARY_PREFIX, read_json
 from paribus.record.environment import Environment
 from paribus.record.file_names import (
     CHECKPOINTS,
@@ -31,58 +31,87 @@ from paribus.record.file_names import (
 )
 
 RUN_FORMAT = 2  # of a run's folder: from here on its files are listed with their sha256
-_ENTRIES = (SPEC_FILE, ENVIRONMENT_FILE, ROWS_FILE, CHECKPOINTS, EVALUATIONS, STATE_FILE, CHECKSUMS_FILE, LOCK_FILE)
-NAMES = "use up to 100 letters, digits, '.', '_' or '-', the first of them not '.'"
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
+_ENTRIES = (
+    SPEC_FILE,
+    ENVIRONMENT_FILE,
+    ROWS_FILE,
+    CHECKPOINTS,
+    EVALUATIONS,
+    STATE_FILE,
+    CHECKSUMS_FILE,
+    LOCK_FILE,
+)
+NAME_ADVICE = "use up to 100 letters, digits, '.', '_' or '-', the first of them not '.'"
+_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 
 
-def is_name(name: str) -> bool:
+def is_folder_name(name: str) -> bool:
     """Can this be a folder's name, and lead nowhere else?"""
-    return _NAME.fullmatch(name) is not None
+    return _NAME_PATTERN.fullmatch(name) is not None
 
 
-def place(root: Path, name: str, what: str = "run") -> Path:
+def named_folder(root: Path, name: str, what: str = "run") -> Path:
     """Where the run called `name` is kept, or the study; a name cannot lead anywhere else."""
-    if not is_name(name):
-        raise RecordError(f"the {what} name {name!r} cannot be a folder's; {NAMES}")
-    if what == "run" and name.lower() == STUDIES:  # some disks do not tell capitals from small letters
-        raise RecordError(f"the run name {name!r} is that of the folder where studies are kept; choose another")
+    if not is_folder_name(name):
+        raise RecordError(f"the {what} name {name!r} cannot be a folder's; {NAME_ADVICE}")
+    if (
+        what == "run" and name.lower() == STUDIES
+    ):  # some disks do not tell capitals from small letters
+        raise RecordError(
+            f"the run name {name!r} is that of the folder where studies are kept; choose another"
+        )
     folder = Path(root) / name
     if folder.is_symlink():
         raise RecordError(f"{folder} is a link, which may lead out of {root}; use a plain folder")
     return folder
 
 
-def existing(root: Path, name: str) -> Path:
+def existing_run_folder(root: Path, name: str) -> Path:
     """The folder of a run that there is, to be read."""
-    folder = place(root, name)
+    folder = named_folder(root, name)
     if not (folder / SPEC_FILE).is_file():
         raise RecordError(f"{folder} holds no run; `paribus runs` lists those there are")
     return folder
 
 
-def stages_of(folder: Path) -> list[dict[str, Any]]:
+def read_stages(folder: Path) -> list[dict[str, Any]]:
     """The chain of stages a run folder was made for."""
     match read_json(folder / SPEC_FILE):
         case {"stages": [*stages]} if stages and all(isinstance(stage, dict) for stage in stages):
             return stages
-    raise RecordError(f"{folder / SPEC_FILE} is no chain of stages; restore it, or remove the folder and start again")
+    raise RecordError(
+        f"{folder / SPEC_FILE} is no chain of stages; restore it, or remove the folder and start"
+        " again"
+    )
 
 
-def environments_of(folder: Path) -> list[Environment]:
+def read_environments(folder: Path) -> list[Environment]:
     """The environments a run was run under, in order; all but the first were accepted."""
     match read_json(folder / ENVIRONMENT_FILE):
         case [*found] if found and all(isinstance(one, dict) for one in found):
             return found
-    raise RecordError(f"{folder / ENVIRONMENT_FILE} lists no environments; restore it, or remove the folder")
+    raise RecordError(
+        f"{folder / ENVIRONMENT_FILE} lists no environments; restore it, or remove the folder"
+    )
 
 
-def require_own(folder: Path) -> None:
+def require_plain_run_folder(folder: Path) -> None:
     """A run's folder holds nothing but a run, and none of it is a link to elsewhere."""
     for name in _ENTRIES:
         if (folder / name).is_symlink():
-            raise RecordError(f"{folder / name} is a link, which may lead out of {folder}; use a plain file or folder")
-    there = {path.name for path in folder.iterdir() if not path.name.startswith((DRAFT, WASTE))}
+            raise RecordError(
+                f"{folder / name} is a link, which may lead out of {folder}; use a plain file or"
+                " folder"
+            )
+    there = {
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith((TEMPORARY_PREFIX, REMOVED_PREFIX))
+    }
     others = there - {LOCK_FILE, CHECKSUMS_FILE}
-    if others and not (folder / SPEC_FILE).exists():  # asked after the listing: a run that starts writes it first
-        raise RecordError(f"{folder} holds {min(others)!r} and no {SPEC_FILE}: it is no run; choose another name")
+    if (
+        others and not (folder / SPEC_FILE).exists()
+    ):  # asked after the listing: a run that starts writes it first
+        raise RecordError(
+            f"{folder} holds {min(others)!r} and no {SPEC_FILE}: it is no run; choose another name"
+        )

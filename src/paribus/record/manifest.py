@@ -1,50 +1,70 @@
-"""A manifest: the size and sha256 of every file in a folder, so that a truncated or altered one is known."""
+"""A manifest: the size and sha256 of every file in a folder, so that a truncated or altered one
+is known.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from paribus.errors import RecordError
-from paribus.record.disk import as_json, digest, read_json, sync, told
+from paribus.record.disk import explained, file_sha256, json_bytes, read_json, sync
 from paribus.record.file_names import MANIFEST_FILE
 
 
-def seal(folder: Path) -> None:
+def write_manifest(folder: Path) -> None:
     """Bring every file and folder in `folder` to the disk, and its manifest with them."""
     path = folder / MANIFEST_FILE
-    path.write_bytes(as_json({"files": dict(_described(folder))}))
+    path.write_bytes(json_bytes({"files": dict(_file_entries(folder))}))
     for written in (path, *(inner for inner in folder.rglob("*") if inner.is_dir()), folder):
         sync(written)
 
 
-def verify(folder: Path) -> None:
-    """RecordError unless every file of the manifest is there as it was written; sizes are compared first."""
+def verify_manifest(folder: Path) -> None:
+    """RecordError unless every file of the manifest is there as it was written; sizes are
+    compared first.
+    """
     if folder.is_symlink():
         raise RecordError(f"{folder} is a link; use another checkpoint")
-    files = _listed(folder / MANIFEST_FILE)
-    with told(folder, "read", "use another checkpoint"):
+    files = _read_manifest(folder / MANIFEST_FILE)
+    with explained(folder, "read", "use another checkpoint"):
         for name, wanted in files.items():
             _verify_size(folder / name, wanted["size"])
         _require_all_listed(folder, files)
         for name, wanted in files.items():
-            if digest(folder / name) != wanted["sha256"]:
-                raise RecordError(f"{folder / name} is not what was written (sha256 differs); use another checkpoint")
+            if file_sha256(folder / name) != wanted["sha256"]:
+                raise RecordError(
+                    f"{folder / name} is not what was written (sha256 differs); use another"
+                    " checkpoint"
+                )
 
 
 def _require_all_listed(folder: Path, files: Mapping[str, Any]) -> None:
-    """RecordError where a manifest does not speak of a file beside it: one that lists less proves less."""
-    inside = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    """RecordError where a manifest does not speak of a file beside it: one that lists less
+    proves less.
+    """
+    inside = (
+        path.relative_to(folder)
+        for path in folder.rglob("*")
+        if path.is_symlink() or not path.is_dir()
+    )
     there = {path.as_posix() for path in inside if not path.name.startswith(".")}
     unknown = there - {*files, MANIFEST_FILE}
     if unknown or not files:
-        named = f"does not list {min(unknown)!r}, which lies beside it" if unknown else "lists no file"
+        if unknown:
+            named = f"does not list {min(unknown)!r}, which lies beside it"
+        else:
+            named = "lists no file"
         raise RecordError(f"{folder / MANIFEST_FILE} {named}; use another checkpoint")
 
 
-def listed_sha256(folder: Path, name: str) -> str | None:
-    """The sha256 that a folder's manifest gives a file, nothing compared; None where it gives none."""
-    entry = _listed(folder / MANIFEST_FILE).get(name)
-    return None if entry is None else entry["sha256"]
+def manifest_sha256(folder: Path, name: str) -> str | None:
+    """The sha256 that a folder's manifest gives a file, nothing compared; None where it gives
+    none.
+    """
+    entry = _read_manifest(folder / MANIFEST_FILE).get(name)
+    if entry is None:
+        return None
+    return entry["sha256"]
 
 
 def _verify_size(path: Path, wanted: int) -> None:
@@ -55,16 +75,19 @@ def _verify_size(path: Path, wanted: int) -> None:
         raise RecordError(f"{path} has {size} bytes, {wanted} were written; use another checkpoint")
 
 
-def _described(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _file_entries(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
             raise RecordError(f"{path} is a link or a device; write plain files")
         if path.is_file():
             sync(path)
-            yield path.relative_to(folder).as_posix(), {"size": path.stat().st_size, "sha256": digest(path)}
+            yield (
+                path.relative_to(folder).as_posix(),
+                {"size": path.stat().st_size, "sha256": file_sha256(path)},
+            )
 
 
-def _listed(path: Path) -> dict[str, dict[str, Any]]:
+def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     match read_json(path):
         case {"files": dict(files)} if all(_is_entry(name, entry) for name, entry in files.items()):
             return files

@@ -1,6 +1,8 @@
-"""A plan: what a design decided before anything was run, as it is written, and read by analyse and report.
+"""A plan: what a design decided before anything was run, as it is written, and read by analyse
+and report.
 
-One that was written in an older format is converted where it is read, and nowhere else (`plan_formats`).
+One that was written in an older format is converted where it is read, and nowhere else
+(`plan_formats`).
 """
 
 from __future__ import annotations
@@ -163,7 +165,10 @@ class PlanRecord(Shape):
     @model_validator(mode="after")
     def _require_known_arms(self) -> Self:
         pairs = [name for pair in self.design.comparisons or () for name in pair]
-        control = [] if self.design.control_arm is None else [self.design.control_arm]
+        if self.design.control_arm is None:
+            control = []
+        else:
+            control = [self.design.control_arm]
         unknown = [name for name in (*self.order, *pairs, *control) if name not in self.arms]
         if unknown:
             raise ValueError(f"{unknown[0]!r} is named, and no arm")
@@ -183,8 +188,12 @@ class PlanRecord(Shape):
 
 
 def parse_plan(table: Any, path: Path) -> PlanRecord:
-    """A plan as the file at `path` holds it; RecordError where it is damaged, or of a newer format."""
+    """A plan as the file at `path` holds it; RecordError where it is damaged, or of a newer
+    format.
+    """
     if not isinstance(table, Mapping):
         raise RecordError(f"{path} holds a {type(table).__name__}, not a table; {REPAIR}")
     converted = convert_plan(table, plan_format(table, path))
-    return parse_table(PlanRecord, {**converted, "table": converted, "written": dict(table)}, path, REPAIR)
+    return parse_table(
+        PlanRecord, {**converted, "table": converted, "written": dict(table)}, path, REPAIR
+    )

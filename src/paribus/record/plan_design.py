@@ -78,9 +78,15 @@ class DesignRecord(WholeShape):
     @property
     def declared_seeds(self) -> list[int]:
         """The seeds that the design names; none where their number is open."""
-        return self.seeds if isinstance(self.seeds, list) else []
+        if isinstance(self.seeds, list):
+            return self.seeds
+        return []
 
     @property
     def control_arm(self) -> str | None:
-        """The arm that must come out worse; None where there is no control, or where it is by length."""
-        return self.control if isinstance(self.control, str) else None
+        """The arm that must come out worse; None where there is no control, or where it is by
+        length.
+        """
+        if isinstance(self.control, str):
+            return self.control
+        return None

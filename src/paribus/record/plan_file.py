@@ -8,5 +8,7 @@ from paribus.record.study import Study
 
 
 def read_plan(study: Study) -> PlanRecord:
-    """The plan of a study, converted where it is of an older format; RecordError where it cannot be read."""
-    return parse_plan(study.plan(), study.folder / PLAN_FILE)
+    """The plan of a study, converted where it is of an older format; RecordError where it
+    cannot be read.
+    """
+    return parse_plan(study.read_plan(), study.folder / PLAN_FILE)

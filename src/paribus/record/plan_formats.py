@@ -1,9 +1,10 @@
 """The formats of plan.json, and how an older one becomes the present one.
 
 1  no number. The files of the study are not listed with their sha256.
-2  the files are listed. The edition of the verdict, and fields of a design that came later, may be missing.
-3  every field that is read is there, but for `contrasts` and `lengths` of a design that does not use them, and `series`
-   of a study that stands alone.
+2  the files are listed. The edition of the verdict, and fields of a design that came later, may
+   be missing.
+3  every field that is read is there, but for `contrasts` and `lengths` of a design that does not
+   use them, and `series` of a study that stands alone.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ Table = dict[str, Any]
 
 
 def plan_format(table: Mapping[str, Any], path: Path) -> int:
-    """The number of the format a plan was written in; RecordError where this version cannot read it."""
+    """The number of the format a plan was written in; RecordError where this version cannot
+    read it.
+    """
     number = table.get("format", _FIRST)
     if isinstance(number, bool) or not isinstance(number, int) or number < _FIRST:
-        raise RecordError(f"{path} has the format {number!r}, and formats are {_FIRST} to {PLAN_FORMAT}; {REPAIR}")
+        raise RecordError(
+            f"{path} has the format {number!r}, and formats are {_FIRST} to {PLAN_FORMAT}; {REPAIR}"
+        )
     require_no_newer_format(number, path)
     return number
 
@@ -40,8 +45,8 @@ def require_no_newer_format(number: Any, path: Path) -> None:
     """RecordError where a plan was written by a newer version of paribus."""
     if isinstance(number, int) and number > PLAN_FORMAT:
         raise RecordError(
-            f"{path} is of format {number}, and this version of paribus reads {_FIRST} to {PLAN_FORMAT}; "
-            f"use the version that wrote it, or a newer one"
+            f"{path} is of format {number}, and this version of paribus reads {_FIRST} to"
+            f" {PLAN_FORMAT}; use the version that wrote it, or a newer one"
         )
 
 

@@ -1,4 +1,6 @@
-"""A run: one process that opens a folder, writes its rows and checkpoints, and says how it ended."""
+"""A run: one process that opens a folder, writes its rows and checkpoints, and says how it
+ended.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -7,11 +9,23 @@ from itertools import zip_longest
 from pathlib import Path
 
 from paribus.errors import RecordError
-from paribus.record.address import Stage, address
-from paribus.record.checkpoints import Checkpoint, Found, latest, places, rows_then, save
-from paribus.record.checksums import list_file, require_agreement, write_listed
-from paribus.record.disk import as_json, sweep, sync, told
-from paribus.record.environment import Changes, Environment, differences, require_same
+from paribus.record.address import StageTable, run_address
+from paribus.record.checkpoints import (
+    Checkpoint,
+    CheckpointSearch,
+    checkpoint_folders,
+    commit_checkpoint,
+    latest_checkpoint,
+    rows_sha256_at,
+)
+from paribus.record.checksums import list_file, require_unchanged_file, write_listed_file
+from paribus.record.disk import explained, json_bytes, remove_leftovers, sync
+from paribus.record.environment import (
+    Environment,
+    EnvironmentChanges,
+    environment_differences,
+    require_same_environment,
+)
 from paribus.record.file_names import (
     CHECKPOINTS,
     ENVIRONMENT_FILE,
@@ -21,32 +35,48 @@ from paribus.record.file_names import (
     SPEC_FILE,
     STATE_FILE,
 )
-from paribus.record.folder import RUN_FORMAT, environments_of, place, require_own, stages_of
-from paribus.record.frozen import apart
-from paribus.record.lock import lock
-from paribus.record.rows import Cut, Rows, cut, read_rows, require_ended, rows_sum, sync_rows
-from paribus.record.state import State, Word, read_state, state_line
+from paribus.record.folder import (
+    RUN_FORMAT,
+    named_folder,
+    read_environments,
+    read_stages,
+    require_plain_run_folder,
+)
+from paribus.record.lock import hold_lock
+from paribus.record.plan_lock import table_differences
+from paribus.record.rows import (
+    CutSummary,
+    RowWriter,
+    cut_rows,
+    read_rows,
+    require_last_step,
+    rows_sha256,
+    sync_rows,
+)
+from paribus.record.state import RunState, RunStatus, read_state, state_line
 
 _ADDRESS_CHARACTERS = 16
-ANEW = f"restore {ROWS_FILE}, or remove that folder and run it again"
-_TEXT = "text"  # of a stage: the fingerprint of what was read
+RERUN_ADVICE = f"restore {ROWS_FILE}, or remove that folder and run it again"
+_TEXT_KEY = "text"  # of a stage: the fingerprint of what was read
 
 
-def require_rows_of(folder: Path, step: int) -> None:
-    """RecordError where a run's rows up to a step are not those that were there when its checkpoint was saved.
+def require_checkpoint_rows(folder: Path, step: int) -> None:
+    """RecordError where a run's rows up to a step are not those that were there when its
+    checkpoint was saved.
 
     So it is where a checkpoint was put there that is another run's.
     """
-    known, path = rows_then(folder / CHECKPOINTS, step), folder / ROWS_FILE
-    if known is not None and known != rows_sum(path) and known != rows_sum(path, step):
+    known, path = rows_sha256_at(folder / CHECKPOINTS, step), folder / ROWS_FILE
+    if known is not None and known != rows_sha256(path) and known != rows_sha256(path, step):
         raise RecordError(
-            f"{path} does not hold the rows up to step {step + 1} as they were when that step was saved; {ANEW}"
+            f"{path} does not hold the rows up to step {step + 1} as they were when that step was"
+            f" saved; {RERUN_ADVICE}"
         )
 
 
-def name_of(stages: Sequence[Stage]) -> str:
+def run_name(stages: Sequence[StageTable]) -> str:
     """What the folder of a run is called that was given no name."""
-    return address(stages)[:_ADDRESS_CHARACTERS]
+    return run_address(stages)[:_ADDRESS_CHARACTERS]
 
 
 @dataclass(frozen=True)
@@ -55,135 +85,172 @@ class Run:
 
     folder: Path
     address: str
-    before: State | None  # its state when it was opened; None: new
+    previous_state: RunState | None  # its state when it was opened; None: new
     leftovers: tuple[str, ...]  # what a killed process had left, now removed
-    changes: Changes  # what of the environment is not what the run was started under
+    environment_changes: (
+        EnvironmentChanges  # what of the environment is not what the run was started under
+    )
     _skipped: set[Path] = field(default_factory=set, repr=False)
 
-    def latest(self) -> Found:
-        """The newest checkpoint that verifies, and those that were skipped; the next save removes these."""
-        found = latest(self.folder / CHECKPOINTS)
+    def latest_checkpoint(self) -> CheckpointSearch:
+        """The newest checkpoint that verifies, and those that were skipped; the next save
+        removes these.
+        """
+        found = latest_checkpoint(self.folder / CHECKPOINTS)
         self._skipped.update(skipped.folder for skipped in found.skipped)
         return found
 
-    def rows(self, after_step: int) -> tuple[Rows, Cut]:
-        """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1 for none."""
+    def open_rows(self, after_step: int) -> tuple[RowWriter, CutSummary]:
+        """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1
+        for none.
+        """
         path = self.folder / ROWS_FILE
-        dropped = cut(path, after_step)
-        require_rows_of(self.folder, after_step)
-        return Rows(path, tuple(self.changes)), dropped
+        dropped = cut_rows(path, after_step)
+        require_checkpoint_rows(self.folder, after_step)
+        return RowWriter(path, tuple(self.environment_changes)), dropped
 
-    def save(self, step: int, fill: Callable[[Path], object], score: float | None = None, keep: int = 2) -> Checkpoint:
+    def commit_checkpoint(
+        self,
+        step: int,
+        fill: Callable[[Path], object],
+        score: float | None = None,
+        keep_last: int = 2,
+    ) -> Checkpoint:
         """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
         sync_rows(self.folder / ROWS_FILE)
-        rows = rows_sum(self.folder / ROWS_FILE)
-        saved = save(self.folder / CHECKPOINTS, step, fill, score, keep, self._skipped, rows)
+        rows = rows_sha256(self.folder / ROWS_FILE)
+        saved = commit_checkpoint(
+            self.folder / CHECKPOINTS, step, fill, score, keep_last, self._skipped, rows
+        )
         self._skipped.clear()
         return saved
 
-    def require_whole(self, n_steps: int) -> None:
+    def require_complete_rows(self, n_steps: int) -> None:
         """RecordError where a row of this finished run, or its last one, cannot be read."""
-        path, advice = self.folder / ROWS_FILE, ANEW
+        path, advice = self.folder / ROWS_FILE, RERUN_ADVICE
         try:
             rows = read_rows(path).rows
         except RecordError as fault:  # a line less would go unnoticed: this run is not gone on with
             raise RecordError(f"{str(fault).rpartition('; ')[0]}; {advice}") from fault
-        require_ended(path, next(reversed(rows), None), n_steps, advice)
-        require_agreement(self.folder, ROWS_FILE, advice)
+        require_last_step(path, next(reversed(rows), None), n_steps, advice)
+        require_unchanged_file(self.folder, ROWS_FILE, advice)
 
     def finish(self) -> None:
         sync_rows(self.folder / ROWS_FILE)
         list_file(self.folder, ROWS_FILE)
-        _settle_state(self.folder, "finished")
+        _write_listed_state(self.folder, "finished")
 
     def fail(self, reason: str) -> None:
         list_file(self.folder, ROWS_FILE)
-        _settle_state(self.folder, "failed", reason)
+        _write_listed_state(self.folder, "failed", reason)
 
 
 @contextmanager
-def opened(
+def open_run_folder(
     root: Path,
-    stages: Sequence[Stage],
+    stages: Sequence[StageTable],
     environment: Environment,
     name: str | None = None,
     accept_environment: bool = False,
 ) -> Iterator[Run]:
     """The folder of a run, new or resumed, held under its lock.
 
-    An error inside marks the run failed; Ctrl-C, SystemExit or a kill leave it `running` with nobody at its lock. A
-    finished run is opened as it is: nothing is compared or written. One without a checkpoint starts anew, under
-    whatever environment.
+    An error inside marks the run failed; Ctrl-C, SystemExit or a kill leave it `running` with
+    nobody at its lock. A finished run is opened as it is: nothing is compared or written. One
+    without a checkpoint starts anew, under whatever environment.
     """
-    own = address(stages)
-    folder = place(root, own[:_ADDRESS_CHARACTERS] if name is None else name)
-    with told(folder, "made", "choose another folder for runs"):
+    own = run_address(stages)
+    folder = named_folder(root, own[:_ADDRESS_CHARACTERS] if name is None else name)
+    with explained(folder, "made", "choose another folder for runs"):
         folder.mkdir(parents=True, exist_ok=True)
         sync(folder.parent)
-    require_own(folder)
-    with lock(folder / LOCK_FILE):
-        run = _resumed(folder, stages, environment, accept_environment)
+    require_plain_run_folder(folder)
+    with hold_lock(folder / LOCK_FILE):
+        run = _resume_run(folder, stages, environment, accept_environment)
         try:
             yield run
         except Exception as fault:
             with suppress(RecordError):  # a full disk, most likely, and `fault` says it better
-                _fail(run, fault)
+                _mark_failed(run, fault)
             raise
 
 
-def _fail(run: Run, fault: Exception) -> None:
+def _mark_failed(run: Run, fault: Exception) -> None:
     state = read_state(run.folder / STATE_FILE)
-    if state is None or state.word != "finished":
+    if state is None or state.status != "finished":
         run.fail(f"{type(fault).__name__}: {fault}")
 
 
-def _resumed(folder: Path, stages: Sequence[Stage], environment: Environment, accept: bool) -> Run:
-    inside = (f"{part}/{name}" for part in (CHECKPOINTS, EVALUATIONS) for name in sweep(folder / part))
-    leftovers = (*sweep(folder), *inside)
-    _settle_spec(folder, stages)
-    with told(folder / CHECKPOINTS, "made", "remove what is in its place"):
+def _resume_run(
+    folder: Path, stages: Sequence[StageTable], environment: Environment, accept: bool
+) -> Run:
+    inside = (
+        f"{part}/{name}"
+        for part in (CHECKPOINTS, EVALUATIONS)
+        for name in remove_leftovers(folder / part)
+    )
+    leftovers = (*remove_leftovers(folder), *inside)
+    _ensure_spec(folder, stages)
+    with explained(folder / CHECKPOINTS, "made", "remove what is in its place"):
         (folder / CHECKPOINTS).mkdir(exist_ok=True)
     before = read_state(folder / STATE_FILE)
-    changes: Changes = {}
-    if before is None or before.word != "finished":
-        changes = _settle_environment(folder, environment, accept)
-        _settle_state(folder, "running")
-    return Run(folder, address(stages), before, leftovers, changes)
+    changes: EnvironmentChanges = {}
+    if before is None or before.status != "finished":
+        changes = _ensure_environment(folder, environment, accept)
+        _write_listed_state(folder, "running")
+    return Run(folder, run_address(stages), before, leftovers, changes)
 
 
-def _settle_state(folder: Path, word: Word, reason: str = "") -> None:
-    write_listed(folder, STATE_FILE, state_line(word, reason))
+def _write_listed_state(folder: Path, word: RunStatus, reason: str = "") -> None:
+    write_listed_file(folder, STATE_FILE, state_line(word, reason))
 
 
-def _settle_spec(folder: Path, stages: Sequence[Stage]) -> None:
+def _ensure_spec(folder: Path, stages: Sequence[StageTable]) -> None:
     path = folder / SPEC_FILE
     if not path.exists():
         table = {"format": RUN_FORMAT, "stages": [dict(stage) for stage in stages]}
-        write_listed(folder, SPEC_FILE, as_json(table))
-    held = stages_of(folder)
-    there, given = address(held), address(stages)
+        write_listed_file(folder, SPEC_FILE, json_bytes(table))
+    held = read_stages(folder)
+    there, given = run_address(held), run_address(stages)
     if there != given:
         raise RecordError(
-            f"{folder} holds the run {there[:_ADDRESS_CHARACTERS]}, not {given[:_ADDRESS_CHARACTERS]}: "
-            f"{_parting(held, stages)}; choose another name, or leave it out"
+            f"{folder} holds the run {there[:_ADDRESS_CHARACTERS]}, not"
+            f" {given[:_ADDRESS_CHARACTERS]}: {_describe_stage_differences(held, stages)}; choose"
+            " another name, or leave it out"
         )
 
 
-def _parting(held: Sequence[Stage], given: Sequence[Stage]) -> str:
-    """In which fields two chains differ; the text read is one only where all else is equal, or it would follow."""
-    sides = ([{name: own for name, own in stage.items() if name != _TEXT} for stage in side] for side in (held, given))
+def _describe_stage_differences(
+    recorded: Sequence[StageTable], requested: Sequence[StageTable]
+) -> str:
+    """In which fields two chains differ; the text read is one only where all else is equal, or
+    it would follow.
+    """
+    sides = (
+        [{name: own for name, own in stage.items() if name != _TEXT_KEY} for stage in side]
+        for side in (recorded, requested)
+    )
     pairs = zip_longest(*sides, fillvalue={})
-    return "; ".join(field for old, new in pairs for field in apart(old, new)) or "the text read is not the same"
+    return (
+        "; ".join(field for old, new in pairs for field in table_differences(old, new))
+        or "the text read is not the same"
+    )
 
 
-def _settle_environment(folder: Path, now: Environment, accept: bool) -> Changes:
+def _ensure_environment(folder: Path, now: Environment, accept: bool) -> EnvironmentChanges:
     """What has changed since the run's start, now or at any earlier time that was accepted."""
     path = folder / ENVIRONMENT_FILE
-    if not path.exists() or not places(folder / CHECKPOINTS):
-        write_listed(folder, ENVIRONMENT_FILE, as_json([now]))
-    require_agreement(folder, ENVIRONMENT_FILE, "restore it, or remove that folder and run it again")
-    known = environments_of(folder)
-    if require_same(known[-1], now, accept, folder):
+    if not path.exists() or not checkpoint_folders(folder / CHECKPOINTS):
+        write_listed_file(folder, ENVIRONMENT_FILE, json_bytes([now]))
+    require_unchanged_file(
+        folder, ENVIRONMENT_FILE, "restore it, or remove that folder and run it again"
+    )
+    known = read_environments(folder)
+    if require_same_environment(known[-1], now, accept, folder):
         known.append(now)
-        write_listed(folder, ENVIRONMENT_FILE, as_json(known))
-    return {name: pair for later in known[1:] for name, pair in differences(known[0], later).items()}
+        write_listed_file(folder, ENVIRONMENT_FILE, json_bytes(known))
+    return {
+        name: pair
+        for later in known[1:]
+        for name, pair in environment_differences(known[0], later).items()
+    }

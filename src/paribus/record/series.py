@@ -10,9 +10,14 @@ from paribus.record.study import Study
 def later_studies(study: Study) -> tuple[str, ...]:
     """The later studies of a study's series that lie beside it, in order."""
     series = read_plan(study).series
-    first, number = (study.folder.name, 1) if series is None else (series.first, series.number)
+    if series is None:
+        first, number = (study.folder.name, 1)
+    else:
+        first, number = (series.first, series.number)
     found: list[str] = []
-    while _is_member(later := Study(study.root, study.folder.parent / f"{first}-{number + 1}"), first):
+    while _is_member(
+        later := Study(study.root, study.folder.parent / f"{first}-{number + 1}"), first
+    ):
         found.append(later.folder.name)
         number += 1
     return tuple(found)

@@ -22,14 +22,18 @@ class Shape(BaseModel):
 
 
 class WholeShape(Shape):
-    """A table of which some fields are read, and which is also shown, compared or hashed as a whole."""
+    """A table of which some fields are read, and which is also shown, compared or hashed as a
+    whole.
+    """
 
     table: dict[str, Any] = Field(repr=False)
 
     @model_validator(mode="before")
     @classmethod
     def _with_table(cls, given: Any) -> Any:
-        return {**given, "table": dict(given)} if isinstance(given, Mapping) else given
+        if isinstance(given, Mapping):
+            return {**given, "table": dict(given)}
+        return given
 
 
 def parse_table(shape: type[ShapeT], table: Any, path: Path, remedy: str) -> ShapeT:
@@ -45,6 +49,8 @@ def _faults(fault: ValidationError | RecursionError) -> str:
     if isinstance(fault, RecursionError):
         return "tables inside tables without end"
     faults = fault.errors(include_url=False, include_context=False)
-    named = [f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in faults[:MAX_NAMED]]
+    named = [
+        f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in faults[:MAX_NAMED]
+    ]
     more = len(faults) - MAX_NAMED
     return "; ".join(named) + (f", and {more} more" if more > 0 else "")

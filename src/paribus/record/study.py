@@ -20,9 +20,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from paribus.errors import RecordError
-from paribus.record.answers import evaluation_paths, require_unchanged_answers
-from paribus.record.checksums import is_listed, remove_listed, require_agreement, write_listed
-from paribus.record.disk import as_json, read_json, told
+from paribus.record.checksums import (
+    is_listed,
+    remove_listed_file,
+    require_unchanged_file,
+    write_listed_file,
+)
+from paribus.record.disk import explained, json_bytes, read_json
+from paribus.record.evaluations import evaluation_paths, require_unchanged_evaluation
 from paribus.record.file_names import (
     CELLS_FILE,
     LOCK_FILE,
@@ -34,26 +39,27 @@ from paribus.record.file_names import (
     STATE_FILE,
     STUDIES,
 )
-from paribus.record.folder import place
-from paribus.record.frozen import Lock, changed, lock_of
-from paribus.record.lock import is_held, lock
+from paribus.record.folder import named_folder
+from paribus.record.lock import hold_lock, is_locked
 from paribus.record.plan_formats import REPAIR, plan_format, require_no_newer_format
-from paribus.record.rows import last_row, require_ended
+from paribus.record.plan_lock import PlanLock, add_change, parse_plan_lock
+from paribus.record.rows import last_row, require_last_step
 from paribus.record.state import read_state
 
 _TRIES, _PAUSE_SECONDS = 500, 0.02
-DIVERGED = "DivergedError"
-_BEGIN_ANEW = "restore it, or begin under another name"
-_REMOVE = "remove it, and `paribus run` writes it"
-# `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a rate beside the
+DIVERGED_PREFIX = "DivergedError"
+_RESTORE_ADVICE = "restore it, or begin under another name"
+_REMOVE_ADVICE = "remove it, and `paribus run` writes it"
+# `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a
+# rate beside the
 # tuned one, `variance` a start, an order or a rerun made to take the noise apart.
 Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
 _PURPOSES = get_args(Purpose)
-Outcome = Literal["finished", "diverged", "failed", "open"]
+RunOutcome = Literal["finished", "diverged", "failed", "open"]
 
 
 @dataclass(frozen=True)
-class Placed:
+class CellRecord:
     """One cell of a study, and the run that fills it."""
 
     arm: str
@@ -73,140 +79,169 @@ class Study:
     folder: Path
 
     def write_plan(self, plan: Mapping[str, Any]) -> None:
-        write_listed(self.folder, PLAN_FILE, as_json(dict(plan)))
+        write_listed_file(self.folder, PLAN_FILE, json_bytes(dict(plan)))
 
-    def plan(self) -> dict[str, Any]:
+    def read_plan(self) -> dict[str, Any]:
         """The plan as it is written, whatever it holds."""
-        return _table(self.folder / PLAN_FILE, REPAIR)
+        return _read_table(self.folder / PLAN_FILE, REPAIR)
 
     def require_no_newer_plan(self) -> None:
-        """RecordError where a newer version of paribus wrote the plan; a damaged one may be written again."""
+        """RecordError where a newer version of paribus wrote the plan; a damaged one may be
+        written again.
+        """
         try:
-            table = self.plan()
+            table = self.read_plan()
         except RecordError:
             return
         require_no_newer_format(table.get("format"), self.folder / PLAN_FILE)
 
-    def add_cells(self, cells: Iterable[Placed]) -> None:
+    def add_cells(self, cells: Iterable[CellRecord]) -> None:
         """Cells beside those there are; a process that knows of fewer takes none away."""
-        with self._writing():
+        with self._write_lock():
             if (self.folder / CELLS_FILE).exists():
-                require_agreement(self.folder, CELLS_FILE, _BEGIN_ANEW)
-            known = {_key(cell): cell for cell in (*self.cells(), *cells)}
-            write_listed(self.folder, CELLS_FILE, as_json([asdict(known[key]) for key in sorted(known)]))
+                require_unchanged_file(self.folder, CELLS_FILE, _RESTORE_ADVICE)
+            known = {_cell_key(cell): cell for cell in (*self.read_cells(), *cells)}
+            write_listed_file(
+                self.folder, CELLS_FILE, json_bytes([asdict(known[key]) for key in sorted(known)])
+            )
 
-    def cells(self) -> tuple[Placed, ...]:
+    def read_cells(self) -> tuple[CellRecord, ...]:
         """Every cell there ever was, of whatever plan."""
         path = self.folder / CELLS_FILE
         if not path.exists():
             return ()
         match read_json(path):
             case [*cells]:
-                return tuple(_placed(cell, path) for cell in cells)
+                return tuple(_parse_cell(cell, path) for cell in cells)
             case other:
-                raise RecordError(f"{path} lists no cells: it is a {type(other).__name__}; {_REMOVE}")
+                raise RecordError(
+                    f"{path} lists no cells: it is a {type(other).__name__}; {_REMOVE_ADVICE}"
+                )
 
-    def planned_cells(self) -> tuple[Placed, ...]:
+    def planned_cells(self) -> tuple[CellRecord, ...]:
         """The cells of the plan as it stands; what a former plan left is no result of this one."""
-        plan = self.plan()
+        plan = self.read_plan()
         plan_format(plan, self.folder / PLAN_FILE)
         own = plan.get("design_fingerprint")  # every format has it at the same place
-        return tuple(cell for cell in self.cells() if own in (None, cell.plan))
+        return tuple(cell for cell in self.read_cells() if own in (None, cell.plan))
 
     def write_rates(self, rates: Mapping[str, Any]) -> None:
-        write_listed(self.folder, RATES_FILE, as_json(dict(rates)))
+        write_listed_file(self.folder, RATES_FILE, json_bytes(dict(rates)))
 
-    def forget_rates(self) -> None:
+    def remove_rates(self) -> None:
         """No sweep speaks of the plan as it stands."""
-        remove_listed(self.folder, RATES_FILE)
+        remove_listed_file(self.folder, RATES_FILE)
 
-    def rates(self) -> dict[str, Any] | None:
+    def read_rates(self) -> dict[str, Any] | None:
         path = self.folder / RATES_FILE
-        return _table(path, REPAIR) if path.exists() else None
+        if path.exists():
+            return _read_table(path, REPAIR)
+        return None
 
-    def outcome(self, run: str) -> tuple[Outcome, str]:
+    def run_outcome(self, run: str) -> tuple[RunOutcome, str]:
         """How a run stands: diverged is a result, failed is a fault of the machine."""
         state = read_state(self.root / run / STATE_FILE)
         match state:
             case None:
                 return "open", ""
-            case (word, reason) if word == "failed" and reason.startswith(DIVERGED):
+            case (word, reason) if word == "failed" and reason.startswith(DIVERGED_PREFIX):
                 return "diverged", reason
             case (word, reason):
                 return ("open" if word == "running" else word), reason
 
-    def require_whole(self, run: str, n_steps: int) -> None:
-        """RecordError where a finished run has not the row of its last step, which every run writes before it ends."""
-        if self.outcome(run)[0] != "finished":
+    def require_complete_rows(self, run: str, n_steps: int) -> None:
+        """RecordError where a finished run has not the row of its last step, which every run
+        writes before it ends.
+        """
+        if self.run_outcome(run)[0] != "finished":
             return
         path = self.root / run / ROWS_FILE
-        require_ended(path, last_row(path), n_steps, "remove that folder and run the study again")
+        require_last_step(
+            path, last_row(path), n_steps, "remove that folder and run the study again"
+        )
 
-    def require_unchanged(self, run: str) -> None:
+    def require_unchanged_run(self, run: str) -> None:
         """RecordError where a run that has come to an end does not hold what was written."""
         folder = self.root / run
-        if self.outcome(run)[0] not in ("finished", "diverged"):
+        if self.run_outcome(run)[0] not in ("finished", "diverged"):
             return
         for path in evaluation_paths(folder):
-            require_unchanged_answers(path)
+            require_unchanged_evaluation(path)
         for name in (SPEC_FILE, ROWS_FILE, STATE_FILE):
-            require_agreement(folder, name, "restore it, or remove that folder and run the study again")
+            require_unchanged_file(
+                folder, name, "restore it, or remove that folder and run the study again"
+            )
 
-    def lock(self) -> Lock | None:
+    def read_lock(self) -> PlanLock | None:
         path = self.folder / PLAN_LOCK_FILE
         if not path.exists():
             return None
-        return lock_of(read_json(path, _BEGIN_ANEW), f"{path} is no lock of a plan", _BEGIN_ANEW)
+        return parse_plan_lock(
+            read_json(path, _RESTORE_ADVICE), f"{path} is no lock of a plan", _RESTORE_ADVICE
+        )
 
-    def freeze(self, fingerprint: str, design: str, rule: str, code: str, fields: Sequence[str] = ()) -> Lock:
-        """Lock a plan; once a run of it has a result, what changes is written down and never forgotten.
+    def freeze(
+        self, fingerprint: str, design: str, rule: str, code: str, fields: Sequence[str] = ()
+    ) -> PlanLock:
+        """Lock a plan; once a run of it has a result, what changes is written down and never
+        forgotten.
 
         `fields` says from what to what, in words.
         """
-        with self._writing():
+        with self._write_lock():
             if self.has_result():
-                require_agreement(self.folder, PLAN_LOCK_FILE, _BEGIN_ANEW)
-            before, now = self.lock(), datetime.now(UTC).isoformat(timespec="seconds")
-            lock = Lock(fingerprint, design, rule, code, now)
-            if before is not None and before.latest == fingerprint:
+                require_unchanged_file(self.folder, PLAN_LOCK_FILE, _RESTORE_ADVICE)
+            before, now = self.read_lock(), datetime.now(UTC).isoformat(timespec="seconds")
+            lock = PlanLock(fingerprint, design, rule, code, now)
+            if before is not None and before.latest_fingerprint == fingerprint:
                 return before
             if before is not None and self.has_result():
-                lock = changed(before, lock, fields)
-            write_listed(self.folder, PLAN_LOCK_FILE, as_json({**asdict(lock), "changes": list(lock.changes)}))
+                lock = add_change(before, lock, fields)
+            write_listed_file(
+                self.folder,
+                PLAN_LOCK_FILE,
+                json_bytes({**asdict(lock), "changes": list(lock.changes)}),
+            )
             return lock
 
-    def note_older(self, n_runs: int) -> None:
+    def note_older_runs(self, n_runs: int) -> None:
         """So many reported runs were there before this study named them."""
-        with self._writing():
-            lock = self.lock()
+        with self._write_lock():
+            lock = self.read_lock()
             assert lock is not None
             lock = replace(lock, n_older=lock.n_older + n_runs)
-            write_listed(self.folder, PLAN_LOCK_FILE, as_json({**asdict(lock), "changes": list(lock.changes)}))
+            write_listed_file(
+                self.folder,
+                PLAN_LOCK_FILE,
+                json_bytes({**asdict(lock), "changes": list(lock.changes)}),
+            )
 
     def has_result(self) -> bool:
-        """Has a reported run, of whatever plan, come to an end? Where the cells are lost, one may have."""
+        """Has a reported run, of whatever plan, come to an end? Where the cells are lost, one
+        may have.
+        """
         if not (self.folder / CELLS_FILE).exists():
             return is_listed(self.folder, CELLS_FILE)
-        reported = (cell for cell in self.cells() if cell.purpose == "reported")
-        return any(self.outcome(cell.run)[0] in ("finished", "diverged") for cell in reported)
+        reported = (cell for cell in self.read_cells() if cell.purpose == "reported")
+        return any(self.run_outcome(cell.run)[0] in ("finished", "diverged") for cell in reported)
 
-    def is_at_work(self) -> bool:
+    def is_running(self) -> bool:
         """Does a living process hold a run of this study?"""
-        return any(is_held(self.root / cell.run / LOCK_FILE) for cell in self.cells())
+        return any(is_locked(self.root / cell.run / LOCK_FILE) for cell in self.read_cells())
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write_lock(self) -> Iterator[None]:
         """One process at a time, such as the shards of one study; each writes for a moment only."""
         path = self.folder / LOCK_FILE
         for _ in range(_TRIES):
-            if not is_held(path):
+            if not is_locked(path):
                 break
             time.sleep(_PAUSE_SECONDS)
-        with lock(path):
+        with hold_lock(path):
             yield
 
 
-def _table(path: Path, remedy: str) -> dict[str, Any]:
+def _read_table(path: Path, remedy: str) -> dict[str, Any]:
     """The table that a JSON file holds."""
     table = read_json(path, remedy)
     if not isinstance(table, dict):
@@ -214,41 +249,49 @@ def _table(path: Path, remedy: str) -> dict[str, Any]:
     return table
 
 
-def _placed(cell: Any, path: Path) -> Placed:
+def _parse_cell(cell: Any, path: Path) -> CellRecord:
     """One cell as it is listed, every value of its kind."""
     match cell:
         case {
-            "arm": str(), "seed": int(), "rate": int() | float(), "purpose": str(purpose), "run": str(),
-            "n_steps": int(n_steps), **rest,
-        } if purpose in _PURPOSES and n_steps > 0 and _is_rest(rest):  # fmt: skip
-            return Placed(**cell)
-    raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE}")
+            "arm": str(),
+            "seed": int(),
+            "rate": int() | float(),
+            "purpose": str(purpose),
+            "run": str(),
+            "n_steps": int(n_steps),
+            **rest,
+        } if purpose in _PURPOSES and n_steps > 0 and _has_only_plan(rest):
+            return CellRecord(**cell)
+    raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE_ADVICE}")
 
 
-def _is_rest(rest: Mapping[str, Any]) -> bool:
+def _has_only_plan(rest: Mapping[str, Any]) -> bool:
     """Is there nothing beside what every cell has but the plan it is of?"""
     return set(rest) <= {"plan"} and isinstance(rest.get("plan", ""), str)
 
 
-def _key(cell: Placed) -> tuple[str, str, int, float, str, str]:
+def _cell_key(cell: CellRecord) -> tuple[str, str, int, float, str, str]:
     return cell.purpose, cell.arm, cell.seed, cell.rate, cell.run, cell.plan
 
 
-def study(root: Path, name: str) -> Study:
+def open_study(root: Path, name: str) -> Study:
     """The study called `name`, its folder made if need be."""
-    folder = place(Path(root) / STUDIES, name, "study")
-    with told(folder, "made", "choose another folder for runs"):
+    folder = named_folder(Path(root) / STUDIES, name, "study")
+    with explained(folder, "made", "choose another folder for runs"):
         folder.mkdir(parents=True, exist_ok=True)
     return Study(Path(root), folder)
 
 
 def existing_study(root: Path, name: str) -> Study:
     """A study that there is, to be read."""
-    folder = place(Path(root) / STUDIES, name, "study")
+    folder = named_folder(Path(root) / STUDIES, name, "study")
     if not (folder / PLAN_FILE).is_file():
         if any((folder / name).is_file() for name in (CELLS_FILE, PLAN_LOCK_FILE)):
             raise RecordError(f"{folder} has lost its {PLAN_FILE}; {REPAIR}")
         there = sorted(path.parent.name for path in (Path(root) / STUDIES).glob(f"*/{PLAN_FILE}"))
-        known = f"studies there are {', '.join(there)}" if there else "`paribus run DESIGN` makes one"
+        if there:
+            known = f"studies there are {', '.join(there)}"
+        else:
+            known = "`paribus run DESIGN` makes one"
         raise RecordError(f"{folder} holds no study; {known}")
     return Study(Path(root), folder)

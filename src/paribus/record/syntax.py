@@ -1,4 +1,6 @@
-"""A hash of what code says, not of how it is written: comments, docstrings and layout do not enter it."""
+"""A hash of what code says, not of how it is written: comments, docstrings and layout do not
+enter it.
+"""
 
 from __future__ import annotations
 
@@ -8,55 +10,73 @@ from collections.abc import Iterator
 from typing import Any
 
 # Fields that say nothing about what runs, or that only some versions of Python have.
-_LEFT_OUT = ("ctx", "kind", "type_comment", "type_ignores")
-_DOCUMENTED = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
+_IGNORED_FIELDS = ("ctx", "kind", "type_comment", "type_ignores")
+_WITH_DOCSTRING = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def syntax_digest(source: bytes) -> str:
-    """The sha256 of a module's syntax tree, the same under every version of Python that can read it."""
-    return hashlib.sha256("\0".join(_words(ast.parse(source))).encode("utf-8", "surrogatepass")).hexdigest()
+    """The sha256 of a module's syntax tree, the same under every version of Python that can
+    read it.
+    """
+    return hashlib.sha256(
+        "\0".join(_tree_words(ast.parse(source))).encode("utf-8", "surrogatepass")
+    ).hexdigest()
 
 
-def _words(value: Any) -> Iterator[str]:
+def _tree_words(value: Any) -> Iterator[str]:
     """A node, a list of nodes or a constant, in words that no two different ones share."""
     if isinstance(value, ast.AST):
         yield f"({type(value).__name__}"
         for name, field in ast.iter_fields(value):
-            if name not in _LEFT_OUT and field is not None and field != []:
+            if name not in _IGNORED_FIELDS and field is not None and field != []:
                 yield name
-                yield from _words(_essential(value, name, field))
+                yield from _tree_words(_essential(value, name, field))
         yield ")"
     elif isinstance(value, list):
         yield "["
         for one in value:
-            yield from _words(one)
+            yield from _tree_words(one)
         yield "]"
     else:
-        yield f"{type(value).__name__} {len(value) if isinstance(value, str) else ''} {_plain(value)}"
+        yield (
+            f"{type(value).__name__} {len(value) if isinstance(value, str) else ''} {_plain(value)}"
+        )
 
 
 def _plain(value: Any) -> str:
     """A constant; text as it is, for what counts as printable differs between versions."""
-    return value if isinstance(value, str) else repr(value)
+    if isinstance(value, str):
+        return value
+    return repr(value)
 
 
 def _essential(node: ast.AST, name: str, field: Any) -> Any:
     """A field without what does not matter."""
     if name == "body" and isinstance(node, ast.ClassDef):
         return [statement for statement in field if not _is_text(statement)]
-    if name == "body" and isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+    if (
+        name == "body"
+        and isinstance(node, _WITH_DOCSTRING)
+        and ast.get_docstring(node, clean=False) is not None
+    ):
         return field[1:]
-    return _joined(field) if isinstance(node, ast.JoinedStr) else field
+    if isinstance(node, ast.JoinedStr):
+        return _merge_texts(field)
+    return field
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """Whether a statement is text alone, as a docstring is, or what stands below a field to describe it."""
+    """Whether a statement is text alone, as a docstring is, or what stands below a field to
+    describe it.
+    """
     value = statement.value if isinstance(statement, ast.Expr) else None
     return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
-def _joined(pieces: list[ast.expr]) -> list[ast.expr]:
-    """The pieces of an f-string, text beside text as one and none empty: Python 3.12 has some of each."""
+def _merge_texts(pieces: list[ast.expr]) -> list[ast.expr]:
+    """The pieces of an f-string, text beside text as one and none empty: Python 3.12 has some
+    of each.
+    """
     joined: list[ast.expr] = []
     for piece in pieces:
         last = joined[-1] if joined else None

@@ -1,4 +1,6 @@
-"""What an anonymous report does not say: places, files, machine, people and dates; one function for all formats."""
+"""What an anonymous report does not say: places, files, machine, people and dates; one function
+for all formats.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,18 @@ from typing import Any
 
 from paribus.record.plan import PlanRecord
 
-PERSONAL = (  # of an environment: what tells of a place
-    "processor", "machine", "system", "cpu_capability", "device", "n_threads", "omp_num_threads", "aten_cpu_capability",
-)  # fmt: skip
-PERSONAL_LINES = ("threads", "device")  # of the control table
-FREE = (
+MACHINE_KEYS = (  # of an environment: what tells of a place
+    "processor",
+    "machine",
+    "system",
+    "cpu_capability",
+    "device",
+    "n_threads",
+    "omp_num_threads",
+    "aten_cpu_capability",
+)
+MACHINE_LINES = ("threads", "device")  # of the control table
+FREE_TEXT_KEYS = (
     "reason",
     "note",
     "allowed",
@@ -27,61 +36,93 @@ FREE = (
     "refused",
     "prompts",
 )  # texts of people
-PATHS = ("path", "paths")  # where a spec names files
-SHARED = ("root", "user", "admin", "runner", "ubuntu", "localhost")  # names that tell of nobody
-RUNS, PATH, NAME = "RUNS", "PATH", "NAME"  # what stands in the place of the runs folder, another path, a person
+PATH_KEYS = ("path", "paths")  # where a spec names files
+COMMON_NAMES = (
+    "root",
+    "user",
+    "admin",
+    "runner",
+    "ubuntu",
+    "localhost",
+)  # names that tell of nobody
+RUNS, PATH, NAME = (
+    "RUNS",
+    "PATH",
+    "NAME",
+)  # what stands in the place of the runs folder, another path, a person
 _ABSOLUTE = re.compile(r"(?:~|[A-Za-z]:)?[\\/].+|~")
-_INSIDE = re.compile(r"(?<![\w.:/\\~-])(?:(?:~|[A-Za-z]:)[\\/]|[\\/][^\s\\/'\"`,;:]+[\\/]|\\\\)[^\s'\"`,;:]*")
+_INSIDE = re.compile(
+    r"(?<![\w.:/\\~-])(?:(?:~|[A-Za-z]:)[\\/]|[\\/][^\s\\/'\"`,;:]+[\\/]|\\\\)[^\s'\"`,;:]*"
+)
 _HOME = re.compile(r"(?:/home/|/Users/|\\Users\\|pytest-of-)([^/\\\s]+)")
 _ERROR = re.compile(r"\w+: ")
 
 
 @dataclass(frozen=True)
-class Hidden:
+class Redactions:
     """Private texts and what stands in their place."""
 
     files: Mapping[str, str]  # a file as a spec writes it → its label
-    inside: Mapping[str, str]  # what is replaced inside any text
-    free: Mapping[str, str]  # what is replaced inside texts of people alone
+    in_any_text: Mapping[str, str]  # what is replaced inside any text
+    in_free_text: Mapping[str, str]  # what is replaced inside texts of people alone
     arms: tuple[str, ...]
 
-    def text(self, text: str, is_free: bool = False) -> str:
+    def redact_text(self, text: str, is_free: bool = False) -> str:
         """A text without what is private."""
-        text = self.words(text) if is_free else _replaced(text, self.inside)
-        return PATH if _ABSOLUTE.fullmatch(text) else _INSIDE.sub(PATH, text)
+        if is_free:
+            text = self.redact_names(text)
+        else:
+            text = _replace_words(text, self.in_any_text)
+        if _ABSOLUTE.fullmatch(text):
+            return PATH
+        return _INSIDE.sub(PATH, text)
 
-    def words(self, text: str) -> str:
-        """A text of data without what is private by name; what only looks like a path stays, for it is no place."""
-        return _replaced(text, {**self.inside, **self.free})
+    def redact_names(self, text: str) -> str:
+        """A text of data without what is private by name; what only looks like a path stays,
+        for it is no place.
+        """
+        return _replace_words(text, {**self.in_any_text, **self.in_free_text})
 
-    def file(self, value: Any) -> Any:
+    def redact_file(self, value: Any) -> Any:
         """The label of a file, or of each of some; anything else without what is private."""
         if isinstance(value, str):
-            return self.files.get(value) or self.text(value)
-        return [self.file(inner) for inner in value] if isinstance(value, list | tuple) else value
+            return self.files.get(value) or self.redact_text(value)
+        if isinstance(value, list | tuple):
+            return [self.redact_file(inner) for inner in value]
+        return value
 
 
-def _replaced(text: str, words: Mapping[str, str]) -> str:
+def _replace_words(text: str, words: Mapping[str, str]) -> str:
     for private, label in words.items():
         after = r"(?![\w-])" if private[-1].isalnum() else ""
         text = re.sub(rf"(?<![\w.-]){re.escape(private)}{after}", label, text)
     return text
 
 
-def hidden(plan: PlanRecord, root: Path) -> Hidden:
+def find_redactions(plan: PlanRecord, root: Path) -> Redactions:
     """What a study's plan, its folder and this machine hold of places and people."""
-    written = list(dict.fromkeys(_files(plan.table)))
+    written = list(dict.fromkeys(_spec_files(plan.table)))
     files = {path: f"file-{number}" for number, path in enumerate(written, 1)}
-    names = {_last(path): label for path, label in files.items()}
-    mangled = {re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-._"): label for path, label in files.items()}
+    names = {_file_name(path): label for path, label in files.items()}
+    mangled = {
+        re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-._"): label for path, label in files.items()
+    }
     whole = {path: label for path, label in files.items() if re.search(r"\w[\\/.]|[\\/.]\w", path)}
     dotted = {name: label for name, label in (names | mangled).items() if "." in name}
-    roots = {str(place): RUNS for place in (root.resolve(), root.absolute()) if len(place.parts) > 1}
+    roots = {
+        str(place): RUNS for place in (root.resolve(), root.absolute()) if len(place.parts) > 1
+    }
     if not root.is_absolute() and root.parts:
-        roots[f"{root}/"] = f"{RUNS}/"  # one that is called as a word is, such as runs, stays in sentences
-    people = {word: NAME for word in _people((*files, *roots)) if word not in SHARED and len(word) > 1}
+        roots[f"{root}/"] = (
+            f"{RUNS}/"  # one that is called as a word is, such as runs, stays in sentences
+        )
+    people = {
+        word: NAME
+        for word in _people((*files, *roots))
+        if word not in COMMON_NAMES and len(word) > 1
+    }
     inside = _longest_first(whole | roots | dotted)
-    return Hidden(files, inside, _longest_first(names | people), tuple(plan.order))
+    return Redactions(files, inside, _longest_first(names | people), tuple(plan.order))
 
 
 def _longest_first(words: Mapping[str, str]) -> dict[str, str]:
@@ -97,69 +138,99 @@ def _people(paths: Sequence[str]) -> Iterator[str]:
         yield from _HOME.findall(path)
 
 
-def _files(value: Any) -> Iterator[str]:
-    """Every file that specs name; the `path` of a factor or of a line of the control table names a field."""
+def _spec_files(value: Any) -> Iterator[str]:
+    """Every file that specs name; the `path` of a factor or of a line of the control table
+    names a field.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key == "paths" or (key == "path" and "kind" in value):
-                yield from [inner] if isinstance(inner, str) else [one for one in inner if isinstance(one, str)]
+                yield from (
+                    [inner]
+                    if isinstance(inner, str)
+                    else [one for one in inner if isinstance(one, str)]
+                )
             else:
-                yield from _files(inner)
+                yield from _spec_files(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _files(inner)
+            yield from _spec_files(inner)
 
 
-def _last(path: str) -> str:
+def _file_name(path: str) -> str:
     return PurePath(path.replace("\\", "/")).name
 
 
-def without_places(value: Any, private: Hidden, is_free: bool = False) -> Any:
-    """The same value with no path, file name, machine or person in any text of it."""
+def redact_value(value: Any, redactions: Redactions, is_free: bool = False) -> Any:
+    """A value with no path, file name, machine or person in any text of it."""
     if isinstance(value, str):
-        return private.text(value, is_free)
+        return redactions.redact_text(value, is_free)
     if isinstance(value, Mapping) and _names_files(value):
         rest = {key: inner for key, inner in value.items() if key != "values"}
-        return {**without_places(rest, private, is_free), "values": _file_values(value, private)}
+        return {
+            **redact_value(rest, redactions, is_free),
+            "values": _file_values(value, redactions),
+        }
     if isinstance(value, Mapping):
-        return {_key(key, private): _inner(key, inner, private, is_free) for key, inner in _impersonal(value).items()}
+        return {
+            _redact_key(key, redactions): _redact_field(key, inner, redactions, is_free)
+            for key, inner in _without_machine(value).items()
+        }
     if isinstance(value, list):
-        return [without_places(inner, private, is_free) for inner in value if not _of_machine(inner)]
+        return [
+            redact_value(inner, redactions, is_free)
+            for inner in value
+            if not _is_machine_line(inner)
+        ]
     if isinstance(value, tuple):
-        made = [without_places(inner, private, is_free) for inner in value]
-        return type(value)(*made) if type(value) is not tuple else tuple(made)
+        made = [redact_value(inner, redactions, is_free) for inner in value]
+        if type(value) is not tuple:
+            return type(value)(*made)
+        return tuple(made)
     if is_dataclass(value) and not isinstance(value, type):
-        return _anonymous_dataclass(value, private)
+        return _redact_dataclass(value, redactions)
     return value
 
 
 def _names_files(line: Mapping[str, Any]) -> bool:
     """Is it a line of the control table whose values are files?"""
-    return "mark" in line and str(line.get("path")).rpartition(".")[2] in PATHS and isinstance(line.get("values"), dict)
+    return (
+        "mark" in line
+        and str(line.get("path")).rpartition(".")[2] in PATH_KEYS
+        and isinstance(line.get("values"), dict)
+    )
 
 
-def _file_values(line: Mapping[str, Any], private: Hidden) -> dict[str, Any]:
-    return {_key(arm, private): private.file(value) for arm, value in line["values"].items()}
+def _file_values(line: Mapping[str, Any], redactions: Redactions) -> dict[str, Any]:
+    return {
+        _redact_key(arm, redactions): redactions.redact_file(value)
+        for arm, value in line["values"].items()
+    }
 
 
-def _anonymous_dataclass(value: Any, private: Hidden) -> Any:
+def _redact_dataclass(value: Any, redactions: Redactions) -> Any:
     own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-    return replace(value, **{name: _inner(name, inner, private, False) for name, inner in own.items()})
+    return replace(
+        value,
+        **{name: _redact_field(name, inner, redactions, False) for name, inner in own.items()},
+    )
 
 
-def _key(key: Any, private: Hidden) -> Any:
-    return private.text(key) if key in private.arms else key
+def _redact_key(key: Any, redactions: Redactions) -> Any:
+    if key in redactions.arms:
+        return redactions.redact_text(key)
+    return key
 
 
-def _inner(key: Any, value: Any, private: Hidden, is_free: bool) -> Any:
-    if key in PATHS and (isinstance(value, list | tuple) or value in private.files):
-        return private.file(value)
-    return without_places(value, private, is_free or key in FREE)
+def _redact_field(key: Any, value: Any, redactions: Redactions, is_free: bool) -> Any:
+    if key in PATH_KEYS and (isinstance(value, list | tuple) or value in redactions.files):
+        return redactions.redact_file(value)
+    return redact_value(value, redactions, is_free or key in FREE_TEXT_KEYS)
 
 
-def anonymous_row(row: Mapping[str, Any], private: Hidden) -> dict[str, Any]:
+def redact_row(row: Mapping[str, Any], redactions: Redactions) -> dict[str, Any]:
     """A row of a run; of the place where its run lay nothing is left in its reason."""
-    return without_places({**row, "reason": _without_folder(row["reason"], row["run"])}, private)
+    return redact_value({**row, "reason": _without_folder(row["reason"], row["run"])}, redactions)
 
 
 def _without_folder(reason: str, run: str) -> str:
@@ -170,11 +241,15 @@ def _without_folder(reason: str, run: str) -> str:
     return f"{error[0] if error else ''}{run}{after}"
 
 
-def _of_machine(value: Any) -> bool:
+def _is_machine_line(value: Any) -> bool:
     """Is it a line of the control table that tells of the machine?"""
-    return isinstance(value, Mapping) and "mark" in value and value.get("path") in PERSONAL_LINES
+    return isinstance(value, Mapping) and "mark" in value and value.get("path") in MACHINE_LINES
 
 
-def _impersonal(table: Mapping[str, Any]) -> dict[str, Any]:
+def _without_machine(table: Mapping[str, Any]) -> dict[str, Any]:
     """An environment without what tells of a place; any other table as it is."""
-    return {key: value for key, value in table.items() if key not in PERSONAL or "torch" not in table}
+    return {
+        key: value
+        for key, value in table.items()
+        if key not in MACHINE_KEYS or "torch" not in table
+    }

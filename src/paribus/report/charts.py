@@ -1,4 +1,6 @@
-"""Vega-Lite charts: one look for all, colours by name, which the page gives for light, dark and print."""
+"""Vega-Lite charts: one look for all, colours by name, which the page gives for light, dark and
+print.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,30 @@ from typing import Any
 import altair as alt
 
 N_COLOURS = 8
-KEY = "key"  # the field by which arms are told apart
-PLACE = "place-"  # what a key begins with
+KEY_FIELD = "key"  # the field by which arms are told apart
+KEY_PREFIX = "place-"  # what a key begins with
 SEPARATOR, LINE_END = "\x1e", "\x1f"  # of labels, and of the lines of one: no name has them
 LETTER, SYMBOL = 7, 36  # pixels of a legend, about: a letter, and what stands beside a name
-CONTAINER = "containerSize()[0]"  # not the plot's own width, which is found after that of its legend
-ROOM = f"({CONTAINER} - 60)"  # beside the axis
-LIGHT = {
-    "ink": "#1f2328", "muted": "#656d76", "line": "#d8dee4", "band": "#e6eaef", "arm-0": "#57606a", "arm-1": "#0969da",
-    "arm-2": "#bc4c00", "arm-3": "#1a7f37", "arm-4": "#8250df", "arm-5": "#bf3989", "arm-6": "#9a6700",
+CONTAINER = (
+    "containerSize()[0]"  # not the plot's own width, which is found after that of its legend
+)
+LEGEND_WIDTH = f"({CONTAINER} - 60)"  # beside the axis
+LIGHT_COLOURS = {
+    "ink": "#1f2328",
+    "muted": "#656d76",
+    "line": "#d8dee4",
+    "band": "#e6eaef",
+    "arm-0": "#57606a",
+    "arm-1": "#0969da",
+    "arm-2": "#bc4c00",
+    "arm-3": "#1a7f37",
+    "arm-4": "#8250df",
+    "arm-5": "#bf3989",
+    "arm-6": "#9a6700",
     "arm-7": "#1b7c83",
-}  # fmt: skip
+}
 DASHES = ([1, 0], [6, 3], [2, 3])
-_NAMED = re.compile(r"var\(--([a-z0-9-]+)\)")
+_CSS_VARIABLE = re.compile(r"var\(--([a-z0-9-]+)\)")
 Values = Sequence[dict[str, Any]]
 
 
@@ -39,102 +52,136 @@ class Plot:
     numbers: tuple[tuple[str, ...], ...]
 
 
-def colour(name: str) -> str:
+def css_colour(name: str) -> str:
     return f"var(--{name})"
 
 
-def arm_colours(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.Color:
-    """The same colour for an arm in every chart, whichever of them it shows."""
-    shown = list(order if drawn is None else drawn)
-    shades = [colour(f"arm-{order.index(arm) % N_COLOURS}") for arm in shown]
+def arm_colours(order: Sequence[str], drawn_arms: Sequence[str] | None = None) -> alt.Color:
+    """One colour for an arm in every chart, whichever arms the chart shows."""
+    shown = list(order if drawn_arms is None else drawn_arms)
+    shades = [css_colour(f"arm-{order.index(arm) % N_COLOURS}") for arm in shown]
     keys = [arm_key(order, arm) for arm in shown]
-    return alt.Color(f"{KEY}:N", scale=alt.Scale(domain=keys, range=shades), legend=_legend(order, shown))
+    return alt.Color(
+        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=shades), legend=_legend(order, shown)
+    )
 
 
-def arm_dashes(order: Sequence[str], drawn: Sequence[str] | None = None) -> alt.StrokeDash | alt.StrokeDashValue:
-    """Whole lines; arms that share a colour, for there are more of them than colours, differ in their dashes."""
-    shown = list(order if drawn is None else drawn)
+def arm_dashes(
+    order: Sequence[str], drawn_arms: Sequence[str] | None = None
+) -> alt.StrokeDash | alt.StrokeDashValue:
+    """Whole lines; arms that share a colour, for there are more of them than colours, differ in
+    their dashes.
+    """
+    shown = list(order if drawn_arms is None else drawn_arms)
     if len(order) <= N_COLOURS:
         return alt.StrokeDashValue(DASHES[0])
     dashes = [DASHES[order.index(arm) // N_COLOURS % len(DASHES)] for arm in shown]
     keys = [arm_key(order, arm) for arm in shown]
-    return alt.StrokeDash(f"{KEY}:N", scale=alt.Scale(domain=keys, range=dashes), legend=_legend(order, shown))
+    return alt.StrokeDash(
+        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=dashes), legend=_legend(order, shown)
+    )
 
 
-def _legend(order: Sequence[str], shown: Sequence[str]) -> alt.Legend:
-    """One line where there is room, else as many columns as there is; dashes can be told by their symbols."""
-    wide = [LETTER * len(arm) + SYMBOL for arm in shown]
-    columns = alt.ExprRef(f"{ROOM} < {sum(wide)} ? max(1, floor({ROOM} / {max(wide, default=1)})) : 0")
+def _legend(order: Sequence[str], drawn_arms: Sequence[str]) -> alt.Legend:
+    """One line where there is room, else as many columns as there is; dashes can be told by
+    their symbols.
+    """
+    wide = [LETTER * len(arm) + SYMBOL for arm in drawn_arms]
+    columns = alt.ExprRef(
+        f"{LEGEND_WIDTH} < {sum(wide)} ? max(1, floor({LEGEND_WIDTH} / {max(wide, default=1)})) : 0"
+    )
     symbol = "stroke" if len(order) > N_COLOURS else alt.Undefined
-    labels = label_at(order)
+    labels = label_expression(order)
     return alt.Legend(
         title=None, orient="top", columns=columns, labelLimit=0, symbolType=symbol, labelExpr=labels
-    )  # fmt: skip
+    )
 
 
-def layered(*charts: alt.Chart) -> alt.LayerChart:
+def layer_charts(*charts: alt.Chart) -> alt.LayerChart:
     """Charts over each other, the first at the bottom."""
     return alt.LayerChart(layer=list(charts))
 
 
 def arm_key(order: Sequence[str], arm: str) -> str:
-    """What an arm is called inside a chart. Vega keeps tables by these names, which `constructor` would break."""
-    return place_key(order.index(arm))
+    """What an arm is called inside a chart. Vega keeps tables by these names, which
+    `constructor` would break.
+    """
+    return row_key(order.index(arm))
 
 
-def place_key(place: int) -> str:
-    return f"{PLACE}{place}"
+def row_key(place: int) -> str:
+    return f"{KEY_PREFIX}{place}"
 
 
-def label_at(labels: Sequence[str]) -> str:
+def label_expression(labels: Sequence[str]) -> str:
     """The expression of the label whose place a key names.
 
-    All labels stand in one text, for a text that is `constructor` and no more is taken for a signal.
+    All labels stand in one text, for a text that is `constructor` and no more is taken for a
+    signal.
     """
     text = json.dumps("".join(f"{label}{SEPARATOR}" for label in labels))
-    return f"split({text}, {json.dumps(SEPARATOR)})[slice(datum.label, {len(PLACE)})]"
+    return f"split({text}, {json.dumps(SEPARATOR)})[slice(datum.label, {len(KEY_PREFIX)})]"
 
 
-def lines_at(labels: Sequence[Sequence[str]]) -> str:
-    """The same of labels of some lines each."""
-    joined = label_at([LINE_END.join(lines) for lines in labels])
+def multiline_label_expression(labels: Sequence[Sequence[str]]) -> str:
+    """A Vega expression for labels of several lines each."""
+    joined = label_expression([LINE_END.join(lines) for lines in labels])
     return f"split({joined}, {json.dumps(LINE_END)})"
 
 
-def data(values: Values, order: Sequence[str] = ()) -> alt.Data:
+def chart_data(values: Values, order: Sequence[str] = ()) -> alt.Data:
     """Values of a chart; those that have an arm of `order` get its key."""
-    return alt.Data(values=[_keyed(row, order) for row in values])
+    return alt.Data(values=[_with_key(row, order) for row in values])
 
 
-def _keyed(row: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
-    return {**row, KEY: arm_key(order, row["arm"])} if order and "arm" in row else row
+def _with_key(row: dict[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    if order and "arm" in row:
+        return {**row, KEY_FIELD: arm_key(order, row["arm"])}
+    return row
 
 
-def spec_of(chart: alt.LayerChart, description: str, height: int) -> dict[str, Any]:
-    """The chart as a table, as wide as its place; hidden from nobody: it carries its own description."""
-    whole = chart.properties(width="container", height=height, description=description, background="transparent")
+def chart_spec(chart: alt.LayerChart, description: str, height: int) -> dict[str, Any]:
+    """The chart as a table, as wide as its place; hidden from nobody: it carries its own
+    description.
+    """
+    whole = chart.properties(
+        width="container", height=height, description=description, background="transparent"
+    )
     whole = whole.configure(
-        font="system-ui, sans-serif", autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
+        font="system-ui, sans-serif",
+        autosize=alt.AutoSizeParams(type="fit-x", contains="padding"),
         padding={"left": 2, "right": 8, "top": 4, "bottom": 4},
-    ).configure_view(stroke=None)  # fmt: skip
+    ).configure_view(stroke=None)
     whole = whole.configure_axis(
-        labelColor=colour("muted"), titleColor=colour("muted"), gridColor=colour("line"), domain=False, ticks=False,
-        labelFontSize=12, titleFontSize=12, titleFontWeight="normal", labelPadding=6, titlePadding=8,
-    )  # fmt: skip
-    whole = whole.configure_legend(labelColor=colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=18)
+        labelColor=css_colour("muted"),
+        titleColor=css_colour("muted"),
+        gridColor=css_colour("line"),
+        domain=False,
+        ticks=False,
+        labelFontSize=12,
+        titleFontSize=12,
+        titleFontWeight="normal",
+        labelPadding=6,
+        titlePadding=8,
+    )
+    whole = whole.configure_legend(
+        labelColor=css_colour("ink"), labelFontSize=12, symbolOpacity=1, columnPadding=18
+    )
     return whole.to_dict()
 
 
-def printable(spec: Any, width: int = 720) -> Any:
-    """The same chart for paper: colours spelled out, a width of its own."""
+def printable_spec(spec: Any, width: int = 720) -> Any:
+    """A chart for paper: colours spelled out, a width of its own."""
     match spec:
         case {"width": "container", **rest}:
-            return printable({"width": width, **rest, "background": "white"}, width)
+            return printable_spec({"width": width, **rest, "background": "white"}, width)
         case dict():
-            return {key: printable(value, width) for key, value in spec.items()}
+            return {key: printable_spec(value, width) for key, value in spec.items()}
         case list():
-            return [printable(value, width) for value in spec]
+            return [printable_spec(value, width) for value in spec]
         case str():
-            return _NAMED.sub(lambda found: LIGHT[found[1]], spec).replace(CONTAINER, str(width))
+            return _CSS_VARIABLE.sub(lambda found: LIGHT_COLOURS[found[1]], spec).replace(
+                CONTAINER, str(width)
+            )
         case _:
             return spec

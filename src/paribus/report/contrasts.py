@@ -6,18 +6,25 @@ from dataclasses import dataclass
 
 from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
-from paribus.analyse.contrasts import OUTSIDE, ContrastFinding
+from paribus.analyse.contrasts import NOT_DECLARED, ContrastFinding
 from paribus.analyse.findings import UNIT
-from paribus.report.intervals import NONE, between, decided_cell, digits_of, numbers, percent_level
-from paribus.report.material import Material
-from paribus.report.numbers import signed, significant, sum_of
+from paribus.report.intervals import (
+    DASH,
+    describe_gain,
+    digits_of,
+    format_interval,
+    percent_level,
+    verdict_interval_cell,
+)
+from paribus.report.numbers import describe_weights, format_signed, significant
+from paribus.report.report_data import ReportData
 from paribus.report.verdicts import advice_on_comparison
-from paribus.spec.contrasts import DEFAULT, two_by_two
+from paribus.spec.contrasts import DEFAULT, two_by_two_levels
 
-NO_WORD = "no verdict"  # in a cell
+NO_VERDICT = "no verdict"  # in a cell
 SCALE = f"Effects add in {UNIT}; what holds there need not hold in ratios."
 HEADING = ("contrast", "of", "gain", "interval", "adjusted p", "verdict")
-ZERO = {
+ZERO_PHRASES = {
     "better": "is above zero",
     "worse": "is below zero",
     "equivalent": "is zero, within the margin",
@@ -28,7 +35,7 @@ ZERO = {
 
 
 @dataclass(frozen=True)
-class SaidContrast:
+class ContrastText:
     """What is said of one contrast."""
 
     name: str
@@ -39,103 +46,160 @@ class SaidContrast:
     advice: str
 
 
-def contrasts(material: Material) -> list[SaidContrast]:
+def contrast_texts(report: ReportData) -> list[ContrastText]:
     """What stands on the first screen: every contrast, those outside the family first."""
-    return [_said_contrast(one) for one in material.found.contrasts]
+    return [_contrast_text(one) for one in report.findings.contrasts]
 
 
-def _said_contrast(one: ContrastFinding) -> SaidContrast:
-    made = one.comparison
-    advice = _advice(one)
-    return SaidContrast(
-        one.name,
-        one.word or "",
-        _headline(one),
-        "" if made is None else numbers(made, one.is_judged),
-        " ".join(filter(None, (_above_zero(one), _instead(one), _outside(one)))),
-        "" if advice is None else f"{advice.words}.",
+def _contrast_text(contrast: ContrastFinding) -> ContrastText:
+    made = contrast.comparison
+    advice = _advice(contrast)
+    return ContrastText(
+        contrast.name,
+        contrast.word or "",
+        _headline(contrast),
+        "" if made is None else describe_gain(made, contrast.is_judged),
+        " ".join(
+            filter(
+                None,
+                (
+                    _describe_sign(contrast),
+                    _describe_simple_effects(contrast),
+                    _undeclared_note(contrast),
+                ),
+            )
+        ),
+        "" if advice is None else f"{advice.description}.",
     )
 
 
-def _headline(one: ContrastFinding) -> str:
-    name, made = f"{one.name[0].upper()}{one.name[1:]}", one.comparison
+def _headline(contrast: ContrastFinding) -> str:
+    name, made = f"{contrast.name[0].upper()}{contrast.name[1:]}", contrast.comparison
     if made is None:
-        return f"{name} cannot be given: {one.reason}"
-    if one.word is None:
+        return f"{name} cannot be given: {contrast.reason}"
+    if contrast.word is None:
         return f"{name}, shown without a verdict"
-    sized = one.word in ("better", "worse", "not worse", "inconclusive") and made.verdict.detail
+    sized = (
+        contrast.word in ("better", "worse", "not worse", "inconclusive") and made.verdict.detail
+    )
     detail = f", {made.verdict.detail}" if sized else ""
     doubt = f"; {made.verdict.doubt}" if made.verdict.doubt else ""
-    return f"{name} {ZERO[one.word]}{detail}{doubt}"
+    return f"{name} {ZERO_PHRASES[contrast.word]}{detail}{doubt}"
 
 
-def _above_zero(one: ContrastFinding) -> str:
-    if one.comparison is None:
+def _describe_sign(contrast: ContrastFinding) -> str:
+    if contrast.comparison is None:
         return ""
-    if one.meaning:
-        return f"Above zero: {one.meaning}."
-    return f"It is {sum_of(one.weights)}, in gains: above zero is better."
+    if contrast.meaning:
+        return f"Above zero: {contrast.meaning}."
+    return f"It is {describe_weights(contrast.weights)}, in gains: above zero is better."
 
 
-def _instead(one: ContrastFinding) -> str:
+def _describe_simple_effects(contrast: ContrastFinding) -> str:
     """Simple effects in the place of a main effect."""
-    said = [f"{place[0].upper()}{place[1:]}: {numbers(made, False)}." for place, made in one.simple]
-    return " ".join([*said, "Simple effects get no verdict."]) if said else ""
+    said = [
+        f"{place[0].upper()}{place[1:]}: {describe_gain(made, False)}."
+        for place, made in contrast.simple_effects
+    ]
+    if said:
+        return " ".join([*said, "Simple effects get no verdict."])
+    return ""
 
 
-def _outside(one: ContrastFinding) -> str:
-    if one.is_judged or one.comparison is None:
+def _undeclared_note(contrast: ContrastFinding) -> str:
+    if contrast.is_judged or contrast.comparison is None:
         return ""
-    return f'{OUTSIDE[0].upper()}{OUTSIDE[1:]}; contrasts = "{DEFAULT}" would, before the first run.'
+    return (
+        f'{NOT_DECLARED[0].upper()}{NOT_DECLARED[1:]}; contrasts = "{DEFAULT}" would, before the'
+        " first run."
+    )
 
 
-def _advice(one: ContrastFinding) -> Advice | None:
-    return advice_on_comparison(one.comparison, one.word or "")
+def _advice(contrast: ContrastFinding) -> Advice | None:
+    return advice_on_comparison(contrast.comparison, contrast.word or "")
 
 
-def contrast_lines(material: Material) -> list[tuple[str, ...]]:
+def contrast_lines(report: ReportData) -> list[tuple[str, ...]]:
     """Every contrast with its numbers, a line each; also those that get no word."""
-    return [line for one in material.found.contrasts for line in _lines(one)]
+    return [line for one in report.findings.contrasts for line in _contrast_lines(one)]
 
 
-def _lines(one: ContrastFinding) -> list[tuple[str, ...]]:
-    if one.comparison is None:
-        first = (one.name, sum_of(one.weights), NONE, NONE, NONE, f"cannot be given: {one.reason}")
-        return [first, *((f"{one.name}, {place}", "", *_cells(made, False), NO_WORD) for place, made in one.simple)]
-    return [(one.name, sum_of(one.weights), *_cells(one.comparison, one.is_judged), _verdict(one))]
+def _contrast_lines(contrast: ContrastFinding) -> list[tuple[str, ...]]:
+    if contrast.comparison is None:
+        first = (
+            contrast.name,
+            describe_weights(contrast.weights),
+            DASH,
+            DASH,
+            DASH,
+            f"cannot be given: {contrast.reason}",
+        )
+        return [
+            first,
+            *(
+                (f"{contrast.name}, {place}", "", *_cells(made, False), NO_VERDICT)
+                for place, made in contrast.simple_effects
+            ),
+        ]
+    return [
+        (
+            contrast.name,
+            describe_weights(contrast.weights),
+            *_cells(contrast.comparison, contrast.is_judged),
+            _verdict(contrast),
+        )
+    ]
 
 
-def _verdict(one: ContrastFinding) -> str:
-    return NO_WORD if one.word is None or one.comparison is None else str(one.comparison.verdict)
+def _verdict(contrast: ContrastFinding) -> str:
+    if contrast.word is None or contrast.comparison is None:
+        return NO_VERDICT
+    return str(contrast.comparison.verdict)
 
 
-def _cells(made: Comparison, is_judged: bool) -> tuple[str, str, str]:
-    digits = digits_of(made)
-    ends = f"{between(made.low, made.high, digits)}, at {percent_level(made.level)}"
-    if is_judged and made.deciding is not None:
-        ends = f"{decided_cell(made)}; {ends}"
-    return signed(made.effect, digits), ends, significant(made.p_adjusted)
+def _cells(comparison: Comparison, is_judged: bool) -> tuple[str, str, str]:
+    digits = digits_of(comparison)
+    ends = (
+        f"{format_interval(comparison.low, comparison.high, digits)}, at"
+        f" {percent_level(comparison.level)}"
+    )
+    if is_judged and comparison.deciding_interval is not None:
+        ends = f"{verdict_interval_cell(comparison)}; {ends}"
+    return format_signed(comparison.effect, digits), ends, significant(comparison.p_adjusted)
 
 
-def typeset_contrasts(material: Material) -> list[tuple[str, str, str, str]]:
+def contrast_latex_rows(report: ReportData) -> list[tuple[str, str, str, str]]:
     """Name, gain, interval and word for a typeset table."""
-    return [_brief(one) for one in material.found.contrasts]
+    return [_latex_row(one) for one in report.findings.contrasts]
 
 
-def _brief(one: ContrastFinding) -> tuple[str, str, str, str]:
-    if one.comparison is None:
-        return one.name, NONE, NONE, f"cannot be given: {one.reason}"
-    made = one.comparison
-    word = _verdict(one) if one.is_judged else f"{NO_WORD} (interval at {percent_level(made.level)})"
+def _latex_row(contrast: ContrastFinding) -> tuple[str, str, str, str]:
+    if contrast.comparison is None:
+        return contrast.name, DASH, DASH, f"cannot be given: {contrast.reason}"
+    made = contrast.comparison
+    if contrast.is_judged:
+        word = _verdict(contrast)
+    else:
+        word = f"{NO_VERDICT} (interval at {percent_level(made.level)})"
     digits = digits_of(made)
-    ends = decided_cell(made) if one.is_judged else between(made.low, made.high, digits)
-    return one.name, signed(made.effect, digits), ends, word
+    if contrast.is_judged:
+        ends = verdict_interval_cell(made)
+    else:
+        ends = format_interval(made.low, made.high, digits)
+    return contrast.name, format_signed(made.effect, digits), ends, word
 
 
-def undeclared(material: Material) -> str:
+def undeclared_interaction(report: ReportData) -> str:
     """That a factorial of more than two levels was asked for no interaction, where that is so."""
-    levels = {arm: material.plan.arms[arm].levels for arm in material.order}
-    factors = list(levels[material.found.baseline])
-    if len(factors) < 2 or material.found.contrasts or two_by_two(levels, material.found.baseline) is not None:
+    levels = {arm: report.plan.arms[arm].levels for arm in report.order}
+    factors = list(levels[report.findings.baseline])
+    if (
+        len(factors) < 2
+        or report.findings.contrasts
+        or two_by_two_levels(levels, report.findings.baseline) is not None
+    ):
         return ""
-    return f"Whether {' and '.join(factors)} act on each other: the design declares no contrast that asks."
+    return (
+        f"Whether {' and '.join(factors)} act on each other: the design declares no contrast that"
+        " asks."
+    )

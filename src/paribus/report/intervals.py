@@ -5,120 +5,181 @@ from __future__ import annotations
 from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
-from paribus.analyse.deciding import Deciding, deciding_words
+from paribus.analyse.deciding_interval import DecidingInterval, describe_deciding_interval
 from paribus.analyse.findings import UNIT
-from paribus.analyse.lengths import FULL_ALONE
-from paribus.report.numbers import NONE, decimals, percent_level, plain, signed, some
+from paribus.analyse.length_curves import ONLY_FULL_LENGTH
+from paribus.report.numbers import (
+    DASH,
+    decimals_for_width,
+    format_plain,
+    format_plural,
+    format_signed,
+    percent_level,
+    whole_percent,
+)
 
 
-def digits_of(made: Comparison) -> int:
-    return decimals((made.high - made.low) / 2)
+def digits_of(comparison: Comparison) -> int:
+    return decimals_for_width((comparison.high - comparison.low) / 2)
 
 
-def between(low: float, high: float, digits: int) -> str:
+def format_interval(low: float, high: float, digits: int) -> str:
     """Both ends; of an open number of seeds, the first few have none."""
-    return "no interval yet" if isinf(high) else f"{signed(low, digits)} to {signed(high, digits)}"
+    if isinf(high):
+        return "no interval yet"
+    return f"{format_signed(low, digits)} to {format_signed(high, digits)}"
 
 
-def numbers(made: Comparison, is_judged: bool = True) -> str:
-    """Effect, the interval that decides where that is not the outer one, the outer one, and seeds."""
-    digits, seeds = digits_of(made), some(made.n, "paired seed")
-    gain = f"gain {signed(made.effect, digits)} {UNIT}"
-    level = percent_level(made.level)
-    if isinf(made.high):
-        return f"{gain}, {seeds}: too few for an interval at {level} that holds at any number of them"
-    outer = f"{level} interval {between(made.low, made.high, digits)}"
-    decided = decided_words(made) if is_judged else ""
-    return f"{gain}, {decided}; {outer}, {seeds}" if decided else f"{gain}, {outer}, {seeds}"
+def describe_gain(comparison: Comparison, is_judged: bool = True) -> str:
+    """Effect, the interval that decides where that is not the outer one, the outer one, and
+    seeds.
+    """
+    digits, seeds = digits_of(comparison), format_plural(comparison.n, "paired seed")
+    gain = f"gain {format_signed(comparison.effect, digits)} {UNIT}"
+    level = percent_level(comparison.level)
+    if isinf(comparison.high):
+        return (
+            f"{gain}, {seeds}: too few for an interval at {level} that holds at any number of them"
+        )
+    outer = f"{level} interval {format_interval(comparison.low, comparison.high, digits)}"
+    decided = describe_deciding(comparison) if is_judged else ""
+    if decided:
+        return f"{gain}, {decided}; {outer}, {seeds}"
+    return f"{gain}, {outer}, {seeds}"
 
 
-def decided_words(made: Comparison) -> str:
+def describe_deciding(comparison: Comparison) -> str:
     """The interval that decided on the margin; empty where the outer one decides alone."""
-    return "" if made.deciding is None else deciding_words(made.deciding, signed, digits_of(made), UNIT)
+    if comparison.deciding_interval is None:
+        return ""
+    return describe_deciding_interval(
+        comparison.deciding_interval, format_signed, digits_of(comparison), UNIT
+    )
 
 
-def decided_cell(made: Comparison) -> str:
+def verdict_interval_cell(comparison: Comparison) -> str:
     """The interval that decides, for a table whose heading has the level of the outer one."""
-    if made.deciding is None:
-        return between(made.low, made.high, digits_of(made))
-    return _deciding_cell(made.deciding, digits_of(made))
+    if comparison.deciding_interval is None:
+        return format_interval(comparison.low, comparison.high, digits_of(comparison))
+    return _deciding_cell(comparison.deciding_interval, digits_of(comparison))
 
 
-def margin_cell(made: Comparison) -> str:
+def margin_interval_cell(comparison: Comparison) -> str:
     """What decides on the margin, whatever it decided; – without a margin or an interval."""
-    if made.margin is None or isinf(made.high):
-        return NONE
-    if made.deciding is not None:
-        return _deciding_cell(made.deciding, digits_of(made))
-    digits, level = digits_of(made), percent_level(made.inner_level)
-    if made.beside is None:
-        return f"{between(made.inner_low, made.inner_high, digits)}, at {level}"
-    plus, less = (signed(end, digits) for end in made.beside.deciding_ends)
+    if comparison.margin is None or isinf(comparison.high):
+        return DASH
+    if comparison.deciding_interval is not None:
+        return _deciding_cell(comparison.deciding_interval, digits_of(comparison))
+    digits, level = digits_of(comparison), percent_level(comparison.inner_level)
+    if comparison.margin_intervals is None:
+        return f"{format_interval(comparison.inner_low, comparison.inner_high, digits)}, at {level}"
+    plus, less = (format_signed(end, digits) for end in comparison.margin_intervals.deciding_ends)
     return f"gain − margin up to {less}, gain + margin from {plus}, at {level}"
 
 
-def _deciding_cell(found: Deciding, least: int) -> str:
-    digits = found.digits(signed, least)
-    low, high, level = signed(found.low, digits), signed(found.high, digits), percent_level(found.level)
-    margin = plain(found.margin, digits)
-    if found.is_one_sided:
-        level = percent_level((1 + found.level) / 2)
-        return f"{_plus(found)}from {low}, at one-sided {level}{_above(found, margin)}"
-    if found.of == "by seed":
+def _deciding_cell(interval: DecidingInterval, min_digits: int) -> str:
+    digits = interval.digits_needed(format_signed, min_digits)
+    low, high, level = (
+        format_signed(interval.low, digits),
+        format_signed(interval.high, digits),
+        percent_level(interval.level),
+    )
+    margin = format_plain(interval.margin, digits)
+    if interval.is_one_sided:
+        level = percent_level((1 + interval.level) / 2)
+        return (
+            f"{_plus_margin_prefix(interval)}from {low}, at one-sided"
+            f" {level}{_above_margin_note(interval, margin)}"
+        )
+    if interval.kind == "by seed":
         return f"gain − margin up to {high}, gain + margin from {low}, at {level}"
     return f"{low} to {high}, at {level}, inside ±{margin}"
 
 
-def _plus(found: Deciding) -> str:
-    return "gain + margin " if found.of == "by seed" else ""
+def _plus_margin_prefix(interval: DecidingInterval) -> str:
+    if interval.kind == "by seed":
+        return "gain + margin "
+    return ""
 
 
-def _above(found: Deciding, margin: str) -> str:
-    return "" if found.of == "by seed" else f", above −{margin}"
+def _above_margin_note(interval: DecidingInterval, margin: str) -> str:
+    if interval.kind == "by seed":
+        return ""
+    return f", above −{margin}"
 
 
-def multiplied(found: Multiplier | None) -> str:
+def multiplier_cell(multiplier: Multiplier | None) -> str:
     """A compute multiplier with its interval, for a cell."""
-    if found is None or found.reason == FULL_ALONE:
-        return NONE
-    if found.factor is None:
-        return f"not said: what it is judged against {found.reason}"
-    mark = " (extrapolated)" if 1 < found.factor < inf else ""
-    ends = factor_ends(found)
-    return f"{_factor(found)}{mark}; {ends}" if ends else _factor(found)
+    if multiplier is None or multiplier.reason == ONLY_FULL_LENGTH:
+        return DASH
+    if multiplier.factor is None:
+        return f"not said: what it is judged against {multiplier.reason}"
+    mark = " (extrapolated)" if 1 < multiplier.factor < inf else ""
+    ends = describe_factor_interval(multiplier)
+    if ends:
+        return f"{_format_factor(multiplier)}{mark}; {ends}"
+    return _format_factor(multiplier)
 
 
-def _factor(found: Multiplier) -> str:
-    assert found.factor is not None
-    return {0.0: f"below {plain(found.least, 2)}", inf: "above 2"}.get(found.factor, plain(found.factor, 2))
+def _format_factor(multiplier: Multiplier) -> str:
+    assert multiplier.factor is not None
+    return {0.0: f"below {format_plain(multiplier.min_factor, 2)}", inf: "above 2"}.get(
+        multiplier.factor, format_plain(multiplier.factor, 2)
+    )
 
 
-def factor_ends(found: Multiplier) -> str:
-    """The interval of a multiplier without an end that lies beyond what is read; nothing where both ends lie there."""
-    low, high = found.low, found.high
+def describe_factor_interval(multiplier: Multiplier) -> str:
+    """The interval of a multiplier without an end that lies beyond what is read; nothing where
+    both ends lie there.
+    """
+    low, high = multiplier.low, multiplier.high
     if low is None or high is None:
         return "no interval yet"
     if low == high:
         return ""
     if low == 0.0 and high == inf:
-        return f"no interval between {plain(found.least, 2)} and 2"
+        return f"no interval between {format_plain(multiplier.min_factor, 2)} and 2"
     if high == inf:
-        return f"at least {plain(low, 2)}"
-    return f"at most {plain(high, 2)}" if low == 0.0 else f"{plain(low, 2)} to {plain(high, 2)}"
+        return f"at least {format_plain(low, 2)}"
+    if low == 0.0:
+        return f"at most {format_plain(high, 2)}"
+    return f"{format_plain(low, 2)} to {format_plain(high, 2)}"
 
 
-def compute_words(name: str, against: str, found: Multiplier | None) -> str:
-    """The effect as a multiple of tokens, by the lengths of what it is judged against, or why there is none."""
-    if found is None or found.factor is None:
-        reason = "" if found is None else f", for {against} {found.reason}"
+def _describe_factor(name: str, against: str, multiplier: Multiplier) -> str:
+    """When an arm reaches the final score of another, in its own tokens."""
+    factor = multiplier.factor
+    assert factor is not None
+    if factor == 0.0:
+        share = whole_percent(multiplier.min_factor)
+        return f'"{against}" reaches the final score of "{name}" before {share} of its tokens'
+    if factor < 1:
+        share = whole_percent(factor)
+        return f'"{against}" reaches the final score of "{name}" after {share} of its tokens'
+    times = "more than 2" if factor == inf else f"about {format_plain(factor, 2)}"
+    return f'"{against}" would need {times} times its tokens to reach the final score of "{name}"'
+
+
+def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> str:
+    """The effect as a multiple of tokens, by the lengths of what it is judged against, or why
+    there is none.
+    """
+    if multiplier is None or multiplier.factor is None:
+        if multiplier is None:
+            reason = ""
+        else:
+            reason = f", for {against} {multiplier.reason}"
         return f"In compute: not said{reason}."
-    factors = {0.0: f"less than {plain(found.least, 2)}", inf: "more than 2"}
-    times = factors.get(found.factor, f"about {plain(found.factor, 2)}")
-    said = f"In compute: {against} would need {times} times its tokens to score like {name}"
-    ends = factor_ends(found)
+    said = f"In compute: {_describe_factor(name, against, multiplier)}"
+    ends = describe_factor_interval(multiplier)
     if not ends:
-        return f"{said}, further than its lengths are read." if found.said is None else f"{said}."
+        if multiplier.factor_in_range is None:
+            return f"{said}, further than its lengths are read."
+        return f"{said}."
     interval = f"interval {ends}" if ends[0].isdigit() else ends
     how = f"read off {against}'s annealed lengths"
-    beyond = ", above 1 extrapolated by the slope at full length" if found.is_extrapolated else ""
+    if multiplier.is_extrapolated:
+        beyond = ", above 1 extrapolated by the slope at full length"
+    else:
+        beyond = ""
     return f"{said} ({interval}; {how}{beyond})."

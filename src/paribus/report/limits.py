@@ -6,77 +6,99 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any
 
-from paribus.analyse import name_of
-from paribus.report.contrasts import undeclared
-from paribus.report.material import Material
-from paribus.report.numbers import count, listed
+from paribus.analyse import column_of
+from paribus.report.contrasts import undeclared_interaction
+from paribus.report.numbers import format_count, join_words
+from paribus.report.report_data import ReportData
 
-MEASURED = {
+YARDSTICK_DESCRIPTIONS = {
     "halves": "the likelihood of the second half of held-out documents, given the first",
     "pairs": "the likelihood of held-out targets, given their sources",
     "pseudo": "the pseudo-likelihood of tokens of held-out documents, each masked in turn",
 }
 
 
-SOURCES = {
+SOURCE_DESCRIPTIONS = {
     "python-docs": "the documentation of Python and its installed libraries",
     "python-code": "the source code of Python and its installed libraries",
-    "python-summaries": "functions of Python and its installed libraries, each with the first line of its docstring",
-    "files": "text from the files", "pairs": "pairs from the files",
-}  # fmt: skip
+    "python-summaries": (
+        "functions of Python and its installed libraries, each with the first line of its docstring"
+    ),
+    "files": "text from the files",
+    "pairs": "pairs from the files",
+}
 
 
-ANONYMOUS = {"files": "text from files", "pairs": "pairs from files"}
+ANONYMOUS_SOURCES = {"files": "text from files", "pairs": "pairs from files"}
 
 
-def limits(material: Material) -> list[str]:
-    return list(_limits(material))
+def limitations(report: ReportData) -> list[str]:
+    return list(_limitations(report))
 
 
-def _limits(material: Material) -> Iterator[str]:
-    baseline = material.found.baseline
-    work, stage = material.plan.arms[baseline].work, material.stage(baseline)
-    tokens = count(work.tokens_read * stage.training.n_steps)
-    sizes = [material.plan.arms[arm].price.parameters for arm in material.order]
-    size = " to ".join(dict.fromkeys((count(min(sizes)), count(max(sizes)))))
-    yield f"What happens at other sizes, or after more training: {size} parameters read {tokens} tokens."
-    yield f"What happens on other text: all of it was {sources_read(material, baseline)}."
-    yield f"How good the text is that the arms write, or how well they do a task: measured was {measured(material)}."
-    if material.found.rates is None:
-        at = "all trained at one" if material.one_rate else "each trained at the rate written for it"
+def _limitations(report: ReportData) -> Iterator[str]:
+    baseline = report.findings.baseline
+    work, stage = report.plan.arms[baseline].work, report.stage(baseline)
+    tokens = format_count(work.tokens_read * stage.training.n_steps)
+    sizes = [report.plan.arms[arm].price.parameters for arm in report.order]
+    size = " to ".join(dict.fromkeys((format_count(min(sizes)), format_count(max(sizes)))))
+    yield (
+        f"What happens at other sizes, or after more training: {size} parameters read {tokens}"
+        " tokens."
+    )
+    yield f"What happens on other text: all of it was {sources_read(report, baseline)}."
+    yield (
+        "How good the text is that the arms write, or how well they do a task: measured was"
+        f" {describe_yardstick(report)}."
+    )
+    if report.findings.rates is None:
+        if report.has_one_rate:
+            at = "all trained at one"
+        else:
+            at = "each trained at the rate written for it"
         yield f"What each arm can do at its own best learning rate: {at}."
-    silent = undeclared(material)
+    silent = undeclared_interaction(report)
     if silent:
         yield silent
-    words = [arm.judgement.verdict.word for arm in material.found.arms]
-    words += [one.word for one in material.found.contrasts]
+    words = [arm.judgement.verdict.word for arm in report.findings.arms]
+    words += [one.word for one in report.findings.contrasts]
     if "inconclusive" in words:
-        yield "That arms are equal where the verdict is inconclusive: it says that these runs cannot tell."
-    if material.found.margin is not None and any(word in ("better", "worse") for word in words):
-        yield "That a difference matters: the margin is the design's own idea of what is large enough to."
+        yield (
+            "That arms are equal where the verdict is inconclusive: it says that these runs cannot"
+            " tell."
+        )
+    if report.findings.margin is not None and any(word in ("better", "worse") for word in words):
+        yield (
+            "That a difference matters: the margin is the design's own idea of what is large"
+            " enough to."
+        )
 
 
-def sources_read(material: Material, arm: str) -> str:
+def sources_read(material: ReportData, arm: str) -> str:
     """What an arm was trained on, in words."""
     sources = material.stage(arm).corpus.sources
-    return listed(list(dict.fromkeys(_source(source.table, material) for source in sources)))
+    return join_words(
+        list(dict.fromkeys(_describe_source(source.table, material) for source in sources))
+    )
 
 
-def _source(source: Mapping[str, Any], material: Material) -> str:
+def _describe_source(source: Mapping[str, Any], report: ReportData) -> str:
     """A source in words; an anonymous page names no file."""
-    if not material.anonymous:
-        return source_words(source)
-    return ANONYMOUS.get(source["kind"], source_words({"kind": source["kind"]}))
+    if not report.anonymous:
+        return describe_source(source)
+    return ANONYMOUS_SOURCES.get(source["kind"], describe_source({"kind": source["kind"]}))
 
 
-def source_words(source: Mapping[str, Any]) -> str:
+def describe_source(source: Mapping[str, Any]) -> str:
     """A source of text in words: what it is, and the last part of where it lies."""
-    words = SOURCES.get(source["kind"], f"an invented language ({source['kind']})")
+    words = SOURCE_DESCRIPTIONS.get(source["kind"], f"an invented language ({source['kind']})")
     names = [PurePath(path.replace("\\", "/")).name for path in source.get("paths", ())]
-    return f"{words} {listed(names)}" if names else words
+    if names:
+        return f"{words} {join_words(names)}"
+    return words
 
 
-def measured(material: Material) -> str:
+def describe_yardstick(report: ReportData) -> str:
     """The primary yardstick in words."""
-    measure = material.plan.design.primary.measure.table
-    return f"{MEASURED.get(measure['kind'], measure['kind'])} ({name_of(measure)})"
+    measure = report.plan.design.primary.measure.table
+    return f"{YARDSTICK_DESCRIPTIONS.get(measure['kind'], measure['kind'])} ({column_of(measure)})"

@@ -1,62 +1,90 @@
-"""For a paper: how the study was made, in one paragraph, the hyper-parameters of each arm, and captions of tables."""
+"""For a paper: how the study was made, in one paragraph, the hyper-parameters of each arm, and
+captions of tables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from paribus.analyse import name_of
+from paribus.analyse import column_of
 from paribus.analyse.findings import UNIT
-from paribus.report.limits import measured, sources_read
-from paribus.report.material import Material
-from paribus.report.numbers import count, listed, percent_level, significant, some
-from paribus.spec import Resolved
+from paribus.report.limits import describe_yardstick, sources_read
+from paribus.report.numbers import (
+    format_count,
+    format_plural,
+    join_words,
+    percent_level,
+    significant,
+)
+from paribus.report.report_data import ReportData
+from paribus.spec import ResolvedArchitecture
 
 METHODS = "Methods"
 HYPERPARAMETERS = "Hyper-parameters"
 NOTHING = "–"  # in a cell of an arm that has no such value
 _BUDGETS = {
-    "tokens_read": "tokens read", "tokens_scored": "tokens scored", "bytes_read": "bytes of text read",
+    "tokens_read": "tokens read",
+    "tokens_scored": "tokens scored",
+    "bytes_read": "bytes of text read",
     "training_flops": "training FLOPs",
-}  # fmt: skip
+}
 _MARKS = {  # of lines of the control table, and what is said of so many of them
-    "✓": "equal", "→": "that follow from the factor", "≈": "matched", "⟳": "tuned alike", "✗": "allowed to differ",
-}  # fmt: skip
+    "✓": "equal",
+    "→": "that follow from the factor",
+    "≈": "matched",
+    "⟳": "tuned alike",
+    "✗": "allowed to differ",
+}
 Lines = list[tuple[str, ...]]
 
 
-def methods(material: Material) -> str:
+def methods(material: ReportData) -> str:
     """How the study was made, in sentences whose numbers come from its plan and its rows."""
     return " ".join(_sentences(material))
 
 
-def _sentences(material: Material) -> Iterator[str]:
+def _sentences(material: ReportData) -> Iterator[str]:
     plan, design = material.plan, material.plan.design.table
-    arms = listed([_quoted(arm) for arm in material.order])
-    yield f"We compare {some(len(material.order), 'arm')}, {arms}, which differ in {listed(plan.declared)}."
+    arms = join_words([_quoted(arm) for arm in material.order])
+    yield (
+        f"We compare {format_plural(len(material.order), 'arm')}, {arms}, which differ in"
+        f" {join_words(plan.declared)}."
+    )
     yield from _equal_sentences(material)
     yield from _text_sentences(material)
     yield from _training_sentences(material)
     yield _rate_sentence(material)
-    seeds = len(material.found.seeds)
-    yield f"Each arm is trained under {some(seeds, 'seed')}; runs of the same seed are paired."
+    seeds = len(material.findings.seeds)
+    yield (
+        f"Each arm is trained under {format_plural(seeds, 'seed')}; runs of the same seed are"
+        " paired."
+    )
     n_items = design["primary"]["measure"]["n_items"]
-    yield f"The primary measure is {measured(material)}, in {UNIT}, on up to {n_items} items."
-    yield f"Margin: {material.found.margin_words}."
-    n_words = material.found.n_comparisons
-    shared = f"; {n_words} comparisons share {_percent(material.found.share)}" if n_words > 1 else ""
+    yield (
+        f"The primary measure is {describe_yardstick(material)}, in {UNIT}, on up to {n_items}"
+        " items."
+    )
+    yield f"Margin: {material.findings.margin_description}."
+    n_words = material.findings.n_comparisons
+    if n_words > 1:
+        shared = f"; {n_words} comparisons share {_percent(material.findings.family_alpha)}"
+    else:
+        shared = ""
     yield f"Intervals are at {_percent(_level(material))} unless they say otherwise{shared}."
-    versions = dict.fromkeys(f"torch {one['torch']}" for one in material.environments if "torch" in one)
+    versions = dict.fromkeys(
+        f"torch {one['torch']}" for one in material.environments if "torch" in one
+    )
     if versions:
-        yield f"Runs were made with {listed(list(versions))}."
+        yield f"Runs were made with {join_words(list(versions))}."
 
 
-def _equal_sentences(material: Material) -> Iterator[str]:
+def _equal_sentences(material: ReportData) -> Iterator[str]:
     """How many lines of the control table have each mark, and what was made equal on purpose."""
     marks = [str(line.mark) for line in material.plan.control if line.mark in _MARKS]
     counted = [f"{marks.count(mark)} {words}" for mark, words in _MARKS.items() if mark in marks]
     if counted:
-        yield f"Other fields and quantities of a run, {len(marks)} in all: {listed(counted)}."
+        yield f"Other fields and quantities of a run, {len(marks)} in all: {join_words(counted)}."
     design = material.plan.design.table
     match = design.get("match")
     if match is not None and match["by"] != "nothing":
@@ -65,64 +93,82 @@ def _equal_sentences(material: Material) -> Iterator[str]:
         yield f"Arms are trained for equal {_BUDGETS[design['budget']]}."
 
 
-def _text_sentences(material: Material) -> Iterator[str]:
+def _text_sentences(material: ReportData) -> Iterator[str]:
     """The text of the baseline; of other arms it is said where it is not the same."""
-    baseline = material.found.baseline
+    baseline = material.findings.baseline
     corpus = _stage_table(material, baseline)["corpus"]
     held_out = f"{_percent(corpus['valid'])} of the documents are held out for validation"
-    yield f"The text is {sources_read(material, baseline)}; {held_out}, {_percent(corpus['test'])} for the test."
+    yield (
+        f"The text is {sources_read(material, baseline)}; {held_out}, {_percent(corpus['test'])}"
+        " for the test."
+    )
     others = [arm for arm in material.order if _stage_table(material, arm)["corpus"] != corpus]
     if others:
-        yield f"The corpus of {listed([_quoted(arm) for arm in others])} is another one."
+        yield f"The corpus of {join_words([_quoted(arm) for arm in others])} is another one."
 
 
-def _training_sentences(material: Material) -> Iterator[str]:
-    """The optimizer and the length of training; what is not the same in all arms is in the table."""
+def _training_sentences(material: ReportData) -> Iterator[str]:
+    """The optimizer and the length of training; what is not the same in all arms is in the
+    table.
+    """
     alike = {name: cells[0] for name, *cells in hyperparameters(material) if len(set(cells)) == 1}
-    shared = [f"{alike[name]} {name}" for name in ("steps", "sequences a batch", "tokens a sequence") if name in alike]
+    shared = [
+        f"{alike[name]} {name}"
+        for name in ("steps", "sequences a batch", "tokens a sequence")
+        if name in alike
+    ]
     yield "All arms are trained with AdamW; the table has the hyper-parameters of each."
     if shared:
-        yield f"All arms have {listed(shared)}."
+        yield f"All arms have {join_words(shared)}."
 
 
-def _rate_sentence(material: Material) -> str:
+def _rate_sentence(material: ReportData) -> str:
     tune = material.plan.design.table["tune"]
-    if tune is not None and material.found.rates is not None:
-        seeds, share = some(tune["n_seeds"], "seed"), _percent(tune["share"])
+    if tune is not None and material.findings.rates is not None:
+        seeds, share = format_plural(tune["n_seeds"], "seed"), _percent(tune["share"])
         return (
-            f"The learning rate of each arm is tuned by the same search, from a grid of {tune['n_rates']} rates "
-            f"a factor 2 apart, on the {tune['split']} split, with {seeds} that are not reported and {share} of the "
-            f"steps."
+            "The learning rate of each arm is tuned by the same search, from a grid of"
+            f" {tune['n_rates']} rates a factor 2 apart, on the {tune['split']} split, with {seeds}"
+            f" that are not reported and {share} of the steps."
         )
-    if material.one_rate:
+    if material.has_one_rate:
         rate = significant(material.rate(material.order[0]))
         return f"All arms are trained at the learning rate {rate}, which was not tuned."
     return "Each arm is trained at the learning rate in the table, which was not tuned."
 
 
-def hyperparameters(material: Material) -> Lines:
-    """A line a hyper-parameter: its name, then its value in each arm; those that no arm has are left out."""
+def hyperparameters(material: ReportData) -> Lines:
+    """A line a hyper-parameter: its name, then its value in each arm; those that no arm has are
+    left out.
+    """
     columns = [_arm_values(material, arm) for arm in material.order]
     names = dict.fromkeys(name for column in columns for name in column)
     return [(name, *(column.get(name, NOTHING) for column in columns)) for name in names]
 
 
-def hyperparameter_tables(material: Material) -> list[tuple[tuple[str, ...], Lines]]:
-    """Tables as a heading and lines; of many arms one table of what differs, a line an arm, and one of the rest."""
+def hyperparameter_tables(material: ReportData) -> list[tuple[tuple[str, ...], Lines]]:
+    """Tables as a heading and lines; of many arms one table of what differs, a line an arm, and
+    one of the rest.
+    """
     lines = hyperparameters(material)
-    if not material.many:
+    if not material.has_many_columns:
         return [(("", *material.order), lines)]
     differing = [line for line in lines if len(set(line[1:])) > 1]
     equal = [line[:2] for line in lines if len(set(line[1:])) == 1]
-    by_arm = [(arm, *(line[place] for line in differing)) for place, arm in enumerate(material.order, 1)]
-    tables = [(("arm", *(line[0] for line in differing)), by_arm)] if differing else []
+    by_arm = [
+        (arm, *(line[place] for line in differing)) for place, arm in enumerate(material.order, 1)
+    ]
+    if differing:
+        tables = [(("arm", *(line[0] for line in differing)), by_arm)]
+    else:
+        tables = []
     return [*tables, (("", "all arms"), equal)]
 
 
-def _arm_values(material: Material, arm: str) -> dict[str, str]:
+def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
     own, stage = material.plan.arms[arm], _stage_table(material, arm)
     return {
-        "parameters": count(own.price.parameters),
+        "parameters": format_count(own.price.parameters),
         **_architecture_values(material.spec(arm), str(own.run.table["architecture"]["mask"])),
         "objective": _kind_words(stage["objective"]),
         "tokenizer": _kind_words(stage["corpus"]["tokenizer"]),
@@ -130,12 +176,12 @@ def _arm_values(material: Material, arm: str) -> dict[str, str]:
     }
 
 
-def _stage_table(material: Material, arm: str) -> Mapping[str, Any]:
+def _stage_table(material: ReportData, arm: str) -> Mapping[str, Any]:
     """An arm's last stage with all its fields."""
     return material.plan.arms[arm].run.table["stages"][-1]
 
 
-def _architecture_values(spec: Resolved, mask: str) -> dict[str, str]:
+def _architecture_values(spec: ResolvedArchitecture, mask: str) -> dict[str, str]:
     block = spec.stack.layers[-1]  # of experts, the last layers have them
     attention, feed_forward = block.attention.model_dump(), block.feed_forward.model_dump()
     values = {
@@ -182,16 +228,22 @@ def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]
     }
 
 
-def _rate(material: Material, arm: str) -> float:
+def _rate(material: ReportData, arm: str) -> float:
     """The rate that the reported runs of an arm were trained at."""
-    rates = material.found.rates
-    return material.rate(arm) if rates is None else rates[arm]["rate"]
+    rates = material.findings.rates
+    if rates is None:
+        return material.rate(arm)
+    return rates[arm]["rate"]
 
 
 def _kind_words(table: Mapping[str, Any]) -> str:
     """A choice with its numbers: `cosine (floor 0.1)`; where files lie is not said."""
-    said = [f"{name} {_value_words(value)}" for name, value in table.items() if _is_said(name, value)]
-    return f"{table['kind']} ({', '.join(said)})" if said else table["kind"]
+    said = [
+        f"{name} {_value_words(value)}" for name, value in table.items() if _is_said(name, value)
+    ]
+    if said:
+        return f"{table['kind']} ({', '.join(said)})"
+    return table["kind"]
 
 
 def _is_said(name: str, value: Any) -> bool:
@@ -203,33 +255,40 @@ def _value_words(value: float) -> str:
     return written(value).lower()
 
 
-def results_caption(material: Material) -> str:
+def results_caption(material: ReportData) -> str:
     """What the table of scores and verdicts shows."""
-    column = name_of(material.plan.design.primary.measure.table)
-    seeds = some(len(material.found.seeds), "seed")
+    column = column_of(material.plan.design.primary.measure.table)
+    seeds = format_plural(len(material.findings.seeds), "seed")
     return (
-        f"Score, gain and verdict of each arm. Score: {UNIT} of {column}, mean over {seeds}, lower is better. "
-        f"Gain: against {_quoted(material.found.baseline)} unless another arm is named; above 0 is better. "
-        f"Intervals at {_percent(_level(material))} unless they say otherwise. Margin: {material.found.margin_words}."
+        f"Score, gain and verdict of each arm. Score: {UNIT} of {column}, mean over {seeds}, lower"
+        f" is better. Gain: against {_quoted(material.findings.baseline)} unless another arm is"
+        f" named; above 0 is better. Intervals at {_percent(_level(material))} unless they say"
+        f" otherwise. Margin: {material.findings.margin_description}."
     )
 
 
-def behind_caption(material: Material) -> str:
+def behind_caption(material: ReportData) -> str:
     """What the table of the numbers behind the verdict shows."""
-    column = name_of(material.plan.design.primary.measure.table)
-    seeds = some(len(material.found.seeds), "seed")
-    return f"What each verdict rests on: {UNIT} of {column}, {seeds}. Margin: {material.found.margin_words}."
+    column = column_of(material.plan.design.primary.measure.table)
+    seeds = format_plural(len(material.findings.seeds), "seed")
+    return (
+        f"What each verdict rests on: {UNIT} of {column}, {seeds}. Margin:"
+        f" {material.findings.margin_description}."
+    )
 
 
-def hyperparameter_caption(material: Material) -> str:
+def hyperparameter_caption(material: ReportData) -> str:
     """What the table of hyper-parameters shows."""
-    tuned = "The peak learning rates are those that the sweep gave." if material.found.rates is not None else ""
-    declared = listed(material.plan.declared)
+    if material.findings.rates is not None:
+        tuned = "The peak learning rates are those that the sweep gave."
+    else:
+        tuned = ""
+    declared = join_words(material.plan.declared)
     return f"Hyper-parameters of each arm. Compared: {declared}. {tuned}".strip()
 
 
-def _level(material: Material) -> float:
-    return 1 - material.found.share / material.found.n_comparisons
+def _level(material: ReportData) -> float:
+    return 1 - material.findings.family_alpha / material.findings.n_comparisons
 
 
 def _percent(share: float) -> str:

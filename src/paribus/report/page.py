@@ -1,4 +1,6 @@
-"""One self-contained page: nothing is fetched, nothing runs but what its policy names, all text is escaped."""
+"""One self-contained page: nothing is fetched, nothing runs but what its policy names, all text
+is escaped.
+"""
 
 from __future__ import annotations
 
@@ -16,92 +18,154 @@ import vl_convert
 from markupsafe import Markup, escape
 
 from paribus import __version__
-from paribus.analyse import name_of
+from paribus.analyse import column_of
 from paribus.analyse.findings import UNIT
-from paribus.report.alike import otherwise
-from paribus.report.behind import heading, numbers_behind, rate_table, sweep_words
+from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.charts import N_COLOURS, Plot
-from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrasts
+from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrast_texts
 from paribus.report.control_plot import control_plot
-from paribus.report.curves import differences, learning, rates
-from paribus.report.early import TITLE as EARLY
-from paribus.report.early import early_words
-from paribus.report.effect import effects
-from paribus.report.icons import SIDE, gallery
-from paribus.report.limits import limits, measured
-from paribus.report.material import Material
+from paribus.report.csv_tables import (
+    clock_rows,
+    curve_rows,
+    document_rows,
+    run_rows,
+    to_csv,
+    verdict_rows,
+)
+from paribus.report.curve_plots import difference_plots, learning_plot, rate_plot
+from paribus.report.details import describe_sweep_cost, detail_lines, details_heading, rate_table
+from paribus.report.early_order import TITLE as EARLY
+from paribus.report.early_order import describe_early_order
+from paribus.report.effect_plot import effect_plots
+from paribus.report.item_examples import item_examples
+from paribus.report.limits import describe_yardstick, limitations
+from paribus.report.mask_gallery import SIDE, mask_gallery
 from paribus.report.noise import HEADING as NOISE_HEADING
 from paribus.report.noise import METHOD, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
-from paribus.report.overview import headings, overview, tally
-from paribus.report.positive_control import control_sentence
-from paribus.report.prices import costs, costs_by_arm
-from paribus.report.rows import clock_rows, comma_separated, curve_rows, document_rows, run_rows, verdict_rows
-from paribus.report.series import series_words
-from paribus.report.tables import OTHER_HEADING, control_lines, others, seed_lines, seeds_by_arm, summary
-from paribus.report.telling import telling
-from paribus.report.text_read import text_words
-from paribus.report.times import times
-from paribus.report.toml import designed
-from paribus.report.trust import grounds
-from paribus.report.verdicts import fresh_seeds, verdicts
+from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
+from paribus.report.positive_control import describe_control
+from paribus.report.report_data import ReportData
+from paribus.report.sensitivity import sensitivity_lines
+from paribus.report.series import describe_series
+from paribus.report.tables import (
+    SECONDARY_HEADING,
+    control_rows,
+    score_summary,
+    secondary_tables,
+    seed_lines,
+    seed_table,
+)
+from paribus.report.text_read import describe_text_differences
+from paribus.report.times import time_block
+from paribus.report.toml_text import design_toml
+from paribus.report.trust import trust_checks
+from paribus.report.verdicts import describe_fresh_seeds, verdict_texts
 
 HERE = Path(__file__).parent
 MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
 
 
-def page(material: Material) -> str:
+def render_page(report: ReportData) -> str:
     """The page as text."""
     styles = (HERE / "page.css").read_text("utf-8")
-    scripts = [_bundle(), (HERE / "page.js").read_text("utf-8")]
-    plots = drawn(material)
+    scripts = [_vega_bundle(), (HERE / "page.js").read_text("utf-8")]
+    plots = study_plots(report)
     surroundings = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True,
+        loader=jinja2.FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
         lstrip_blocks=True,
-    )  # fmt: skip
+    )
     surroundings.filters["with_code"] = with_code
     return surroundings.get_template("page.html.jinja").render(
-        policy=policy(styles, scripts), styles=Markup(styles), scripts=[Markup(script) for script in scripts],
-        specs=Markup(inert({key: plot.spec for key, plot in plots.items()})), plots=plots, **_told(material),
-    )  # fmt: skip
+        policy=content_security_policy(styles, scripts),
+        styles=Markup(styles),
+        scripts=[Markup(script) for script in scripts],
+        specs=Markup(script_safe_json({key: plot.spec for key, plot in plots.items()})),
+        plots=plots,
+        **_template_values(report),
+    )
 
 
-def drawn(material: Material) -> dict[str, Plot]:
+def study_plots(report: ReportData) -> dict[str, Plot]:
     """Every plot of a study by its key."""
-    found = [*effects(material), *control_plot(material), learning(material), *differences(material), rates(material)]
+    found = [
+        *effect_plots(report),
+        *control_plot(report),
+        learning_plot(report),
+        *difference_plots(report),
+        rate_plot(report),
+    ]
     return {plot.key: plot for plot in found if plot is not None}
 
 
-def _told(material: Material) -> dict[str, Any]:
-    found, plan = material.found, material.plan
-    differing, equal = control_lines(material)
-    column = name_of(plan.design.primary.measure.table)
-    briefs = overview(material)
+def _template_values(report: ReportData) -> dict[str, Any]:
+    found, plan = report.findings, report.plan
+    differing, equal = control_rows(report)
+    column = column_of(plan.design.primary.measure.table)
+    briefs = comparison_lines(report)
     return {
-        "briefs": briefs, "brief_headings": headings(briefs, material), "tally": tally(briefs, material),
-        "many": material.many, "costs_by_arm": costs_by_arm(material), "seeds_by_arm": seeds_by_arm(material, column),
-        "plan": plan, "found": found, "order": material.order, "unit": UNIT, "version": __version__, "side": SIDE,
-        "fresh_seeds": fresh_seeds(material), "contrasts": contrasts(material), "contrast_scale": SCALE,
-        "contrast_heading": HEADING, "contrast_lines": contrast_lines(material),
-        "verdicts": verdicts(material), "grounds": grounds(material), "otherwise": otherwise(material),
-        "costs": costs(material), "limits": limits(material), "measured": measured(material),
-        "gallery": gallery(material),
-        "differing": differing, "equal": equal, "seeds": seed_lines(material), "summary": summary(material, column),
-        "behind": numbers_behind(material), "behind_heading": heading(material), "by_rate": rate_table(material),
-        "true_minus": true_minus, "sweep": sweep_words(material), "text_words": text_words(material),
-        "early": found.look is not None and len(found.seeds) < found.look.planned,
-        "early_title": EARLY, "early_words": early_words(material), "other_heading": OTHER_HEADING,
-        "others": others(material), "telling": telling(material), "samples": material.samples,
-        "noise": noise_lines(material), "noise_heading": NOISE_HEADING, "noise_title": NOISE, "noise_method": METHOD,
-        "environments": material.environments, "times": times(material), "control": material.control,
-        "control_sentence": control_sentence(material), "series": series_words(material),
-        "shade": {arm: place % N_COLOURS for place, arm in enumerate(material.order)},
-        "design": designed(plan.design.table),
-        "rows": download(run_rows(material)), "clock": download(clock_rows(material)),
-        "curve_rows": download(curve_rows(material)), "verdict_rows": download(verdict_rows(material)),
-        "document_rows": _small_download(document_rows(material)),
-    }  # fmt: skip
+        "briefs": briefs,
+        "brief_headings": comparison_headings(briefs, report),
+        "tally": describe_tally(briefs, report),
+        "many": report.has_many_columns,
+        "costs_by_arm": cost_table(report),
+        "seeds_by_arm": seed_table(report, column),
+        "plan": plan,
+        "found": found,
+        "order": report.order,
+        "unit": UNIT,
+        "version": __version__,
+        "side": SIDE,
+        "fresh_seeds": describe_fresh_seeds(report),
+        "contrasts": contrast_texts(report),
+        "contrast_scale": SCALE,
+        "contrast_heading": HEADING,
+        "contrast_lines": contrast_lines(report),
+        "verdicts": verdict_texts(report),
+        "grounds": trust_checks(report),
+        "otherwise": sensitivity_lines(report),
+        "costs": cost_lines(report),
+        "limits": limitations(report),
+        "measured": describe_yardstick(report),
+        "gallery": mask_gallery(report),
+        "differing": differing,
+        "equal": equal,
+        "seeds": seed_lines(report),
+        "summary": score_summary(report, column),
+        "behind": detail_lines(report),
+        "behind_heading": details_heading(report),
+        "by_rate": rate_table(report),
+        "true_minus": true_minus,
+        "sweep": describe_sweep_cost(report),
+        "text_words": describe_text_differences(report),
+        "early": found.look is not None and len(found.seeds) < found.look.n_planned_seeds,
+        "early_title": EARLY,
+        "early_words": describe_early_order(report),
+        "other_heading": SECONDARY_HEADING,
+        "others": secondary_tables(report),
+        "telling": item_examples(report),
+        "samples": report.samples,
+        "noise": noise_lines(report),
+        "noise_heading": NOISE_HEADING,
+        "noise_title": NOISE,
+        "noise_method": METHOD,
+        "environments": report.environments,
+        "times": time_block(report),
+        "control": report.control,
+        "control_sentence": describe_control(report),
+        "series": describe_series(report),
+        "shade": {arm: place % N_COLOURS for place, arm in enumerate(report.order)},
+        "design": design_toml(plan.design.table),
+        "rows": csv_data_url(run_rows(report)),
+        "clock": csv_data_url(clock_rows(report)),
+        "curve_rows": csv_data_url(curve_rows(report)),
+        "verdict_rows": csv_data_url(verdict_rows(report)),
+        "document_rows": _csv_data_url_if_small(document_rows(report)),
+    }
 
 
 def with_code(text: str) -> Markup:
@@ -109,18 +173,20 @@ def with_code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
-def inert(value: Any) -> str:
-    """JSON that can stand inside a script element: no character of it can end one, or begin a comment."""
+def script_safe_json(value: Any) -> str:
+    """JSON that can stand inside a script element: no character of it can end one, or begin a
+    comment.
+    """
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def policy(styles: str, scripts: Sequence[str]) -> str:
+def content_security_policy(styles: str, scripts: Sequence[str]) -> str:
     """Nothing but these styles and scripts, named by their hashes; no evaluation, no request."""
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'sha256-{_digest(styles)}'; base-uri 'none'; "
-        f"form-action 'none'"
+        f"default-src 'none'; script-src {hashes}; style-src 'sha256-{_digest(styles)}'; base-uri"
+        " 'none'; form-action 'none'"
     )
 
 
@@ -129,17 +195,19 @@ def _digest(text: str) -> str:
 
 
 @lru_cache(maxsize=1)  # putting it together takes seconds
-def _bundle() -> str:
+def _vega_bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script."""
     made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return made.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def download(rows: Iterable[dict[str, Any]]) -> str:
+def csv_data_url(rows: Iterable[dict[str, Any]]) -> str:
     """The address of a table that lies in the page itself."""
-    return "data:text/csv;base64," + base64.b64encode(comma_separated(rows).encode()).decode()
+    return "data:text/csv;base64," + base64.b64encode(to_csv(rows).encode()).decode()
 
 
-def _small_download(rows: list[dict[str, Any]]) -> str:
-    """The same of a table that is small enough for a page; empty otherwise."""
-    return download(rows) if len(rows) <= MAX_ROWS else ""
+def _csv_data_url_if_small(rows: list[dict[str, Any]]) -> str:
+    """A table as a link for downloads, if it is small enough for a page; else empty."""
+    if len(rows) <= MAX_ROWS:
+        return csv_data_url(rows)
+    return ""

@@ -1,4 +1,6 @@
-"""What a budget of tokens left unequal: the bytes and epochs that each judged pair read, in words."""
+"""What a budget of tokens left unequal: the bytes and epochs that each judged pair read, in
+words.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +8,84 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.analyse import TextDifference, TextRead, text_differences
-from paribus.analyse.text_read import LARGE, epochs_of
+from paribus.analyse.text_read import LARGE_DIFFERENCE, parse_epochs
 from paribus.record.plan import ArmRecord
-from paribus.report.material import Material
-from paribus.report.numbers import FEW, percent
+from paribus.report.numbers import MAX_LISTED, format_percent
+from paribus.report.report_data import ReportData
 
-DIFFERS = "differs by the budget chosen"
+BUDGET_PHRASE = "differs by the budget chosen"
 
 
-def text_words(material: Material) -> str:
-    """The text of every judged pair that differs by more than 2 %; empty where none does, or by no such budget."""
-    large = sorted((one for one in _differences(material) if one.is_large), key=_size, reverse=True)
+def describe_text_differences(report: ReportData) -> str:
+    """The text of every judged pair that differs by more than 2 %; empty where none does, or by
+    no such budget.
+    """
+    large = sorted(
+        (one for one in _text_differences(report) if one.is_large),
+        key=_largest_difference,
+        reverse=True,
+    )
     if not large:
         return ""
-    budget = str(material.plan.design.budget).replace("_", " ")
-    more = f" So it is in {len(large) - FEW} more comparisons; the control table lists all." if large[FEW:] else ""
-    return f"Text {DIFFERS} ({budget}). {' '.join(_sentence(one, material) for one in large[:FEW])}{more}"
+    budget = str(report.plan.design.budget).replace("_", " ")
+    if large[MAX_LISTED:]:
+        more = (
+            f" So it is in {len(large) - MAX_LISTED} more comparisons; the control table lists all."
+        )
+    else:
+        more = ""
+    return (
+        f"Text {BUDGET_PHRASE} ({budget})."
+        f" {' '.join(_describe_difference(one, report) for one in large[:MAX_LISTED])}{more}"
+    )
 
 
-def _differences(material: Material) -> tuple[TextDifference, ...]:
-    plan, written = material.plan, epochs_line(material)
+def _text_differences(report: ReportData) -> tuple[TextDifference, ...]:
+    plan, written = report.plan, epochs_by_arm(report)
     if written is None:
         return ()
-    reads = {arm: _read(plan.arms[arm], str(written[arm])) for arm in material.order}
-    pairs = [(arm.name, arm.against) for arm in material.found.arms]
-    pairs = pairs or [(arm, material.found.baseline) for arm in material.order[1:]]  # where contrasts are judged
+    reads = {arm: _text_read(plan.arms[arm], str(written[arm])) for arm in report.order}
+    pairs = [(arm.name, arm.against) for arm in report.findings.arms]
+    pairs = pairs or [
+        (arm, report.findings.baseline) for arm in report.order[1:]
+    ]  # where contrasts are judged
     return text_differences(plan.design.budget, pairs, reads)
 
 
-def epochs_line(material: Material) -> Mapping[str, Any] | None:
+def epochs_by_arm(report: ReportData) -> Mapping[str, Any] | None:
     """Arm → its epochs, as the control table writes them."""
-    lines = (line.values for line in material.plan.control if line.path == "epochs")
+    lines = (line.values for line in report.plan.control if line.path == "epochs")
     return next(lines, None)
 
 
-def _read(arm: ArmRecord, epochs: str) -> TextRead:
+def _text_read(arm: ArmRecord, epochs: str) -> TextRead:
     question = (arm.stage.corpus.table, arm.stage.objective)
-    return TextRead(arm.n_steps, arm.work.bytes_read * arm.n_steps, epochs_of(epochs), question)
+    return TextRead(arm.n_steps, arm.work.bytes_read * arm.n_steps, parse_epochs(epochs), question)
 
 
-def _size(one: TextDifference) -> float:
-    return max(abs(one.n_bytes), abs(one.epochs))
+def _largest_difference(difference: TextDifference) -> float:
+    return max(abs(difference.bytes_difference), abs(difference.epochs_difference))
 
 
-def _sentence(one: TextDifference, material: Material) -> str:
-    epochs = epochs_line(material) or {}
-    said = f"{_bytes(one)}, and the training text {epochs[one.arm]} times against {epochs[one.against]}."
-    if one.equal_steps == one.n_steps:
+def _describe_difference(difference: TextDifference, report: ReportData) -> str:
+    epochs = epochs_by_arm(report) or {}
+    said = (
+        f"{_describe_bytes(difference)}, and the training text {epochs[difference.arm]} times"
+        f" against {epochs[difference.against]}."
+    )
+    if difference.steps_for_equal_bytes == difference.n_steps:
         return f"{said} Its bytes are as equal as whole steps come."
-    return f"{said} Equal bytes would give it {one.equal_steps} steps, not {one.n_steps}."
+    return (
+        f"{said} Equal bytes would give it {difference.steps_for_equal_bytes} steps, not"
+        f" {difference.n_steps}."
+    )
 
 
-def _bytes(one: TextDifference) -> str:
-    if abs(one.n_bytes) <= LARGE:
-        return f"{one.arm} reads about as many bytes as {one.against}"
-    fewer = "fewer" if one.n_bytes < 0 else "more"
-    return f"{one.arm} reads {percent(abs(one.n_bytes))} {fewer} bytes than {one.against}"
+def _describe_bytes(difference: TextDifference) -> str:
+    if abs(difference.bytes_difference) <= LARGE_DIFFERENCE:
+        return f"{difference.arm} reads about as many bytes as {difference.against}"
+    fewer = "fewer" if difference.bytes_difference < 0 else "more"
+    return (
+        f"{difference.arm} reads {format_percent(abs(difference.bytes_difference))} {fewer} bytes"
+        f" than {difference.against}"
+    )

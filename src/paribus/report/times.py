@@ -6,47 +6,55 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse.spent import run_times
-from paribus.report.alike import by_seconds
-from paribus.report.material import Material
-from paribus.report.numbers import count, duration
+from paribus.report.numbers import format_count, format_duration
+from paribus.report.report_data import ReportData
+from paribus.report.sensitivity import sensitivity_to_seconds
 
-CLOCK = ("seconds",)  # columns of the rows that the clock decides
+CLOCK_COLUMNS = ("seconds",)  # columns of the rows that the clock decides
 
 
 @dataclass(frozen=True)
-class Times:
+class TimeBlock:
     """What the clock said; dates are left out of an anonymous page."""
 
     heading: tuple[str, ...]
     lines: list[tuple[str, ...]]
-    alike: list[tuple[str, str]]  # an arm, and its gain had every run taken as long
+    at_equal_seconds: list[tuple[str, str]]  # an arm, and its gain had every run taken as long
     dates: list[tuple[str, str]]
 
 
-def times(material: Material) -> Times:
+def time_block(report: ReportData) -> TimeBlock:
     """Of every arm: the time of a run and of a step, tokens a second."""
-    return Times(
+    return TimeBlock(
         ("arm", "time a run", "time a step", "tokens a second"),
-        [_line(arm, material) for arm in material.order],
-        [(one.arm or "all", one.text) for one in by_seconds(material)],
-        [] if material.anonymous else _dates(material),
+        [_time_line(arm, report) for arm in report.order],
+        [(one.arm or "all", one.text) for one in sensitivity_to_seconds(report)],
+        [] if report.anonymous else _dates(report),
     )
 
 
-def _line(arm: str, material: Material) -> tuple[str, ...]:
-    own = run_times(material.found.reported, arm)
+def _time_line(arm: str, report: ReportData) -> tuple[str, ...]:
+    own = run_times(report.findings.reported_rows, arm)
     if own is None:
         return arm, "–", "–", "–"
-    return arm, duration(own.seconds_per_run), duration(own.seconds_per_step), count(own.tokens_per_second)
+    return (
+        arm,
+        format_duration(own.seconds_per_run),
+        format_duration(own.seconds_per_step),
+        format_count(own.tokens_per_second),
+    )
 
 
-def _dates(material: Material) -> list[tuple[str, str]]:
-    lock = material.found.lock
+def _dates(report: ReportData) -> list[tuple[str, str]]:
+    lock = report.findings.lock
     if lock is None:
         return []
-    return [("plan locked", lock.made), *((f"changed: {one['what']}", one["when"]) for one in lock.changes)]
+    return [
+        ("plan locked", lock.made),
+        *((f"changed: {one['what']}", one["when"]) for one in lock.changes),
+    ]
 
 
-def clockless(row: dict[str, Any]) -> dict[str, Any]:
+def without_clock(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what the clock decides."""
-    return {name: value for name, value in row.items() if name not in CLOCK}
+    return {name: value for name, value in row.items() if name not in CLOCK_COLUMNS}

@@ -8,22 +8,25 @@ from math import isinf
 
 from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
-from paribus.analyse.findings import UNIT, Arm
-from paribus.analyse.rows import Row
-from paribus.analyse.sign_test import SILENT, TOO_FEW
+from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.run_table import Row
+from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
-from paribus.report.intervals import compute_words, numbers
-from paribus.report.material import Material
-from paribus.report.numbers import rough, significant, some
-from paribus.report.positive_control import equivalent_within
-from paribus.report.series import seed_range
+from paribus.report.intervals import describe_compute, describe_gain
+from paribus.report.numbers import format_plural, rough, significant
+from paribus.report.positive_control import describe_weak_equivalence
+from paribus.report.report_data import ReportData
+from paribus.report.series import describe_seeds
 
-SHORT = "the loss was finite and had not risen, but the score is still worse than that of the unigram model"
-LONGER = "Train longer: more n_steps, or a larger --scale where the design has one"
+UNDERTRAINED_MEANING = (
+    "the loss was finite and had not risen, but the score is still worse than that of the unigram"
+    " model"
+)
+TRAIN_LONGER = "Train longer: more n_steps, or a larger --scale where the design has one"
 
 
 @dataclass(frozen=True)
-class Said:
+class VerdictText:
     """What is said of one arm."""
 
     arm: str
@@ -37,90 +40,108 @@ class Said:
     is_control: bool
 
 
-def verdicts(material: Material) -> list[Said]:
+def verdict_texts(report: ReportData) -> list[VerdictText]:
     """Every comparison; the positive control last."""
-    said = [_said(arm, material) for arm in material.found.arms]
+    said = [_verdict_text(arm, report) for arm in report.findings.arms]
     return sorted(said, key=lambda one: one.is_control)
 
 
-def _said(arm: Arm, material: Material) -> Said:
+def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
     judgement, baseline = arm.judgement, arm.against
-    made, advice = judgement.comparison, advice_on(arm)
-    return Said(
+    made, advice = judgement.comparison, advice_on_arm(arm)
+    return VerdictText(
         arm.name,
         judgement.verdict.word,
-        headline(arm, baseline, equivalent_within(material)),
-        _failures(arm, baseline, material),
-        "" if made is None else numbers(made),
-        "" if made is None else _reading_words(arm, made),
-        "" if made is None else compute_words(arm.name, baseline, arm.multiplier),
-        "" if advice is None else f"{advice.words}.",
-        arm.name == material.control,
+        verdict_headline(arm, baseline, describe_weak_equivalence(report)),
+        _describe_failures(arm, baseline, report),
+        "" if made is None else describe_gain(made),
+        "" if made is None else _describe_reading(arm, made),
+        "" if made is None else describe_compute(arm.name, baseline, arm.multiplier),
+        "" if advice is None else f"{advice.description}.",
+        arm.name == report.control,
     )
 
 
-def _reading_words(arm: Arm, made: Comparison) -> str:
-    """What the interval says against the margin, at every rate of a bracket, and what tuning could move."""
-    said = bracket_words(arm) or _meaning(made, arm.judgement.verdict.word)
-    return " ".join(filter(None, (said, _rests_on(made), tuning_words(arm))))
+def _describe_reading(arm: ArmFinding, comparison: Comparison) -> str:
+    """What the interval says against the margin, at every rate of a bracket, and what tuning
+    could move.
+    """
+    said = describe_bracket(arm) or _verdict_meaning(comparison, arm.judgement.verdict.word)
+    return " ".join(filter(None, (said, _symmetry_note(comparison), describe_tuning_doubt(arm))))
 
 
-def advice_on(arm: Arm) -> Advice | None:
+def advice_on_arm(arm: ArmFinding) -> Advice | None:
     """What an inconclusive comparison would take; None of another."""
     return advice_on_comparison(arm.judgement.comparison, arm.judgement.verdict.word)
 
 
-def advice_on_comparison(made: Comparison | None, word: str) -> Advice | None:
-    return made.advice if made is not None and word == "inconclusive" else None
+def advice_on_comparison(comparison: Comparison | None, word: str) -> Advice | None:
+    if comparison is not None and word == "inconclusive":
+        return comparison.advice
+    return None
 
 
-def fresh_seeds(material: Material) -> str:
-    """How to get fresh seeds, where a contrast, or a comparison that is no control, asks for some."""
-    asked = [advice_on(arm) for arm in material.found.arms if arm.name != material.control]
-    asked += [advice_on_comparison(one.comparison, one.word or "") for one in material.found.contrasts]
-    if not any(one is not None and one.is_fresh for one in asked):
+def describe_fresh_seeds(report: ReportData) -> str:
+    """How to get fresh seeds, where a contrast, or a comparison that is no control, asks for
+    some.
+    """
+    asked = [advice_on_arm(arm) for arm in report.findings.arms if arm.name != report.control]
+    asked += [
+        advice_on_comparison(one.comparison, one.word or "") for one in report.findings.contrasts
+    ]
+    if not any(one is not None and one.needs_fresh_seeds for one in asked):
         return ""
-    series = material.plan.series
-    scale = material.plan.scale
+    series = report.plan.series
+    scale = report.plan.scale
     options = f" --scale {scale}" if scale else ""
     # The same command again would go on with this study, which has a number of its own.
     options += "" if series is None else f" --name {series.first}-{series.number + 1}"
-    used = seed_range(material.plan.design.declared_seeds)
+    used = describe_seeds(report.plan.design.declared_seeds)
     return (
-        f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as advised: "
-        f"`paribus run DESIGN{options} --seeds N`, and whatever else was --set or named for this study. Its verdict is "
-        f"read from the new seeds alone; seeds added to this study would be a second look."
+        f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as"
+        f" advised: `paribus run DESIGN{options} --seeds N`, and whatever else was --set or named"
+        " for this study. Its verdict is read from the new seeds alone; seeds added to this study"
+        " would be a second look."
     )
 
 
-def headline(arm: Arm, baseline: str, within: str = "") -> str:
+def verdict_headline(arm: ArmFinding, baseline: str, within: str = "") -> str:
     """The verdict in a short sentence, with what could overturn it.
 
     `within` says what the margin of an `equivalent` is, where that must be known.
     """
-    doubt, said = arm.judgement.verdict.doubt, _sentence(arm, baseline, within)
-    return f"{said}; {doubt}" if doubt else said
+    doubt, said = arm.judgement.verdict.doubt, _verdict_sentence(arm, baseline, within)
+    if doubt:
+        return f"{said}; {doubt}"
+    return said
 
 
-def tuning_words(arm: Arm) -> str:
+def describe_tuning_doubt(arm: ArmFinding) -> str:
     """Why tuning could overturn a verdict; nothing where it could not."""
-    if not arm.judgement.verdict.doubt or arm.movable is None:
+    if not arm.judgement.verdict.doubt or arm.tuning_uncertainty is None:
         return ""
-    if isinf(arm.movable):
+    if isinf(arm.tuning_uncertainty):
         return "What tuning could move is not known: a rate was taken without a parabola."
-    move = f"An error in the arms' rates could move the gain by {rough(arm.movable)} {UNIT}"
+    move = (
+        f"An error in the arms' rates could move the gain by {rough(arm.tuning_uncertainty)} {UNIT}"
+    )
     return f"{move}, and more seeds do not heal it."
 
 
-def bracket_words(arm: Arm) -> str:
-    """That a verdict is lost beside the tuned rates; nothing where it holds, or where nobody asked."""
+def describe_bracket(arm: ArmFinding) -> str:
+    """That a verdict is lost beside the tuned rates; nothing where it holds, or where nobody
+    asked.
+    """
     verdict = arm.judgement.verdict
     if not arm.brackets or verdict.word != "inconclusive" or not verdict.detail:
         return ""
-    return "The numbers are of the tuned rates; half an octave beside them the verdict is another, so it is none."
+    return (
+        "The numbers are of the tuned rates; half an octave beside them the verdict is another, so"
+        " it is none."
+    )
 
 
-def _sentence(arm: Arm, baseline: str, within: str) -> str:
+def _verdict_sentence(arm: ArmFinding, baseline: str, within: str) -> str:
     name, verdict = arm.name, arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
@@ -137,63 +158,87 @@ def _sentence(arm: Arm, baseline: str, within: str) -> str:
         case "unstable":
             return f"{name} against {baseline} is unstable: {verdict.detail}"
         case "withheld":
-            return f"No verdict on {name} against {baseline}: files of the study are not what was written"
+            return (
+                f"No verdict on {name} against {baseline}: files of the study are not what was"
+                " written"
+            )
         case "no verdict":
             return f"No verdict on {name} against {baseline}: {verdict.detail}"
 
 
-def _meaning(made: Comparison, word: str) -> str:
+def _verdict_meaning(comparison: Comparison, word: str) -> str:
     """What an arm's verdict says, which failures can change from what its numbers alone would."""
-    average = " on average over seeds" if made.margins else ""
-    margin = "" if made.margin is None else f"±{significant(made.margin)} {UNIT}{average}"
+    average = " on average over seeds" if comparison.margins else ""
+    if comparison.margin is None:
+        margin = ""
+    else:
+        margin = f"±{significant(comparison.margin)} {UNIT}{average}"
     match word:
         case "better":
             return "The whole interval lies above zero: over many seeds, the mean would be a gain."
         case "worse":
             return "The whole interval lies below zero: over many seeds, the mean would be a loss."
         case "equivalent":
-            return f"A difference as large as the margin, {margin}, is ruled out in both directions."
-        case "not worse":
-            return f"A loss as large as the margin, {margin.removeprefix('±')}, is ruled out; a gain was not asked for."
-        case "inconclusive" if made.margin is None:
-            return "The interval holds zero, and without a margin nothing can be called equal."
-        case "inconclusive" if made.margins:
             return (
-                f"The interval holds zero, and a difference as large as the margin, {margin}, is not ruled out: "
-                f"neither a difference nor its absence is shown."
+                f"A difference as large as the margin, {margin}, is ruled out in both directions."
+            )
+        case "not worse":
+            return (
+                f"A loss as large as the margin, {margin.removeprefix('±')}, is ruled out; a gain"
+                " was not asked for."
+            )
+        case "inconclusive" if comparison.margin is None:
+            return "The interval holds zero, and without a margin nothing can be called equal."
+        case "inconclusive" if comparison.margins:
+            return (
+                f"The interval holds zero, and a difference as large as the margin, {margin}, is"
+                " not ruled out: neither a difference nor its absence is shown."
             )
         case "inconclusive":
             return (
-                f"The interval holds zero and is not inside the margin of {margin}: neither a difference nor its "
-                f"absence is shown."
+                f"The interval holds zero and is not inside the margin of {margin}: neither a"
+                " difference nor its absence is shown."
             )
         case "unstable":
-            return "Whichever failed more often can neither win nor be called equal, whatever the numbers say."
+            return (
+                "Whichever failed more often can neither win nor be called equal, whatever the"
+                " numbers say."
+            )
         case _:
             return ""
 
 
-def _rests_on(made: Comparison) -> str:
+def _symmetry_note(comparison: Comparison) -> str:
     """That a word of an open number of seeds rests on symmetric noise, where it does."""
-    return " ".join(f"It {remark}." for remark in made.remarks if remark in (SILENT, TOO_FEW))
+    return " ".join(
+        f"It {remark}." for remark in comparison.remarks if remark in (NOT_CONFIRMED, TOO_FEW_SEEDS)
+    )
 
 
-def _failures(arm: Arm, baseline: str, material: Material) -> str:
+def _describe_failures(arm: ArmFinding, baseline: str, report: ReportData) -> str:
     judgement = arm.judgement
     if judgement.arm_trained.k == judgement.baseline_trained.k == len(judgement.seeds):
         return ""
-    counts = f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
-    of = "" if judgement.comparison is None else "; the numbers are of the seeds in which both did"
-    if judgement.undertrained and judgement.comparison is not None:
+    counts = (
+        f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
+    )
+    if judgement.comparison is None:
+        of = ""
+    else:
+        of = "; the numbers are of the seeds in which both did"
+    if judgement.undertrained_note and judgement.comparison is not None:
         of = "; the numbers include the scores that the others had reached"
-    own = [row for row in material.found.reported if row["arm"] in (arm.name, baseline)]
-    return " ".join(filter(None, (f"{counts}{of}.", too_short(own))))
+    own = [row for row in report.findings.reported_rows if row["arm"] in (arm.name, baseline)]
+    return " ".join(filter(None, (f"{counts}{of}.", undertrained_advice(own))))
 
 
-def too_short(rows: Sequence[Row]) -> str:
+def undertrained_advice(rows: Sequence[Row]) -> str:
     """What to do about runs that were not trained long enough; nothing where there are none."""
     n_short = sum(row["outcome"] == UNDERTRAINED for row in rows)
     if not n_short:
         return ""
     was = "was" if n_short == 1 else "were"
-    return f"{some(n_short, 'run')} {was} not trained long enough: {SHORT}. {LONGER}."
+    return (
+        f"{format_plural(n_short, 'run')} {was} not trained long enough: {UNDERTRAINED_MEANING}."
+        f" {TRAIN_LONGER}."
+    )

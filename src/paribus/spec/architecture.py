@@ -1,50 +1,66 @@
-"""What a transformer is: frozen values, closed unions of small types, nothing read that is not obeyed.
+"""What a transformer is: frozen values, closed unions of small types, nothing read that is not
+obeyed.
 
-A field left at None follows from the others when the spec is resolved; every other default is the value itself.
+A field left at None follows from the others when the spec is resolved; every other default is the
+value itself.
 """
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf, PlainSerializer
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainSerializer,
+)
 
 from paribus.errors import SpecError
-from paribus.masks import Causal, Full, Rule, parse
-from paribus.masks.rules import LEAVES, SIZED
+from paribus.masks import Causal, Full, Rule, parse_rule
+from paribus.masks.rules import LEAF_RULES, SIZED_RULES
 from paribus.spec.spelling import mask_words
 
 
 class Spec(BaseModel):
     """The base of all specs: frozen, strict, no unknown keys."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
+    )
 
 
-def _read_mask(given: Any) -> Any:
-    if not isinstance(given, str):
-        return given
+def _read_mask(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
     try:
-        return parse(given)
+        return parse_rule(value)
     except SpecError as fault:
-        raise ValueError(f"{fault}{mask_words(given, (*LEAVES, *SIZED))}") from fault
+        raise ValueError(f"{fault}{mask_words(value, (*LEAF_RULES, *SIZED_RULES))}") from fault
 
 
-def read_kind(given: Any) -> Any:
+def read_kind(value: Any) -> Any:
     """`positions = "rotary"` is short for `positions = { kind = "rotary" }`."""
-    return {"kind": given} if isinstance(given, str) else given
+    if isinstance(value, str):
+        return {"kind": value}
+    return value
 
 
-LARGEST = 10_000_000  # of any size; beyond it, a slip of the finger
-Count = Annotated[int, Field(ge=1, le=LARGEST)]
-Few = Annotated[int, Field(ge=0, le=LARGEST)]
-Layers = Annotated[int, Field(ge=1, le=4096)]
+MAX_SIZE = 10_000_000  # of any size; beyond it, a slip of the finger
+Count = Annotated[int, Field(ge=1, le=MAX_SIZE)]
+NonNegative = Annotated[int, Field(ge=0, le=MAX_SIZE)]
+LayerCount = Annotated[int, Field(ge=1, le=4096)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 is 0
-Mask = Annotated[InstanceOf[Rule], BeforeValidator(_read_mask), PlainSerializer(str, return_type=str)]
+Mask = Annotated[
+    InstanceOf[Rule], BeforeValidator(_read_mask), PlainSerializer(str, return_type=str)
+]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Placement = Literal["pre", "post", "parallel"]
-Scale = Positive | Literal["sqrt_d_model", "rsqrt_d_model"]
+ScaleFactor = Positive | Literal["sqrt_d_model", "rsqrt_d_model"]
 
 
 class MultiHead(Spec):
@@ -66,9 +82,11 @@ class MultiHead(Spec):
 
 
 class Latent(Spec):
-    """Latent attention of DeepSeek-V2/V3 (arXiv 2412.19437, 2.1.1): keys and values from one small latent.
+    """Latent attention of DeepSeek-V2/V3 (arXiv 2412.19437, 2.1.1): keys and values from one
+    small latent.
 
-    A head's query and key have d_content + d_rotary channels; the rotary ones of the key serve all heads.
+    A head's query and key have d_content + d_rotary channels; the rotary ones of the key serve all
+    heads.
     """
 
     kind: Literal["latent"] = "latent"
@@ -82,14 +100,16 @@ class Latent(Spec):
     """
     d_content: Count
     """Channels of a head's query and key that carry no position."""
-    d_rotary: Few
+    d_rotary: NonNegative
     """Channels of a head's query and key that are rotated. Use 0 without positions."""
     d_value: Count
     """Channels of a head's value."""
 
 
 class Dense(Spec):
-    """Two matrices and a non-linearity, or three with a gate (SwiGLU = gated silu, GEGLU = gated gelu)."""
+    """Two matrices and a non-linearity, or three with a gate (SwiGLU = gated silu, GEGLU =
+    gated gelu).
+    """
 
     kind: Literal["dense"] = "dense"
     d_ff: Count | None = None
@@ -109,7 +129,9 @@ class NoBalance(Spec):
 
 
 class SequenceBalance(Spec):
-    """DeepSeek-V3's loss over each sequence: weight · N/K · Σ (share of choices) · (mean normalised score)."""
+    """DeepSeek-V3's loss over each sequence: weight · N/K · Σ (share of choices) · (mean
+    normalised score).
+    """
 
     kind: Literal["sequence"] = "sequence"
     weight: Positive = 1e-4
@@ -125,7 +147,9 @@ class BatchBalance(Spec):
 
 
 class Router(Spec):
-    """How a token picks its experts: the K best of score + selection bias, gates from the scores alone."""
+    """How a token picks its experts: the K best of score + selection bias, gates from the
+    scores alone.
+    """
 
     scores: Literal["softmax", "sigmoid"] = "softmax"
     """How router logits become scores."""
@@ -151,7 +175,7 @@ class Experts(Spec):
     """Number of routed experts in a layer."""
     n_active: Count
     """Number of routed experts that each token uses."""
-    n_shared: Few = 0
+    n_shared: NonNegative = 0
     """Number of experts that every token uses besides."""
     d_expert: Count | None = None
     """Width of one expert. If left out: 4 × `d_model`."""
@@ -162,10 +186,12 @@ class Experts(Spec):
     router: Router = Router()
     """How a token picks its experts."""
     balance: Annotated[
-        NoBalance | SequenceBalance | BatchBalance, Field(discriminator="kind"), BeforeValidator(read_kind)
+        NoBalance | SequenceBalance | BatchBalance,
+        Field(discriminator="kind"),
+        BeforeValidator(read_kind),
     ] = NoBalance()
     """The auxiliary loss that evens out the load of the experts."""
-    n_dense_layers: Few = 0
+    n_dense_layers: NonNegative = 0
     """The first layers, this many, have no experts."""
     every: Count = 1
     """Of the other layers, every n-th has experts, n being this number."""
@@ -179,15 +205,15 @@ class NoPositions(Spec):
     kind: Literal["none"] = "none"
 
 
-class Learned(Spec):
+class LearnedPositions(Spec):
     """A table of max_length rows; the first `offset` rows are never read (BART has 2)."""
 
     kind: Literal["learned"] = "learned"
-    offset: Few = 0
+    offset: NonNegative = 0
     """The first rows of the table, this many, are never read. BART has 2."""
 
 
-class Sinusoidal(Spec):
+class SinusoidalPositions(Spec):
     """Fixed sines and cosines of Vaswani et al. 2017, interleaved."""
 
     kind: Literal["sinusoidal"] = "sinusoidal"
@@ -195,8 +221,10 @@ class Sinusoidal(Spec):
     """Base of the wavelengths."""
 
 
-class Rotary(Spec):
-    """Queries and keys turned by their position (arXiv 2104.09864); channel i pairs with i + d/2."""
+class RotaryPositions(Spec):
+    """Queries and keys turned by their position (arXiv 2104.09864); channel i pairs with i +
+    d/2.
+    """
 
     kind: Literal["rotary"] = "rotary"
     theta: Positive = 10000.0
@@ -240,11 +268,11 @@ class RMSNorm(Spec):
 class Embedding(Spec):
     """From token ids to the states that the first layer reads."""
 
-    scale: Scale = 1.0
+    scale: ScaleFactor = 1.0
     """Factor on the token embeddings: a number, √`d_model` or 1/√`d_model`."""
     norm: bool = False
     """Whether the embeddings are normalised before the first layer."""
-    n_segments: Few = 0
+    n_segments: NonNegative = 0
     """Number of segment embeddings: BERT has 2, for sentence A and sentence B."""
 
 
@@ -255,7 +283,7 @@ class Head(Spec):
     """Whether the output head uses the table of the token embeddings."""
     bias: bool = False
     """Whether the output head has a bias."""
-    scale: Scale = 1.0
+    scale: ScaleFactor = 1.0
     """Factor on what the head reads: a number, √`d_model` or 1/√`d_model`."""
     transform: Activation | None = None
     """The activation of a dense layer with a norm before the head, as in BERT. If left out:
@@ -263,8 +291,10 @@ class Head(Spec):
     """
 
 
-class Normal(Spec):
-    """Every matrix from N(0, std); with `residual`, those that write to the residual from N(0, std/√(2 n_layers))."""
+class NormalInit(Spec):
+    """Every matrix from N(0, std); with `residual`, those that write to the residual from N(0,
+    std/√(2 n_layers)).
+    """
 
     kind: Literal["normal"] = "normal"
     std: Positive = 0.02
@@ -273,10 +303,12 @@ class Normal(Spec):
     """Whether matrices that write to the residual stream get std/√(2 × `n_layers`)."""
 
 
-class FanIn(Spec):
-    """Every matrix from N(0, gain/√(inputs)), tables from N(0, gain), a relative bias from N(0, gain/√d_model).
+class FanInInit(Spec):
+    """Every matrix from N(0, gain/√(inputs)), tables from N(0, gain), a relative bias from N(0,
+    gain/√d_model).
 
-    Queries make up for a score scale other than 1/√d_head, so that scores start at one size: T5's own start.
+    Queries make up for a score scale other than 1/√d_head, so that scores start at one size: T5's
+    own start.
     """
 
     kind: Literal["fan_in"] = "fan_in"
@@ -287,7 +319,7 @@ class FanIn(Spec):
 class Encoder(Spec):
     """A second stack that reads the source; its output is what the main stack cross-attends to."""
 
-    n_layers: Layers
+    n_layers: LayerCount
     """Number of layers of the encoder."""
     mask: Mask = Full()
     """Who sees whom in the encoder."""
@@ -295,15 +327,21 @@ class Encoder(Spec):
     """Whether the encoder uses the blocks of the main stack, without their cross-attention."""
 
 
-AttentionKind = Annotated[MultiHead | Latent, Field(discriminator="kind"), BeforeValidator(read_kind)]
-FeedForwardKind = Annotated[Dense | Experts, Field(discriminator="kind"), BeforeValidator(read_kind)]
+AttentionKind = Annotated[
+    MultiHead | Latent, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
+FeedForwardKind = Annotated[
+    Dense | Experts, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
 PositionsKind = Annotated[
-    NoPositions | Learned | Sinusoidal | Rotary | RelativeBias | Alibi,
+    NoPositions | LearnedPositions | SinusoidalPositions | RotaryPositions | RelativeBias | Alibi,
     Field(discriminator="kind"),
     BeforeValidator(read_kind),
 ]
 NormKind = Annotated[LayerNorm | RMSNorm, Field(discriminator="kind"), BeforeValidator(read_kind)]
-StartKind = Annotated[Normal | FanIn, Field(discriminator="kind"), BeforeValidator(read_kind)]
+InitKind = Annotated[
+    NormalInit | FanInInit, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
 
 
 class Architecture(Spec):
@@ -315,7 +353,7 @@ class Architecture(Spec):
     """The longest sequence it reads. In a run it may be left out: the training's `length`."""
     d_model: Count
     """Width of the residual stream."""
-    n_layers: Layers
+    n_layers: LayerCount
     """Number of layers of the main stack."""
     mask: Mask = Causal()
     """Who sees whom, as a rule such as `causal & window(8)`."""
@@ -333,7 +371,7 @@ class Architecture(Spec):
     """From token ids to states."""
     head: Head = Head()
     """From states to logits."""
-    start: StartKind = Normal()
+    start: InitKind = NormalInit()
     """How the weights are initialised."""
     dropout: Share = 0.0
     """Share of channels that are dropped in training."""

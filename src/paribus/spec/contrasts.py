@@ -1,4 +1,6 @@
-"""Contrasts: sums of arms' gains whose weights add up to 0, and the family they share with the pairs."""
+"""Contrasts: sums of arms' gains whose weights add up to 0, and the family they share with the
+pairs.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +8,56 @@ from collections.abc import Mapping, Sequence, Sized
 from itertools import product
 from typing import Any, Literal
 
-Pair = tuple[str, str]  # an arm, and the arm it is judged against
+ArmPair = tuple[str, str]  # an arm, and the arm it is judged against
 Weights = dict[str, float]  # by arm
 Contrasts = dict[str, Weights]  # by name
-DEFAULT: Literal["default"] = "default"  # the two main effects and the interaction of two factors of two levels
+DEFAULT: Literal["default"] = (
+    "default"  # the two main effects and the interaction of two factors of two levels
+)
 Levels = Mapping[str, Mapping[str, str]]  # arm → factor → level
-HEAVIEST = 1000  # of weights
-EXAMPLE = "{ gap = { prefix = 1, causal = -1 } }"
+MAX_WEIGHT = 1000  # of weights
+CONTRAST_EXAMPLE = "{ gap = { prefix = 1, causal = -1 } }"
 
 
-def read_contrasts(given: Any) -> Any:
+def read_contrasts(value: Any) -> Any:
     """Tables of weights by name, or `default`; ValueError of anything else."""
-    if given is None or given == DEFAULT:
-        return given
-    if not isinstance(given, Mapping):
-        raise ValueError(f"is {given!r}; write weights by arm that add up to 0, as in {EXAMPLE}, or 'default'")
-    if not given:
-        raise ValueError(f"is an empty table; name at least one, as in {EXAMPLE}, or leave it out")
-    for name, weights in given.items():
+    if value is None or value == DEFAULT:
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(
+            f"is {value!r}; write weights by arm that add up to 0, as in {CONTRAST_EXAMPLE}, or"
+            " 'default'"
+        )
+    if not value:
+        raise ValueError(
+            f"is an empty table; name at least one, as in {CONTRAST_EXAMPLE}, or leave it out"
+        )
+    for name, weights in value.items():
         if not isinstance(weights, Mapping):
-            raise ValueError(f"has {name} = {weights!r}; write weights by arm that add up to 0, as in {EXAMPLE}")
+            raise ValueError(
+                f"has {name} = {weights!r}; write weights by arm that add up to 0, as in"
+                f" {CONTRAST_EXAMPLE}"
+            )
         for arm, weight in weights.items():
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not abs(weight) <= HEAVIEST:
-                raise ValueError(f"has {name}.{arm} = {weight!r}; write a number up to {HEAVIEST}, as 1 or -0.5")
-    return {str(name): {str(arm): float(one) for arm, one in weights.items()} for name, weights in given.items()}
+            if (
+                isinstance(weight, bool)
+                or not isinstance(weight, int | float)
+                or not abs(weight) <= MAX_WEIGHT
+            ):
+                raise ValueError(
+                    f"has {name}.{arm} = {weight!r}; write a number up to {MAX_WEIGHT}, as 1 or"
+                    " -0.5"
+                )
+    return {
+        str(name): {str(arm): float(one) for arm, one in weights.items()}
+        for name, weights in value.items()
+    }
 
 
-def two_by_two(levels: Levels, baseline: str) -> dict[str, tuple[str, str]] | None:
-    """Each factor with its two levels, the baseline's first; None where it is no 2 × 2 of all four arms."""
+def two_by_two_levels(levels: Levels, baseline: str) -> dict[str, tuple[str, str]] | None:
+    """Each factor with its two levels, the baseline's first; None where it is no 2 × 2 of all
+    four arms.
+    """
     if baseline not in levels:
         return None
     factors = sorted(levels[baseline])  # as they are in a plan on disk
@@ -41,12 +65,16 @@ def two_by_two(levels: Levels, baseline: str) -> dict[str, tuple[str, str]] | No
         return None
     found = {}
     for factor in factors:
-        named = list(dict.fromkeys([levels[baseline][factor], *(own[factor] for own in levels.values())]))
+        named = list(
+            dict.fromkeys([levels[baseline][factor], *(own[factor] for own in levels.values())])
+        )
         if len(named) != 2:
             return None
         found[factor] = (named[0], named[1])
     whole = {tuple(own[factor] for factor in factors) for own in levels.values()}
-    return found if whole == set(product(*found.values())) else None
+    if whole == set(product(*found.values())):
+        return found
+    return None
 
 
 def interaction_name(factors: Mapping[str, tuple[str, str]]) -> str:
@@ -59,12 +87,13 @@ def main_effect_name(factor: str, levels: tuple[str, str]) -> str:
 
 def default_contrasts(levels: Levels, baseline: str) -> Contrasts:
     """The main effects and the interaction of a 2 × 2; nothing of another design."""
-    factors = two_by_two(levels, baseline)
+    factors = two_by_two_levels(levels, baseline)
     if factors is None:
         return {}
     (first, one), (second, other) = factors.items()
     signs = {
-        arm: (1 if own[first] == one[1] else -1, 1 if own[second] == other[1] else -1) for arm, own in levels.items()
+        arm: (1 if own[first] == one[1] else -1, 1 if own[second] == other[1] else -1)
+        for arm, own in levels.items()
     }
     return {
         main_effect_name(first, one): {arm: a / 2 for arm, (a, _) in signs.items()},
@@ -73,23 +102,29 @@ def default_contrasts(levels: Levels, baseline: str) -> Contrasts:
     }
 
 
-def contrasts_of(given: Contrasts | str | None, levels: Levels, baseline: str) -> Contrasts:
+def resolve_contrasts(declared: Contrasts | str | None, levels: Levels, baseline: str) -> Contrasts:
     """The contrasts that a design declares, each with its weights."""
-    if given is None:
+    if declared is None:
         return {}
-    return default_contrasts(levels, baseline) if isinstance(given, str) else given
+    if isinstance(declared, str):
+        return default_contrasts(levels, baseline)
+    return declared
 
 
-def family_of(
-    pairs: Sequence[Pair] | None, contrasts: Contrasts | str | None, levels: Levels, baseline: str, control: str | None
-) -> tuple[list[Pair], Contrasts]:
+def judged_family(
+    pairs: Sequence[ArmPair] | None,
+    contrasts: Contrasts | str | None,
+    levels: Levels,
+    baseline: str,
+    control: str | None,
+) -> tuple[list[ArmPair], Contrasts]:
     """Everything that gets a word: the pairs and contrasts that are written, and nothing else.
 
-    Where neither is written: of a 2 × 2 its main effects and interaction; else each arm but the control, against the
-    baseline.
+    Where neither is written: of a 2 × 2 its main effects and interaction; else each arm but the
+    control, against the baseline.
     """
     if pairs is not None or contrasts is not None:
-        return list(pairs or ()), contrasts_of(contrasts, levels, baseline)
+        return list(pairs or ()), resolve_contrasts(contrasts, levels, baseline)
     default = default_contrasts(levels, baseline)
     each = [(name, baseline) for name in levels if name not in (baseline, control)]
     return ([] if default else each), default

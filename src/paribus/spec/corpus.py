@@ -1,6 +1,7 @@
 """What is read: sources, their mixture, how text becomes tokens, and what is held out.
 
-A source gives running text or pairs of (source, target); one corpus is all of the one or all of the other.
+A source gives running text or pairs of (source, target); one corpus is all of the one or all of the
+other.
 """
 
 from __future__ import annotations
@@ -10,37 +11,47 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from paribus.spec.architecture import Count, Few, Positive, Share, Spec, read_kind
+from paribus.spec.architecture import Count, NonNegative, Positive, Share, Spec, read_kind
 
-SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"  # of the invented languages
+SYMBOLS = (  # of the invented languages
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+)
 N_SENTINELS = 100  # T5's number of them
-N_SIGNS = 7 + N_SENTINELS  # ids that are no text: pad, end, start, mask, three modes, sentinels
+N_SPECIAL_TOKENS = (
+    7 + N_SENTINELS
+)  # ids that are no text: pad, end, start, mask, three modes, sentinels
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 
-Part = Literal["slice", "all"]
-Errors = Literal["strict", "replace"]
-Form = Literal["pairs", "text"]
-Symbols = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
+FilePortion = Literal["slice", "all"]
+DecodeErrors = Literal["strict", "replace"]
+LanguageForm = Literal["pairs", "text"]
+SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
 
 
-def _read_one(given: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     """One path or source alone is short for a list of it; a list of none is refused."""
-    if isinstance(given, list | tuple) and not given:
+    if isinstance(value, list | tuple) and not value:
         raise ValueError("is an empty list; give at least one")
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (value,)
 
 
-# Bytes that the files of a source may come to when they are unpacked; None: in proportion to their size on disk. It
-# changes no text and is written only where it is set, so that the names of texts and runs stay what they were.
+# Bytes that the files of a source may come to when they are unpacked; None: in proportion to their
+# size on disk. It
+# changes no text and is written only where it is set, so that the names of texts and runs stay what
+# they were.
 MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda given: given is None)]
-Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_read_one)]
+Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
 
 
 class PythonDocs(Spec):
-    """Docstrings and help topics of the standard library and the installed torch, numpy and scipy."""
+    """Docstrings and help topics of the standard library and the installed torch, numpy and
+    scipy.
+    """
 
     kind: Literal["python-docs"] = "python-docs"
-    part: Part = "slice"
+    part: FilePortion = "slice"
     """A fixed tenth of the files, ready in seconds, or all of them."""
     weight: Positive = 1.0
     """The source's share of the rows is its weight over the sum of all weights."""
@@ -50,17 +61,19 @@ class PythonCode(Spec):
     """Python files of the standard library and the installed torch, numpy and scipy."""
 
     kind: Literal["python-code"] = "python-code"
-    part: Part = "slice"
+    part: FilePortion = "slice"
     """A fixed tenth of the files, ready in seconds, or all of them."""
     weight: Positive = 1.0
     """The source's share of the rows is its weight over the sum of all weights."""
 
 
 class PythonSummaries(Spec):
-    """Pairs from Python files: a function without its docstring, and the first line of that docstring."""
+    """Pairs from Python files: a function without its docstring, and the first line of that
+    docstring.
+    """
 
     kind: Literal["python-summaries"] = "python-summaries"
-    part: Part = "slice"
+    part: FilePortion = "slice"
     """A fixed tenth of the files, ready in seconds, or all of them."""
     weight: Positive = 1.0
     """The source's share of the rows is its weight over the sum of all weights."""
@@ -81,7 +94,7 @@ class Files(Spec):
     """The key of a .jsonl line, or the column of a table, that holds the text."""
     max_document: Annotated[int, Field(ge=64, le=2**28)] = 16384
     """Bytes of a document. A longer .txt or .md file is cut at blank lines."""
-    errors: Errors = "strict"
+    errors: DecodeErrors = "strict"
     """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
     max_unpacked: MaxUnpacked = None
     """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
@@ -89,7 +102,7 @@ class Files(Spec):
     """The source's share of the rows is its weight over the sum of all weights."""
 
 
-class Pairs(Spec):
+class PairFiles(Spec):
     """Pairs from two columns of .csv or .tsv, or two keys of .jsonl."""
 
     kind: Literal["pairs"] = "pairs"
@@ -101,7 +114,7 @@ class Pairs(Spec):
     """The column or key that holds the source."""
     target: str = "target"
     """The column or key that holds the target."""
-    errors: Errors = "strict"
+    errors: DecodeErrors = "strict"
     """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
     max_unpacked: MaxUnpacked = None
     """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
@@ -110,13 +123,15 @@ class Pairs(Spec):
 
 
 class Language(Spec):
-    """The base of invented languages: a seed gives sources, and every source has one known answer."""
+    """The base of invented languages: a seed gives sources, and every source has one known
+    answer.
+    """
 
     n_documents: Count = 100_000
     """Number of documents that are made."""
-    seed: Few = 0
+    seed: NonNegative = 0
     """Seed of the documents."""
-    form: Form = "pairs"
+    form: LanguageForm = "pairs"
     """Pairs of source and target, or both as one document of running text."""
     weight: Positive = 1.0
     """The source's share of the rows is its weight over the sum of all weights."""
@@ -126,17 +141,20 @@ class Language(Spec):
     """The longest source."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Language:
+    def _require_order(self) -> Language:
         if self.min_length > self.max_length:
-            raise ValueError(f"min_length is {self.min_length}, above max_length {self.max_length}; use at most that")
+            raise ValueError(
+                f"min_length is {self.min_length}, above max_length {self.max_length}; use at most"
+                " that"
+            )
         return self
 
 
-class Copy(Language):
+class CopyLanguage(Language):
     """`cab=` → `cab`."""
 
     kind: Literal["copy"] = "copy"
-    n_symbols: Symbols = 26
+    n_symbols: SymbolCount = 26
     """Number of different letters."""
     min_length: Count = 20
     """Letters of the shortest source."""
@@ -144,11 +162,11 @@ class Copy(Language):
     """Letters of the longest source."""
 
 
-class Reverse(Language):
+class ReverseLanguage(Language):
     """`cab=` → `bac`."""
 
     kind: Literal["reverse"] = "reverse"
-    n_symbols: Symbols = 26
+    n_symbols: SymbolCount = 26
     """Number of different letters."""
     min_length: Count = 20
     """Letters of the shortest source."""
@@ -156,11 +174,11 @@ class Reverse(Language):
     """Letters of the longest source."""
 
 
-class Sort(Language):
+class SortLanguage(Language):
     """`cab=` → `abc`."""
 
     kind: Literal["sort"] = "sort"
-    n_symbols: Symbols = 26
+    n_symbols: SymbolCount = 26
     """Number of different letters."""
     min_length: Count = 20
     """Letters of the shortest source."""
@@ -168,11 +186,13 @@ class Sort(Language):
     """Letters of the longest source."""
 
 
-class Recall(Language):
-    """`axbycz?b=` → `y`: keys, each with its value, then one key again; the length counts the keys, all distinct."""
+class RecallLanguage(Language):
+    """`axbycz?b=` → `y`: keys, each with its value, then one key again; the length counts the
+    keys, all distinct.
+    """
 
     kind: Literal["recall"] = "recall"
-    n_symbols: Symbols = 26
+    n_symbols: SymbolCount = 26
     """Number of different letters."""
     min_length: Count = 4
     """The smallest number of keys."""
@@ -180,16 +200,16 @@ class Recall(Language):
     """The largest number of keys, at most `n_symbols`."""
 
     @model_validator(mode="after")
-    def _distinct(self) -> Recall:
+    def _require_distinct_keys(self) -> RecallLanguage:
         if self.max_length > self.n_symbols:
             raise ValueError(
-                f"max_length is {self.max_length}, but n_symbols {self.n_symbols} gives no more distinct keys; "
-                f"use at most {self.n_symbols}"
+                f"max_length is {self.max_length}, but n_symbols {self.n_symbols} gives no more"
+                f" distinct keys; use at most {self.n_symbols}"
             )
         return self
 
 
-class Linear(Language):
+class LinearLanguage(Language):
     """`b>dc>fd>=` → `h`: examples of y = w·x + b over the integers modulo a prime, then one more x.
 
     The length counts the examples; they always determine the answer.
@@ -207,24 +227,29 @@ class Linear(Language):
 
     @field_validator("modulus")
     @classmethod
-    def _prime(cls, given: int) -> int:
+    def _require_prime(cls, value: int) -> int:
         primes = [n for n in range(2, len(SYMBOLS) + 1) if all(n % below for below in range(2, n))]
-        if given not in primes:
-            raise ValueError(f"{given} is no prime below {len(SYMBOLS)}; use one of {', '.join(map(str, primes))}")
-        return given
+        if value not in primes:
+            raise ValueError(
+                f"{value} is no prime below {len(SYMBOLS)}; use one of"
+                f" {', '.join(map(str, primes))}"
+            )
+        return value
 
     @model_validator(mode="after")
-    def _determined(self) -> Linear:
+    def _require_enough_examples(self) -> LinearLanguage:
         if self.min_length <= self.n_inputs:
             raise ValueError(
-                f"min_length is {self.min_length}, too few examples to know n_inputs {self.n_inputs} weights and a "
-                f"constant; use at least {self.n_inputs + 1}"
+                f"min_length is {self.min_length}, too few examples to know n_inputs"
+                f" {self.n_inputs} weights and a constant; use at least {self.n_inputs + 1}"
             )
         return self
 
 
-class Translation(Language):
-    """Sentences of one small probabilistic grammar and their translation into another: words, order, agreement."""
+class TranslationLanguage(Language):
+    """Sentences of one small probabilistic grammar and their translation into another: words,
+    order, agreement.
+    """
 
     kind: Literal["translation"] = "translation"
     n_symbols: Annotated[int, Field(ge=10, le=2000)] = 50
@@ -235,7 +260,7 @@ class Translation(Language):
     """Words of the longest source."""
 
 
-class Arithmetic(Language):
+class ArithmeticLanguage(Language):
     """`95+4=` → `2` modulo 97, in decimals, products before sums; the length counts the terms."""
 
     kind: Literal["arithmetic"] = "arithmetic"
@@ -249,13 +274,13 @@ class Arithmetic(Language):
     """The largest number of terms."""
 
 
-class Bytes(Spec):
+class ByteTokenizer(Spec):
     """One token a byte."""
 
     kind: Literal["bytes"] = "bytes"
 
 
-class BytePairs(Spec):
+class BPETokenizer(Spec):
     """Byte-level BPE, trained on the corpus's own training text."""
 
     kind: Literal["bpe"] = "bpe"
@@ -271,17 +296,29 @@ class TokenizerFile(Spec):
     """The tokenizer.json. A path is relative to the file that names it."""
 
 
-Invented = Copy | Reverse | Sort | Recall | Linear | Translation | Arithmetic
-Installed = PythonDocs | PythonCode | PythonSummaries
-Source = Installed | Files | Pairs | Invented
+InventedLanguage = (
+    CopyLanguage
+    | ReverseLanguage
+    | SortLanguage
+    | RecallLanguage
+    | LinearLanguage
+    | TranslationLanguage
+    | ArithmeticLanguage
+)
+InstalledPython = PythonDocs | PythonCode | PythonSummaries
+Source = InstalledPython | Files | PairFiles | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
-TokenizerKind = Annotated[Bytes | BytePairs | TokenizerFile, Field(discriminator="kind"), BeforeValidator(read_kind)]
+TokenizerKind = Annotated[
+    ByteTokenizer | BPETokenizer | TokenizerFile,
+    Field(discriminator="kind"),
+    BeforeValidator(read_kind),
+]
 
 
 def gives_pairs(source: Source) -> bool:
     """Whether a source gives pairs; otherwise it gives running text."""
     match source:
-        case PythonSummaries() | Pairs():
+        case PythonSummaries() | PairFiles():
             return True
         case Language():
             return source.form == "pairs"
@@ -289,13 +326,15 @@ def gives_pairs(source: Source) -> bool:
 
 
 class Corpus(Spec):
-    """Sources, read in shares by their weights; documents are held out by a hash of their content."""
+    """Sources, read in shares by their weights; documents are held out by a hash of their
+    content.
+    """
 
-    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_read_one)] = (PythonDocs(),)
+    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_as_tuple)] = (PythonDocs(),)
     """Where the text comes from. All sources give running text, or all give pairs. One alone
     needs no list.
     """
-    tokenizer: TokenizerKind = Bytes()
+    tokenizer: TokenizerKind = ByteTokenizer()
     """How text becomes tokens."""
     valid: Share = 0.05
     """Share of documents for validation."""
@@ -303,20 +342,22 @@ class Corpus(Spec):
     """Share of documents held out for the verdict."""
 
     @model_validator(mode="after")
-    def _possible(self) -> Corpus:
+    def _require_consistent(self) -> Corpus:
         if self.valid + self.test >= 1:
             raise ValueError(
-                f"valid {self.valid:g} and test {self.test:g} leave nothing to train on; use shares that sum below 1"
+                f"valid {self.valid:g} and test {self.test:g} leave nothing to train on; use shares"
+                " that sum below 1"
             )
         if not math.isfinite(sum(source.weight for source in self.sources)):
             largest = max(source.weight for source in self.sources)
             raise ValueError(
-                f"sources have weights up to {largest:g}, whose sum is no number; use smaller ones, such as 1 and 2"
+                f"sources have weights up to {largest:g}, whose sum is no number; use smaller ones,"
+                " such as 1 and 2"
             )
         kinds = {gives_pairs(source): source.kind for source in self.sources}
         if len(kinds) == 2:
             raise ValueError(
-                f"sources {kinds[True]!r} gives pairs and {kinds[False]!r} running text, which one batch cannot hold; "
-                "use either, or form = 'text' for an invented language"
+                f"sources {kinds[True]!r} gives pairs and {kinds[False]!r} running text, which one"
+                " batch cannot hold; use either, or form = 'text' for an invented language"
             )
         return self

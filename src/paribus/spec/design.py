@@ -1,4 +1,6 @@
-"""A design: which factor differs, what is held equal, how it is measured, and how sure one wants to be."""
+"""A design: which factor differs, what is held equal, how it is measured, and how sure one
+wants to be.
+"""
 
 from __future__ import annotations
 
@@ -11,135 +13,188 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo, field_validator
 
 from paribus.spec.architecture import Positive, Spec
-from paribus.spec.contrasts import Contrasts, Pair, default_contrasts, family_of, family_size, read_contrasts
+from paribus.spec.contrasts import (
+    ArmPair,
+    Contrasts,
+    default_contrasts,
+    family_size,
+    judged_family,
+    read_contrasts,
+)
 from paribus.spec.match import Match
-from paribus.spec.reading import merged
+from paribus.spec.reading import merge_tables
 from paribus.spec.variance import Variance, read_variance
 from paribus.spec.yardstick import DocumentHalves, YardstickKind
 
 Table = dict[str, Any]
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
-Scale = Literal["smoke", "laptop", "hour", "paper"]
-SCALES: tuple[Scale, ...] = ("smoke", "laptop", "hour", "paper")
+DesignScale = Literal["smoke", "laptop", "hour", "paper"]
+SCALES: tuple[DesignScale, ...] = ("smoke", "laptop", "hour", "paper")
 RUN_TABLES = ("architecture", "corpus", "objective", "training")
 LEVEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}", re.ASCII)  # an arm's joins them by '+'
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
-LEAST_SEEDS = 3
-FEW_SEEDS = (
-    f"no interval can be had from fewer than {LEAST_SEEDS}: use 5, or 6 for a sign-flip; equivalence at a margin of "
-    f"one spread takes about 10"
+MIN_SEEDS = 3
+FEW_SEEDS_REMEDY = (
+    f"no interval can be had from fewer than {MIN_SEEDS}: use 5, or 6 for a sign-flip; equivalence"
+    " at a margin of one spread takes about 10"
 )
-OPEN: Literal["open"] = "open"  # how many seeds there are is no part of the design
-LENGTHS = "lengths = [0.25, 0.5, 1]"  # as it is written
-LEAST_LENGTHS = 3  # from which a margin in compute is priced
-MOST_COMPUTE = 3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
+OPEN_SEEDS: Literal["open"] = "open"  # how many seeds there are is no part of the design
+LENGTHS_EXAMPLE = "lengths = [0.25, 0.5, 1]"  # as it is written
+MIN_LENGTHS = 3  # from which a margin in compute is priced
+MAX_COMPUTE_MARGIN = (
+    3.0  # more of it than a margin can be priced in: a curve says little so far beyond its end
+)
 
 
-def _tuple(given: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     """TOML and JSON have lists, specs tuples; one alone is short for a list of it."""
-    if isinstance(given, list) and not given:
+    if isinstance(value, list) and not value:
         raise ValueError("is an empty list; give at least one")
-    return tuple(given) if isinstance(given, list) else (given,) if isinstance(given, str) else given
+    if isinstance(value, list):
+        return tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    return value
 
 
-def _seeds(given: Any) -> Any:
-    """A number of seeds is short for as many of them, from 1; `open` leaves it to whoever runs the design."""
-    if isinstance(given, str):
-        if given != OPEN:
-            raise ValueError(f"is {given!r}; use how many, a list of them, or 'open' to decide as results come")
-        return given
-    if isinstance(given, list | tuple):
-        if not given:
-            raise ValueError(f"is an empty list; {FEW_SEEDS}")
-        return tuple(given)
-    if isinstance(given, int) and not isinstance(given, bool):
-        if given < 1:
-            raise ValueError(f"is {given}; {FEW_SEEDS}")
-        if given >= SWEEP_SEED:
-            raise ValueError(f"is {given}; use fewer than {SWEEP_SEED}, where the seeds of sweeps begin")
-        return tuple(range(1, given + 1))
-    raise ValueError(f"is {given!r}; use how many, such as 5, or a list of them, or 'open' to decide as results come")
+def _read_seeds(value: Any) -> Any:
+    """A number of seeds is short for as many of them, from 1; `open` leaves it to whoever runs
+    the design.
+    """
+    if isinstance(value, str):
+        if value != OPEN_SEEDS:
+            raise ValueError(
+                f"is {value!r}; use how many, a list of them, or 'open' to decide as results come"
+            )
+        return value
+    if isinstance(value, list | tuple):
+        if not value:
+            raise ValueError(f"is an empty list; {FEW_SEEDS_REMEDY}")
+        return tuple(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value < 1:
+            raise ValueError(f"is {value}; {FEW_SEEDS_REMEDY}")
+        if value >= SWEEP_SEED:
+            raise ValueError(
+                f"is {value}; use fewer than {SWEEP_SEED}, where the seeds of sweeps begin"
+            )
+        return tuple(range(1, value + 1))
+    raise ValueError(
+        f"is {value!r}; use how many, such as 5, or a list of them, or 'open' to decide as results"
+        " come"
+    )
 
 
-def _named(given: Any, info: ValidationInfo) -> Any:
+def _require_names(value: Any, info: ValidationInfo) -> Any:
     """Tables by name; an array of tables has none."""
-    if isinstance(given, list | tuple):
+    if isinstance(value, list | tuple):
         name = info.field_name
-        raise ValueError(f"is a list of {len(given)}, and each needs a name; write [{name}.NAME], not [[{name}]]")
-    return given
+        raise ValueError(
+            f"is a list of {len(value)}, and each needs a name; write [{name}.NAME], not [[{name}]]"
+        )
+    return value
 
 
-def _margin(given: Any) -> Any:
+def _read_margin(value: Any) -> Any:
     """A number above 0, or text that is read later; one complaint, whichever it was meant to be."""
-    if given is None or isinstance(given, str):
-        return given
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < inf:
-        raise ValueError(f"is {given!r}; use a number of bits per byte above 0, or such as '5 % compute'")
-    return given
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+        raise ValueError(
+            f"is {value!r}; use a number of bits per byte above 0, or such as '5 % compute'"
+        )
+    return value
 
 
-def _looks(given: Any) -> Any:
+def _read_looks(value: Any) -> Any:
     """Keys of TOML are text; a look is at a number of seeds."""
-    if not isinstance(given, Mapping):
-        return given
+    if not isinstance(value, Mapping):
+        return value
     try:
-        return {int(n): share for n, share in given.items()}
+        return {int(n): share for n, share in value.items()}
     except ValueError as fault:
-        raise ValueError(f"are at {list(given)}; write numbers of seeds, as in {{ 5 = 0.01, 10 = 0.04 }}") from fault
+        raise ValueError(
+            f"are at {list(value)}; write numbers of seeds, as in {{ 5 = 0.01, 10 = 0.04 }}"
+        ) from fault
 
 
-def _lengths(given: Any) -> Any:
+def _read_lengths(value: Any) -> Any:
     """Ascending shares of the full length; the last is the full length itself, the reported run."""
-    if given is None:
-        return given
-    shares = given if isinstance(given, list | tuple) else ()
-    numbers = [share for share in shares if isinstance(share, int | float) and not isinstance(share, bool)]
+    if value is None:
+        return value
+    shares = value if isinstance(value, list | tuple) else ()
+    numbers = [
+        share for share in shares if isinstance(share, int | float) and not isinstance(share, bool)
+    ]
     ascending = all(one < other for one, other in itertools.pairwise(numbers))
     fits = len(numbers) == len(shares) > 1 and ascending and numbers[0] > 0 and numbers[-1] == 1
     if not fits:
-        raise ValueError(f"is {given!r}; write ascending shares of the full length that end with 1: {LENGTHS}")
+        raise ValueError(
+            f"is {value!r}; write ascending shares of the full length that end with 1:"
+            f" {LENGTHS_EXAMPLE}"
+        )
     return tuple(float(share) for share in numbers)
 
 
-def _pairs(given: Any) -> Any:
+def _read_pairs(value: Any) -> Any:
     """TOML and JSON have lists, specs tuples: an arm, and the arm it is judged against."""
-    if given is None:
-        return given
-    pairs = given if isinstance(given, list | tuple) else ()
-    if not isinstance(given, list | tuple) or not all(_is_pair(pair) for pair in pairs):
-        raise ValueError(f"is {given!r}; write pairs of an arm and what it is judged against: [['prefix', 'causal']]")
+    if value is None:
+        return value
+    pairs = value if isinstance(value, list | tuple) else ()
+    if not isinstance(value, list | tuple) or not all(_is_pair(pair) for pair in pairs):
+        raise ValueError(
+            f"is {value!r}; write pairs of an arm and what it is judged against: [['prefix',"
+            " 'causal']]"
+        )
     return tuple(tuple(pair) for pair in pairs)
 
 
-def _is_pair(given: Any) -> bool:
-    return isinstance(given, list | tuple) and len(given) == 2 and all(isinstance(name, str) for name in given)
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and all(isinstance(name, str) for name in value)
+    )
 
 
-def _control(given: Any) -> Any:
+def _read_control(value: Any) -> Any:
     """An arm's name, or a share of the baseline's training."""
-    if given is None or isinstance(given, str | ControlLength):
-        return given
-    share = given.get("length") if isinstance(given, Mapping) and set(given) == {"length"} else None
+    if value is None or isinstance(value, str | ControlLength):
+        return value
+    if isinstance(value, Mapping) and set(value) == {"length"}:
+        share = value.get("length")
+    else:
+        share = None
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-        raise ValueError(f"is {given!r}; name an arm, or write a share of the training, as {{ length = 0.5 }}")
-    return given
+        raise ValueError(
+            f"is {value!r}; name an arm, or write a share of the training, as {{ length = 0.5 }}"
+        )
+    return value
 
 
-def _match(given: Any) -> Any:
+def _read_match(value: Any) -> Any:
     """`match = "nothing"` is short for a table that says no more."""
-    return {"by": given} if isinstance(given, str) else given
+    if isinstance(value, str):
+        return {"by": value}
+    return value
 
 
-def _tune(given: Any) -> Any:
+def _read_tune(value: Any) -> Any:
     """`tune = false` says that all arms train at the rate as written."""
-    return None if given is False else {} if given is True else given
+    if value is False:
+        return None
+    if value is True:
+        return {}
+    return value
 
 
 Seeds = Annotated[
     Annotated[tuple[Annotated[int, Field(ge=0, lt=SWEEP_SEED)], ...], Tag("each")]
-    | Annotated[Literal["open"], Tag(OPEN)],
-    Discriminator(lambda given: OPEN if given == OPEN else "each"),  # a fault is then told of one of them alone
-    BeforeValidator(_seeds),
+    | Annotated[Literal["open"], Tag(OPEN_SEEDS)],
+    Discriminator(
+        lambda given: OPEN_SEEDS if given == OPEN_SEEDS else "each"
+    ),  # a fault is then told of one of them alone
+    BeforeValidator(_read_seeds),
 ]
 
 
@@ -151,14 +206,20 @@ class ControlLength(Spec):
 
 
 Control = Annotated[
-    Annotated[str, Tag("arm")] | Annotated[ControlLength, Tag("length")] | Annotated[None, Tag("none")],
-    Discriminator(lambda given: "none" if given is None else "arm" if isinstance(given, str) else "length"),
-    BeforeValidator(_control),
+    Annotated[str, Tag("arm")]
+    | Annotated[ControlLength, Tag("length")]
+    | Annotated[None, Tag("none")],
+    Discriminator(
+        lambda given: "none" if given is None else "arm" if isinstance(given, str) else "length"
+    ),
+    BeforeValidator(_read_control),
 ]
 
 
 class Tune(Spec):
-    """The same search of the rate for every arm: a grid a factor 2 apart around the rate as written."""
+    """How every arm's learning rate is tuned: a grid a factor 2 apart around the rate as
+    written.
+    """
 
     n_rates: Annotated[int, Field(ge=5, le=15)] = 5
     """Number of rates in the grid."""
@@ -174,25 +235,40 @@ class Tune(Spec):
     """
 
 
-def _require_tables(levels: Mapping[str, Any], path: str | None) -> None:
+def _require_level_tables(levels: Mapping[str, Any], path: str | None) -> None:
     """ValueError unless levels by name are tables of a run, and no path says otherwise."""
     if path is not None:
-        raise ValueError(f"is a table of levels beside the path {path!r}; leave the path out, or list the values at it")
+        raise ValueError(
+            f"is a table of levels beside the path {path!r}; leave the path out, or list the values"
+            " at it"
+        )
     for name, table in levels.items():
         if not LEVEL_NAME.fullmatch(str(name)):
-            raise ValueError(f"has a level {name!r}; use up to 40 letters, digits, spaces, '.', '_' or '-'")
+            raise ValueError(
+                f"has a level {name!r}; use up to 40 letters, digits, spaces, '.', '_' or '-'"
+            )
         if not isinstance(table, Mapping):
-            raise ValueError(f"has {name} = {table!r}; write a table, as {{ architecture = {{ mask = 'causal' }} }}")
+            raise ValueError(
+                f"has {name} = {table!r}; write a table, as {{ architecture = {{ mask = 'causal'"
+                " } }"
+            )
 
 
 def level_name(value: Any) -> str:
-    """What a level is called that is a value: its kind or its text, in letters that an arm's name may have."""
-    name = value.get("kind", str(value)) if isinstance(value, Mapping) else str(value)
+    """What a level is called that is a value: its kind or its text, in letters that an arm's
+    name may have.
+    """
+    if isinstance(value, Mapping):
+        name = value.get("kind", str(value))
+    else:
+        name = str(value)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", str(name)).strip("-._") or "level"
 
 
 class Factor(Spec):
-    """One factor of a factorial: levels by name, each a table laid over the base, or the values of one path."""
+    """One factor of a factorial: levels by name, each a table laid over the base, or the values
+    of one path.
+    """
 
     path: str | None = None
     """The path whose values `levels` lists. Leave it out where levels are tables by name."""
@@ -203,19 +279,27 @@ class Factor(Spec):
 
     @field_validator("levels")
     @classmethod
-    def _some(cls, given: Any, info: ValidationInfo) -> Any:
+    def _require_levels(cls, levels: Any, info: ValidationInfo) -> Any:
         path = info.data.get("path")
-        if not isinstance(given, list | tuple | Mapping) or len(given) < 2:
-            raise ValueError(f"is {given!r}; give at least two levels: a list beside a path, or a table of tables")
-        if isinstance(given, Mapping):
-            _require_tables(given, path)
-            return given
+        if not isinstance(levels, list | tuple | Mapping) or len(levels) < 2:
+            raise ValueError(
+                f"is {levels!r}; give at least two levels: a list beside a path, or a table of"
+                " tables"
+            )
+        if isinstance(levels, Mapping):
+            _require_level_tables(levels, path)
+            return levels
         if path is None:
-            raise ValueError("is a list without a path; say at which path these are the values, or name each a table")
-        names = [level_name(value) for value in given]
+            raise ValueError(
+                "is a list without a path; say at which path these are the values, or name each a"
+                " table"
+            )
+        names = [level_name(value) for value in levels]
         if len(set(names)) < len(names):
-            raise ValueError(f"has values that would be called alike: {', '.join(names)}; name each in a table")
-        return given
+            raise ValueError(
+                f"has values that would be called alike: {', '.join(names)}; name each in a table"
+            )
+        return levels
 
 
 class Primary(Spec):
@@ -223,7 +307,7 @@ class Primary(Spec):
 
     measure: YardstickKind = DocumentHalves()
     """The yardstick that the verdict is read from."""
-    margin: Annotated[Positive | str | None, BeforeValidator(_margin)] = None
+    margin: Annotated[Positive | str | None, BeforeValidator(_read_margin)] = None
     """The smallest difference that matters: a number of bits per byte, `5 % compute` or `25 % of
     control`. If left out: nothing is called equivalent.
     """
@@ -232,7 +316,9 @@ class Primary(Spec):
 
 
 class Design(Spec):
-    """A comparison as it is written: what differs, what is held equal, how it is measured and how often."""
+    """A comparison as it is written: what differs, what is held equal, how it is measured and
+    how often.
+    """
 
     question: str
     """The question, in words."""
@@ -244,19 +330,23 @@ class Design(Spec):
     """
     baseline: str
     """The arm that the others are compared with."""
-    factor: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()
+    factor: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     """The paths in which arms may differ, such as `architecture.mask`. One alone needs no list."""
-    arms: Annotated[dict[str, Table], BeforeValidator(_named)] = Field(default_factory=dict)
+    arms: Annotated[dict[str, Table], BeforeValidator(_require_names)] = Field(default_factory=dict)
     """Arms by name, each a table of a run that is laid over the base. An arm may have a `match`
     of its own.
     """
-    factors: Annotated[dict[str, Factor], BeforeValidator(_named)] = Field(default_factory=dict)
+    factors: Annotated[dict[str, Factor], BeforeValidator(_require_names)] = Field(
+        default_factory=dict
+    )
     """Factors by name, instead of `arms`: every combination of their levels is an arm."""
-    comparisons: Annotated[tuple[Pair, ...] | None, BeforeValidator(_pairs)] = None
+    comparisons: Annotated[tuple[ArmPair, ...] | None, BeforeValidator(_read_pairs)] = None
     """Pairs of an arm and the arm it is judged against. If left out: each arm against the
     baseline.
     """
-    contrasts: Annotated[Contrasts | Literal["default"] | None, BeforeValidator(read_contrasts)] = None
+    contrasts: Annotated[Contrasts | Literal["default"] | None, BeforeValidator(read_contrasts)] = (
+        None
+    )
     """By name, weights by arm that add up to 0. `default`: the three effects of two factors with
     two levels.
     """
@@ -264,11 +354,11 @@ class Design(Spec):
     """What must come out worse than the baseline: an arm's name, or `{ length = 0.5 }`, the
     baseline at half its training.
     """
-    match: Annotated[Match | None, BeforeValidator(_match)] = None
+    match: Annotated[Match | None, BeforeValidator(_read_match)] = None
     """What is made equal in size. `match = "nothing"` compares the arms as written."""
     budget: Budget | None = None
     """What is made equal in training, by the number of steps. If left out: the steps as written."""
-    tune: Annotated[Tune | None, BeforeValidator(_tune)] = Tune()
+    tune: Annotated[Tune | None, BeforeValidator(_read_tune)] = Tune()
     """The search of the learning rate, the same for every arm. `false`: all arms use the rate as
     written.
     """
@@ -276,11 +366,11 @@ class Design(Spec):
     """Runs that show where the noise comes from. `true` takes the defaults."""
     seeds: Seeds = (1, 2, 3, 4, 5)
     """How many, or a list of them; at least 3. `open`: `paribus run --seeds N` says how many."""
-    looks: Annotated[dict[int, float] | None, BeforeValidator(_looks)] = None
+    looks: Annotated[dict[int, float] | None, BeforeValidator(_read_looks)] = None
     """Numbers of seeds at which a verdict may be read, each with its share of 0.05: `{ 5 = 0.01,
     10 = 0.04 }`.
     """
-    lengths: Annotated[tuple[float, ...] | None, BeforeValidator(_lengths)] = None
+    lengths: Annotated[tuple[float, ...] | None, BeforeValidator(_read_lengths)] = None
     """Ascending shares of the full length that end with 1. Arms that others are judged against
     are trained at each of them, the whole recipe scaled.
     """
@@ -288,86 +378,108 @@ class Design(Spec):
     """No longer offered: `true` is refused. Older studies were judged so."""
     primary: Primary = Primary()
     """The one yardstick that a verdict is read from, its margin and its test."""
-    others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_tuple)] = ()
+    others: Annotated[tuple[YardstickKind, ...], BeforeValidator(_as_tuple)] = ()
     """Further yardsticks, which are shown and never judged."""
     report: Literal["last"] = "last"
     """Which checkpoint is measured."""
     allow: dict[str, str] = Field(default_factory=dict)
     """By path, the reason why it may differ all the same."""
-    prompts: Annotated[tuple[str, ...], BeforeValidator(_tuple)] = ()
+    prompts: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
     """Texts that every arm continues, for the report."""
 
 
 def compute_margin(margin: str) -> float | None:
-    """The share that `x % compute` names; None if the text is something else, or more than can be priced."""
+    """The share that `x % compute` names; None if the text is something else, or more than can
+    be priced.
+    """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*compute\s*", margin)
     share = float(found[1]) / 100 if found else 0.0
-    return share if 0 < share <= MOST_COMPUTE else None
+    if 0 < share <= MAX_COMPUTE_MARGIN:
+        return share
+    return None
 
 
 def control_margin(margin: str) -> float | None:
-    """The share that `x % of control` names; None if the text is something else, or more than all of it."""
+    """The share that `x % of control` names; None if the text is something else, or more than
+    all of it.
+    """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*of\s+control\s*", margin)
     share = float(found[1]) / 100 if found else 0.0
-    return share if 0 < share <= 1 else None
+    if 0 < share <= 1:
+        return share
+    return None
 
 
-def tables_of(design: Design) -> dict[str, Table]:
+def arm_tables(design: Design) -> dict[str, Table]:
     """What each arm lays over the base, by name; of a factorial, every combination of levels."""
     if design.arms:
         return dict(design.arms)
-    named = [_levels(factor) for factor in design.factors.values()]
+    named = [_level_tables(factor) for factor in design.factors.values()]
     arms: dict[str, Table] = {}
     for levels in itertools.product(*(table.items() for table in named)):
         table: Table = {}
         for _, level in levels:
-            table = merged(table, level)
+            table = merge_tables(table, level)
         arms["+".join(name for name, _ in levels)] = table
     return arms
 
 
 def control_arm(design: Design) -> str | None:
-    """The arm that must come out worse; None where there is no control, or where it is by length."""
-    return design.control if isinstance(design.control, str) else None
+    """The arm that must come out worse; None where there is no control, or where it is by
+    length.
+    """
+    if isinstance(design.control, str):
+        return design.control
+    return None
 
 
 def control_length(design: Design) -> float | None:
-    """The share of its training at which the baseline must come out worse; None where there is no such control."""
-    return design.control.length if isinstance(design.control, ControlLength) else None
+    """The share of its training at which the baseline must come out worse; None where there is
+    no such control.
+    """
+    if isinstance(design.control, ControlLength):
+        return design.control.length
+    return None
 
 
-def pairs_of(design: Design) -> tuple[Pair, ...]:
+def judged_pairs(design: Design) -> tuple[ArmPair, ...]:
     """Every pair of the family; there may be none, where contrasts are judged."""
-    return tuple(_family(design)[0])
+    return tuple(_judged_family(design)[0])
 
 
-def _family(design: Design) -> tuple[list[Pair], Contrasts]:
-    levels, control = levels_of(design), control_arm(design)
-    return family_of(design.comparisons, design.contrasts, levels, design.baseline, control)
+def _judged_family(design: Design) -> tuple[list[ArmPair], Contrasts]:
+    levels, control = arm_levels(design), control_arm(design)
+    return judged_family(design.comparisons, design.contrasts, levels, design.baseline, control)
 
 
 def length_arms(design: Design) -> tuple[str, ...]:
     """The arms that are trained at each of the design's lengths: those that a gain is priced by.
 
-    Every arm that a judged pair is against; and the baseline where a contrast is judged, or the control is a length.
+    Every arm that a judged pair is against; and the baseline where a contrast is judged, or the
+    control is a length.
     """
     if design.lengths is None:
         return ()
-    wanted = {against for _, against in pairs_of(design)}
+    wanted = {against for _, against in judged_pairs(design)}
     if declared_contrasts(design) or control_length(design) is not None:
         wanted.add(design.baseline)
-    return tuple(name for name in tables_of(design) if name in wanted)
+    return tuple(name for name in arm_tables(design) if name in wanted)
 
 
-def compared_pairs(design: Design) -> tuple[Pair, ...]:
-    """Every pair of arms whose difference enters something reported: pairs, the control, contrasts, a 2 × 2."""
-    levels, control = levels_of(design), control_arm(design)
-    pairs = [*pairs_of(design), *([] if control is None else [(control, design.baseline)])]
-    for weights in {**default_contrasts(levels, design.baseline), **declared_contrasts(design)}.values():
+def compared_pairs(design: Design) -> tuple[ArmPair, ...]:
+    """Every pair of arms whose difference enters something reported: pairs, the control,
+    contrasts, a 2 × 2.
+    """
+    levels, control = arm_levels(design), control_arm(design)
+    pairs = [*judged_pairs(design), *([] if control is None else [(control, design.baseline)])]
+    for weights in {
+        **default_contrasts(levels, design.baseline),
+        **declared_contrasts(design),
+    }.values():
         gains = [name for name, weight in weights.items() if weight > 0]
         losses = [name for name, weight in weights.items() if weight < 0]
         pairs += itertools.product(gains, losses)
-    once: dict[frozenset[str], Pair] = {}
+    once: dict[frozenset[str], ArmPair] = {}
     for pair in pairs:
         once.setdefault(frozenset(pair), pair)
     return tuple(once.values())
@@ -375,39 +487,44 @@ def compared_pairs(design: Design) -> tuple[Pair, ...]:
 
 def declared_contrasts(design: Design) -> Contrasts:
     """Every contrast of the family; there may be none, where pairs are judged."""
-    return _family(design)[1]
+    return _judged_family(design)[1]
 
 
-def words_of(design: Design) -> int:
+def n_judged(design: Design) -> int:
     """The size of the family: how many words share the 5 %."""
-    return family_size(pairs_of(design), declared_contrasts(design))
+    return family_size(judged_pairs(design), declared_contrasts(design))
 
 
-def levels_of(design: Design) -> dict[str, dict[str, str]]:
+def arm_levels(design: Design) -> dict[str, dict[str, str]]:
     """Which level of each factor an arm has; of a list of arms, the arm itself."""
     if design.arms:
         return {name: {"arm": name} for name in design.arms}
-    named = [_levels(factor) for factor in design.factors.values()]
+    named = [_level_tables(factor) for factor in design.factors.values()]
     return {
-        "+".join(levels): dict(zip(design.factors, levels, strict=True)) for levels in itertools.product(*named)
-    }  # fmt: skip
+        "+".join(levels): dict(zip(design.factors, levels, strict=True))
+        for levels in itertools.product(*named)
+    }
 
 
-def declared(design: Design) -> tuple[str, ...]:
+def declared_paths(design: Design) -> tuple[str, ...]:
     """The paths that may differ."""
     if design.arms:
         return design.factor
-    return tuple(dict.fromkeys(path for factor in design.factors.values() for path in paths_of(factor)))
+    return tuple(
+        dict.fromkeys(path for factor in design.factors.values() for path in level_paths(factor))
+    )
 
 
-def paths_of(factor: Factor) -> list[str]:
+def level_paths(factor: Factor) -> list[str]:
     """The paths that a factor's levels write."""
     if factor.path is not None:
         return [factor.path]
-    return list(dict.fromkeys(path for table in _levels(factor).values() for path in leaves_of(table)))
+    return list(
+        dict.fromkeys(path for table in _level_tables(factor).values() for path in leaves_of(table))
+    )
 
 
-def _levels(factor: Factor) -> dict[str, Table]:
+def _level_tables(factor: Factor) -> dict[str, Table]:
     if isinstance(factor.levels, Mapping):
         return {name: dict(table) for name, table in factor.levels.items()}
     assert factor.path is not None
@@ -420,11 +537,11 @@ def _levels(factor: Factor) -> dict[str, Table]:
     return levels
 
 
-def leaves_of(table: Mapping[str, Any], under: str = "") -> dict[str, Any]:
+def leaves_of(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Every leaf of a nested table by its dotted path; lists and empty tables are leaves."""
     found: dict[str, Any] = {}
     for key, value in table.items():
-        path = f"{under}.{key}" if under else key
+        path = f"{prefix}.{key}" if prefix else key
         if isinstance(value, Mapping) and value:
             found |= leaves_of(value, path)
         else:

@@ -1,4 +1,6 @@
-"""Every field that a run file or a design may have: its type, its default and what it does, read off the specs."""
+"""Every field that a run file or a design may have: its type, its default and what it does,
+read off the specs.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,11 @@ from paribus.spec.type_words import field_type
 
 REQUIRED = "required"
 RUN_TABLES: dict[str, Any] = {
-    "architecture": Architecture, "corpus": Corpus, "objective": ObjectiveKind, "training": Training,
-}  # fmt: skip
+    "architecture": Architecture,
+    "corpus": Corpus,
+    "objective": ObjectiveKind,
+    "training": Training,
+}
 ROOTS: dict[str, Any] = {**RUN_TABLES, "design": Design}
 
 
@@ -42,7 +47,9 @@ class FieldEntry:
 
 @dataclass(frozen=True)
 class TableEntry:
-    """One table and its fields; `kind` is the word that chooses it among its alternatives, if it has any."""
+    """One table and its fields; `kind` is the word that chooses it among its alternatives, if
+    it has any.
+    """
 
     path: str
     kind: str | None
@@ -52,7 +59,9 @@ class TableEntry:
 
 @dataclass(frozen=True)
 class Found:
-    """What lies at a path: the field itself, of each kind that has it, and the tables that it may hold."""
+    """What lies at a path: the field itself, of each kind that has it, and the tables that it
+    may hold.
+    """
 
     path: str
     fields: tuple[FieldEntry, ...]
@@ -98,7 +107,8 @@ def all_paths() -> dict[str, None]:
 def find_fields(path: str) -> Found:
     """The field and the tables at a dotted path; SpecError says which path was probably meant.
 
-    A path may name a kind (`training.schedule.cosine`). A design's keys may stand alone (`primary.margin`).
+    A path may name a kind (`training.schedule.cosine`). A design's keys may stand alone
+    (`primary.margin`).
     """
     names = [name for name in path.split(".") if not name.isdigit()]
     if names[0] not in ROOTS and names[0] in (*Design.model_fields, _SCALES.key):
@@ -130,17 +140,23 @@ def _inside(place: _Place, name: str) -> Iterator[_Place]:
         yield _Place(of_kind[0])
         return
     for model in models:
-        yield from (_Place(_annotation(model, one.key), one) for one in _fields(model) if one.key == name)
+        yield from (
+            _Place(_annotation(model, one.key), one) for one in _fields(model) if one.key == name
+        )
     for inside in _by_name(place.annotation):
         yield from _run_table(name) if inside is Any else [_Place(inside)]
 
 
 def _annotation(model: type[BaseModel], key: str) -> Any:
-    return model.model_fields[key].annotation if key in model.model_fields else None
+    if key in model.model_fields:
+        return model.model_fields[key].annotation
+    return None
 
 
 def _run_table(name: str) -> list[_Place]:
-    return [_Place(RUN_TABLES[name])] if name in RUN_TABLES else []
+    if name in RUN_TABLES:
+        return [_Place(RUN_TABLES[name])]
+    return []
 
 
 def _by_name(annotation: Any) -> list[Any]:
@@ -154,13 +170,18 @@ def _unknown_path(path: str) -> str:
     known = all_paths()
     outer = path.rpartition(".")[0]
     keys = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == outer]
-    listed = f"keys of {outer} are {', '.join(keys)}" if outer and keys else f"tables are {', '.join(ROOTS)}"
+    if outer and keys:
+        listed = f"keys of {outer} are {', '.join(keys)}"
+    else:
+        listed = f"tables are {', '.join(ROOTS)}"
     given = path if path.strip(".") else repr(path)
     return f"{given} is no field; {path_advice(path, known)}{listed}"
 
 
 def _tables_below(path: str, annotation: Any, known: set[type[BaseModel]]) -> Iterator[TableEntry]:
-    """The tables that a type allows, and those inside them; none that is in `known`, which grows."""
+    """The tables that a type allows, and those inside them; none that is in `known`, which
+    grows.
+    """
     for model in models_in(annotation):
         if model in known:
             continue
@@ -177,9 +198,15 @@ def _table_entry(path: str, model: type[BaseModel]) -> TableEntry:
 def _fields(model: type[BaseModel]) -> list[FieldEntry]:
     """The fields of a model but its kind."""
     about = descriptions_of(model)
-    own = [_field_entry(key, field, about) for key, field in model.model_fields.items() if key != "kind"]
+    own = [
+        _field_entry(key, field, about)
+        for key, field in model.model_fields.items()
+        if key != "kind"
+    ]
     first = _READ_FIRST.get(model)
-    return own if first is None else [first, *own]
+    if first is None:
+        return own
+    return [first, *own]
 
 
 def _field_entry(key: str, field: FieldInfo, about: Mapping[str, str]) -> FieldEntry:
@@ -213,4 +240,6 @@ def _value_words(value: Any) -> str:
 
 def _spec_words(value: Spec) -> str:
     kind = kind_of(type(value))
-    return "a table of defaults" if kind is None else f'"{kind}"'
+    if kind is None:
+        return "a table of defaults"
+    return f'"{kind}"'

@@ -9,16 +9,18 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from paribus.spec.architecture import Count, Positive, Spec, read_kind
 
-Part = Annotated[float, Field(gt=0, lt=1)]
+ProperFraction = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]
 
 
-def _some_split(least: float, most: float, grid: int) -> None:
+def _require_split(least: float, most: float, grid: int) -> None:
     """ValueError unless a split may lie between two shares; one share alone needs no grid."""
     if least > most:
         raise ValueError(f"least is {least:g}, above most {most:g}; use at most that")
     if least < most and ceil(least * grid - 1e-9) > floor(most * grid + 1e-9):
-        raise ValueError(f"grid is {grid}, which has no split between {least:g} and {most:g}; use a finer one")
+        raise ValueError(
+            f"grid is {grid}, which has no split between {least:g} and {most:g}; use a finer one"
+        )
 
 
 class CausalLM(Spec):
@@ -37,24 +39,26 @@ class PrefixLM(Spec):
     """The tokens after a split, given all before it; one split for the whole batch of a step."""
 
     kind: Literal["prefix"] = "prefix"
-    least: Part = 0.25
+    least: ProperFraction = 0.25
     """The split lies at this share of the length or later."""
-    most: Part = 0.75
+    most: ProperFraction = 0.75
     """The split lies at this share of the length or earlier."""
     grid: Count = 16
     """The split lies at a multiple of 1/`grid` of the length. Few splits need few kernels."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> PrefixLM:
-        _some_split(self.least, self.most, self.grid)
+    def _require_splits(self) -> PrefixLM:
+        _require_split(self.least, self.most, self.grid)
         return self
 
 
 class MaskedLM(Spec):
-    """BERT: of the chosen tokens most are masked, some replaced, the rest left; each is predicted in its place."""
+    """BERT: of the chosen tokens most are masked, some replaced, the rest left; each is
+    predicted in its place.
+    """
 
     kind: Literal["masked"] = "masked"
-    rate: Part = 0.15
+    rate: ProperFraction = 0.15
     """Share of tokens that are predicted."""
     masked: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Share of those that are replaced by the mask token."""
@@ -62,35 +66,37 @@ class MaskedLM(Spec):
     """Share of those that are replaced by a random token. The rest stay as they are."""
 
     @model_validator(mode="after")
-    def _hides(self) -> MaskedLM:
+    def _require_hidden(self) -> MaskedLM:
         hidden = self.masked + self.replaced
         if hidden > 1 + 1e-9:
             raise ValueError(
-                f"masked {self.masked:g} and replaced {self.replaced:g} are more than the tokens chosen; "
-                f"use shares that sum to at most 1"
+                f"masked {self.masked:g} and replaced {self.replaced:g} are more than the tokens"
+                " chosen; use shares that sum to at most 1"
             )
         if hidden == 0:
             raise ValueError(
-                "masked 0 and replaced 0 leave every token that is asked for to be read in its place; "
-                "hide some, such as masked = 0.8"
+                "masked 0 and replaced 0 leave every token that is asked for to be read in its"
+                " place; hide some, such as masked = 0.8"
             )
         return self
 
 
 class LastToken(Spec):
-    """The honest next-token question to an encoder: a context, one mask at its end, and the word under it."""
+    """The honest next-token question to an encoder: a context, one mask at its end, and the
+    word under it.
+    """
 
     kind: Literal["last_token"] = "last_token"
-    least: Part = 0.25
+    least: ProperFraction = 0.25
     """The mask lies at this share of the length or later."""
-    most: Part = 0.95
+    most: ProperFraction = 0.95
     """The mask lies at this share of the length or earlier."""
     grid: Count = 16
     """The mask lies at a multiple of 1/`grid` of the length. Few places need few kernels."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> LastToken:
-        _some_split(self.least, self.most, self.grid)
+    def _require_splits(self) -> LastToken:
+        _require_split(self.least, self.most, self.grid)
         return self
 
 
@@ -100,7 +106,7 @@ class SpanCorruption(Spec):
     kind: Literal["spans"] = "spans"
     mean_span: Positive = 3.0
     """Mean length of a span, in tokens."""
-    rate: Part = 0.15
+    rate: ProperFraction = 0.15
     """Share of tokens that spans hide."""
 
 
@@ -108,7 +114,7 @@ class Continuation(Spec):
     """UL2's S-denoiser: the last part of a text, given the rest."""
 
     kind: Literal["continuation"] = "continuation"
-    rate: Part = 0.25
+    rate: ProperFraction = 0.25
     """Share of the text that is predicted."""
 
 
@@ -118,7 +124,7 @@ class Seq2Seq(Spec):
     kind: Literal["seq2seq"] = "seq2seq"
 
 
-class Weighted(Spec):
+class MixtureComponent(Spec):
     """One objective of a mixture: how often, and under which mode token."""
 
     objective: SimpleKind
@@ -131,76 +137,113 @@ class Weighted(Spec):
     """
 
     @model_validator(mode="after")
-    def _placed(self) -> Weighted:
-        if self.mode is not None and not isinstance(self.objective, PrefixLM | SpanCorruption | Continuation):
+    def _require_mode_place(self) -> MixtureComponent:
+        if self.mode is not None and not isinstance(
+            self.objective, PrefixLM | SpanCorruption | Continuation
+        ):
             raise ValueError(
-                f"mode is {self.mode!r}, for which {self.objective.kind!r} has no place; leave it out, or use it with "
-                f"prefix, spans or continuation"
+                f"mode is {self.mode!r}, for which {self.objective.kind!r} has no place; leave it"
+                " out, or use it with prefix, spans or continuation"
             )
         return self
 
 
-def _listed(given: Any) -> Any:
+def _as_tuple(value: Any) -> Any:
     """TOML and JSON have lists, specs tuples; none at all is refused."""
-    if isinstance(given, list | tuple) and not given:
+    if isinstance(value, list | tuple) and not value:
         raise ValueError("is an empty list; give at least one part")
-    return tuple(given) if isinstance(given, list) else given
+    if isinstance(value, list):
+        return tuple(value)
+    return value
 
 
 class Mixture(Spec):
     """One of its parts a step, drawn by weight."""
 
     kind: Literal["mixture"] = "mixture"
-    parts: Annotated[tuple[Weighted, ...], BeforeValidator(_listed)]
+    parts: Annotated[tuple[MixtureComponent, ...], BeforeValidator(_as_tuple)]
     """The objectives of the mixture."""
 
     @model_validator(mode="after")
-    def _weighed(self) -> Mixture:
+    def _require_finite_weights(self) -> Mixture:
         weights = [part.weight for part in self.parts]
         if not isfinite(sum(weights)):
-            raise ValueError(f"parts have weights up to {max(weights):g}, whose sum is no number; use smaller ones")
+            raise ValueError(
+                f"parts have weights up to {max(weights):g}, whose sum is no number; use smaller"
+                " ones"
+            )
         return self
 
 
 class UL2(Spec):
-    """UL2's mixture of seven denoisers (arXiv 2205.05131), R and X over spans, S over continuations."""
+    """UL2's mixture of seven denoisers (arXiv 2205.05131), R and X over spans, S over
+    continuations.
+    """
 
     kind: Literal["ul2"] = "ul2"
 
 
 SimpleKind = Annotated[
-    CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq,
+    CausalLM
+    | ReverseLM
+    | PrefixLM
+    | MaskedLM
+    | LastToken
+    | SpanCorruption
+    | Continuation
+    | Seq2Seq,
     Field(discriminator="kind"),
     BeforeValidator(read_kind),
 ]
 ObjectiveKind = Annotated[
-    CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq | Mixture | UL2,
+    CausalLM
+    | ReverseLM
+    | PrefixLM
+    | MaskedLM
+    | LastToken
+    | SpanCorruption
+    | Continuation
+    | Seq2Seq
+    | Mixture
+    | UL2,
     Field(discriminator="kind"),
     BeforeValidator(read_kind),
 ]
-Simple = CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq
-Objective = Simple | Mixture | UL2
-NAMED: dict[str, type[Objective]] = {  # those a name alone describes; a mixture is what it is made of
-    model.model_fields["kind"].default: model for model in (*get_args(Simple), UL2)
+SimpleObjective = (
+    CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq
+)
+Objective = SimpleObjective | Mixture | UL2
+OBJECTIVES_BY_KIND: dict[
+    str, type[Objective]
+] = {  # those a name alone describes; a mixture is what it is made of
+    model.model_fields["kind"].default: model for model in (*get_args(SimpleObjective), UL2)
 }
-Weighted.model_rebuild()
+MixtureComponent.model_rebuild()
 Mixture.model_rebuild()
 
-_SPANS: tuple[tuple[Mode, float, float], ...] = (
-    ("R", 3, 0.15), ("R", 8, 0.15), ("X", 3, 0.5), ("X", 8, 0.5), ("X", 64, 0.15), ("X", 64, 0.5),
-)  # fmt: skip
-UL2_PARTS = (
-    *(Weighted(objective=SpanCorruption(mean_span=span, rate=rate), mode=mode) for mode, span, rate in _SPANS),
-    Weighted(objective=Continuation(), mode="S"),
+_UL2_SPANS: tuple[tuple[Mode, float, float], ...] = (
+    ("R", 3, 0.15),
+    ("R", 8, 0.15),
+    ("X", 3, 0.5),
+    ("X", 8, 0.5),
+    ("X", 64, 0.15),
+    ("X", 64, 0.5),
+)
+UL2_COMPONENTS = (
+    *(
+        MixtureComponent(objective=SpanCorruption(mean_span=span, rate=rate), mode=mode)
+        for mode, span, rate in _UL2_SPANS
+    ),
+    MixtureComponent(objective=Continuation(), mode="S"),
 )
 
 
-def parts(objective: Objective) -> tuple[Weighted, ...]:
+def components_of(objective: Objective) -> tuple[MixtureComponent, ...]:
     """What an objective is made of; a simple one is its only part."""
     match objective:
         case UL2():
-            return UL2_PARTS
+            return UL2_COMPONENTS
         case Mixture():
             return objective.parts
         case _:
-            return (Weighted(objective=objective),)
+            return (MixtureComponent(objective=objective),)

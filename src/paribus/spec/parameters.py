@@ -1,6 +1,7 @@
 """Every parameter of a resolved spec by name: its shape and its role, before anything is built.
 
-One table serves three readers: the price counts it, the start draws from it, and a law holds the built model to it.
+One table serves three readers: the price counts it, the start draws from it, and a law holds the
+built model to it.
 """
 
 from collections.abc import Iterator
@@ -8,10 +9,21 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from paribus.spec.architecture import Dense, Experts, Latent, LayerNorm, Learned, MultiHead, NormKind, RelativeBias
-from paribus.spec.resolved import Block, Resolved, Stack
+from paribus.spec.architecture import (
+    Dense,
+    Experts,
+    Latent,
+    LayerNorm,
+    LearnedPositions,
+    MultiHead,
+    NormKind,
+    RelativeBias,
+)
+from paribus.spec.resolved import Block, ResolvedArchitecture, Stack
 
-Role = Literal["word", "position", "relative", "query", "inward", "residual", "router", "gain", "bias", "head"]
+Role = Literal[
+    "word", "position", "relative", "query", "inward", "residual", "router", "gain", "bias", "head"
+]
 
 
 @dataclass(frozen=True)
@@ -27,15 +39,15 @@ class Parameter:
         return prod(self.shape)
 
 
-Named = Iterator[tuple[str, Parameter]]
+NamedParameters = Iterator[tuple[str, Parameter]]
 
 
-def parameters(spec: Resolved) -> dict[str, Parameter]:
+def parameters(spec: ResolvedArchitecture) -> dict[str, Parameter]:
     """Name → parameter, in the order of the built model's `named_parameters`."""
-    return dict(_all(spec))
+    return dict(_all_parameters(spec))
 
 
-def _all(spec: Resolved) -> Named:
+def _all_parameters(spec: ResolvedArchitecture) -> NamedParameters:
     yield "embedding.weight", Parameter((spec.n_vocab, spec.d_model), "word")
     if spec.embedding.n_segments:
         yield "segments.weight", Parameter((spec.embedding.n_segments, spec.d_model), "position")
@@ -45,10 +57,15 @@ def _all(spec: Resolved) -> Named:
     yield from _head(spec)
 
 
-def _stack(path: str, spec: Resolved, stack: Stack, own_blocks: bool) -> Named:
+def _stack(
+    path: str, spec: ResolvedArchitecture, stack: Stack, own_blocks: bool
+) -> NamedParameters:
     match stack.positions:
-        case Learned(offset=offset):
-            yield f"{path}.positions.weight", Parameter((spec.max_length + offset, spec.d_model), "position")
+        case LearnedPositions(offset=offset):
+            yield (
+                f"{path}.positions.weight",
+                Parameter((spec.max_length + offset, spec.d_model), "position"),
+            )
         case RelativeBias(n_buckets=n_buckets):
             n_heads = stack.layers[0].attention.n_heads
             yield f"{path}.positions.weight", Parameter((n_buckets, n_heads), "relative")
@@ -63,7 +80,7 @@ def _stack(path: str, spec: Resolved, stack: Stack, own_blocks: bool) -> Named:
         yield from _norm(f"{path}.final_norm", spec.norm, spec.d_model)
 
 
-def _block(path: str, spec: Resolved, block: Block) -> Named:
+def _block(path: str, spec: ResolvedArchitecture, block: Block) -> NamedParameters:
     parallel = spec.placement == "parallel"
     yield from _norm(f"{path}.attention_norm", spec.norm, spec.d_model)
     yield from _attention(f"{path}.attention", spec, block.attention)
@@ -76,7 +93,9 @@ def _block(path: str, spec: Resolved, block: Block) -> Named:
     yield from _feed_forward(f"{path}.feed_forward", spec.d_model, block.feed_forward)
 
 
-def _attention(path: str, spec: Resolved, attention: MultiHead | Latent) -> Named:
+def _attention(
+    path: str, spec: ResolvedArchitecture, attention: MultiHead | Latent
+) -> NamedParameters:
     d_model = spec.d_model
     if isinstance(attention, Latent):
         yield from _latent(path, spec, attention)
@@ -93,46 +112,61 @@ def _attention(path: str, spec: Resolved, attention: MultiHead | Latent) -> Name
         yield from _norm(f"{path}.key_norm", spec.norm, attention.d_head)
 
 
-def _latent(path: str, spec: Resolved, attention: Latent) -> Named:
+def _latent(path: str, spec: ResolvedArchitecture, attention: Latent) -> NamedParameters:
     d_query = attention.n_heads * (attention.d_content + attention.d_rotary)
     d_up = attention.n_heads * (attention.d_content + attention.d_value)
     if attention.d_query_latent is None:
         yield from _matrix(f"{path}.query", d_query, spec.d_model, "inward", False)
     else:
-        yield from _matrix(f"{path}.query_down", attention.d_query_latent, spec.d_model, "inward", False)
+        yield from _matrix(
+            f"{path}.query_down", attention.d_query_latent, spec.d_model, "inward", False
+        )
         yield from _norm(f"{path}.query_norm", spec.norm, attention.d_query_latent)
         yield from _matrix(f"{path}.query", d_query, attention.d_query_latent, "inward", False)
-    yield from _matrix(f"{path}.latent", attention.d_latent + attention.d_rotary, spec.d_model, "inward", False)
+    yield from _matrix(
+        f"{path}.latent", attention.d_latent + attention.d_rotary, spec.d_model, "inward", False
+    )
     yield from _norm(f"{path}.latent_norm", spec.norm, attention.d_latent)
     yield from _matrix(f"{path}.key_value", d_up, attention.d_latent, "inward", False)
-    yield from _matrix(f"{path}.output", spec.d_model, attention.n_heads * attention.d_value, "residual", False)
+    yield from _matrix(
+        f"{path}.output", spec.d_model, attention.n_heads * attention.d_value, "residual", False
+    )
 
 
-def _feed_forward(path: str, d_model: int, given: Dense | Experts) -> Named:
-    if isinstance(given, Dense):
-        assert given.d_ff
-        yield from _dense(path, d_model, given.d_ff, given.gated, given.bias)
+def _feed_forward(path: str, d_model: int, feed_forward: Dense | Experts) -> NamedParameters:
+    if isinstance(feed_forward, Dense):
+        assert feed_forward.d_ff
+        yield from _dense(path, d_model, feed_forward.d_ff, feed_forward.gated, feed_forward.bias)
         return
-    assert given.d_expert
-    used = given.n_active / given.n_experts
-    wide, narrow = (given.n_experts, given.d_expert, d_model), (given.n_experts, d_model, given.d_expert)
-    yield f"{path}.router.weight", Parameter((given.n_experts, d_model), "router")
-    if given.gated:
+    assert feed_forward.d_expert
+    used = feed_forward.n_active / feed_forward.n_experts
+    wide, narrow = (
+        (feed_forward.n_experts, feed_forward.d_expert, d_model),
+        (feed_forward.n_experts, d_model, feed_forward.d_expert),
+    )
+    yield f"{path}.router.weight", Parameter((feed_forward.n_experts, d_model), "router")
+    if feed_forward.gated:
         yield f"{path}.gate", Parameter(wide, "inward", used)
     yield f"{path}.up", Parameter(wide, "inward", used)
     yield f"{path}.down", Parameter(narrow, "residual", used)
-    if given.n_shared:
-        yield from _dense(f"{path}.shared", d_model, given.n_shared * given.d_expert, given.gated, False)
+    if feed_forward.n_shared:
+        yield from _dense(
+            f"{path}.shared",
+            d_model,
+            feed_forward.n_shared * feed_forward.d_expert,
+            feed_forward.gated,
+            False,
+        )
 
 
-def _dense(path: str, d_model: int, d_ff: int, gated: bool, bias: bool) -> Named:
+def _dense(path: str, d_model: int, d_ff: int, gated: bool, bias: bool) -> NamedParameters:
     if gated:
         yield from _matrix(f"{path}.gate", d_ff, d_model, "inward", bias)
     yield from _matrix(f"{path}.up", d_ff, d_model, "inward", bias)
     yield from _matrix(f"{path}.down", d_model, d_ff, "residual", bias)
 
 
-def _head(spec: Resolved) -> Named:
+def _head(spec: ResolvedArchitecture) -> NamedParameters:
     if spec.head.transform is not None:
         yield from _matrix("head.transform", spec.d_model, spec.d_model, "inward", True)
         yield from _norm("head.norm", spec.norm, spec.d_model)
@@ -142,13 +176,13 @@ def _head(spec: Resolved) -> Named:
         yield "head.bias", Parameter((spec.n_vocab,), "bias")
 
 
-def _matrix(path: str, d_out: int, d_in: int, role: Role, bias: bool) -> Named:
+def _matrix(path: str, d_out: int, d_in: int, role: Role, bias: bool) -> NamedParameters:
     yield f"{path}.weight", Parameter((d_out, d_in), role)
     if bias:
         yield f"{path}.bias", Parameter((d_out,), "bias")
 
 
-def _norm(path: str, norm: NormKind, width: int) -> Named:
+def _norm(path: str, norm: NormKind, width: int) -> NamedParameters:
     yield f"{path}.weight", Parameter((width,), "gain")
     if isinstance(norm, LayerNorm) and norm.bias:
         yield f"{path}.bias", Parameter((width,), "bias")

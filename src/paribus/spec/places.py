@@ -1,4 +1,6 @@
-"""Where the files lie that a run file or a design names: each path is relative to the file that it stands in."""
+"""Where the files lie that a run file or a design names: each path is relative to the file that
+it stands in.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +13,31 @@ from paribus.spec.design import level_name
 
 Table = dict[str, Any]
 Keys = tuple[str, ...]
-FILES: tuple[Keys, ...] = (("corpus", "sources", "paths"), ("corpus", "tokenizer", "path"))  # of a run
+FILES: tuple[Keys, ...] = (
+    ("corpus", "sources", "paths"),
+    ("corpus", "tokenizer", "path"),
+)  # of a run
 
 
 def place_run(table: Mapping[str, Any], folder: Path) -> Table:
-    """A run's table from a file in `folder`, with paths that lead to the same files from the working directory."""
+    """A run's table from a file in `folder`, with paths that lead to the same files from the
+    working directory.
+    """
     return {key: _placed(value, folder, (key,)) for key, value in table.items()}
 
 
 def place_design(table: Mapping[str, Any], folder: Path) -> Table:
-    """A design's table from a file in `folder`; a base that is named is looked for there by whoever opens it."""
+    """A design's table from a file in `folder`; a base that is named is looked for there by
+    whoever opens it.
+    """
     placed = dict(table)
     if isinstance(placed.get("base"), Mapping):
         placed["base"] = place_run(placed["base"], folder)
     for key, place in (("arms", place_run), ("factors", _place_factor), ("scales", place_design)):
         if isinstance(placed.get(key), Mapping):
             placed[key] = {
-                name: place(own, folder) if isinstance(own, Mapping) else own for name, own in placed[key].items()
+                name: place(own, folder) if isinstance(own, Mapping) else own
+                for name, own in placed[key].items()
             }
     return placed
 
@@ -36,16 +46,22 @@ def _place_factor(factor: Mapping[str, Any], folder: Path) -> Table:
     levels, path = factor.get("levels"), factor.get("path")
     if isinstance(levels, Mapping):
         own = {
-            name: place_run(table, folder) if isinstance(table, Mapping) else table for name, table in levels.items()
+            name: place_run(table, folder) if isinstance(table, Mapping) else table
+            for name, table in levels.items()
         }
         return {**factor, "levels": own}
-    if isinstance(levels, list) and isinstance(path, str) and _names_files(levels, tuple(path.split("."))):
+    if (
+        isinstance(levels, list)
+        and isinstance(path, str)
+        and _names_files(levels, tuple(path.split(".")))
+    ):
         return _place_values(levels, path, folder) or dict(factor)
     return dict(factor)
 
 
 def _place_values(values: list[Any], path: str, folder: Path) -> Table | None:
-    """The values of a path as levels by name, so that arms are called by what was written, wherever it lies.
+    """The values of a path as levels by name, so that arms are called by what was written,
+    wherever it lies.
 
     None where two would be called alike, which is refused when the design is read.
     """
@@ -55,7 +71,9 @@ def _place_values(values: list[Any], path: str, folder: Path) -> Table | None:
         for key in reversed(path.split(".")):
             table = {key: table}
         levels[level_name(value)] = place_run(table, folder)
-    return {"levels": levels} if len(levels) == len(values) else None
+    if len(levels) == len(values):
+        return {"levels": levels}
+    return None
 
 
 def _names_files(value: Any, at: Keys) -> bool:
@@ -72,7 +90,9 @@ def _placed(value: Any, folder: Path, at: Keys) -> Any:
         return {key: _placed(inner, folder, (*at, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_placed(inner, folder, at) for inner in value]
-    return _joined(value, folder) if at in FILES and isinstance(value, str) else value
+    if at in FILES and isinstance(value, str):
+        return _joined(value, folder)
+    return value
 
 
 def _joined(given: str, folder: Path) -> str:

@@ -1,7 +1,8 @@
 """What an architecture costs, by arithmetic, before anything is built.
 
-FLOPs are those of matrix products, two per multiply-add, and come two ways. *Dense*: every query meets every key,
-and the backward pass costs twice the forward. *Visible*: only the pairs the mask lets through.
+FLOPs are those of matrix products, two per multiply-add, and come two ways. *Dense*: every query
+meets every key, and the backward pass costs twice the forward. *Visible*: only the pairs the mask
+lets through.
 """
 
 from __future__ import annotations
@@ -12,15 +13,22 @@ from dataclasses import dataclass
 import numpy as np
 
 from paribus.errors import SpecError
-from paribus.masks import Layout, Rule, appendable, unchanged, visible_keys, visible_pairs
+from paribus.masks import (
+    Rule,
+    SequenceLayout,
+    appendable,
+    count_visible_keys,
+    count_visible_pairs,
+    unchanged_states,
+)
 from paribus.spec.architecture import Dense, Experts, Latent, MultiHead
 from paribus.spec.parameters import parameters
-from paribus.spec.resolved import Block, Resolved, Stack
+from paribus.spec.resolved import Block, ResolvedArchitecture, Stack
 
 
 @dataclass(frozen=True)
 class Flops:
-    """The same work counted two ways."""
+    """FLOPs counted in two ways."""
 
     dense: float
     visible: float
@@ -34,7 +42,9 @@ class Flops:
 
 @dataclass(frozen=True)
 class Price:
-    """Parameters, cache and FLOPs at the given lengths; FLOPs are of one sequence, decode of one token."""
+    """Parameters, cache and FLOPs at the given lengths; FLOPs are of one sequence, decode of
+    one token.
+    """
 
     length: int
     source_length: int  # 0 without an encoder
@@ -49,28 +59,35 @@ class Price:
     appendable: bool  # does the cache stay valid while the text grows
     training: Flops
     prefill: Flops  # the prompt and the words after its last token
-    decode: Flops  # one more token after length - 1; positions whose cache is lost are computed again
+    decode: (
+        Flops  # one more token after length - 1; positions whose cache is lost are computed again
+    )
 
 
 def price(
-    spec: Resolved,
+    spec: ResolvedArchitecture,
     length: int | None = None,
     source_length: int | None = None,
     prefix: int | None = None,
     bytes_per_value: int = 2,
-    n_asked: int | None = None,
+    n_scored: int | None = None,
 ) -> Price:
-    """The price at these lengths; by default max_length of each, half of it a prefix, two bytes a cached value.
+    """The price at these lengths; by default max_length of each, half of it a prefix, two bytes
+    a cached value.
 
-    All of a source is its own prefix. Training computes the words of `n_asked` positions, or of all.
+    All of a source is its own prefix. Training computes the words of `n_scored` positions, or of
+    all.
     """
-    problems = list(_problems(spec, length, source_length, prefix, bytes_per_value, n_asked))
+    problems = list(_problems(spec, length, source_length, prefix, bytes_per_value, n_scored))
     if problems:
         raise SpecError(problems)
     length = length or spec.max_length
-    source_length = 0 if spec.encoder is None else source_length or spec.max_length
-    layout = Layout(length, prefix=length // 2 if prefix is None else prefix)
-    counts = counted(spec)
+    if spec.encoder is None:
+        source_length = 0
+    else:
+        source_length = source_length or spec.max_length
+    layout = SequenceLayout(length, prefix=length // 2 if prefix is None else prefix)
+    counts = count_parameters(spec)
     own, cross = _kv_values(spec.stack)
     return Price(
         length=length,
@@ -84,14 +101,14 @@ def price(
         kv_bytes_per_source_token=cross * bytes_per_value,
         visible_share=visible_share(spec.stack.masks, layout),
         appendable=appendable(spec.stack.masks),
-        training=training_flops(spec, layout, source_length, n_asked or length),
-        prefill=_forward(spec, layout, source_length) + _words(spec, 1),
-        decode=_decode(spec, layout, source_length) + _words(spec, 1),
+        training=training_flops(spec, layout, source_length, n_scored or length),
+        prefill=_forward_flops(spec, layout, source_length) + _head_flops(spec, 1),
+        decode=_decode_flops(spec, layout, source_length) + _head_flops(spec, 1),
     )
 
 
 @dataclass(frozen=True)
-class Counts:
+class ParameterCounts:
     """Parameters counted three ways."""
 
     total: int
@@ -99,90 +116,110 @@ class Counts:
     active: int
 
 
-def counted(spec: Resolved) -> Counts:
+def count_parameters(spec: ResolvedArchitecture) -> ParameterCounts:
     """How many parameters there are, how many outside the tables, and how many a token uses."""
     table = parameters(spec).values()
     total = sum(p.count for p in table)
     tables = sum(p.count for p in table if p.role in ("word", "position", "relative", "head"))
-    return Counts(total, total - tables, round(sum(p.count * p.share for p in table)))
+    return ParameterCounts(total, total - tables, round(sum(p.count * p.share for p in table)))
 
 
-def training_flops(spec: Resolved, layout: Layout, source_length: int, n_asked: int) -> Flops:
-    """One sequence forward and backward, and the words of the positions where an answer is asked."""
-    return (_forward(spec, layout, source_length) + _words(spec, n_asked)) * 3
+def training_flops(
+    spec: ResolvedArchitecture, layout: SequenceLayout, source_length: int, n_scored: int
+) -> Flops:
+    """One sequence forward and backward, and the words of the positions where an answer is
+    asked.
+    """
+    return (_forward_flops(spec, layout, source_length) + _head_flops(spec, n_scored)) * 3
 
 
 def _problems(
-    spec: Resolved,
+    spec: ResolvedArchitecture,
     length: int | None,
     source_length: int | None,
     prefix: int | None,
     bytes_per_value: int,
-    n_asked: int | None,
+    n_scored: int | None,
 ) -> Iterator[str]:
     for name, given in (("length", length), ("source_length", source_length)):
         if given is not None and not 1 <= given <= spec.max_length:
             limit = spec.max_length
-            yield f"{name} is {given}, but max_length is {limit}; use 1 to {limit}, or set max_length"
+            yield (
+                f"{name} is {given}, but max_length is {limit}; use 1 to {limit}, or set max_length"
+            )
     if source_length is not None and spec.encoder is None:
-        yield f"source_length is {source_length}, but there is no encoder to read a source; leave it out"
+        yield (
+            f"source_length is {source_length}, but there is no encoder to read a source; leave"
+            " it out"
+        )
     longest = length or spec.max_length
     if prefix is not None and not 0 <= prefix <= longest:
         yield f"prefix is {prefix} of length {longest}; use 0 to {longest}"
     if bytes_per_value < 1:
         yield f"bytes_per_value is {bytes_per_value}; use 1 or more"
-    if n_asked is not None and not 1 <= n_asked <= longest:
-        yield f"n_asked is {n_asked} of length {longest}; use 1 to {longest}"
+    if n_scored is not None and not 1 <= n_scored <= longest:
+        yield f"n_scored is {n_scored} of length {longest}; use 1 to {longest}"
 
 
-def visible_share(masks: Sequence[Rule], layout: Layout) -> float:
+def visible_share(masks: Sequence[Rule], layout: SequenceLayout) -> float:
     """The visible part of all query-key pairs, over layers and heads."""
-    return sum(visible_pairs(rule, layout) for rule in masks) / (len(masks) * layout.length**2)
+    return sum(count_visible_pairs(rule, layout) for rule in masks) / (
+        len(masks) * layout.length**2
+    )
 
 
 @dataclass(frozen=True)
-class _Work:
-    """Multiply-adds of one block: per query position, per key position, per query-key pair of all heads."""
+class _MultiplyAdds:
+    """Multiply-adds of one block: per query position, per key position, per query-key pair of
+    all heads.
+    """
 
     query: int
     key: int
     pair: int
 
 
-def _self_work(block: Block, d_model: int) -> _Work:
+def _self_work(block: Block, d_model: int) -> _MultiplyAdds:
     attention = _attention_work(block.attention, d_model)
-    return _Work(attention.query + _feed_forward_work(block, d_model), attention.key, attention.pair)
+    return _MultiplyAdds(
+        attention.query + _feed_forward_work(block, d_model), attention.key, attention.pair
+    )
 
 
-def _attention_work(attention: MultiHead | Latent, d_model: int) -> _Work:
+def _attention_work(attention: MultiHead | Latent, d_model: int) -> _MultiplyAdds:
     n_heads = attention.n_heads
     if isinstance(attention, MultiHead):
         assert attention.d_head
         assert attention.n_kv_heads
         d_query, d_key = n_heads * attention.d_head, attention.n_kv_heads * attention.d_head
-        return _Work(query=2 * d_model * d_query, key=2 * d_model * d_key, pair=2 * d_query)
+        return _MultiplyAdds(query=2 * d_model * d_query, key=2 * d_model * d_key, pair=2 * d_query)
     d_query = n_heads * (attention.d_content + attention.d_rotary)
     d_value = n_heads * attention.d_value
     latent = attention.d_query_latent
-    into = d_model * d_query if latent is None else latent * (d_model + d_query)
-    return _Work(
+    if latent is None:
+        into = d_model * d_query
+    else:
+        into = latent * (d_model + d_query)
+    return _MultiplyAdds(
         query=into + d_value * d_model,
-        key=d_model * (attention.d_latent + attention.d_rotary) + _unfolding(attention),
+        key=d_model * (attention.d_latent + attention.d_rotary) + _latent_expansion(attention),
         pair=d_query + d_value,
     )
 
 
-def _absorbed_work(attention: Latent, d_model: int) -> _Work:
-    """One query against cached latents, which are never expanded: queries and values are moved into the latent."""
+def _absorbed_work(attention: Latent, d_model: int) -> _MultiplyAdds:
+    """One query against cached latents, which are never expanded: queries and values are moved
+    into the latent.
+    """
     plain = _attention_work(attention, d_model)
-    return _Work(
-        query=plain.query + _unfolding(attention),
+    return _MultiplyAdds(
+        query=plain.query + _latent_expansion(attention),
         key=d_model * (attention.d_latent + attention.d_rotary),
         pair=attention.n_heads * (2 * attention.d_latent + attention.d_rotary),
     )
 
 
-def _unfolding(attention: Latent) -> int:
+def _latent_expansion(attention: Latent) -> int:
     return attention.d_latent * attention.n_heads * (attention.d_content + attention.d_value)
 
 
@@ -193,39 +230,52 @@ def _feed_forward_work(block: Block, d_model: int) -> int:
         case Dense(d_ff=int(d_ff)):
             return matrices * d_model * d_ff
         case Experts(d_expert=int(d_expert)):
-            return d_model * given.n_experts + matrices * d_model * d_expert * (given.n_active + given.n_shared)
+            return d_model * given.n_experts + matrices * d_model * d_expert * (
+                given.n_active + given.n_shared
+            )
         case _:
             raise AssertionError("a resolved block knows its width")
 
 
-def _flops(work: _Work, queries: float, keys: float, dense_pairs: float, visible_pairs: float) -> Flops:
+def _flops(
+    work: _MultiplyAdds, queries: float, keys: float, dense_pairs: float, visible_pairs: float
+) -> Flops:
     linear = work.query * queries + work.key * keys
     return Flops(2 * (linear + work.pair * dense_pairs), 2 * (linear + work.pair * visible_pairs))
 
 
-def _forward(spec: Resolved, layout: Layout, source_length: int) -> Flops:
+def _forward_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_length: int) -> Flops:
     """All layers of both stacks over whole sequences, without the words."""
     total = Flops(0, 0)
-    length, source = layout.length, Layout(source_length, prefix=source_length)
+    length, source = layout.length, SequenceLayout(source_length, prefix=source_length)
     for block in spec.stack.layers:
-        pairs = visible_pairs(block.mask, layout)
+        pairs = count_visible_pairs(block.mask, layout)
         total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)
         if block.cross is not None:
             work, pairs = _attention_work(block.attention, spec.d_model), length * source_length
             total += _flops(work, length, source_length, pairs, pairs)
     for block in spec.encoder.layers if spec.encoder else ():
-        pairs = visible_pairs(block.mask, source)
-        total += _flops(_self_work(block, spec.d_model), source_length, source_length, source_length**2, pairs)
+        pairs = count_visible_pairs(block.mask, source)
+        total += _flops(
+            _self_work(block, spec.d_model), source_length, source_length, source_length**2, pairs
+        )
     return total
 
 
-def _decode(spec: Resolved, layout: Layout, source_length: int) -> Flops:
-    """One token more: its own row in each layer, and every older row whose input or view it changed."""
-    old = Layout(layout.length - 1, min(layout.prefix, layout.length - 1))
-    new = Layout(layout.length, old.prefix)
+def _decode_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_length: int) -> Flops:
+    """One token more: its own row in each layer, and every older row whose input or view it
+    changed.
+    """
+    old = SequenceLayout(layout.length - 1, min(layout.prefix, layout.length - 1))
+    new = SequenceLayout(layout.length, old.prefix)
     masks = spec.stack.masks
-    stale = np.ones((len(masks) + 1, new.length), bool)  # rows to compute: what changed, and the new one
-    stale[:, :-1] = False if appendable(masks) else ~unchanged(masks, old, new)
+    stale = np.ones(
+        (len(masks) + 1, new.length), bool
+    )  # rows to compute: what changed, and the new one
+    if appendable(masks):
+        stale[:, :-1] = False
+    else:
+        stale[:, :-1] = ~unchanged_states(masks, old, new)
     stale[-1, :-1] = False  # of the last layer only the newest output is asked for
     total = Flops(0, 0)
     for number, block in enumerate(spec.stack.layers):
@@ -234,18 +284,32 @@ def _decode(spec: Resolved, layout: Layout, source_length: int) -> Flops:
         work = _self_work(block, spec.d_model)
         if isinstance(block.attention, Latent) and n_queries == n_keys == 1:
             absorbed = _absorbed_work(block.attention, spec.d_model)
-            work = _Work(absorbed.query + _feed_forward_work(block, spec.d_model), absorbed.key, absorbed.pair)
-        elif isinstance(block.attention, Latent):  # what was cached is latents: all of them unfold again
-            total += _flops(_Work(0, _unfolding(block.attention), 0), 0, new.length - n_keys, 0, 0)
-        seen = visible_keys(block.mask, new, rows)
+            work = _MultiplyAdds(
+                absorbed.query + _feed_forward_work(block, spec.d_model),
+                absorbed.key,
+                absorbed.pair,
+            )
+        elif isinstance(
+            block.attention, Latent
+        ):  # what was cached is latents: all of them unfold again
+            total += _flops(
+                _MultiplyAdds(0, _latent_expansion(block.attention), 0),
+                0,
+                new.length - n_keys,
+                0,
+                0,
+            )
+        seen = count_visible_keys(block.mask, new, rows)
         total += _flops(work, n_queries, n_keys, n_queries * new.length, seen)
         if block.cross is not None:
             pairs = n_queries * source_length
-            total += _flops(_attention_work(block.attention, spec.d_model), n_queries, 0, pairs, pairs)
+            total += _flops(
+                _attention_work(block.attention, spec.d_model), n_queries, 0, pairs, pairs
+            )
     return total
 
 
-def _words(spec: Resolved, length: int) -> Flops:
+def _head_flops(spec: ResolvedArchitecture, length: int) -> Flops:
     """The output head over `length` positions."""
     per_token = spec.d_model * (spec.n_vocab + (spec.d_model if spec.head.transform else 0))
     return Flops(2 * per_token * length, 2 * per_token * length)

@@ -13,14 +13,16 @@ HEAD = f"""\
 This page is generated from the specs under `src/paribus/spec/`. `{COMMAND}` writes it anew.
 `paribus fields PATH` prints the same in a terminal, such as `paribus fields training.optimizer`.
 
-A run file has the tables `architecture`, `corpus`, `objective` and `training`. A design has the keys of
-`design` at its top, and its `base` and `arms` have the tables of a run.
+A run file has the tables `architecture`, `corpus`, `objective` and `training`. A design has the
+keys of `design` at its top, and its `base` and `arms` have the tables of a run.
 
-- **kind**: write the name alone (`positions = "rotary"`), or a table with the key `kind` and the fields of that kind
-  (`positions = {{ kind = "rotary", theta = 500000.0 }}`). A table without `kind` is of the default kind.
-- **required**: there is no default. **none**: the field may be left out, and the text says what happens then.
-- **Paths of files** are relative to the file that names them. In a mapping or in `--set` they are relative to the
-  working directory. `~` is the home directory.
+- **kind**: write the name alone (`positions = "rotary"`), or a table with the key `kind` and the
+  fields of that kind (`positions = {{ kind = "rotary", theta = 500000.0 }}`). A table without
+  `kind` is of the default kind.
+- **required**: there is no default. **none**: the field may be left out, and the text says what
+  happens then.
+- **Paths of files** are relative to the file that names them. In a mapping or in `--set` they are
+  relative to the working directory. `~` is the home directory.
 - An unknown key or value is refused, and the message names the nearest one that exists.
 """
 
@@ -55,7 +57,9 @@ def _row(field: FieldEntry) -> str:
 
 
 def _default(field: FieldEntry) -> str:
-    return f"`{field.default}`" if field.default[0] in '"[{0123456789' else field.default
+    if field.default[0] in '"[{0123456789':
+        return f"`{field.default}`"
+    return field.default
 
 
 def _cell(text: str) -> str:

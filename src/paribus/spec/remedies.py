@@ -6,29 +6,44 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-TYPES = {
-    "int": "a whole number", "float": "a number", "bool": "true or false", "string": "text", "tuple": "a list",
-    "list": "a list", "dict": "a table", "mapping": "a table", "model": "a table",
-}  # fmt: skip
-FITTING = {
-    "greater_than": "greater than {gt}", "greater_than_equal": "greater than or equal to {ge}",
-    "less_than": "less than {lt}", "less_than_equal": "less than or equal to {le}",
-    "multiple_of": "a multiple of {multiple_of}", "finite_number": "a finite number",
-    "too_short": "{min_length} or more", "too_long": "{max_length} or fewer",
+TYPE_REMEDIES = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "tuple": "a list",
+    "list": "a list",
+    "dict": "a table",
+    "mapping": "a table",
+    "model": "a table",
+}
+LIMIT_REMEDIES = {
+    "greater_than": "greater than {gt}",
+    "greater_than_equal": "greater than or equal to {ge}",
+    "less_than": "less than {lt}",
+    "less_than_equal": "less than or equal to {le}",
+    "multiple_of": "a multiple of {multiple_of}",
+    "finite_number": "a finite number",
+    "too_short": "{min_length} or more",
+    "too_long": "{max_length} or fewer",
     "string_too_short": "text of {min_length} or more letters",
     "string_too_long": "text of {max_length} letters or fewer",
     "model_attributes_type": "the name of a kind, or a table with a kind",
-}  # fmt: skip
+}
 
 
 def remedy(error: ErrorDetails) -> str:
     """What would do, in our words and not in those of the library that found the fault."""
     kind = error["type"]
-    if kind in FITTING:
-        return FITTING[kind].format(**{name: _whole(value) for name, value in error.get("ctx", {}).items()})
-    return TYPES.get(kind.split("_")[0], "a value of another kind")
+    if kind in LIMIT_REMEDIES:
+        return LIMIT_REMEDIES[kind].format(
+            **{name: _as_integer(value) for name, value in error.get("ctx", {}).items()}
+        )
+    return TYPE_REMEDIES.get(kind.split("_")[0], "a value of another kind")
 
 
-def _whole(value: Any) -> Any:
+def _as_integer(value: Any) -> Any:
     """1.0 → 1."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value

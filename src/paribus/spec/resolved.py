@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from paribus.errors import SpecError
-from paribus.masks import Full, Rule, SameDocument, at_head, at_layer, divisors, heads, leaves, simplified
+from paribus.masks import (
+    Full,
+    Rule,
+    SameDocument,
+    at_head,
+    at_layer,
+    divisors,
+    head_rules,
+    leaves,
+    simplify_rule,
+)
 from paribus.spec.architecture import (
     Architecture,
     AttentionKind,
@@ -15,6 +25,7 @@ from paribus.spec.architecture import (
     Experts,
     FeedForwardKind,
     Head,
+    InitKind,
     Latent,
     Mask,
     MultiHead,
@@ -23,11 +34,10 @@ from paribus.spec.architecture import (
     Placement,
     PositionsKind,
     RelativeBias,
-    Rotary,
-    Scale,
+    RotaryPositions,
+    ScaleFactor,
     Share,
     Spec,
-    StartKind,
 )
 
 
@@ -51,7 +61,7 @@ class Stack(Spec):
         return tuple(block.mask for block in self.layers)
 
 
-class Resolved(Spec):
+class ResolvedArchitecture(Spec):
     """What is built: the stack that predicts, and the encoder it reads from, if any."""
 
     n_vocab: Count
@@ -64,23 +74,27 @@ class Resolved(Spec):
     placement: Placement
     embedding: Embedding
     head: Head
-    start: StartKind
+    start: InitKind
     dropout: Share
 
     @property
     def stacks(self) -> tuple[Stack, ...]:
         """The main stack, then the encoder if there is one."""
-        return (self.stack,) if self.encoder is None else (self.stack, self.encoder)
+        if self.encoder is None:
+            return (self.stack,)
+        return (self.stack, self.encoder)
 
 
-def resolve(spec: Architecture) -> Resolved:
-    """One block per layer with nothing implicit; SpecError lists every combination that cannot be."""
+def resolve(spec: Architecture) -> ResolvedArchitecture:
+    """One block per layer with nothing implicit; SpecError lists every combination that cannot
+    be.
+    """
     problems = list(_problems(spec))
     if problems:
         raise SpecError(problems)
-    cross = None if spec.encoder is None else _cross(spec.mask)
+    cross = None if spec.encoder is None else _cross_mask(spec.mask)
     encoder = spec.encoder
-    return Resolved(
+    return ResolvedArchitecture(
         n_vocab=spec.n_vocab,
         max_length=spec.max_length,
         d_model=spec.d_model,
@@ -89,22 +103,28 @@ def resolve(spec: Architecture) -> Resolved:
         shared=encoder is not None and encoder.shared,
         norm=spec.norm,
         placement=spec.placement,
-        embedding=spec.embedding.model_copy(update={"scale": _scale(spec.embedding.scale, spec.d_model)}),
+        embedding=spec.embedding.model_copy(
+            update={"scale": _scale(spec.embedding.scale, spec.d_model)}
+        ),
         head=spec.head.model_copy(update={"scale": _scale(spec.head.scale, spec.d_model)}),
         start=spec.start,
         dropout=spec.dropout,
     )
 
 
-def bidirectional(stack: Stack) -> bool:
-    """Does any layer look ahead? T5's relative bias then keeps half its buckets for distances ahead."""
-    return any(part.sees_new(prefix_grows=True) for rule in stack.masks for part in heads(rule))
+def is_bidirectional(stack: Stack) -> bool:
+    """Does any layer look ahead? T5's relative bias then keeps half its buckets for distances
+    ahead.
+    """
+    return any(
+        part.sees_new(prefix_grows=True) for rule in stack.masks for part in head_rules(rule)
+    )
 
 
 def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
     blocks = (
         Block(
-            mask=_padding_apart(at_layer(mask, layer, n_layers)),
+            mask=_without_padding_rule(at_layer(mask, layer, n_layers)),
             cross=cross,
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
@@ -114,14 +134,16 @@ def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) ->
     return Stack(layers=tuple(blocks), positions=spec.positions)
 
 
-def _padding_apart(mask: Rule) -> Rule:
+def _without_padding_rule(mask: Rule) -> Rule:
     """Nobody sees padding under any mask, so saying so makes no other model."""
-    return simplified(mask, documents=True, padding=False, prefix=True)
+    return simplify_rule(mask, has_documents=True, has_padding=False, has_prefix=True)
 
 
-def _cross(mask: Rule) -> Rule:
+def _cross_mask(mask: Rule) -> Rule:
     """The whole source, or that of the same document where the stack keeps documents apart."""
-    return SameDocument() if SameDocument() in leaves(mask) else Full()
+    if SameDocument() in leaves(mask):
+        return SameDocument()
+    return Full()
 
 
 def _attention(spec: Architecture) -> MultiHead | Latent:
@@ -148,7 +170,7 @@ def _feed_forward(spec: Architecture, layer: int) -> Dense | Experts:
     return given.model_copy(update=settled)
 
 
-def _scale(scale: Scale, d_model: int) -> float:
+def _scale(scale: ScaleFactor, d_model: int) -> float:
     match scale:
         case "sqrt_d_model":
             return d_model**0.5
@@ -167,18 +189,20 @@ def _problems(spec: Architecture) -> Iterator[str]:
     if isinstance(spec.feed_forward, Experts):
         yield from _expert_problems(spec, spec.feed_forward)
     if spec.encoder is not None:
-        yield from _mask_problems("encoder.mask", spec.encoder.mask, spec.encoder.n_layers, spec.attention.n_heads)
+        yield from _mask_problems(
+            "encoder.mask", spec.encoder.mask, spec.encoder.n_layers, spec.attention.n_heads
+        )
         if spec.encoder.shared and spec.encoder.n_layers != spec.n_layers:
             yield (
-                f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is {spec.n_layers}; "
-                f"use {spec.n_layers}, or encoder.shared = false"
+                f"encoder.n_layers is {spec.encoder.n_layers} with shared blocks, but n_layers is"
+                f" {spec.n_layers}; use {spec.n_layers}, or encoder.shared = false"
             )
     if isinstance(spec.positions, RelativeBias):
         exact = spec.positions.n_buckets // 2
         if spec.positions.max_distance <= exact:
             yield (
-                f"positions.max_distance is {spec.positions.max_distance}, which leaves no room past the "
-                f"{exact} exact buckets; use {exact + 1} or more"
+                f"positions.max_distance is {spec.positions.max_distance}, which leaves no room"
+                f" past the {exact} exact buckets; use {exact + 1} or more"
             )
 
 
@@ -194,32 +218,49 @@ def _head_problems(spec: Architecture, attention: MultiHead) -> Iterator[str]:
     n_heads, n_kv_heads = attention.n_heads, attention.n_kv_heads
     if n_kv_heads is not None and n_heads % n_kv_heads:
         yield (
-            f"attention.n_kv_heads is {n_kv_heads}, which does not divide n_heads {n_heads}; use {_divisors(n_heads)}"
+            f"attention.n_kv_heads is {n_kv_heads}, which does not divide n_heads {n_heads}; use"
+            f" {_divisors(n_heads)}"
         )
     if attention.d_head is None and spec.d_model % n_heads:
         yield (
             f"attention.n_heads is {n_heads}, which does not divide d_model {spec.d_model}; "
             f"use {_divisors(spec.d_model)}, or set attention.d_head"
         )
-    elif isinstance(spec.positions, Rotary) and (attention.d_head or spec.d_model // n_heads) % 2:
+    elif (
+        isinstance(spec.positions, RotaryPositions)
+        and (attention.d_head or spec.d_model // n_heads) % 2
+    ):
         d_head = attention.d_head or spec.d_model // n_heads
-        yield f"attention.d_head is {d_head} with rotary positions, which turn channels in pairs; use an even d_head"
+        yield (
+            f"attention.d_head is {d_head} with rotary positions, which turn channels in pairs; use"
+            " an even d_head"
+        )
 
 
 def _latent_problems(spec: Architecture, attention: Latent) -> Iterator[str]:
     match spec.positions:
-        case Rotary():
+        case RotaryPositions():
             if attention.d_rotary == 0 or attention.d_rotary % 2:
-                yield f"attention.d_rotary is {attention.d_rotary} with rotary positions; use an even number from 2 up"
+                yield (
+                    f"attention.d_rotary is {attention.d_rotary} with rotary positions; use an even"
+                    " number from 2 up"
+                )
         case NoPositions():
             if attention.d_rotary:
                 yield (
-                    f"attention.d_rotary is {attention.d_rotary} but positions are none; use 0, or positions = 'rotary'"
+                    f"attention.d_rotary is {attention.d_rotary} but positions are none; use 0, or"
+                    " positions = 'rotary'"
                 )
         case _:
-            yield f"positions.kind is {spec.positions.kind!r} with latent attention; use 'rotary' or 'none'"
+            yield (
+                f"positions.kind is {spec.positions.kind!r} with latent attention; use 'rotary' or"
+                " 'none'"
+            )
     if spec.encoder is not None:
-        yield "attention.kind is 'latent' with an encoder, which has no cross-attention form; use 'multi_head'"
+        yield (
+            "attention.kind is 'latent' with an encoder, which has no cross-attention form; use"
+            " 'multi_head'"
+        )
 
 
 def _expert_problems(spec: Architecture, experts: Experts) -> Iterator[str]:
@@ -236,28 +277,33 @@ def _expert_problems(spec: Architecture, experts: Experts) -> Iterator[str]:
         )
     elif router.n_active_groups > router.n_groups:
         yield (
-            f"feed_forward.router.n_active_groups is {router.n_active_groups} of n_groups {router.n_groups}; "
-            f"use 1 to {router.n_groups}"
+            f"feed_forward.router.n_active_groups is {router.n_active_groups} of n_groups"
+            f" {router.n_groups}; use 1 to {router.n_groups}"
         )
     elif experts.n_active > router.n_active_groups * experts.n_experts // router.n_groups:
         per_group = experts.n_experts // router.n_groups
         yield (
-            f"feed_forward.n_active is {experts.n_active}, more than the {router.n_active_groups} active groups of "
-            f"{per_group} experts hold; use at most {router.n_active_groups * per_group}"
+            f"feed_forward.n_active is {experts.n_active}, more than the {router.n_active_groups}"
+            f" active groups of {per_group} experts hold; use at most"
+            f" {router.n_active_groups * per_group}"
         )
     deepest = max(spec.n_layers, spec.encoder.n_layers if spec.encoder else 0)
-    if experts.d_ff is not None and all(isinstance(_feed_forward(spec, layer), Experts) for layer in range(deepest)):
+    if experts.d_ff is not None and all(
+        isinstance(_feed_forward(spec, layer), Experts) for layer in range(deepest)
+    ):
         yield (
-            f"feed_forward.d_ff is {experts.d_ff}, the width of dense layers, but every layer has experts; "
-            f"leave it out, or set n_dense_layers or every"
+            f"feed_forward.d_ff is {experts.d_ff}, the width of dense layers, but every layer has"
+            " experts; leave it out, or set n_dense_layers or every"
         )
     if not any(isinstance(_feed_forward(spec, layer), Experts) for layer in range(spec.n_layers)):
         yield (
-            f"feed_forward.n_dense_layers {experts.n_dense_layers} and every {experts.every} leave none of "
-            f"n_layers {spec.n_layers} with experts; lower one of them"
+            f"feed_forward.n_dense_layers {experts.n_dense_layers} and every {experts.every} leave"
+            f" none of n_layers {spec.n_layers} with experts; lower one of them"
         )
 
 
 def _divisors(n: int) -> str:
     *most, last = map(str, divisors(n))
-    return f"{', '.join(most)} or {last}" if most else last
+    if most:
+        return f"{', '.join(most)} or {last}"
+    return last

@@ -9,24 +9,33 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 
-from paribus.errors import SpecError, name_few
-from paribus.files import MAX_TOKENIZER, home_expanded, looked_for, read_text
+from paribus.errors import SpecError, describe_first
+from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
 from paribus.spec.architecture import Architecture, Spec
-from paribus.spec.corpus import N_SIGNS, BytePairs, Bytes, Corpus, TokenizerFile
-from paribus.spec.named import based
+from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, ByteTokenizer, Corpus, TokenizerFile
+from paribus.spec.design_base import with_base
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
 from paribus.spec.places import place_design, place_run
-from paribus.spec.reading import assign, complaints, file_table, once, read, require_shallow, table_of, with_kinds
+from paribus.spec.reading import (
+    assign,
+    describe_faults,
+    fill_kinds,
+    merged_table,
+    parse_architecture,
+    read_table,
+    require_shallow,
+    unique_keys,
+)
 from paribus.spec.spelling import key_advice
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
 MAX_IDS = 2**22  # of a tokenizer: several times the largest there is
-TABLES = "architecture, corpus, objective and training"
-KEYS = ("architecture", "corpus", "objective", "training")
-OF_A_DESIGN = ("question", "base")  # no run has these
-Source = str | Path | Mapping[str, Any]
-Read = TypeVar("Read", bound=Spec)
+TABLE_NAMES = "architecture, corpus, objective and training"
+RUN_KEYS = ("architecture", "corpus", "objective", "training")
+DESIGN_ONLY_KEYS = ("question", "base")  # no run has these
+SpecSource = str | Path | Mapping[str, Any]
+SpecT = TypeVar("SpecT", bound=Spec)
 
 
 class Stage(Spec):
@@ -48,97 +57,128 @@ class RunSpec(Spec):
 
 
 def addressed_stages(run: RunSpec, text: str) -> list[dict[str, Any]]:
-    """The stages that a run is addressed by, with the fingerprint of its text; a rerun has its number there, too."""
+    """The stages that a run is addressed by, with the fingerprint of its text; a rerun has its
+    number there, too.
+    """
     architecture = run.architecture.model_dump(mode="json")
     again = {"rerun": run.rerun} if run.rerun else {}
     return [
-        {"architecture": architecture, "text": text, **stage.model_dump(mode="json"), **again} for stage in run.stages
+        {"architecture": architecture, "text": text, **stage.model_dump(mode="json"), **again}
+        for stage in run.stages
     ]
 
 
-_FIELDS = {"architecture": Architecture.model_fields, "training": Training.model_fields, "corpus": Corpus.model_fields}
+_FIELDS = {
+    "architecture": Architecture.model_fields,
+    "training": Training.model_fields,
+    "corpus": Corpus.model_fields,
+}
 
 
-class Text(Spec):
+class TextSpec(Spec):
     """What of a run decides which text is read, and how often; without a training, only which."""
 
     corpus: Corpus = Corpus()
     training: Training | None = None
 
 
-def load_text(source: Source | None = None, changes: Mapping[str, Any] | None = None) -> Text:
-    """The text of a run, of a design's base, or of a table with a `corpus` alone; without a source, the default text.
+def load_text(
+    source: SpecSource | None = None, changes: Mapping[str, Any] | None = None
+) -> TextSpec:
+    """The text of a run, of a design's base, or of a table with a `corpus` alone; without a
+    source, the default text.
 
-    Whatever the run says of its architecture and objective is passed over: it does not change the text.
+    Whatever the run says of its architecture and objective is passed over: it does not change the
+    text.
     """
     folder = Path()  # a base that a change names is looked for there
     if isinstance(source, str | Path) and "base" not in (changes or {}):
         folder = Path(source).parent
-    table = _base(_changed({} if source is None else source, changes), folder)
-    problems = list(_unknown(table))
-    text = _validated(Text, {key: table[key] for key in Text.model_fields if key in table}, problems)
+    table = _base_table(_changed_table({} if source is None else source, changes), folder)
+    problems = list(_unknown_key_faults(table))
+    text = _validate(
+        TextSpec, {key: table[key] for key in TextSpec.model_fields if key in table}, problems
+    )
     if text is None or problems:
         raise SpecError(problems)
     return text
 
 
-def load_run(source: Source, changes: Mapping[str, Any] | None = None) -> RunSpec:
-    """A run from a TOML or JSON file or a mapping: tables `architecture`, `corpus`, `objective` and `training`.
+def load_run(source: SpecSource, changes: Mapping[str, Any] | None = None) -> RunSpec:
+    """A run from a TOML or JSON file or a mapping: tables `architecture`, `corpus`, `objective`
+    and `training`.
 
-    Where the architecture does not say, its n_vocab is the tokenizer's and its max_length the training's length.
+    Where the architecture does not say, its n_vocab is the tokenizer's and its max_length the
+    training's length.
     """
-    table = _changed(source, changes)
+    table = _changed_table(source, changes)
     _refuse_design(table, source)
     written = table.pop("architecture", None)
-    problems = list(_unknown(table))
-    stage = _validated(Stage, {key: table[key] for key in Stage.model_fields if key in table}, problems)
+    problems = list(_unknown_key_faults(table))
+    stage = _validate(
+        Stage, {key: table[key] for key in Stage.model_fields if key in table}, problems
+    )
     if written is None:
         problems.append("architecture is missing; name a preset, or give a table")
-    architecture = None if written is None else _architecture(written, stage, problems)
+    if written is None:
+        architecture = None
+    else:
+        architecture = _parse_run_architecture(written, stage, problems)
     if problems or stage is None or architecture is None:
         raise SpecError(problems)
     return RunSpec(architecture=architecture, stages=(stage,))
 
 
-def run_width_note(source: Source, changes: Mapping[str, Any] | None = None) -> str | None:
-    """Which widths of its preset a run keeps though it changes d_model; None where there are none."""
-    written = _changed(source, changes).get("architecture")
-    return width_note(written) if isinstance(written, Mapping) else None
+def run_width_note(source: SpecSource, changes: Mapping[str, Any] | None = None) -> str | None:
+    """Which widths of its preset a run keeps though it changes d_model; None where there are
+    none.
+    """
+    written = _changed_table(source, changes).get("architecture")
+    if isinstance(written, Mapping):
+        return width_note(written)
+    return None
 
 
 def _is_design(table: Mapping[str, Any]) -> bool:
-    return any(key in table for key in OF_A_DESIGN)
+    return any(key in table for key in DESIGN_ONLY_KEYS)
 
 
-def _refuse_design(table: Mapping[str, Any], source: Source) -> None:
+def _refuse_design(table: Mapping[str, Any], source: SpecSource) -> None:
     if _is_design(table):
         name = "DESIGN" if isinstance(source, Mapping) else source
         what = "the table" if isinstance(source, Mapping) else source
         raise SpecError(f"{what} is a design, which is many runs; carry it out: paribus run {name}")
 
 
-def _base(table: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The run that a design stands on, where its file is looked for in `folder`; any other table as it is."""
+def _base_table(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The run that a design stands on, where its file is looked for in `folder`; any other
+    table as it is.
+    """
     if not _is_design(table):
         return table
-    base = based(table, folder).get("base")
+    base = with_base(table, folder).get("base")
     if not isinstance(base, Mapping):
-        raise SpecError(f"base is {base!r} in a design; give a preset, a table, or a file that describes a run")
+        raise SpecError(
+            f"base is {base!r} in a design; give a preset, a table, or a file that describes a run"
+        )
     return dict(base)
 
 
-def _unknown(table: Mapping[str, Any]) -> Iterator[str]:
+def _unknown_key_faults(table: Mapping[str, Any]) -> Iterator[str]:
     """Keys that no run has; a kind may be there, for that of its only stage."""
-    unknown = [key for key in table if key not in (*KEYS, "kind")]
-    yield from name_few(unknown, _unknown_key, "keys that are not known")
+    unknown = [key for key in table if key not in (*RUN_KEYS, "kind")]
+    yield from describe_first(unknown, _describe_unknown_key, "keys that are not known")
 
 
-def _unknown_key(key: str) -> str:
+def _describe_unknown_key(key: str) -> str:
     near = [f"{table}.{key}" for table, fields in _FIELDS.items() if key in fields][:1]
-    return f"{key} is not a key here; {key_advice(key, '', KEYS, near)}keys are {', '.join(KEYS)}"
+    return (
+        f"{key} is not a key here; {key_advice(key, '', RUN_KEYS, near)}keys are"
+        f" {', '.join(RUN_KEYS)}"
+    )
 
 
-class _Asked(Spec):
+class _ObjectiveTable(Spec):
     objective: ObjectiveKind
 
 
@@ -148,14 +188,17 @@ def load_objective(kind: str, changes: Mapping[str, Any] | None = None) -> Objec
     for path, value in (changes or {}).items():
         assign(table, f"objective.{path}", value)
     problems: list[str] = []
-    asked = _validated(_Asked, table, problems)
+    asked = _validate(_ObjectiveTable, table, problems)
     if asked is None:
         raise SpecError(problems)
     return asked.objective
 
 
-def _changed(source: Source, changes: Mapping[str, Any] | None) -> dict[str, Any]:
-    table = dict(source) if isinstance(source, Mapping) else _filed(Path(source))
+def _changed_table(source: SpecSource, changes: Mapping[str, Any] | None) -> dict[str, Any]:
+    if isinstance(source, Mapping):
+        table = dict(source)
+    else:
+        table = _read_run_file(Path(source))
     require_shallow(table, "the table")
     _name_preset(table)
     for path in sorted(changes or {}, key=lambda path: path.count(".")):
@@ -170,72 +213,89 @@ def _name_preset(table: dict[str, Any]) -> None:
         table["architecture"] = {"preset": table["architecture"]}
 
 
-def _filed(path: Path) -> dict[str, Any]:
+def _read_run_file(path: Path) -> dict[str, Any]:
     if path.suffix not in (".toml", ".json"):
-        raise SpecError(f"{path} is no .toml or .json file; give one that describes a run, with tables {TABLES}")
-    table = file_table(path, "give a file that describes a run")
+        raise SpecError(
+            f"{path} is no .toml or .json file; give one that describes a run, with tables"
+            f" {TABLE_NAMES}"
+        )
+    table = read_table(path, "give a file that describes a run")
     return (place_design if _is_design(table) else place_run)(table, path.parent)
 
 
-def _validated(model: type[Read], table: dict[str, Any], problems: list[str]) -> Read | None:
-    table = with_kinds(table, model)
+def _validate(model: type[SpecT], table: dict[str, Any], problems: list[str]) -> SpecT | None:
+    table = fill_kinds(table, model)
     try:
         return model.model_validate(table)
     except ValidationError as fault:
-        problems.extend(complaints(fault, table, model))
+        problems.extend(describe_faults(fault, table, model))
         return None
 
 
-def _architecture(written: Any, stage: Stage | None, problems: list[str]) -> Architecture | None:
-    if not isinstance(written, Mapping):
-        problems.append(f"architecture is {written!r} ({type(written).__name__}); name a preset, or give a table")
+def _parse_run_architecture(
+    architecture: Any, stage: Stage | None, problems: list[str]
+) -> Architecture | None:
+    if not isinstance(architecture, Mapping):
+        problems.append(
+            f"architecture is {architecture!r} ({type(architecture).__name__}); name a preset, or"
+            " give a table"
+        )
         return None
-    own = dict(written)
-    filled = {} if stage is None else filled_sizes(stage)
+    own = dict(architecture)
+    filled = {} if stage is None else derived_sizes(stage)
     try:
-        table = {**table_of(own), **{name: value for name, value in filled.items() if name not in own}}
-        return read(table)
+        table = {
+            **merged_table(own),
+            **{name: value for name, value in filled.items() if name not in own},
+        }
+        return parse_architecture(table)
     except SpecError as fault:
         problems.extend(f"architecture.{problem}" for problem in fault.problems)
         return None
 
 
-def filled_sizes(stage: Stage) -> dict[str, int]:
+def derived_sizes(stage: Stage) -> dict[str, int]:
     """The sizes of an architecture that follow from text and training where nobody writes them."""
-    return {"n_vocab": n_text(stage.corpus) + N_SIGNS, "max_length": stage.training.length}
+    return {"n_vocab": n_text(stage.corpus) + N_SPECIAL_TOKENS, "max_length": stage.training.length}
 
 
 def n_text(corpus: Corpus) -> int:
     """How many tokens the tokenizer has."""
     match corpus.tokenizer:
-        case Bytes():
+        case ByteTokenizer():
             return 256
-        case BytePairs(n_vocab=n_vocab):
+        case BPETokenizer(n_vocab=n_vocab):
             return n_vocab
         case TokenizerFile(path=path):
-            return _listed(home_expanded("corpus.tokenizer.path", path))
+            return _n_file_ids(expand_home("corpus.tokenizer.path", path))
 
 
-def _listed(path: Path) -> int:
+def _n_file_ids(path: Path) -> int:
     try:
-        return n_ids(read_text(path, MAX_TOKENIZER))
+        return n_ids(read_text(path, MAX_TOKENIZER_BYTES))
     except OSError as fault:
         raise SpecError(
-            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a tokenizer.json{looked_for(path)}"
+            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a"
+            f" tokenizer.json{looked_for(path)}"
         ) from fault
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise SpecError(
-            f"corpus.tokenizer.path {path} is no tokenizer.json: {fault}; give one of the tokenizers library"
+            f"corpus.tokenizer.path {path} is no tokenizer.json: {fault}; give one of the"
+            " tokenizers library"
         ) from fault
 
 
 def n_ids(tokenizer: str) -> int:
-    """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no table has room for it."""
-    held = json.loads(tokenizer, object_pairs_hook=once)
+    """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no
+    table has room for it.
+    """
+    held = json.loads(tokenizer, object_pairs_hook=unique_keys)
     words = held["model"]["vocab"]  # with their ids, or in the order of those
     ordered = range(len(words)) if isinstance(words, list) else words.values()
     ids = [*ordered, *(added["id"] for added in held.get("added_tokens", ()))]
     for number in ids:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MAX_IDS:
-            raise ValueError(f"it has the id {number!r}, where ids are whole numbers from 0 to {MAX_IDS - 1:,}")
+            raise ValueError(
+                f"it has the id {number!r}, where ids are whole numbers from 0 to {MAX_IDS - 1:,}"
+            )
     return max(ids) + 1

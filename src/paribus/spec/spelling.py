@@ -1,4 +1,6 @@
-"""What was probably meant by a word that is not known here: the field's usual word for it, or the nearest of ours."""
+"""What was probably meant by a word that is not known here: the field's usual word for it, or
+the nearest of ours.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,30 @@ from paribus.nearest import did_you_mean, suggestion
 from paribus.spec.usual_words import USUAL_KEYS, USUAL_MEANINGS, USUAL_VALUES
 
 
-def word_advice(given: str, known: Iterable[str], field: str = "") -> str:
-    """What to say of a word that is not among the known ones: our word for it, else one like it, else nothing.
+def word_advice(value: str, known: Iterable[str], field: str = "") -> str:
+    """What to say of a word that is not among the known ones: our word for it, else one like
+    it, else nothing.
 
-    `field` is the key whose value it is. What is said ends with a space, to stand before the list of known words.
+    `field` is the key whose value it is. What is said ends with a space, to stand before the list
+    of known words.
     """
-    known, word = list(known), _plain(given)
+    known, word = list(known), _plain(value)
     if word in USUAL_MEANINGS.get(field, {}):
         return f"{USUAL_MEANINGS[field][word]}; "
     ours = [one for one in USUAL_VALUES.get(word, ()) if one in known]
     if ours:
         return f"it is called {ours[0]!r} here; "
-    return did_you_mean(given, known)
+    return did_you_mean(value, known)
 
 
-def key_advice(key: str, table: str, known: Iterable[str], elsewhere: Iterable[str] = (), root: str = "") -> str:
-    """What to say of a key that a table does not have, where `elsewhere` are the paths of other fields.
+def key_advice(
+    key: str, table: str, known: Iterable[str], elsewhere: Iterable[str] = (), root: str = ""
+) -> str:
+    """What to say of a key that a table does not have, where `elsewhere` are the paths of other
+    fields.
 
-    Paths begin at the tables of a run or at `design`; `root` is the table that a file holds alone, if it does.
+    Paths begin at the tables of a run or at `design`; `root` is the table that a file holds alone,
+    if it does.
     """
     ours = _same_table(USUAL_KEYS.get(_plain(key), ()), table)
     if ours:
@@ -41,7 +49,9 @@ def path_advice(path: str, known: Iterable[str]) -> str:
     """What to say of a dotted path that is no field."""
     table, _, key = path.rpartition(".")
     ours = _same_table(USUAL_KEYS.get(_plain(key), ()), table)
-    return f"{_key_words(ours[0], '', '')}; " if ours else word_advice(path, known)
+    if ours:
+        return f"{_key_words(ours[0], '', '')}; "
+    return word_advice(path, known)
 
 
 def mask_words(text: str, known: Iterable[str]) -> str:
@@ -73,12 +83,18 @@ def _same_table(paths: Iterable[str], table: str) -> list[str]:
 def _key_words(target: str, table: str, root: str) -> str:
     path, _, value = target.partition(" = ")
     shown = _shown(path, table, root)
-    return f"write {shown} = {value}" if value else f"it is called {shown!r} here"
+    if value:
+        return f"write {shown} = {value}"
+    return f"it is called {shown!r} here"
 
 
 def _shown(path: str, table: str, root: str) -> str:
-    """A path as one would write it: its key alone in the same table, else from the root of the file."""
+    """A path as one would write it: its key alone in the same table, else from the root of the
+    file.
+    """
     outer, _, key = path.rpartition(".")
     if outer == table:
         return key
-    return path.removeprefix(f"{root}.") if root else path
+    if root:
+        return path.removeprefix(f"{root}.")
+    return path

@@ -6,22 +6,28 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from paribus.spec.architecture import Count, Few, Positive, Spec, read_kind
+from paribus.spec.architecture import Count, NonNegative, Positive, Spec, read_kind
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
-Below = Annotated[float, Field(ge=0, lt=1)]
-SMALLEST = 2**-126  # 1.1754944e-38, the smallest normal number of float32: less may count as 0
+BelowOne = Annotated[float, Field(ge=0, lt=1)]
+SMALLEST_NORMAL = (
+    2**-126
+)  # 1.1754944e-38, the smallest normal number of float32: less may count as 0
 
 
-def _normal(given: float) -> float:
-    if given < SMALLEST:
-        raise ValueError(f"is {given}, which may count as 0 in float32; use {SMALLEST:.8g} or more")
-    return given
+def _require_normal(value: float) -> float:
+    if value < SMALLEST_NORMAL:
+        raise ValueError(
+            f"is {value}, which may count as 0 in float32; use {SMALLEST_NORMAL:.8g} or more"
+        )
+    return value
 
 
-def _off(given: Any) -> Any:
+def _read_clip(value: Any) -> Any:
     """`clip = false` says that there is no limit: TOML has no null."""
-    return None if given is False else given
+    if value is False:
+        return None
+    return value
 
 
 class Cosine(Spec):
@@ -46,7 +52,9 @@ class InverseSqrt(Spec):
     kind: Literal["inverse_sqrt"] = "inverse_sqrt"
 
 
-DecayKind = Annotated[Cosine | Trapezoid | InverseSqrt, Field(discriminator="kind"), BeforeValidator(read_kind)]
+DecayKind = Annotated[
+    Cosine | Trapezoid | InverseSqrt, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
 
 
 class AdamW(Spec):
@@ -54,15 +62,15 @@ class AdamW(Spec):
 
     rate: Positive = 1e-3
     """The peak learning rate."""
-    beta1: Below = 0.9
+    beta1: BelowOne = 0.9
     """Decay of the first moment."""
-    beta2: Below = 0.95
+    beta2: BelowOne = 0.95
     """Decay of the second moment."""
-    eps: Annotated[Positive, AfterValidator(_normal)] = 1e-8
+    eps: Annotated[Positive, AfterValidator(_require_normal)] = 1e-8
     """Added to the root of the second moment."""
     decay: Annotated[float, Field(ge=0)] = 0.1
     """Decoupled weight decay."""
-    clip: Annotated[Positive | None, BeforeValidator(_off)] = 1.0
+    clip: Annotated[Positive | None, BeforeValidator(_read_clip)] = 1.0
     """The greatest norm of the whole gradient. Use `false` for no limit."""
 
 
@@ -79,15 +87,15 @@ class Training(Spec):
     """Micro-batches that a batch is worked through in. The result is the same."""
     optimizer: AdamW = AdamW()
     """The optimizer, which is AdamW."""
-    warmup: Few = 0
+    warmup: NonNegative = 0
     """Steps over which the rate rises to its peak."""
     schedule: DecayKind = Cosine()
     """How the rate comes down after the warm-up."""
     z_loss: Annotated[float, Field(ge=0)] = 0.0
     """Weight of the squared log-sum-exp of the logits in the loss."""
-    seed: Few = 1
+    seed: NonNegative = 1
     """Seed of initial weights, objective draws and dropout. The seeds of a design set it."""
-    data_seed: Few = 1
+    data_seed: NonNegative = 1
     """Seed of the order of the text. The seeds of a design set it."""
     deterministic: bool = True
     """Whether the same run twice is the same bit for bit, on CUDA too. `false` gains some speed
@@ -111,10 +119,17 @@ def steps_of_share(n_steps: int, share: float) -> int:
 
 
 def scaled_training(training: Training, n_steps: int) -> Training:
-    """The whole recipe over another number of steps: warm-up and validation points in proportion to its length.
+    """The whole recipe over another number of steps: warm-up and validation points in
+    proportion to its length.
 
-    The schedule follows by itself, for it is counted in shares of the steps or from the end of the warm-up.
+    The schedule follows by itself, for it is counted in shares of the steps or from the end of the
+    warm-up.
     """
     share = n_steps / training.n_steps
-    warmup, valid_every = round(training.warmup * share), max(1, round(training.valid_every * share))
-    return training.model_copy(update={"n_steps": n_steps, "warmup": warmup, "valid_every": valid_every})
+    warmup, valid_every = (
+        round(training.warmup * share),
+        max(1, round(training.valid_every * share)),
+    )
+    return training.model_copy(
+        update={"n_steps": n_steps, "warmup": warmup, "valid_every": valid_every}
+    )

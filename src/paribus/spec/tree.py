@@ -1,4 +1,6 @@
-"""The tables of specs as a tree: which models a field may hold, and what the author wrote below each field."""
+"""The tables of specs as a tree: which models a field may hold, and what the author wrote below
+each field.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 def kind_of(model: type[BaseModel]) -> str | None:
     """The word by which a model is chosen among its alternatives; None where there are none."""
     field = model.model_fields.get("kind")
-    return None if field is None else field.default
+    if field is None:
+        return None
+    return field.default
 
 
 def field_paths(model: type[BaseModel], under: str = "") -> Iterator[str]:
@@ -38,7 +42,8 @@ def field_paths(model: type[BaseModel], under: str = "") -> Iterator[str]:
 
 
 def descriptions_of(model: type[BaseModel]) -> Descriptions:
-    """What each field of a model does: the text below it in the source, or below the one it overrides.
+    """What each field of a model does: the text below it in the source, or below the one it
+    overrides.
 
     pydantic can read these texts itself (`use_attribute_docstrings`), but does so at every import.
     """
@@ -52,7 +57,9 @@ def descriptions_of(model: type[BaseModel]) -> Descriptions:
 def own_docstring(model: type[BaseModel]) -> str | None:
     """What a model says of itself, in one line; None where it says nothing."""
     text = vars(model).get("__doc__")
-    return None if text is None else " ".join(text.split("\n\n")[0].split())
+    if text is None:
+        return None
+    return " ".join(text.split("\n\n")[0].split())
 
 
 @cache
@@ -68,6 +75,10 @@ def _texts_below_fields(node: ast.ClassDef) -> Descriptions:
     for statement, after in itertools.pairwise(node.body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
+        if (
+            isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
             found[statement.target.id] = " ".join(after.value.value.split())
     return found

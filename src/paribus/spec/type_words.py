@@ -11,11 +11,24 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from paribus.masks import Rule
-from paribus.masks.notation import WORDS
+from paribus.masks.notation import NOTATION
 from paribus.spec.tree import kind_of, models_in
 
-PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "any value", dict: "table"}
-PLURAL = {"whole number": "whole numbers", "number": "numbers", "text": "texts", "table": "tables", "kind": "kinds"}
+PLAIN = {
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    str: "text",
+    Any: "any value",
+    dict: "table",
+}
+PLURAL = {
+    "whole number": "whole numbers",
+    "number": "numbers",
+    "text": "texts",
+    "table": "tables",
+    "kind": "kinds",
+}
 PAIR = "pair of arms"
 
 
@@ -33,7 +46,9 @@ def field_type(field: FieldInfo) -> TypeWords:
 
 def _of_members(members: Sequence[tuple[Any, tuple[Any, ...]]]) -> TypeWords:
     kinds = [kind for annotation, _ in members if (kind := _tag(annotation)) is not None]
-    others = [_words(annotation, metadata) for annotation, metadata in members if _tag(annotation) is None]
+    others = [
+        _words(annotation, metadata) for annotation, metadata in members if _tag(annotation) is None
+    ]
     if kinds:
         others.append(TypeWords("kind", _quoted(kinds)))
     types = dict.fromkeys(words.type for words in others)
@@ -57,7 +72,9 @@ def _members(annotation: Any, metadata: tuple[Any, ...]) -> Iterator[tuple[Any, 
 def _tag(annotation: Any) -> str | None:
     """The kind that a model is chosen by; None of any other type."""
     models = models_in(annotation) if isinstance(annotation, type) else []
-    return kind_of(models[0]) if models else None
+    if models:
+        return kind_of(models[0])
+    return None
 
 
 def _words(annotation: Any, metadata: tuple[Any, ...]) -> TypeWords:
@@ -71,7 +88,7 @@ def _words(annotation: Any, metadata: tuple[Any, ...]) -> TypeWords:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return TypeWords("table", "")
     if isinstance(annotation, type) and issubclass(annotation, Rule):
-        return TypeWords("mask rule, as text", f"{_quoted(WORDS)}, joined by `&` and `|`")
+        return TypeWords("mask rule, as text", f"{_quoted(NOTATION)}, joined by `&` and `|`")
     return TypeWords(PLAIN[annotation], _range(metadata))
 
 
@@ -99,7 +116,13 @@ def _range(metadata: Sequence[Any]) -> str:
     bounds, words = dict(_bounds(metadata)), []
     if Ge in bounds and Le in bounds:
         words.append(f"{bounds.pop(Ge)} to {bounds.pop(Le)}")
-    named = {Ge: "{} or more", Gt: "above {}", Le: "at most {}", Lt: "below {}", MultipleOf: "a multiple of {}"}
+    named = {
+        Ge: "{} or more",
+        Gt: "above {}",
+        Le: "at most {}",
+        Lt: "below {}",
+        MultipleOf: "a multiple of {}",
+    }
     words += [text.format(bounds[kind]) for kind, text in named.items() if kind in bounds]
     return ", ".join(words)
 
@@ -109,7 +132,13 @@ def _bounds(metadata: Sequence[Any]) -> Iterator[tuple[type, str]]:
         match one:
             case FieldInfo():
                 yield from _bounds(one.metadata)
-            case Ge(ge=bound) | Gt(gt=bound) | Le(le=bound) | Lt(lt=bound) | MultipleOf(multiple_of=bound):
+            case (
+                Ge(ge=bound)
+                | Gt(gt=bound)
+                | Le(le=bound)
+                | Lt(lt=bound)
+                | MultipleOf(multiple_of=bound)
+            ):
                 yield type(one), f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 

@@ -1,6 +1,7 @@
 """The field's usual words for what specs call otherwise: one table of keys, one of values.
 
-They are never accepted, for then two files could say the same in different words. They are answered with ours.
+They are never accepted, for then two files could say the same in different words. They are answered
+with ours.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from collections.abc import Mapping
 # Our path → what others call it. `path = value` is what to write instead.
 _KEYS: Mapping[str, str] = {
     "training.length": (
-        "n_ctx seq_len sequence_length seq_length max_seq_len max_seq_length context_length context_size block_size"
+        "n_ctx seq_len sequence_length seq_length max_seq_len max_seq_length context_length"
+        " context_size block_size"
     ),
-    "architecture.d_model": "hidden_size n_embd dim d_embed embed_dim width embedding_size model_dim",
-    "architecture.n_layers": "num_hidden_layers num_layers depth n_blocks layers decoder_layers num_decoder_layers",
+    "architecture.d_model": (
+        "hidden_size n_embd dim d_embed embed_dim width embedding_size model_dim"
+    ),
+    "architecture.n_layers": (
+        "num_hidden_layers num_layers depth n_blocks layers decoder_layers num_decoder_layers"
+    ),
     "architecture.encoder.n_layers": "encoder_layers num_encoder_layers",
     "architecture.attention.n_heads": "num_attention_heads num_heads n_head heads",
     "architecture.attention.n_kv_heads": "num_key_value_heads num_kv_heads",
@@ -32,13 +38,15 @@ _KEYS: Mapping[str, str] = {
     "architecture.n_vocab": "vocab_size vocabulary_size",
     "corpus.tokenizer.n_vocab": "vocab_size",
     "architecture.max_length": (
-        "max_position_embeddings n_positions n_ctx seq_len sequence_length seq_length max_seq_len max_seq_length "
-        "context_length context_size block_size"
+        "max_position_embeddings n_positions n_ctx seq_len sequence_length seq_length max_seq_len"
+        " max_seq_length context_length context_size block_size"
     ),
     "architecture.positions = 'rotary'": "rope use_rope",
     "architecture.positions.theta": "rope_theta",
     "architecture.positions = 'alibi'": "alibi",
-    "architecture.positions": "position_embedding_type position_encoding positional_encoding pos_emb",
+    "architecture.positions": (
+        "position_embedding_type position_encoding positional_encoding pos_emb"
+    ),
     "architecture.norm": "normalization norm_type",
     "architecture.norm.eps": "layer_norm_eps layer_norm_epsilon rms_norm_eps epsilon",
     "architecture.placement = 'pre'": "norm_first",
@@ -68,9 +76,13 @@ _KEYS: Mapping[str, str] = {
     "training.schedule": "lr_scheduler lr_scheduler_type lr_schedule scheduler decay_schedule",
     "training.warmup": "warmup_steps n_warmup num_warmup_steps warmup_iters",
     "training.warmup = STEPS": "warmup_ratio",
-    "training.n_steps": "max_steps num_steps steps max_iters train_steps iterations total_steps num_train_steps",
+    "training.n_steps": (
+        "max_steps num_steps steps max_iters train_steps iterations total_steps num_train_steps"
+    ),
     "training.n_steps = STEPS": "epochs num_train_epochs n_epochs",
-    "training.n_sequences": "batch_size global_batch_size per_device_train_batch_size train_batch_size",
+    "training.n_sequences": (
+        "batch_size global_batch_size per_device_train_batch_size train_batch_size"
+    ),
     "training.n_parts": "gradient_accumulation_steps grad_accum grad_accum_steps micro_batches",
     "training.seed": "random_seed manual_seed",
     "design.seeds": "random_seed manual_seed n_seeds num_seeds",
@@ -151,7 +163,8 @@ _VALUES: Mapping[str, str] = {
 _ONLY_ADAMW = "AdamW is the only optimizer: leave it out, or write a table such as { rate = 1e-3 }"
 USUAL_MEANINGS: Mapping[str, Mapping[str, str]] = {
     "activation": {
-        "swiglu": "write 'silu' with gated = true", "geglu": "write 'gelu' with gated = true",
+        "swiglu": "write 'silu' with gated = true",
+        "geglu": "write 'gelu' with gated = true",
         "reglu": "write 'relu' with gated = true",
     },
     "feed_forward": {
@@ -159,13 +172,17 @@ USUAL_MEANINGS: Mapping[str, Mapping[str, str]] = {
         "geglu": "write { kind = 'dense', activation = 'gelu', gated = true }",
     },
     "attention": {
-        "gqa": "write 'multi_head' with n_kv_heads below n_heads", "mqa": "write 'multi_head' with n_kv_heads = 1",
+        "gqa": "write 'multi_head' with n_kv_heads below n_heads",
+        "mqa": "write 'multi_head' with n_kv_heads = 1",
     },
     "schedule": {
-        "linear": "write { kind = 'trapezoid', down = 1.0 }", "constant": "write { kind = 'cosine', floor = 1.0 }",
+        "linear": "write { kind = 'trapezoid', down = 1.0 }",
+        "constant": "write { kind = 'cosine', floor = 1.0 }",
     },
-    "optimizer": dict.fromkeys(("adamw", "adam", "adamw_torch", "sgd", "lion", "muon", "adafactor"), _ONLY_ADAMW),
-}  # fmt: skip
+    "optimizer": dict.fromkeys(
+        ("adamw", "adam", "adamw_torch", "sgd", "lion", "muon", "adafactor"), _ONLY_ADAMW
+    ),
+}
 
 
 def _by_word(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

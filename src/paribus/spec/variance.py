@@ -8,20 +8,26 @@ from pydantic import Field
 
 from paribus.spec.architecture import Spec
 
-MOST = 20
+MAX_RUNS = 20
 
 
 class Variance(Spec):
-    """Runs of the baseline at its rate: each start under each order of the text, and the first of them made again."""
+    """Runs of the baseline at its rate: each start under each order of the text, and the first
+    of them made again.
+    """
 
-    starts: Annotated[int, Field(ge=2, le=MOST)] = 3
+    starts: Annotated[int, Field(ge=2, le=MAX_RUNS)] = 3
     """Number of different initial weights."""
-    orders: Annotated[int, Field(ge=2, le=MOST)] = 3
+    orders: Annotated[int, Field(ge=2, le=MAX_RUNS)] = 3
     """Number of different orders of the text."""
-    reruns: Annotated[int, Field(ge=0, le=MOST)] = 2
+    reruns: Annotated[int, Field(ge=0, le=MAX_RUNS)] = 2
     """How often the first of these runs is made again."""
 
 
-def read_variance(given: Any) -> Any:
+def read_variance(value: Any) -> Any:
     """`variance = true` asks for the numbers as they are by default, `false` for none."""
-    return None if given is False else {} if given is True else given
+    if value is False:
+        return None
+    if value is True:
+        return {}
+    return value

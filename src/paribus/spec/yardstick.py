@@ -11,18 +11,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from paribus.errors import SpecError
-from paribus.spec.architecture import LARGEST, Count, Spec, read_kind
+from paribus.spec.architecture import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
-from paribus.spec.objectives import MaskedLM, Objective, parts
-from paribus.spec.reading import assign, complaints
+from paribus.spec.objectives import MaskedLM, Objective, components_of
+from paribus.spec.reading import assign, describe_faults
 
 Measure = Literal["likelihood", "pseudo-likelihood"]
 Unit = Literal["bits_per_byte", "nats"]  # of the whole, and of an item
 HeldOutSplit = Literal["valid", "test"]
-Size = Annotated[int, Field(ge=8, le=LARGEST)]  # two characters of UTF-8 at least
+ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
 
 
-class HeldOut(Spec):
+class HeldOutYardstick(Spec):
     """The base of yardsticks: so many items of one split, or all there are."""
 
     split: HeldOutSplit = "test"
@@ -31,33 +31,35 @@ class HeldOut(Spec):
     """Number of items, or all there are if there are fewer."""
 
 
-class Halves(HeldOut):
+class HalvesYardstick(HeldOutYardstick):
     """The base of those that part documents in two; a longer one is cut to `max_bytes` before that.
 
     By default a half and its signs fit an arm that was trained on 256 bytes.
     """
 
-    max_bytes: Size = 240
+    max_bytes: ByteSize = 240
     """A longer document is cut to this many bytes. By default a half fits an arm trained on 256
     bytes.
     """
-    min_bytes: Size = 16
+    min_bytes: ByteSize = 16
     """A shorter document is left out."""
 
     @model_validator(mode="after")
-    def _ordered(self) -> Halves:
+    def _require_order(self) -> HalvesYardstick:
         if self.min_bytes > self.max_bytes:
-            raise ValueError(f"min_bytes is {self.min_bytes}, above max_bytes {self.max_bytes}; use at most that")
+            raise ValueError(
+                f"min_bytes is {self.min_bytes}, above max_bytes {self.max_bytes}; use at most that"
+            )
         return self
 
 
-class DocumentHalves(Halves):
+class DocumentHalves(HalvesYardstick):
     """log p(second half | first half) of documents."""
 
     kind: Literal["halves"] = "halves"
 
 
-class HeldOutPairs(HeldOut):
+class HeldOutPairs(HeldOutYardstick):
     """log p(target | source) of pairs."""
 
     kind: Literal["pairs"] = "pairs"
@@ -65,8 +67,8 @@ class HeldOutPairs(HeldOut):
     """A pair with a longer target is left out."""
 
 
-class PseudoHalves(Halves):
-    """Σ log p(token | all others) over the second half: each of its tokens masked in turn. No likelihood."""
+class PseudoHalves(HalvesYardstick):
+    """Σ log p(token | others) over the second half: each token masked in turn. No likelihood."""
 
     kind: Literal["pseudo"] = "pseudo"
 
@@ -75,20 +77,26 @@ Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
 YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
 
 
-def measures(yardstick: Yardstick) -> Measure:
+def measure_of(yardstick: Yardstick) -> Measure:
     """What a yardstick's numbers are; two kinds of them are never put on one axis."""
-    return "pseudo-likelihood" if isinstance(yardstick, PseudoHalves) else "likelihood"
+    if isinstance(yardstick, PseudoHalves):
+        return "pseudo-likelihood"
+    return "likelihood"
 
 
-def suited(corpus: Corpus, objective: Objective) -> Yardstick:
-    """The yardstick for what a run reads and is asked: pairs, halves, or pseudo where it only fills masks."""
+def default_yardstick(corpus: Corpus, objective: Objective) -> Yardstick:
+    """The yardstick for what a run reads and is asked: pairs, halves, or pseudo where it only
+    fills masks.
+    """
     if any(map(gives_pairs, corpus.sources)):
         return HeldOutPairs()
-    fills = all(isinstance(part.objective, MaskedLM) for part in parts(objective))
-    return PseudoHalves() if fills else DocumentHalves()
+    fills = all(isinstance(part.objective, MaskedLM) for part in components_of(objective))
+    if fills:
+        return PseudoHalves()
+    return DocumentHalves()
 
 
-class _Asked(Spec):
+class _YardstickTable(Spec):
     yardstick: YardstickKind
 
 
@@ -98,11 +106,13 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
     for path, value in (changes or {}).items():
         assign(table, f"yardstick.{path}", value)
     try:
-        return _Asked.model_validate(table).yardstick
+        return _YardstickTable.model_validate(table).yardstick
     except ValidationError as fault:
-        raise SpecError(list(complaints(fault, table, _Asked))) from None
+        raise SpecError(list(describe_faults(fault, table, _YardstickTable))) from None
 
 
-def read_yardstick(told: Mapping[str, Any]) -> Yardstick:
+def read_yardstick(table: Mapping[str, Any]) -> Yardstick:
     """A yardstick as it was written down."""
-    return load_yardstick(told["kind"], {name: value for name, value in told.items() if name != "kind"})
+    return load_yardstick(
+        table["kind"], {name: value for name, value in table.items() if name != "kind"}
+    )

@@ -1,4 +1,6 @@
-"""The sum of nats over the answers, and its gradient, without holding all words of all positions at once."""
+"""The sum of nats over the answers, and its gradient, without holding all words of all
+positions at once.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paribus.train.slope import Asked, slope_
+from paribus.train.cross_entropy import Targets, cross_entropy_
 
-ROWS = 512  # positions whose words are held at a time on a CPU
-WORDS = 2**30  # words of positions held at a time elsewhere: wide products are faster
+CPU_CHUNK_ROWS = 512  # positions whose words are held at a time on a CPU
+CHUNK_LOGITS = 2**30  # words of positions held at a time elsewhere: wide products are faster
 
 
 def nats_sum(
-    states_MD: Tensor, table_VD: Tensor, bias_V: Tensor | None, targets_M: Tensor, weights_M: Tensor, z_loss: float
+    states_MD: Tensor,
+    table_VD: Tensor,
+    bias_V: Tensor | None,
+    targets_M: Tensor,
+    weights_M: Tensor,
+    z_loss: float,
 ) -> tuple[Tensor, Tensor]:
-    """Weighted nats of the targets, and the same with the z-loss added: what is reported and what is trained on.
+    """Weighted nats of the targets, and the same with the z-loss added: what is reported and
+    what is trained on.
 
     On CUDA words are scored in bf16, and everything that is summed is summed in float32.
     """
     learning = torch.is_grad_enabled() and states_MD.requires_grad
-    return _Chunked.apply(states_MD, table_VD, bias_V, targets_M, weights_M, z_loss, learning)  # pyright: ignore[reportReturnType]
+    return _ChunkedCrossEntropy.apply(
+        states_MD, table_VD, bias_V, targets_M, weights_M, z_loss, learning
+    )  # pyright: ignore[reportReturnType]
 
 
-class _Chunked(torch.autograd.Function):
-    """Each chunk's gradient is taken in the forward pass, while its logits are at hand: no time lost, less memory."""
+class _ChunkedCrossEntropy(torch.autograd.Function):
+    """Each chunk's gradient is taken in the forward pass, while its logits are at hand: no time
+    lost, less memory.
+    """
 
     @staticmethod
     def forward(
@@ -36,17 +48,24 @@ class _Chunked(torch.autograd.Function):
         targets: Tensor,
         weights: Tensor,
         z_loss: float,
-        learning: bool,
+        with_gradient: bool,
     ) -> tuple[Tensor, Tensor]:
-        states, table = _narrowed(states), _narrowed(table)
+        states, table = _to_bf16_on_cuda(states), _to_bf16_on_cuda(table)
         bias = None if bias is None else bias.to(states.dtype)
-        turned = table.T.contiguous() if table.device.type == "cpu" else table.T  # a CPU multiplies faster so
-        gradients = _Gradients(states, table, bias) if learning else None
+        turned = (
+            table.T.contiguous() if table.device.type == "cpu" else table.T
+        )  # a CPU multiplies faster so
+        gradients = _Gradients(states, table, bias) if with_gradient else None
         weights = weights.to(torch.promote_types(states.dtype, torch.float32))
         spread, answer = torch.empty_like(weights), torch.empty_like(weights)
         for rows in _chunks(len(states), len(table), states.device):
-            logits = states[rows] @ turned if bias is None else torch.addmm(bias, states[rows], turned)
-            spread[rows], answer[rows] = slope_(logits, Asked(targets[rows], weights[rows]), z_loss, learning)
+            if bias is None:
+                logits = states[rows] @ turned
+            else:
+                logits = torch.addmm(bias, states[rows], turned)
+            spread[rows], answer[rows] = cross_entropy_(
+                logits, Targets(targets[rows], weights[rows]), z_loss, with_gradient
+            )
             if gradients is not None:
                 gradients.add(rows, logits)
             del logits  # before the next chunk's are made
@@ -57,39 +76,55 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return *ctx.gradients.scaled(grad), None, None, None, None
+        return *ctx.gradients.scale_by(grad), None, None, None, None
 
 
 class _Gradients:
-    """What each chunk's slope says about states, table and bias; the last two are summed in full precision."""
+    """What each chunk's slope says about states, table and bias; the last two are summed in
+    full precision.
+    """
 
     def __init__(self, states: Tensor, table: Tensor, bias: Tensor | None):
         self.states, self.table = states, table
         wide = torch.promote_types(table.dtype, torch.float32)
-        self.to_states = torch.empty_like(states)
-        self.to_table = torch.zeros_like(table, dtype=wide)
-        self.to_bias = None if bias is None else torch.zeros_like(bias, dtype=wide)
-
-    def add(self, rows: slice, slope: Tensor) -> None:
-        torch.mm(slope, self.table, out=self.to_states[rows])
-        if slope.dtype == self.to_table.dtype:
-            self.to_table.addmm_(slope.T, self.states[rows])
+        self.states_grad = torch.empty_like(states)
+        self.table_grad = torch.zeros_like(table, dtype=wide)
+        if bias is None:
+            self.bias_grad = None
         else:
-            self.to_table = torch.addmm(self.to_table, slope.T, self.states[rows], out_dtype=self.to_table.dtype)
-        if self.to_bias is not None:
-            self.to_bias += slope.sum(0, dtype=self.to_bias.dtype)
+            self.bias_grad = torch.zeros_like(bias, dtype=wide)
 
-    def scaled(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        to_states = self.to_states.to(self.to_table.dtype).mul_(grad)
-        return to_states, self.to_table.mul_(grad), None if self.to_bias is None else self.to_bias * grad
+    def add(self, rows: slice, logits_grad: Tensor) -> None:
+        torch.mm(logits_grad, self.table, out=self.states_grad[rows])
+        if logits_grad.dtype == self.table_grad.dtype:
+            self.table_grad.addmm_(logits_grad.T, self.states[rows])
+        else:
+            self.table_grad = torch.addmm(
+                self.table_grad, logits_grad.T, self.states[rows], out_dtype=self.table_grad.dtype
+            )
+        if self.bias_grad is not None:
+            self.bias_grad += logits_grad.sum(0, dtype=self.bias_grad.dtype)
+
+    def scale_by(self, grad: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        to_states = self.states_grad.to(self.table_grad.dtype).mul_(grad)
+        return (
+            to_states,
+            self.table_grad.mul_(grad),
+            None if self.bias_grad is None else self.bias_grad * grad,
+        )
 
 
-def _narrowed(tensor: Tensor) -> Tensor:
-    return tensor.to(torch.bfloat16) if tensor.device.type == "cuda" else tensor
+def _to_bf16_on_cuda(tensor: Tensor) -> Tensor:
+    if tensor.device.type == "cuda":
+        return tensor.to(torch.bfloat16)
+    return tensor
 
 
-def _chunks(n_rows: int, n_words: int, device: torch.device) -> list[slice]:
+def _chunks(n_rows: int, n_vocab: int, device: torch.device) -> list[slice]:
     """Chunks of equal size, none of them too large to hold."""
-    most = ROWS if device.type == "cpu" else max(WORDS // n_words, 1)
+    if device.type == "cpu":
+        most = CPU_CHUNK_ROWS
+    else:
+        most = max(CHUNK_LOGITS // n_vocab, 1)
     size = -(-n_rows // -(-n_rows // most))
     return [slice(begin, begin + size) for begin in range(0, n_rows, size)]

@@ -6,24 +6,35 @@ import torch
 
 from paribus.runtime import require_memory
 from paribus.spec import resolve
-from paribus.spec.price import counted
+from paribus.spec.price import count_parameters
 from paribus.spec.run import RunSpec
 
-PER_PARAMETER = 4 * 4  # bytes: a weight, its gradient and two moments, in float32
-PER_TOKEN = 3 * 8  # of a batch: which token it is, of which document, whether a sentence begins
-PER_VALUE = 2  # of what a layer keeps for its gradient, in the shortest precision there is
+BYTES_PER_PARAMETER = 4 * 4  # bytes: a weight, its gradient and two moments, in float32
+BYTES_PER_TOKEN = (
+    3 * 8
+)  # of a batch: which token it is, of which document, whether a sentence begins
+BYTES_PER_VALUE = 2  # of what a layer keeps for its gradient, in the shortest precision there is
 
 
 def training_bytes(spec: RunSpec) -> int:
-    """What a run cannot do without: weights, what the optimizer keeps, a batch, and the inputs of every layer."""
+    """What a run cannot do without: weights, what the optimizer keeps, a batch, and the inputs
+    of every layer.
+    """
     resolved, training = resolve(spec.architecture), spec.stages[-1].training
     n_tokens = training.n_sequences * training.length
     n_layers = sum(len(stack.layers) for stack in resolved.stacks)
     n_kept = n_tokens // training.n_parts * resolved.d_model * n_layers
-    return PER_PARAMETER * counted(resolved).total + PER_TOKEN * n_tokens + PER_VALUE * n_kept
+    return (
+        BYTES_PER_PARAMETER * count_parameters(resolved).total
+        + BYTES_PER_TOKEN * n_tokens
+        + BYTES_PER_VALUE * n_kept
+    )
 
 
 def require_training_memory(spec: RunSpec, device: torch.device, n_at_once: int = 1) -> None:
     """UnsupportedError where so many such runs cannot be trained side by side here."""
-    together = "training it" if n_at_once == 1 else f"training {n_at_once} such runs at once"
+    if n_at_once == 1:
+        together = "training it"
+    else:
+        together = f"training {n_at_once} such runs at once"
     require_memory(n_at_once * training_bytes(spec), device, f"architecture: {together}")

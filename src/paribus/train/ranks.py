@@ -16,76 +16,91 @@ from torch.nn.parallel import DistributedDataParallel
 from paribus.errors import SpecError
 from paribus.spec.training import Training
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process's number among those that learn together; the first one leads, and alone keeps the record."""
+    """This process's number among those that learn together; the first one leads, and alone
+    keeps the record.
+    """
 
-    number: int = 0
-    size: int = 1
+    rank: int = 0
+    world_size: int = 1
 
     @property
-    def leads(self) -> bool:
-        return self.number == 0
+    def is_leader(self) -> bool:
+        return self.rank == 0
 
-    def added(self, *numbers: float) -> tuple[float, ...]:
+    def summed(self, *numbers: float) -> tuple[float, ...]:
         """Each number summed over the ranks; between hosts, so no device is asked anything."""
-        if self.size == 1:
+        if self.world_size == 1:
             return numbers
         sums = torch.tensor(numbers, dtype=torch.float64)
         dist.all_reduce(sums)
         return tuple(sums.tolist())
 
-    def add_(self, tensor: Tensor) -> Tensor:
+    def all_reduce_(self, tensor: Tensor) -> Tensor:
         """A tensor summed over the ranks, in place, on its device."""
-        if self.size > 1:
+        if self.world_size > 1:
             dist.all_reduce(tensor)
         return tensor
 
-    def told(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """What the leading rank says, to all."""
-        if self.size == 1:
+        if self.world_size == 1:
             return value
         said = [value]
         dist.broadcast_object_list(said)
         return said[0]
 
-    def in_turn(self, act: Callable[[], Made]) -> Made:
-        """What `act` makes: the leading rank first, the others when it is done and its files are there."""
-        made = act() if self.leads else None
-        if self.size > 1:
+    def leader_first(self, function: Callable[[], T]) -> T:
+        """What `act` makes: the leading rank first, the others when it is done and its files
+        are there.
+        """
+        made = function() if self.is_leader else None
+        if self.world_size > 1:
             dist.barrier()
-        return act() if made is None else made
+        if made is None:
+            return function()
+        return made
 
-    def n_parts(self, training: Training) -> int:
-        """Into how many parts the ranks cut a global batch: no fewer than asked, and as many for each rank."""
+    def n_micro_batches(self, training: Training) -> int:
+        """Into how many parts the ranks cut a global batch: no fewer than asked, and as many
+        for each rank.
+        """
         rows = training.n_sequences
-        able = [n for n in range(training.n_parts, rows + 1) if rows % n == 0 and n % self.size == 0]
+        able = [
+            n
+            for n in range(training.n_parts, rows + 1)
+            if rows % n == 0 and n % self.world_size == 0
+        ]
         if not able:
             raise SpecError(
-                f"training.n_sequences is {rows}, which {self.size} ranks cannot share equally; use a multiple of it"
+                f"training.n_sequences is {rows}, which {self.world_size} ranks cannot share"
+                " equally; use a multiple of it"
             )
         return able[0]
 
-    def shared(self, module: nn.Module) -> nn.Module:
-        """The module with gradients summed over the ranks, as if one process had worked through all parts."""
-        if self.size == 1:
+    def data_parallel(self, module: nn.Module) -> nn.Module:
+        """The module with gradients summed over the ranks, as if one process had worked through
+        all parts.
+        """
+        if self.world_size == 1:
             return module
         parallel = DistributedDataParallel(module)
-        parallel.register_comm_hook(None, _summed)
+        parallel.register_comm_hook(None, _sum_hook)
         return parallel
 
 
-ALONE = Ranks()
+SINGLE_RANK = Ranks()
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
+def join_ranks(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
     """This process among its ranks, and its own device; torchrun's variables say which it is."""
     if "WORLD_SIZE" not in os.environ:
-        yield ALONE, device
+        yield SINGLE_RANK, device
         return
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -97,8 +112,10 @@ def joined(device: torch.device) -> Iterator[tuple[Ranks, torch.device]]:
         dist.destroy_process_group()
 
 
-def _summed(_, bucket):  # DDP reads annotations, and takes these words for wrong ones
-    """A sum where DDP itself would take a mean: the loss is already divided by what all ranks count."""
+def _sum_hook(_, bucket):  # DDP reads annotations, and takes these words for wrong ones
+    """A sum where DDP itself would take a mean: the loss is already divided by what all ranks
+    count.
+    """
     work = dist.all_reduce(bucket.buffer(), async_op=True)
     assert work is not None
     return work.get_future().then(lambda done: done.value()[0])

@@ -5,15 +5,15 @@ import math
 from paribus.spec.training import Cosine, InverseSqrt, Training, Trapezoid
 
 
-def rate_at(step: int, training: Training) -> float:
+def learning_rate_at(step: int, training: Training) -> float:
     """The rate of a step, counted from 0: a straight warm-up, then the schedule."""
     top, warmup = training.optimizer.rate, training.warmup
     if step < warmup:
         return top * (step + 1) / warmup
-    return top * _share(step, training)
+    return top * _schedule_factor(step, training)
 
 
-def _share(step: int, training: Training) -> float:
+def _schedule_factor(step: int, training: Training) -> float:
     warmup, n_steps = training.warmup, training.n_steps
     done = (step - warmup) / max(n_steps - warmup, 1)
     match training.schedule:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def heeded() -> Iterator[list[int]]:
+def deferred_signals() -> Iterator[list[int]]:
     """SIGTERM and Ctrl-C are noted and acted on after the step."""
     caught: list[int] = []
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

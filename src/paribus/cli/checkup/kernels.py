@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from paribus.batch import Layout
-from paribus.cli.terminal.arguments import Asked
-from paribus.masks import Rule, SameDocument, heads, leaves
-from paribus.model.kernels import Kernel, View, Wanted, attend, choose
-from paribus.runtime import stream
+from paribus.batch import BatchLayout
+from paribus.cli.terminal.arguments import NamedArchitecture
+from paribus.masks import Rule, SameDocument, head_rules, leaves
+from paribus.model.kernels import AttentionMask, Kernel, KernelChoice, attend, choose_kernel
+from paribus.runtime import torch_generator
 from paribus.spec import Alibi, Latent, MultiHead, RelativeBias, Stack
 
 _LENGTH, _PREFIX, _D_HEAD = 64, 17, 64  # of the trial
@@ -20,7 +20,7 @@ _TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}  # of the largest dense
 
 
 @dataclass(frozen=True)
-class Case:
+class AttentionCase:
     """One kind of attention: what decides which kernel is chosen."""
 
     rule: Rule
@@ -29,8 +29,10 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """The kernel a case gets, and its largest error against dense, as a share of the largest dense value."""
+class KernelCheck:
+    """The kernel a case gets, and its largest error against dense, as a share of the largest
+    dense value.
+    """
 
     mask: str
     biased: bool
@@ -41,25 +43,32 @@ class Agreement:
     agrees: bool
 
 
-def cases(given: Sequence[Asked]) -> dict[Case, list[str]]:
+def attention_cases(architectures: Sequence[NamedArchitecture]) -> dict[AttentionCase, list[str]]:
     """Every distinct kind of attention in these architectures, and who has it."""
-    found: dict[Case, list[str]] = {}
-    for one in given:
-        for case in dict.fromkeys(case for stack in one.spec.stacks for case in _of(stack)):
+    found: dict[AttentionCase, list[str]] = {}
+    for one in architectures:
+        for case in dict.fromkeys(
+            case for stack in one.spec.stacks for case in _stack_cases(stack)
+        ):
             found.setdefault(case, []).append(one.name)
     return found
 
 
-def agreement(case: Case, used_by: Sequence[str], device: torch.device, wanted: Wanted) -> Agreement:
+def check_kernel(
+    case: AttentionCase, used_by: Sequence[str], device: torch.device, kernel_choice: KernelChoice
+) -> KernelCheck:
     """Try one case on a tiny problem; UnsupportedError if the wanted kernel cannot do it."""
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     view = _view(case, device)
-    kernel = choose(view, dtype, case.d_head, case.biased, wanted)
-    tensors = _trial(case, view.n_heads, dtype, device)
-    truth = _answers([tensor.float() for tensor in tensors], view, "dense", case)
-    ours = _answers(tensors, view, kernel, case)
-    errors = [((a.float() - b).abs().max() / b.abs().max()).item() for a, b in zip(ours, truth, strict=True)]
-    return Agreement(
+    kernel = choose_kernel(view, dtype, case.d_head, case.biased, kernel_choice)
+    tensors = _trial_tensors(case, view.n_heads, dtype, device)
+    truth = _outputs_and_gradients([tensor.float() for tensor in tensors], view, "dense", case)
+    ours = _outputs_and_gradients(tensors, view, kernel, case)
+    errors = [
+        ((a.float() - b).abs().max() / b.abs().max()).item()
+        for a, b in zip(ours, truth, strict=True)
+    ]
+    return KernelCheck(
         mask=str(case.rule),
         biased=case.biased,
         used_by=tuple(used_by),
@@ -70,34 +79,55 @@ def agreement(case: Case, used_by: Sequence[str], device: torch.device, wanted: 
     )
 
 
-def _of(stack: Stack) -> list[Case]:
+def _stack_cases(stack: Stack) -> list[AttentionCase]:
     biased = isinstance(stack.positions, RelativeBias | Alibi)
-    own = [Case(block.mask, biased, _width(block.attention)) for block in stack.layers]
-    cross = [Case(block.cross, False, _width(block.attention)) for block in stack.layers if block.cross]
+    own = [
+        AttentionCase(block.mask, biased, _head_width(block.attention)) for block in stack.layers
+    ]
+    cross = [
+        AttentionCase(block.cross, False, _head_width(block.attention))
+        for block in stack.layers
+        if block.cross
+    ]
     return own + cross
 
 
-def _width(attention: MultiHead | Latent) -> int:
+def _head_width(attention: MultiHead | Latent) -> int:
     """Kernels ask only whether a head's width is a multiple of 8: those that are share a trial."""
-    width = attention.d_content + attention.d_rotary if isinstance(attention, Latent) else attention.d_head
+    if isinstance(attention, Latent):
+        width = attention.d_content + attention.d_rotary
+    else:
+        width = attention.d_head
     assert width
-    return width if width % 8 else _D_HEAD
+    if width % 8:
+        return width
+    return _D_HEAD
 
 
-def _view(case: Case, device: torch.device) -> View:
-    documents = torch.arange(_LENGTH, device=device)[None] // 13 if SameDocument() in leaves(case.rule) else None
-    layout = Layout(1, _LENGTH, prefix=_PREFIX, documents_BT=documents)
-    return View.of(case.rule, layout, layout, 2 * len(heads(case.rule)), device)
+def _view(case: AttentionCase, device: torch.device) -> AttentionMask:
+    if SameDocument() in leaves(case.rule):
+        documents = torch.arange(_LENGTH, device=device)[None] // 13
+    else:
+        documents = None
+    layout = BatchLayout(1, _LENGTH, prefix=_PREFIX, documents_BT=documents)
+    return AttentionMask.of(case.rule, layout, layout, 2 * len(head_rules(case.rule)), device)
 
 
-def _trial(case: Case, n_heads: int, dtype: torch.dtype, device: torch.device) -> list[Tensor]:
+def _trial_tensors(
+    case: AttentionCase, n_heads: int, dtype: torch.dtype, device: torch.device
+) -> list[Tensor]:
     """Query, key, value, the gradient of the answer, and a bias."""
     shapes = [(1, n_heads, _LENGTH, case.d_head)] * 4 + [(1, n_heads, _LENGTH, _LENGTH)]
-    draws = [torch.randn(shape, generator=stream(1, "doctor", place)) for place, shape in enumerate(shapes)]
+    draws = [
+        torch.randn(shape, generator=torch_generator(1, "doctor", place))
+        for place, shape in enumerate(shapes)
+    ]
     return [draw.to(device, dtype) for draw in draws]
 
 
-def _answers(tensors: Sequence[Tensor], view: View, kernel: Kernel, case: Case) -> list[Tensor]:
+def _outputs_and_gradients(
+    tensors: Sequence[Tensor], view: AttentionMask, kernel: Kernel, case: AttentionCase
+) -> list[Tensor]:
     """The answer, and the gradients of query, key and value."""
     *inputs, gradient, bias = tensors
     inputs = [tensor.detach().clone().requires_grad_() for tensor in inputs]

@@ -12,13 +12,17 @@ from time import perf_counter
 import torch
 
 from paribus import __version__
-from paribus.report.numbers import size
+from paribus.report.numbers import format_size
 from paribus.runtime import best_device
 
-_ASK_PROCESSOR = (("lscpu",), ("sysctl", "machdep.cpu.brand_string"))
+_PROCESSOR_COMMANDS = (("lscpu",), ("sysctl", "machdep.cpu.brand_string"))
 _LIBRARIES = ("torch", "numpy", "safetensors", "transformers")
 _REPEATS = 4
-_SIDES = {"cpu": 256, "cuda": 4096, "mps": 1024}  # of the matrix product that is timed, large enough to fill each
+_MATMUL_SIDES = {
+    "cpu": 256,
+    "cuda": 4096,
+    "mps": 1024,
+}  # of the matrix product that is timed, large enough to fill each
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Machine:
     versions: dict[str, str]
 
 
-def machine(folder: Path) -> Machine:
+def inspect_machine(folder: Path) -> Machine:
     """This machine, and the disk that `folder` is on."""
     device = best_device()
     return Machine(
@@ -47,7 +51,7 @@ def machine(folder: Path) -> Machine:
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         accelerators=_accelerators(),
         device=device.type,
-        bf16_speed=_seconds(torch.float32, device) / _seconds(torch.bfloat16, device),
+        bf16_speed=_matmul_seconds(torch.float32, device) / _matmul_seconds(torch.bfloat16, device),
         folder=str(folder),
         disk_free_bytes=shutil.disk_usage(folder).free,
         versions={"paribus": __version__, "python": platform.python_version(), **_versions()},
@@ -55,7 +59,7 @@ def machine(folder: Path) -> Machine:
 
 
 def _processor() -> str:
-    for command in _ASK_PROCESSOR:
+    for command in _PROCESSOR_COMMANDS:
         if shutil.which(command[0]) is None:
             continue
         answer = subprocess.run(command, capture_output=True, text=True, check=False).stdout
@@ -70,8 +74,10 @@ def _accelerators() -> tuple[str, ...]:
     found = []
     for number in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(number)
-        found.append(f"cuda:{number} {card.name}, {size(card.total_memory)}")
-    return (*found, "mps") if torch.backends.mps.is_available() else tuple(found)
+        found.append(f"cuda:{number} {card.name}, {format_size(card.total_memory)}")
+    if torch.backends.mps.is_available():
+        return (*found, "mps")
+    return tuple(found)
 
 
 def _versions() -> dict[str, str]:
@@ -84,9 +90,9 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _seconds(dtype: torch.dtype, device: torch.device) -> float:
+def _matmul_seconds(dtype: torch.dtype, device: torch.device) -> float:
     """The best time of one matrix product."""
-    side = _SIDES[device.type]
+    side = _MATMUL_SIDES[device.type]
     matrix = torch.ones(side, side, dtype=dtype, device=device)
     times = []
     for _ in range(_REPEATS):

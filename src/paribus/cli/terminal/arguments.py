@@ -12,61 +12,87 @@ from typing import Annotated, Any
 import typer
 
 from paribus.errors import SpecError
-from paribus.files import MAX_SPEC, read_text
-from paribus.spec import Architecture, Resolved, fingerprint, load, presets, resolve
+from paribus.files import MAX_SPEC_BYTES, read_text
+from paribus.spec import (
+    Architecture,
+    ResolvedArchitecture,
+    architecture_fingerprint,
+    load,
+    presets,
+    resolve,
+)
 from paribus.spec.widths import width_note, written_table
 
-Source = str | Path | Mapping[str, Any] | Architecture
+ArchitectureSource = str | Path | Mapping[str, Any] | Architecture
 
 
-def _setting(such_as: str) -> Any:
-    return typer.Option("--set", metavar="PATH=VALUE", help=f"Change a field: {such_as}. Repeats.")
+def _settings_option(example: str) -> Any:
+    return typer.Option("--set", metavar="PATH=VALUE", help=f"Change a field: {example}. Repeats.")
 
 
-Settings = Annotated[list[str] | None, _setting("n_layers=4, mask='causal & window(8)'")]
-RunSettings = Annotated[list[str] | None, _setting("training.n_steps=400, architecture.n_layers=4")]
-DesignSettings = Annotated[list[str] | None, _setting("base.training.n_steps=400, seeds=[0,1,2,3]")]
-TextLength = Annotated[
+SettingsOption = Annotated[
+    list[str] | None, _settings_option("n_layers=4, mask='causal & window(8)'")
+]
+RunSettingsOption = Annotated[
+    list[str] | None, _settings_option("training.n_steps=400, architecture.n_layers=4")
+]
+DesignSettingsOption = Annotated[
+    list[str] | None, _settings_option("base.training.n_steps=400, seeds=[0,1,2,3]")
+]
+TextLengthOption = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help="Tokens of the text, input and target; by default the longest all can read."),
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Tokens of the text, input and target; by default the longest all can read.",
+    ),
 ]
-TextPrefix = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Tokens of it that are input; by default half.")
+TextPrefixOption = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="Tokens of it that are input; by default half."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
-ARCH = "A preset, a .toml or .json file, or a checkpoint folder."
+JsonOption = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
+ARCH_HELP = "A preset, a .toml or .json file, or a checkpoint folder."
 
 
 @dataclass(frozen=True)
-class Asked:
+class NamedArchitecture:
     """An architecture under the name it was asked for."""
 
     name: str
     about: str  # the first comment of its file
     architecture: Architecture
-    spec: Resolved
+    spec: ResolvedArchitecture
     note: str | None = None  # of widths that its preset keeps
 
 
-def asked(source: Source, changes: Mapping[str, Any] | None = None) -> Asked:
-    """The architecture a source names, with changes; an architecture is called by its fingerprint."""
+def load_architecture(
+    source: ArchitectureSource, changes: Mapping[str, Any] | None = None
+) -> NamedArchitecture:
+    """The architecture a source names, with changes; an architecture is called by its
+    fingerprint.
+    """
     if isinstance(source, Architecture):
         assert not changes
         spec = resolve(source)
-        return Asked(fingerprint(spec)[:12], "", source, spec)
+        return NamedArchitecture(architecture_fingerprint(spec)[:12], "", source, spec)
     architecture = load(source, changes=changes)
     name = "mapping" if isinstance(source, Mapping) else str(source)
     changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
     note = width_note(written_table(source, changes))
-    return Asked(name + changed, _about(source), architecture, resolve(architecture), note)
+    return NamedArchitecture(
+        name + changed, _first_comment(source), architecture, resolve(architecture), note
+    )
 
 
-def notes_of(given: Sequence[Asked]) -> list[str]:
-    """What should be known of architectures beside their numbers, each with the name it was asked by."""
-    return [f"note: {one.name}: {one.note}" for one in given if one.note is not None]
+def architecture_notes(architectures: Sequence[NamedArchitecture]) -> list[str]:
+    """What should be known of architectures beside their numbers, each with the name it was
+    asked by.
+    """
+    return [f"note: {one.name}: {one.note}" for one in architectures if one.note is not None]
 
 
-def changes(settings: Sequence[str] | None, option: str = "--set") -> dict[str, Any]:
+def parse_settings(settings: Sequence[str] | None, option: str = "--set") -> dict[str, Any]:
     """`path=value` texts as a table; a value is TOML, or else a plain string."""
     problems, table = [], {}
     for setting in settings or ():
@@ -75,13 +101,13 @@ def changes(settings: Sequence[str] | None, option: str = "--set") -> dict[str, 
             problems.append(f"{option} is {setting!r}; write path=value")
         elif path.strip() in table:
             problems.append(f"{option} gives {path.strip()} twice; give it once")
-        table[path.strip()] = _value(text.strip())
+        table[path.strip()] = _parse_value(text.strip())
     if problems:
         raise SpecError(problems)
     return table
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -90,14 +116,16 @@ def _value(text: str) -> Any:
         raise SpecError(
             f"--set has a value of {len(text):,} letters whose lists lie too deep; write it flatter"
         ) from None
-    return table["value"] if len(table) == 1 else text
+    if len(table) == 1:
+        return table["value"]
+    return text
 
 
-def _about(source: str | Path | Mapping[str, Any]) -> str:
+def _first_comment(source: str | Path | Mapping[str, Any]) -> str:
     if str(source) in presets():
         text = (resources.files("paribus.spec") / "presets" / f"{source}.toml").read_text("utf-8")
     elif isinstance(source, str | Path) and Path(source).suffix == ".toml":
-        text = read_text(source, MAX_SPEC)
+        text = read_text(source, MAX_SPEC_BYTES)
     else:
         return ""
     first = text.partition("\n")[0]

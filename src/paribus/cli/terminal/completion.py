@@ -1,4 +1,6 @@
-"""Completion in a shell, by typer: verbs by their names alone, and the options of the one that is typed."""
+"""Completion in a shell, by typer: verbs by their names alone, and the options of the one that
+is typed.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,11 @@ def is_asked_to_complete(words: Sequence[str]) -> bool:
     return VARIABLE in os.environ or words[:1] in ([OPTIONS[0]], [OPTIONS[1]])
 
 
-def complete(words: Sequence[str], lines: Mapping[str, str], load: Callable[[str], Callable[..., None]]) -> int:
-    """Answer the shell, or install or show what makes it ask; `lines` has each verb's help, `load` gives its command.
+def complete(
+    words: Sequence[str], lines: Mapping[str, str], load: Callable[[str], Callable[..., None]]
+) -> int:
+    """Answer the shell, or install or show what makes it ask; `lines` has each verb's help,
+    `load` gives its command.
 
     Only the verb that is typed is loaded, for some need seconds to be.
     """
@@ -29,7 +34,9 @@ def complete(words: Sequence[str], lines: Mapping[str, str], load: Callable[[str
     try:
         typer.main.get_command(app).main(list(words), "paribus")
     except SystemExit as done:
-        return done.code if isinstance(done.code, int) else 0
+        if isinstance(done.code, int):
+            return done.code
+        return 0
     return 0
 
 

@@ -13,12 +13,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from paribus.escapes import Page, visible
+from paribus.escapes import SafeConsole, escape_unprintable
 
 _PIPE_WIDTH = 1000  # what reads a pipe can cut lines itself, but cannot bring back what was cut
 _MAX_LETTERS = 10_000  # of one problem
-_ENDLESS = 100_000  # wider than any table
-_PLAIN = str.maketrans(
+_UNLIMITED_WIDTH = 100_000  # wider than any table
+_ASCII_SUBSTITUTES = str.maketrans(
     {
         "×": "x",
         "–": "-",
@@ -39,13 +39,15 @@ _PLAIN = str.maketrans(
 
 def console() -> Console:
     """Fitted to a terminal or notebook; without colour and wide enough for anything when piped."""
-    page = Page()
+    page = SafeConsole()
     if page.is_terminal or page.is_jupyter:
         return page
-    return Page(no_color=True, width=_PIPE_WIDTH, file=cast(IO[str], _Trimmed(page.file)))
+    return SafeConsole(
+        no_color=True, width=_PIPE_WIDTH, file=cast(IO[str], _TrimmingStream(page.file))
+    )
 
 
-class _Trimmed:
+class _TrimmingStream:
     """A stream without the spaces that tables leave at the ends of lines."""
 
     def __init__(self, stream: IO[str]):
@@ -61,19 +63,19 @@ class _Trimmed:
         return False
 
 
-def room(table: Table, page: Console) -> Measurement:
+def table_width(table: Table, page: Console) -> Measurement:
     """The least and the natural width of a table, however wide the page is."""
-    return Measurement.get(page, page.options.update_width(_ENDLESS), table)
+    return Measurement.get(page, page.options.update_width(_UNLIMITED_WIDTH), table)
 
 
-def complain(problems: Iterable[str]) -> None:
+def print_errors(problems: Iterable[str]) -> None:
     """Every problem on a line of its own, on stderr."""
-    page = Page(stderr=True, soft_wrap=True)
+    page = SafeConsole(stderr=True, soft_wrap=True)
     for problem in problems:
-        page.print(Text.assemble(("error: ", "bold red"), visible(_short(problem))))
+        page.print(Text.assemble(("error: ", "bold red"), escape_unprintable(_shorten(problem))))
 
 
-def _short(problem: str) -> str:
+def _shorten(problem: str) -> str:
     """A problem that quotes what was given may quote megabytes."""
     if len(problem) <= _MAX_LETTERS:
         return problem
@@ -81,10 +83,10 @@ def _short(problem: str) -> str:
     return f"{problem[:half]} … {problem[-half:]}"
 
 
-def note(*said: str) -> None:
+def print_notes(*notes: str) -> None:
     """Each thing a person should know beside the answer, on a line of its own, on stderr."""
-    page = Page(stderr=True, soft_wrap=True)
-    for one in said:
+    page = SafeConsole(stderr=True, soft_wrap=True)
+    for one in notes:
         page.print(f"note: {one}", style="dim")
 
 
@@ -95,29 +97,29 @@ def print_page(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """For another program: exact numbers, whole ones as integers."""
-    print(json.dumps(_whole(value), indent=2).replace("\x7f", "\\u007f"))
+    print(json.dumps(_with_whole_integers(value), indent=2).replace("\x7f", "\\u007f"))
 
 
-def write_plainly() -> None:
+def replace_unencodable() -> None:
     """Let streams that are not UTF-8 write `x` for `×` and the like, where they would fail."""
-    codecs.register_error("paribus", _plain)
+    codecs.register_error("paribus", _encode_error_handler)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="paribus")
 
 
-def _plain(fault: UnicodeError) -> tuple[str, int]:
+def _encode_error_handler(fault: UnicodeError) -> tuple[str, int]:
     assert isinstance(fault, UnicodeEncodeError)
-    given = fault.object[fault.start : fault.end].translate(_PLAIN)
+    given = fault.object[fault.start : fault.end].translate(_ASCII_SUBSTITUTES)
     return given.encode("ascii", "replace").decode(), fault.end
 
 
-def _whole(value: Any) -> Any:
+def _with_whole_integers(value: Any) -> Any:
     match value:
         case dict():
-            return {key: _whole(inner) for key, inner in value.items()}
+            return {key: _with_whole_integers(inner) for key, inner in value.items()}
         case list() | tuple():
-            return [_whole(inner) for inner in value]
+            return [_with_whole_integers(inner) for inner in value]
         case float() if value.is_integer():
             return int(value)
         case _:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.text import Text
 
 
-class Row(NamedTuple):
+class InterlinearRow(NamedTuple):
     """A label, a word for each column, and their style."""
 
     label: str
@@ -17,21 +17,28 @@ class Row(NamedTuple):
     style: str = ""
 
 
-def interlinear(rows: Sequence[Row], width: int) -> Iterator[Text]:
-    """Lines of at most `width`: as many columns as have room, all rows of them, then the next; rows of nothing go."""
+def interlinear_lines(rows: Sequence[InterlinearRow], width: int) -> Iterator[Text]:
+    """Lines of at most `width`: as many columns as have room, all rows of them, then the next;
+    rows of nothing go.
+    """
     edge = max(cell_len(row.label) for row in rows) + 2
-    widths = [max(map(cell_len, column)) + 1 for column in zip(*(row.words for row in rows), strict=True)]
-    for first, last in _blocks(widths, width - edge):
+    widths = [
+        max(map(cell_len, column)) + 1 for column in zip(*(row.words for row in rows), strict=True)
+    ]
+    for first, last in _column_blocks(widths, width - edge):
         if first and len(rows) > 1:
             yield Text()
         for label, words, style in rows:
-            parts = [_padded(word, size) for word, size in zip(words[first:last], widths[first:last], strict=True)]
+            parts = [
+                _pad_right(word, size)
+                for word, size in zip(words[first:last], widths[first:last], strict=True)
+            ]
             line = "".join(parts).rstrip()
             if line:
-                yield Text.assemble((_padded(label, edge), "dim"), (line, style))
+                yield Text.assemble((_pad_right(label, edge), "dim"), (line, style))
 
 
-def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+def _column_blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
     """Which columns stand together; at least one does."""
     first, used = 0, 0
     for place, size in enumerate(widths):
@@ -42,5 +49,5 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
     yield first, len(widths)
 
 
-def _padded(word: str, size: int) -> str:
+def _pad_right(word: str, size: int) -> str:
     return word + " " * (size - cell_len(word))

@@ -1,8 +1,8 @@
 """How is attention computed? Dense is the truth; every other kernel is held against it."""
 
-from paribus.model.kernels.choice import Kernel as Kernel
-from paribus.model.kernels.choice import Wanted as Wanted
-from paribus.model.kernels.choice import attend as attend
-from paribus.model.kernels.choice import choose as choose
-from paribus.model.kernels.choice import kernel_named as kernel_named
-from paribus.model.kernels.view import View as View
+from paribus.model.kernels.attention_mask import AttentionMask as AttentionMask
+from paribus.model.kernels.dispatch import Kernel as Kernel
+from paribus.model.kernels.dispatch import KernelChoice as KernelChoice
+from paribus.model.kernels.dispatch import attend as attend
+from paribus.model.kernels.dispatch import choose_kernel as choose_kernel
+from paribus.model.kernels.dispatch import parse_kernel as parse_kernel

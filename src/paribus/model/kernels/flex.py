@@ -12,89 +12,165 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
-from paribus.batch import Layout
-from paribus.masks import Rule, heads, parse
-from paribus.model.kernels.compiled import compiled
-from paribus.model.kernels.view import View
+from paribus.batch import BatchLayout
+from paribus.masks import Rule, head_rules, parse_rule
+from paribus.model.kernels.attention_mask import AttentionMask
+from paribus.model.kernels.lazy_compile import lazy_compile
 
-# Tiles measured on an H200 for heads of 64: narrower than torch's own, they waste less at the edge of a mask.
-WIDEST_TILED = 64  # channels; wider heads take torch's own
+# Tiles measured on an H200 for heads of 64: narrower than torch's own, they waste less at the edge
+# of a mask.
+MAX_TILED_WIDTH = 64  # channels; wider heads take torch's own
 TILES: Any = {
-    "fwd_BLOCK_M": 128, "fwd_BLOCK_N": 64, "fwd_num_warps": 4, "fwd_num_stages": 3,
-    "bwd_BLOCK_M1": 64, "bwd_BLOCK_N1": 64, "bwd_BLOCK_M2": 64, "bwd_BLOCK_N2": 64,
-    "bwd_num_warps": 4, "bwd_num_stages": 3,
-}  # fmt: skip
-_FEW = 8  # queries
+    "fwd_BLOCK_M": 128,
+    "fwd_BLOCK_N": 64,
+    "fwd_num_warps": 4,
+    "fwd_num_stages": 3,
+    "bwd_BLOCK_M1": 64,
+    "bwd_BLOCK_N1": 64,
+    "bwd_BLOCK_M2": 64,
+    "bwd_BLOCK_N2": 64,
+    "bwd_num_warps": 4,
+    "bwd_num_stages": 3,
+}
+_MAX_DECODE_QUERIES = 8  # queries
 _BLOCK = 128  # positions of a block, as torch cuts them
 
 
-def flex(query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, view: View, scale: float) -> Tensor:
+def flex(
+    query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, mask: AttentionMask, scale: float
+) -> Tensor:
     """FlexAttention, compiled; a query that sees nothing gives zeros."""
-    return compiled(_attend)(query_BHTE, key_BHSE, value_BHSE, block_mask(view), scale)
+    return lazy_compile(_flex_attend)(query_BHTE, key_BHSE, value_BHSE, block_mask(mask), scale)
 
 
-def _attend(query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: float) -> Tensor:
-    out = flex_attention(query, key, value, block_mask=blocks, scale=scale, kernel_options=_options(query, value))
+def _flex_attend(
+    query: Tensor, key: Tensor, value: Tensor, blocks: BlockMask, scale: float
+) -> Tensor:
+    out = flex_attention(
+        query,
+        key,
+        value,
+        block_mask=blocks,
+        scale=scale,
+        kernel_options=_kernel_options(query, value),
+    )
     assert isinstance(out, Tensor)
     return out
 
 
-def _options(query: Tensor, value: Tensor) -> Any:
-    """Tiles for narrow heads, and never the kernel for single queries where there are many: it takes 40 times as long.
+def _kernel_options(query: Tensor, value: Tensor) -> Any:
+    """Tiles for narrow heads, and never the kernel for single queries where there are many: it
+    takes 40 times as long.
 
     Torch chooses that one for sequences shorter than 128.
     """
-    tiles = TILES if max(query.shape[-1], value.shape[-1]) <= WIDEST_TILED else {}
-    return {**tiles, "FORCE_USE_FLEX_ATTENTION": True} if query.shape[2] > _FEW else tiles
+    if max(query.shape[-1], value.shape[-1]) <= MAX_TILED_WIDTH:
+        tiles = TILES
+    else:
+        tiles = {}
+    if query.shape[2] > _MAX_DECODE_QUERIES:
+        return {**tiles, "FORCE_USE_FLEX_ATTENTION": True}
+    return tiles
 
 
-def block_mask(view: View) -> BlockMask:
-    """Which blocks a rule touches: kept for rules over positions alone, made anew where the batch decides."""
-    if view.static:
-        assert isinstance(view.keys.prefix, int)
-        return _static_blocks(
-            view.rule, view.queries.length, view.keys.length, view.queries.start, view.keys.start,
-            view.keys.prefix, view.n_heads, str(view.device),
-        )  # fmt: skip
-    queries, keys = view.queries, view.keys
+def block_mask(mask: AttentionMask) -> BlockMask:
+    """Which blocks a rule touches: kept for rules over positions alone, made anew where the
+    batch decides.
+    """
+    if mask.is_static:
+        assert isinstance(mask.keys.prefix, int)
+        return _static_block_mask(
+            mask.rule,
+            mask.queries.length,
+            mask.keys.length,
+            mask.queries.start,
+            mask.keys.start,
+            mask.keys.prefix,
+            mask.n_heads,
+            str(mask.device),
+        )
+    queries, keys = mask.queries, mask.keys
     tables = _block_tables(
-        str(view.rule), view.n_heads, _numbers(queries), _numbers(keys), *_tensors(queries), *_tensors(keys)
+        str(mask.rule),
+        mask.n_heads,
+        _layout_numbers(queries),
+        _layout_numbers(keys),
+        *_layout_tensors(queries),
+        *_layout_tensors(keys),
     )
-    return BlockMask((queries.length, keys.length), *tables, BLOCK_SIZE=(_BLOCK, _BLOCK), mask_mod=_mask_mod(view))
+    return BlockMask(
+        (queries.length, keys.length),
+        *tables,
+        BLOCK_SIZE=(_BLOCK, _BLOCK),
+        mask_mod=_mask_mod(mask),
+    )
 
 
-def _numbers(layout: Layout) -> list[int]:
-    return [layout.n_sequences, layout.length, layout.start, 0 if isinstance(layout.prefix, Tensor) else layout.prefix]
+def _layout_numbers(layout: BatchLayout) -> list[int]:
+    return [
+        layout.n_sequences,
+        layout.length,
+        layout.start,
+        0 if isinstance(layout.prefix, Tensor) else layout.prefix,
+    ]
 
 
-def _tensors(layout: Layout) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    return layout.prefix if isinstance(layout.prefix, Tensor) else None, layout.documents_BT, layout.real_BT
+def _layout_tensors(layout: BatchLayout) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    return (
+        layout.prefix if isinstance(layout.prefix, Tensor) else None,
+        layout.documents_BT,
+        layout.real_BT,
+    )
 
 
-def _layout(numbers: Sequence[int], prefix: Tensor | None, documents: Tensor | None, real: Tensor | None) -> Layout:
+def _rebuild_layout(
+    numbers: Sequence[int], prefix: Tensor | None, documents: Tensor | None, real: Tensor | None
+) -> BatchLayout:
     n_sequences, length, start, n_prefix = numbers
-    return Layout(n_sequences, length, start, n_prefix if prefix is None else prefix, documents, real)
+    return BatchLayout(
+        n_sequences, length, start, n_prefix if prefix is None else prefix, documents, real
+    )
 
 
-# An operation of its own: made by create_block_mask inside a model that is compiled without gradients, the same tables
+# An operation of its own: made by create_block_mask inside a model that is compiled without
+# gradients, the same tables
 # led FlexAttention out of its memory (torch 2.11, an H200, heads of 32, 256 positions).
 @torch.library.custom_op("paribus::block_tables", mutates_args=())
 def _block_tables(
-    rule: str, n_heads: int, queries: Sequence[int], keys: Sequence[int],
-    query_prefix: Tensor | None, query_documents: Tensor | None, query_real: Tensor | None,
-    key_prefix: Tensor | None, key_documents: Tensor | None, key_real: Tensor | None,
-) -> list[Tensor]:  # fmt: skip
-    """How many blocks of keys each block of queries sees, and which: in part, and wholly; then the other way round."""
-    of_queries = _layout(queries, query_prefix, query_documents, query_real)
-    of_keys = _layout(keys, key_prefix, key_documents, key_real)
-    view = View(parse(rule), of_queries, of_keys, n_heads, _device(key_prefix, key_documents, key_real))
-    seen = F.pad(view.dense, (0, -keys[1] % _BLOCK, 0, -queries[1] % _BLOCK))
-    n_seen = seen.unflatten(3, (-1, _BLOCK)).unflatten(2, (-1, _BLOCK)).sum((3, 5), dtype=torch.int32)
+    rule: str,
+    n_heads: int,
+    queries: Sequence[int],
+    keys: Sequence[int],
+    query_prefix: Tensor | None,
+    query_documents: Tensor | None,
+    query_real: Tensor | None,
+    key_prefix: Tensor | None,
+    key_documents: Tensor | None,
+    key_real: Tensor | None,
+) -> list[Tensor]:
+    """How many blocks of keys each block of queries sees, and which: in part, and wholly; then
+    the other way round.
+    """
+    of_queries = _rebuild_layout(queries, query_prefix, query_documents, query_real)
+    of_keys = _rebuild_layout(keys, key_prefix, key_documents, key_real)
+    view = AttentionMask(
+        parse_rule(rule),
+        of_queries,
+        of_keys,
+        n_heads,
+        _first_device(key_prefix, key_documents, key_real),
+    )
+    seen = F.pad(view.dense_mask, (0, -keys[1] % _BLOCK, 0, -queries[1] % _BLOCK))
+    n_seen = (
+        seen.unflatten(3, (-1, _BLOCK)).unflatten(2, (-1, _BLOCK)).sum((3, 5), dtype=torch.int32)
+    )
     n_seen = n_seen.expand(of_keys.n_sequences, -1, -1, -1)
     wholly = n_seen == _BLOCK**2
     partly = (n_seen > 0) & ~wholly
     flags = (partly, wholly, partly.mT, wholly.mT)
-    return [table for flag in flags for table in (flag.sum(-1, dtype=torch.int32), _true_first(flag))]
+    return [
+        table for flag in flags for table in (flag.sum(-1, dtype=torch.int32), _true_first(flag))
+    ]
 
 
 def _true_first(flags: Tensor) -> Tensor:
@@ -103,28 +179,30 @@ def _true_first(flags: Tensor) -> Tensor:
 
 
 @_block_tables.register_fake
-def _table_shapes(
+def _fake_block_tables(
     rule: str, n_heads: int, queries: Sequence[int], keys: Sequence[int], *tensors: Tensor | None
 ) -> list[Tensor]:
-    device = _device(*tensors[3:])
+    device = _first_device(*tensors[3:])
     across, down = -(-queries[1] // _BLOCK), -(-keys[1] // _BLOCK)
-    first = (keys[0], n_heads if len(heads(parse(rule))) > 1 else 1)
+    first = (keys[0], n_heads if len(head_rules(parse_rule(rule))) > 1 else 1)
     shapes = ((across,), (across, down)) * 2 + ((down,), (down, across)) * 2
     return [torch.empty((*first, *shape), dtype=torch.int32, device=device) for shape in shapes]
 
 
-def _device(*tensors: Tensor | None) -> torch.device:
+def _first_device(*tensors: Tensor | None) -> torch.device:
     """Where the layout of keys lies: the batch decides, so one of its tensors is there."""
     return next(tensor.device for tensor in tensors if tensor is not None)
 
 
-def _mask_mod(view: View) -> Any:
-    queries, keys = view.queries, view.keys
-    groups, n_heads = view.groups, view.n_heads
+def _mask_mod(mask: AttentionMask) -> Any:
+    queries, keys = mask.queries, mask.keys
+    groups, n_heads = mask.head_rules, mask.n_heads
 
     def sees(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-        query = _Place(q + queries.start, b, q, queries.documents_BT, queries.real_BT, queries.prefix)
-        key = _Place(k + keys.start, b, k, keys.documents_BT, keys.real_BT, keys.prefix)
+        query = _FlexPosition(
+            q + queries.start, b, q, queries.documents_BT, queries.real_BT, queries.prefix
+        )
+        key = _FlexPosition(k + keys.start, b, k, keys.documents_BT, keys.real_BT, keys.prefix)
         seen = groups[-1].sees(query, key)
         for place in range(len(groups) - 2, -1, -1):
             first_of_next = (place + 1) * n_heads // len(groups)
@@ -135,7 +213,7 @@ def _mask_mod(view: View) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
+class _FlexPosition:
     """One position of one sequence, as FlexAttention asks for it."""
 
     index: Tensor
@@ -152,7 +230,9 @@ class _Place:
 
     @property
     def in_prefix(self) -> Tensor:
-        return self.index < (self.prefix[self.sequence] if isinstance(self.prefix, Tensor) else self.prefix)
+        return self.index < (
+            self.prefix[self.sequence] if isinstance(self.prefix, Tensor) else self.prefix
+        )
 
     @property
     def real(self) -> Tensor:
@@ -160,14 +240,26 @@ class _Place:
         return self.real_BT[self.sequence, self.column]
 
 
-def _head_count(view: View) -> int | None:
-    return view.n_heads if len(view.groups) > 1 else None
+def _head_count(mask: AttentionMask) -> int | None:
+    if len(mask.head_rules) > 1:
+        return mask.n_heads
+    return None
 
 
 @lru_cache(maxsize=256)
-def _static_blocks(
-    rule: Rule, n_queries: int, n_keys: int, query_start: int, key_start: int, prefix: int, n_heads: int, device: str
+def _static_block_mask(
+    rule: Rule,
+    n_queries: int,
+    n_keys: int,
+    query_start: int,
+    key_start: int,
+    prefix: int,
+    n_heads: int,
+    device: str,
 ) -> BlockMask:
-    queries, keys = Layout(1, n_queries, query_start, prefix), Layout(1, n_keys, key_start, prefix)
-    view = View(rule, queries, keys, n_heads, torch.device(device))
+    queries, keys = (
+        BatchLayout(1, n_queries, query_start, prefix),
+        BatchLayout(1, n_keys, key_start, prefix),
+    )
+    view = AttentionMask(rule, queries, keys, n_heads, torch.device(device))
     return create_block_mask(_mask_mod(view), None, _head_count(view), n_queries, n_keys, device)

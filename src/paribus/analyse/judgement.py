@@ -1,0 +1,243 @@
+"""Runs that failed are outcomes: counted, shown, and never dropped."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import isfinite
+
+from scipy.stats import binomtest
+
+from paribus.analyse.compare import Comparison, compare, require_test_settings
+from paribus.analyse.gain import Scale, gain
+from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.verdict import Test, Verdict, VerdictWord
+from paribus.errors import SpecError
+
+Scores = Mapping[int, float | None]  # by seed; None is a run that failed
+SeedMargin = float | Mapping[int, float]  # one number, or one by seed
+BASELINE = "the baseline"
+_MAX_LISTED_SEEDS = 5
+
+
+@dataclass(frozen=True)
+class TrainedCount:
+    """k of n runs trained, and the exact (Clopper–Pearson) 95 % interval of that share."""
+
+    k: int
+    n: int
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.k} of {self.n}"
+
+
+@dataclass(frozen=True)
+class PairedSeed:
+    """One seed in both arms; `gain` where both trained."""
+
+    seed: int
+    baseline: float | None
+    arm: float | None
+    gain: float | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on an arm with its failures: every seed, who trained how often, and the
+    comparison where both did.
+
+    `mcnemar` is the exact p of failing equally often, None where no seed failed in one arm alone;
+    below 6 such seeds it cannot reach 0.05.
+    """
+
+    seeds: tuple[PairedSeed, ...]
+    baseline_trained: TrainedCount
+    arm_trained: TrainedCount
+    mcnemar: float | None
+    comparison: Comparison | None
+    verdict: Verdict
+    against: str = BASELINE  # what the first of the two is called
+    undertrained_note: str = ""  # which runs were not trained long enough, where any were
+
+    @property
+    def description(self) -> str:
+        """The verdict as a sentence, failures first where there are any."""
+        if self.comparison is None:
+            return f"{self.verdict}."
+        if self.undertrained_note:
+            return f"{self.comparison.description} Runs were {self.undertrained_note}."
+        if self.arm_trained.k == self.baseline_trained.k == len(self.seeds):
+            return self.comparison.description
+        counts = f"the arm trained in {self.arm_trained}, {self.against} in {self.baseline_trained}"
+        return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.description}"
+
+
+def score_if_trained(score: float, *, unigram: float, lower_is_better: bool) -> float | None:
+    """The score of a run that trained; None where it is no number, or worse than knowing how
+    frequent words are.
+    """
+    if not isfinite(score):
+        return None
+    if gain(unigram, score, lower_is_better=lower_is_better) < 0:
+        return None
+    return score
+
+
+@lru_cache(maxsize=4096)  # a report asks for the same few again and again
+def trained_count(k: int, n: int) -> TrainedCount:
+    """k of n with its exact interval: of 5 runs that all trained, up to 52 % may still fail."""
+    found = binomtest(k, n).proportion_ci(0.95, "exact")
+    return TrainedCount(k, n, float(found.low), float(found.high))
+
+
+def mcnemar(only_arm: int, only_baseline: int) -> float | None:
+    """The exact two-sided p of as many failures in one arm alone as in the other; None where
+    there is neither.
+    """
+    discordant = only_arm + only_baseline
+    if discordant:
+        return float(binomtest(only_arm, discordant).pvalue)
+    return None
+
+
+def judge_arm(
+    baseline: Scores,
+    arm: Scores,
+    *,
+    lower_is_better: bool,
+    margin: SeedMargin | None = None,
+    n_comparisons: int = 1,
+    family_alpha: float = FAMILY_ALPHA,
+    seeds: Iterable[int] | None = None,
+    scale: Scale = "difference",
+    open_ended: bool = False,
+    unit: str = "",
+    remarks: Sequence[str] = (),
+    against: str = BASELINE,
+    test: Test = "two-sided",
+) -> Judgement:
+    """The verdict on an arm, seeds paired by key. `seeds` are those declared; without it, those
+    of either arm.
+    """
+    require_test_settings(
+        None if isinstance(margin, Mapping) else margin, n_comparisons, family_alpha
+    )
+    rows = _pair_seeds(baseline, arm, seeds, lower_is_better, scale)
+    both = [row.seed for row in rows if row.gain is not None]
+    gains = [row.gain for row in rows if row.gain is not None]
+    comparison = None
+    if len(gains) >= MIN_SEEDS:
+        comparison = compare(
+            gains,
+            margin=margins_for_seeds(margin, both),
+            n_comparisons=n_comparisons,
+            family_alpha=family_alpha,
+            open_ended=open_ended,
+            unit=unit,
+            remarks=remarks,
+            test=test,
+        )
+    before = trained_count(sum(row.baseline is not None for row in rows), len(rows))
+    after = trained_count(sum(row.arm is not None for row in rows), len(rows))
+    p = mcnemar(before.k - len(gains), after.k - len(gains))
+    return Judgement(
+        rows,
+        before,
+        after,
+        p,
+        comparison,
+        _verdict_with_failures(before, after, comparison, against),
+        against,
+    )
+
+
+def margins_for_seeds(
+    margin: SeedMargin | None, seeds: Sequence[int]
+) -> float | list[float] | None:
+    """The margin as `compare` takes it: a number, or those of these seeds in order.
+
+    None where they are not above 0 on average, as in the few seeds that are left after failures
+    they may not be.
+    """
+    if not isinstance(margin, Mapping):
+        return margin
+    missing = [seed for seed in seeds if seed not in margin]
+    if missing:
+        raise SpecError(
+            f"margin has none for seeds {_list_seeds(missing)}; give one for each seed, or no"
+            " margin"
+        )
+    own = [margin[seed] for seed in seeds]
+    if sum(own) > 0:
+        return own
+    return None
+
+
+def _pair_seeds(
+    baseline: Scores, arm: Scores, seeds: Iterable[int] | None, lower_is_better: bool, scale: Scale
+) -> tuple[PairedSeed, ...]:
+    wanted = sorted(set(seeds) if seeds is not None else baseline.keys() | arm.keys())
+    _require_declared_seeds(wanted, {"baseline": baseline, "arm": arm})
+    rows = []
+    for seed in wanted:
+        before, after = baseline[seed], arm[seed]
+        found = None
+        if before is not None and after is not None:
+            found = gain(before, after, lower_is_better=lower_is_better, scale=scale)
+        rows.append(PairedSeed(seed, before, after, found))
+    return tuple(rows)
+
+
+def _require_declared_seeds(seeds: Sequence[int], arms: Mapping[str, Scores]) -> None:
+    if len(seeds) < MIN_SEEDS:
+        raise SpecError(
+            f"seeds: {len(seeds)} given, too few for a verdict; use {MIN_SEEDS} or more, 5 by"
+            " default"
+        )
+    problems = []
+    for name, scores in arms.items():
+        missing = [seed for seed in seeds if seed not in scores]
+        extra = sorted(scores.keys() - set(seeds))
+        if missing:
+            problems.append(
+                f"{name}: seeds {_list_seeds(missing)} were not run; run them (None is for a run"
+                " that failed)"
+            )
+        if extra:
+            problems.append(
+                f"{name}: seeds {_list_seeds(extra)} were not declared; leave no run out, or"
+                " declare a new design"
+            )
+    if problems:
+        raise SpecError(problems)
+
+
+def _list_seeds(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds[:_MAX_LISTED_SEEDS])) + (
+        f" and {len(seeds) - _MAX_LISTED_SEEDS} more" if len(seeds) > _MAX_LISTED_SEEDS else ""
+    )
+
+
+def _verdict_with_failures(
+    baseline: TrainedCount, arm: TrainedCount, comparison: Comparison | None, against: str
+) -> Verdict:
+    """The comparison's verdict, unless it would favour, or find equal, an arm that failed more
+    often.
+    """
+    if comparison is None:
+        counts = f"the arm trained in {arm}, {against} in {baseline}"
+        return Verdict("unstable", f"{counts}; fewer than {MIN_SEEDS} seeds trained in both")
+    if arm.k == baseline.k:
+        return comparison.verdict
+    allowed: VerdictWord = "worse" if arm.k < baseline.k else "better"
+    if comparison.verdict.word == allowed:
+        return comparison.verdict
+    if arm.k < baseline.k:
+        name, fewer = ("the arm", arm)
+    else:
+        name, fewer = (against, baseline)
+    return Verdict(
+        "unstable", f"{name} trained in {fewer}; where both trained, {comparison.verdict}"
+    )

@@ -1,0 +1,146 @@
+"""Annealed lengths: what an arm scored where the whole recipe was scaled to a share of its
+steps.
+
+Points within one schedule do not count: there the rate is still up, and the score is not what a run
+of that length would have reached.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from paribus.analyse.interval import moments, t_interval
+from paribus.analyse.run_table import ENDED_OUTCOMES, Row, column_of
+from paribus.errors import SpecError
+from paribus.record.plan import PlanRecord
+from paribus.spec.design import MIN_LENGTHS
+from paribus.spec.training import steps_of_share
+
+MAX_NAMED = 3  # of runs that are not done
+ONLY_FULL_LENGTH = "was trained at its full length alone"
+LEVEL = 0.95  # one-sided, of a slope above 0
+
+Curve = Mapping[int, float]  # tokens read → score
+
+
+@dataclass(frozen=True)
+class LengthCurves:
+    """The curves of one arm by seed, each over the same lengths; or why there are none."""
+
+    by_seed: Mapping[int, Curve]
+    shares: tuple[float, ...] = ()
+    reason: str = ""
+
+    @property
+    def log_tokens_SK(self) -> NDArray[np.float64]:
+        """ln of the tokens read, relative to each seed's full length: seeds by lengths."""
+        tokens = np.array(
+            [sorted(self.by_seed[seed]) for seed in sorted(self.by_seed)], dtype=np.float64
+        )
+        return np.log(tokens / tokens[:, -1:])
+
+    @property
+    def scores_SK(self) -> NDArray[np.float64]:
+        return np.array(
+            [[own[at] for at in sorted(own)] for _, own in sorted(self.by_seed.items())],
+            dtype=np.float64,
+        )
+
+
+def end_slopes(
+    log_tokens: ArrayLike, scores: ArrayLike, *, lower_is_better: bool
+) -> NDArray[np.float64]:
+    """The gain for each e-fold of tokens at full length, from the last three lengths along the
+    last axis.
+
+    With x = ln tokens and the divided differences f₃₂ = (y₃ − y₂)/(x₃ − x₂), f₂₁ likewise, and f₃₂₁
+    = (f₃₂ − f₂₁)/(x₃ − x₁): the quadratic through the three points has the slope f₃₂ + f₃₂₁ (x₃ −
+    x₂) at x₃. It is used where a loss is convex, f₃₂₁ > 0; else the slope of the last interval,
+    f₃₂. Oriented: positive is better. A slope that is not positive is given as it is.
+    """
+    x, y = np.asarray(log_tokens, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    loss = y if lower_is_better else -y
+    last = (loss[..., -1] - loss[..., -2]) / (x[..., -1] - x[..., -2])
+    before = (loss[..., -2] - loss[..., -3]) / (x[..., -2] - x[..., -3])
+    bend = (last - before) / (x[..., -1] - x[..., -3])
+    return -(last + np.maximum(bend, 0.0) * (x[..., -1] - x[..., -2]))
+
+
+def is_improving(slopes: Sequence[float]) -> bool:
+    """Is the mean slope over seeds above 0, one-sided at .05?"""
+    found = moments(slopes)
+    low, _ = t_interval(found.mean, found.standard_error, found.n - 1, 2 * LEVEL - 1)
+    return float(low) > 0
+
+
+def length_curves(
+    plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int]
+) -> dict[str, LengthCurves]:
+    """The curve of every arm over its annealed lengths; SpecError where runs of them are still
+    open.
+    """
+    own = [row for row in table if row["purpose"] == "length" and row["seed"] in seeds]
+    _require_finished(own)
+    return {arm: _arm_curves(plan, arm, table, seeds) for arm in plan.order}
+
+
+def _require_finished(rows: Sequence[Row]) -> None:
+    missing = [
+        f"{row['arm']}, seed {row['seed']}, {row['n_steps']} steps"
+        for row in rows
+        if row["outcome"] not in ENDED_OUTCOMES
+    ]
+    if missing:
+        if len(missing) > MAX_NAMED:
+            more = [f"{len(missing) - MAX_NAMED} more"]
+        else:
+            more = []
+        named = "; ".join((*missing[:MAX_NAMED], *more))
+        are = "is" if len(missing) == 1 else "are"
+        raise SpecError(
+            f"{len(missing)} of {len(rows)} runs of other lengths {are} missing or not yet run:"
+            f" {named}; `paribus run` goes on"
+        )
+
+
+def _arm_curves(
+    plan: PlanRecord, arm: str, table: Sequence[Row], seeds: Sequence[int]
+) -> LengthCurves:
+    shares: tuple[float, ...] = tuple(plan.design.lengths or ())
+    if not shares:
+        return LengthCurves({}, shares, ONLY_FULL_LENGTH)
+    if len(shares) < MIN_LENGTHS:
+        return LengthCurves({}, shares, "was trained at fewer than three lengths")
+    full = plan.arms[arm].n_steps
+    steps = [steps_of_share(full, share) for share in shares]
+    column = column_of(plan.design.primary.measure.table)
+    found = {}
+    for row in table:
+        if row["arm"] == arm and row["seed"] in seeds and row["purpose"] in ("length", "reported"):
+            found[row["seed"], row["n_steps"]] = row
+    trained = [seed for seed in seeds if _score(found.get((seed, full)), column) is not None]
+    if not any((seed, n) in found for seed in seeds for n in steps[:-1]):
+        return LengthCurves({}, shares, "was not trained at other lengths")
+    curves = {}
+    for seed in trained:
+        own = {n: found.get((seed, n)) for n in steps}
+        lost = [n for n, row in own.items() if _score(row, column) is None]
+        if lost:
+            return LengthCurves({}, shares, f"has no score after {lost[0]} steps in seed {seed}")
+        curves[seed] = {row["tokens_read"]: row[column] for row in own.values() if row is not None}
+    if any(len(curve) < len(steps) for curve in curves.values()):
+        return LengthCurves({}, shares, "read as many tokens at two of its lengths")
+    if len(curves) > 1:
+        return LengthCurves(curves, shares)
+    return LengthCurves({}, shares, "trained in too few seeds")
+
+
+def _score(row: Row | None, column: str) -> float | None:
+    """What a run scored that did not diverge; one that was not trained long enough has a score,
+    too.
+    """
+    if row is None or row["outcome"] == "diverged" or not row["tokens_read"]:
+        return None
+    return row.get(column)

@@ -1,0 +1,126 @@
+"""Would it hold on other documents? Every run answers the same items, so items are crossed with
+seeds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from paribus.analyse.interval import MIN_SEEDS, t_interval
+from paribus.errors import SpecError
+
+MIN_DOCUMENTS = 10
+NO_STATEMENT = "no statement about other text"
+
+
+@dataclass(frozen=True)
+class CrossedInterval:
+    """An effect on new seeds *and* new items, with the variance of seeds, of items, and of what
+    is left.
+    """
+
+    effect: float
+    low: float
+    high: float
+    level: float
+    df: float
+    n_seeds: int
+    n_items: int
+    seed_variance: float
+    item_variance: float
+    residual_variance: float
+
+
+@dataclass(frozen=True)
+class NewDocumentFinding:
+    """What may be said of documents that were not read; `interval` is None where that is
+    nothing.
+    """
+
+    interval: CrossedInterval | None
+    description: str
+
+
+def crossed_interval(z_SI: ArrayLike, level: float = 0.95) -> CrossedInterval:
+    """mean ± t·√V, gains by seed (down) and item (across).
+
+    V = (MS_seed + MS_item) / nm, with Satterthwaite's df = (MS_seed + MS_item)² / (MS_seed²/(n−1) +
+    MS_item²/(m−1)). MS_rest is not taken off again, so V errs on the large side.
+    """
+    z = _require_table(z_SI)
+    (n, m), mean = z.shape, float(z.mean())
+    seeds, items = m * z.mean(axis=1).var(ddof=1), n * z.mean(axis=0).var(ddof=1)
+    both = seeds + items
+    if both:
+        df = float(both**2 / (seeds**2 / (n - 1) + items**2 / (m - 1)))
+    else:
+        df = float(n - 1)
+    low, high = t_interval(mean, np.sqrt(both / (n * m)), df, level)
+    rest = _residual_mean_square(z)
+    return CrossedInterval(
+        mean,
+        float(low),
+        float(high),
+        level,
+        df,
+        n,
+        m,
+        max(0.0, float(seeds - rest) / m),
+        max(0.0, float(items - rest) / n),
+        rest,
+    )
+
+
+def gains_per_byte(bits_SI: ArrayLike, bytes_I: ArrayLike) -> NDArray[np.float64]:
+    """Gains in bits, by seed and document, as linearised gains in bits per byte.
+
+    z_si = δ + (m / Σ bytes)(bits_si − δ·bytes_i), δ = Σ bits / (n Σ bytes): a ratio estimator. Its
+    mean over documents is, for each seed, exactly the gain in bits per byte of all the text.
+    """
+    bits, size = _require_table(bits_SI), np.asarray(bytes_I, dtype=np.float64)
+    if size.shape != bits.shape[1:] or not (size > 0).all():
+        raise SpecError(
+            f"bytes: {size.shape} for {bits.shape[1]} documents; give each its bytes, above 0"
+        )
+    pooled = bits.sum() / (len(bits) * size.sum())
+    return pooled + len(size) / size.sum() * (bits - pooled * size)
+
+
+def new_document_finding(
+    z_SI: ArrayLike, level: float = 0.95, unit: str = ""
+) -> NewDocumentFinding:
+    """The crossed interval with the document as item, from 10 documents; otherwise no statement."""
+    n_items = _require_table(z_SI).shape[1]
+    if n_items < MIN_DOCUMENTS:
+        return NewDocumentFinding(
+            None, f"{NO_STATEMENT}: {n_items} documents, {MIN_DOCUMENTS} are needed."
+        )
+    found = crossed_interval(z_SI, level)
+    return NewDocumentFinding(
+        found,
+        f"On new documents: gain {found.effect:.4g}{unit and ' '}{unit}, {100 * level:.4g} %"
+        f" interval {found.low:.4g} to {found.high:.4g} ({found.n_seeds} seeds × {found.n_items}"
+        f" documents; variance between seeds {found.seed_variance:.3g}, between documents"
+        f" {found.item_variance:.3g}).",
+    )
+
+
+def _residual_mean_square(z: NDArray[np.float64]) -> float:
+    """The mean square of what neither seed nor item explains."""
+    left = z - z.mean(axis=1, keepdims=True) - z.mean(axis=0, keepdims=True) + z.mean()
+    return float((left**2).sum() / ((z.shape[0] - 1) * (z.shape[1] - 1)))
+
+
+def _require_table(values: ArrayLike) -> NDArray[np.float64]:
+    z = np.asarray(values, dtype=np.float64)
+    if z.ndim != 2 or z.shape[0] < MIN_SEEDS or z.shape[1] < 2:
+        raise SpecError(
+            f"items: a table of {z.shape}; give seeds × items, at least {MIN_SEEDS} × 2"
+        )
+    if not np.isfinite(z).all():
+        raise SpecError(
+            f"items: {int((~np.isfinite(z)).sum())} of {z.size} are no numbers; give seeds that"
+            " trained"
+        )
+    return z

@@ -1,0 +1,220 @@
+"""The positive control: does the yardstick react to what must make it worse? It is outside the
+family.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from statistics import fmean
+from typing import Any, Literal
+
+from paribus.analyse.interval import MIN_SEEDS, critical_t, moments, t_test_p
+from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.margins import NO_EQUIVALENT, Margins
+from paribus.analyse.power import always_valid_t
+from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.record.plan import PlanRecord
+from paribus.record.plan_design import ControlLengthRecord
+from paribus.spec.design import control_margin
+from paribus.spec.training import steps_of_share
+
+Row = Mapping[str, Any]
+ControlKind = Literal["input", "arm", "length"]
+SCORED_OUTCOMES = ("finished", UNDERTRAINED)  # outcomes that have a score
+INPUT_HIDING_RULE = "same_part"  # what a mask says that hides the input from the output
+WEAK_MARGIN_SHARE = 0.5  # a margin above this part of what the input is worth is told with the word
+_ROUNDING = 1e-12  # a spread below this part of the mean is rounding, not noise
+
+
+@dataclass(frozen=True)
+class ControlFinding:
+    """What the control loses against the baseline, and whether it works: one-sided, at the
+    share of this look.
+
+    `losses` are by seed, above zero where the control is worse. `low` is the one-sided bound of
+    their mean, at `level`; `reason` says why there is no bound.
+    """
+
+    name: str
+    kind: ControlKind
+    losses: Mapping[int, float]
+    n_seeds: int  # declared
+    effect: float
+    low: float
+    p: float
+    level: float
+    works: bool
+    reason: str = ""
+
+    @property
+    def word(self) -> str:
+        if self.works:
+            return "works"
+        return "did not work"
+
+    @property
+    def description(self) -> str:
+        """The control as a sentence, with its one-sided bound."""
+        if self.reason:
+            return f"The control {self.name} {self.word}: {self.reason}."
+        bound = f"at least {self.low:.4g}, one-sided at {100 * self.level:.4g} %"
+        return (
+            f"The control {self.name} {self.word}: loss {self.effect:.4g}, {bound},"
+            f" {len(self.losses)} seeds."
+        )
+
+    @property
+    def effect_description(self) -> str:
+        """What the control's effect is, in words."""
+        if self.kind == "input":
+            return "what the input is worth here"
+        return f"what {self.name} costs here"
+
+
+def judge_control(
+    name: str,
+    kind: ControlKind,
+    losses: Mapping[int, float],
+    n_seeds: int,
+    *,
+    family_alpha: float = FAMILY_ALPHA,
+    open_ended: bool = False,
+) -> ControlFinding:
+    """Does a control work, by its losses in the seeds where both it and the baseline have a
+    score?
+
+    mean − t·s/√n above zero, t at 1 − share with n − 1 df; where the number of seeds is open,
+    `always_valid_t`.
+    """
+    level, n = 1 - family_alpha, len(losses)
+    if n < MIN_SEEDS:
+        effect = sum(losses.values()) / n if n else 0.0
+        reason = f"{n} of {n_seeds} seeds have a score in both, and {MIN_SEEDS} are needed"
+        return ControlFinding(name, kind, losses, n_seeds, effect, -inf, 1.0, level, False, reason)
+    found = moments([losses[seed] for seed in sorted(losses)])
+    effect, error = float(found.mean), float(found.standard_error)
+    if float(found.sd) <= _ROUNDING * abs(effect):
+        reason = "it loses the same in every seed, so the seed does not reach its runs"
+        return ControlFinding(name, kind, losses, n_seeds, effect, -inf, 1.0, level, False, reason)
+    if open_ended:
+        t = always_valid_t(n, family_alpha)
+    else:
+        t = float(critical_t(1 - 2 * family_alpha, n - 1))
+    low = effect - t * error
+    two_sided = float(t_test_p(effect, error, n - 1))
+    p = two_sided / 2 if effect > 0 else 1 - two_sided / 2
+    return ControlFinding(name, kind, losses, n_seeds, effect, low, p, level, low > 0)
+
+
+def control_finding(
+    plan: PlanRecord,
+    table: Iterable[Row],
+    seeds: Sequence[int],
+    column: str,
+    family_alpha: float,
+    open_ended: bool,
+) -> ControlFinding | None:
+    """The control of a plan, by its arm or by a length of the baseline; None where the design
+    has none.
+    """
+    control, baseline, own = plan.design.control, plan.baseline, list(table)
+    if control is None:
+        return None
+    before = _scores_by_seed(
+        (row for row in own if row["purpose"] == "reported" and row["arm"] == baseline), column
+    )
+    after = _scores_by_seed(_control_rows(plan, own), column)
+    losses = {
+        seed: after[seed] - before[seed] for seed in seeds if seed in before and seed in after
+    }
+    name, kind = control_name_and_kind(plan)
+    return judge_control(
+        name, kind, losses, len(seeds), family_alpha=family_alpha, open_ended=open_ended
+    )
+
+
+def control_name_and_kind(plan: PlanRecord) -> tuple[str, ControlKind]:
+    """What a control is called, and what it is: the input hidden, another arm, or less training."""
+    control, baseline = plan.design.control, plan.baseline
+    if isinstance(control, ControlLengthRecord):
+        share = control.length
+        part = "half" if share == 0.5 else f"{share:.3g}"
+        return f"{baseline} at {part} of its training", "length"
+    assert control is not None
+    hides = _hides_input(plan, control) and not _hides_input(plan, baseline)
+    return control, "input" if hides else "arm"
+
+
+def control_margins(control: ControlFinding, share: float) -> dict[int, float] | None:
+    """A margin for each seed, so much of what the control loses in it; None unless the control
+    works.
+    """
+    if control.works:
+        return {seed: share * loss for seed, loss in control.losses.items()}
+    return None
+
+
+def margins_by_control(
+    plan: PlanRecord, control: ControlFinding | None, unit: str
+) -> Margins | None:
+    """The margin by seed where a design gives it as a share of the control; None of any other
+    margin.
+    """
+    given = plan.design.primary.margin
+    share = control_margin(given) if isinstance(given, str) else None
+    if share is None:
+        return None
+    found = None if control is None else control_margins(control, share)
+    if control is None or found is None:
+        return Margins(
+            dict.fromkeys(plan.order), f"{given}, and the control did not work, {NO_EQUIVALENT}"
+        )
+    if len(found) < control.n_seeds:
+        lost = f"the control has a score in {len(found)} of {control.n_seeds} seeds"
+        return Margins(dict.fromkeys(plan.order), f"{given}, and {lost}, {NO_EQUIVALENT}")
+    each = found.values()
+    spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
+    return Margins(
+        dict.fromkeys(plan.order, found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})"
+    )
+
+
+def margin_share_of_control(control: ControlFinding | None, margin: float | None) -> float | None:
+    """What part of the control's effect a margin is; None where either is not to be had, or
+    there is no effect.
+    """
+    if control is None or margin is None or control.effect <= 0:
+        return None
+    return margin / control.effect
+
+
+def _control_rows(plan: PlanRecord, table: Iterable[Row]) -> list[Row]:
+    """The runs of the control: an arm's reported ones, or the baseline's of a length."""
+    control, baseline = plan.design.control, plan.baseline
+    if not isinstance(control, ControlLengthRecord):
+        return [row for row in table if row["purpose"] == "reported" and row["arm"] == control]
+    n_steps = steps_of_share(plan.arms[baseline].n_steps, control.length)
+    own = [row for row in table if row["purpose"] == "length" and row["arm"] == baseline]
+    return [row for row in own if row["n_steps"] == n_steps]
+
+
+def _scores_by_seed(rows: Iterable[Row], column: str) -> dict[int, float]:
+    """Seed → score, where a run has one; also what one had reached that was not trained long
+    enough.
+    """
+    scored = [
+        row for row in rows if row["outcome"] in SCORED_OUTCOMES and row.get(column) is not None
+    ]
+    return {row["seed"]: row[column] for row in scored}
+
+
+def _hides_input(plan: PlanRecord, arm: str) -> bool:
+    """Does the mask of an arm keep the output from its input? An encoder would show it all the
+    same.
+    """
+    architecture = plan.arms[arm].run.architecture
+    return (
+        INPUT_HIDING_RULE in str(architecture.get("mask")) and architecture.get("encoder") is None
+    )

@@ -1,0 +1,267 @@
+"""A study's runs as tidy rows: one a run, all that was measured of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from paribus.analyse.judgement import score_if_trained as learnt
+from paribus.analyse.undertrained import UNDERTRAINED, UNDERTRAINED_REASON, has_risen
+from paribus.errors import UnsupportedError
+from paribus.record import CellRecord, Evaluation, Study, last_row, read_evaluations, read_rows
+from paribus.record.file_names import ROWS_FILE, SPEC_FILE
+from paribus.record.folder import read_stages
+from paribus.record.plan import PlanRecord
+from paribus.record.plan_file import read_plan
+from paribus.record.rows import NONFINITE
+
+Row = dict[str, Any]
+WORSE_THAN_UNIGRAM = "worse than the unigram model"
+ENDED_OUTCOMES = ("finished", "diverged", UNDERTRAINED)  # outcomes that are results
+COUNTER_COLUMNS = (
+    "tokens_read",
+    "positions_computed",
+    "tokens_scored",
+    "bytes_scored",
+    "dense_flops",
+    "seconds",
+    "nats",
+    "valid_nats",
+)
+
+
+@dataclass(frozen=True)
+class RowTable(Sequence[Row]):
+    """Rows with the same columns; a notebook shows them as a table."""
+
+    rows: tuple[Row, ...]
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.rows[place]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def to_pandas(self) -> Any:
+        """A DataFrame, where pandas is there."""
+        try:
+            import pandas  # pyright: ignore[reportMissingImports]
+        except ImportError as fault:
+            raise UnsupportedError(
+                "pandas is not installed; install it, or use the rows as they are"
+            ) from fault
+
+        return pandas.DataFrame(list(self.rows), columns=list(self.columns))
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>"
+            + "".join(f"<td>{escape(_format_cell(row.get(name)))}</td>" for name in self.columns)
+            + "</tr>"
+            for row in self.rows
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.5g}"
+    return str(value)
+
+
+def study_rows(study: Study) -> RowTable:
+    """Every cell of a study's plan, the baseline's arm first, with its outcome and what it
+    scored.
+
+    RecordError where a finished run has lost rows: what is left would make another curve, and so
+    another verdict.
+    """
+    plan = read_plan(study)
+    order = {name: place for place, name in enumerate(plan.order)}
+    cells = [cell for cell in study.planned_cells() if cell.arm in order]
+    cells.sort(key=lambda cell: (cell.purpose, order[cell.arm], cell.seed, cell.rate, cell.n_steps))
+    for cell in cells:
+        study.require_complete_rows(cell.run, cell.n_steps)
+    return RowTable(tuple(_cell_row(study, plan, cell) for cell in cells))
+
+
+def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
+    asked = measures_of(plan, cell.purpose)
+    found = _find_evaluations(study, plan, cell, asked)
+    outcome, reason = _cell_outcome(study, cell, found, column_of(asked[0]))
+    scores: Row = {}
+    if outcome in ENDED_OUTCOMES:
+        scores = {name: score_of(one) for name, one in found.items()}
+    if outcome == UNDERTRAINED:
+        scores[column_of(asked[0])] = bits_per_byte_of(found[column_of(asked[0])])
+    path = study.root / cell.run / ROWS_FILE
+    last = (last_row(path) if path.exists() else None) or {}
+    return {
+        "study": plan.name,
+        "arm": cell.arm,
+        **plan.arms[cell.arm].levels,
+        "purpose": cell.purpose,
+        "seed": cell.seed,
+        "rate": cell.rate,
+        "run": cell.run,
+        "n_steps": cell.n_steps,
+        "outcome": outcome,
+        "reason": reason,
+        **scores,
+        "unigram": _unigram(found.get(column_of(asked[0]))),
+        **{name: last.get(name) for name in COUNTER_COLUMNS},
+        **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
+    }
+
+
+def _unigram(evaluation: Evaluation | None) -> float | None:
+    """What the yardstick that counts costs the unigram model, in bits a byte; None where no
+    record says it.
+    """
+    if evaluation is None:
+        return None
+    return unigram_bits(evaluation)
+
+
+def _variance_columns(study: Study, cell: CellRecord) -> Row:
+    """Which start and order of the text a run has, and how often it was made before; nothing of
+    one not begun.
+    """
+    folder = study.root / cell.run
+    if not (folder / SPEC_FILE).exists():
+        return {}
+    stage = read_stages(folder)[-1]
+    training = stage["training"]
+    return {
+        "start": training["seed"],
+        "order": training["data_seed"],
+        "rerun": stage.get("rerun", 0),
+    }
+
+
+def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
+    """The yardsticks that a cell of this purpose is asked, the one that counts first."""
+    primary, tune = plan.design.primary.measure.table, plan.design.tune
+    if purpose == "sweep" and tune is not None:
+        return [{**primary, "split": tune.split}]
+    if purpose in ("sweep", "length", "bracket", "variance"):
+        return [primary]
+    return [primary, *(other.table for other in plan.design.others)]
+
+
+def is_evaluation_of(
+    evaluation: Evaluation, yardstick: Mapping[str, Any], text: str, n_steps: int
+) -> bool:
+    """Are these a finished run's answers to this yardstick on this text? Others may lie beside
+    them.
+    """
+    head = evaluation.head
+    return head.yardstick == yardstick and head.text == text and head.step == n_steps - 1
+
+
+def _find_evaluations(
+    study: Study, plan: PlanRecord, cell: CellRecord, yardsticks: Sequence[Mapping[str, Any]]
+) -> dict[str, Evaluation]:
+    """What a cell's run answered, by the name of the column."""
+    text = plan.arms[cell.arm].text
+    there = list(read_evaluations(study.root / cell.run))
+    pairs = (
+        (column_of(told), one)
+        for told in yardsticks
+        for one in there
+        if is_evaluation_of(one, told, text, cell.n_steps)
+    )
+    return dict(pairs)
+
+
+def _cell_outcome(
+    study: Study, cell: CellRecord, evaluation: Mapping[str, Evaluation], primary: str
+) -> tuple[str, str]:
+    """How a run stands and why; one that was not measured is still open."""
+    outcome, reason = study.run_outcome(cell.run)
+    if outcome != "finished":
+        return outcome, reason
+    if primary not in evaluation:
+        return "open", "trained, not measured yet"
+    if score_of(evaluation[primary]) is None:
+        return outcome_without_score(evaluation[primary], study, cell.run)
+    return outcome, reason
+
+
+def outcome_without_score(evaluation: Evaluation, study: Study, run: str) -> tuple[str, str]:
+    """How a finished run whose answers have no value ended, and why.
+
+    It diverged where its answers are not finite or its loss has risen; else it was not trained long
+    enough.
+    """
+    if not math.isfinite(bits_per_byte_of(evaluation)):
+        return "diverged", "its answers are not finite"
+    if has_risen(_loss_history(study, run)):
+        return "diverged", f"{WORSE_THAN_UNIGRAM}, after its loss had risen"
+    return UNDERTRAINED, UNDERTRAINED_REASON
+
+
+def _loss_history(study: Study, run: str) -> list[float]:
+    """The validation losses of a run in order; where there is one at most, those of training."""
+    own = read_rows(study.root / run / ROWS_FILE).rows
+    for name in ("valid_nats", "nats"):
+        losses = [row[name] for row in own if row.get(name) is not None]
+        losses += [math.nan for row in own if name in row.get(NONFINITE, {})]
+        if len(losses) > 1:
+            return losses
+    return []
+
+
+def column_of(yardstick: Mapping[str, Any]) -> str:
+    """What a yardstick's column is called: its kind and split, in bits a byte."""
+    return f"{yardstick['kind']}.{yardstick['split']}"
+
+
+def score_of(evaluation: Evaluation) -> float | None:
+    """Bits a byte; None where it is not a number, or worse than the unigram model: the run has
+    learnt nothing.
+
+    Every token of a target costs the unigram model the same whatever is in sight, so the rule holds
+    of a pseudo-likelihood as of a likelihood. Older records do not say what it would have cost.
+    """
+    if evaluation.head.unigram_nats is None:
+        unigram = math.inf
+    else:
+        unigram = evaluation.head.unigram_nats
+    nats = learnt(
+        math.fsum(answer.nats for answer in evaluation.answers),
+        unigram=unigram,
+        lower_is_better=True,
+    )
+    if nats is None:
+        return None
+    return bits_per_byte_of(evaluation)
+
+
+def unigram_bits(evaluation: Evaluation) -> float | None:
+    """Bits per byte of the unigram model on the same targets; None in older records, which do
+    not say it.
+    """
+    if evaluation.head.unigram_nats is None:
+        return None
+    return (
+        evaluation.head.unigram_nats
+        / math.log(2)
+        / sum(answer.n_bytes for answer in evaluation.answers)
+    )
+
+
+def bits_per_byte_of(evaluation: Evaluation) -> float:
+    """Bits per byte of all answers, whatever they are worth."""
+    nats = math.fsum(answer.nats for answer in evaluation.answers)
+    return nats / math.log(2) / sum(answer.n_bytes for answer in evaluation.answers)

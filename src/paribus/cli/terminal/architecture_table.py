@@ -1,0 +1,130 @@
+"""Architectures side by side: a row each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from paribus.cli.terminal.arguments import NamedArchitecture
+from paribus.cli.terminal.console import table_width
+from paribus.cli.terminal.field_format import format_bool
+from paribus.cli.terminal.mask_drawing import draw_icons
+from paribus.report.numbers import format_count, format_percent, format_size
+from paribus.spec import Price
+
+
+@dataclass(frozen=True)
+class PricedArchitecture:
+    """An architecture and its price."""
+
+    arch: NamedArchitecture
+    price: Price
+
+    @property
+    def prefix_share(self) -> float:
+        return self.price.prefix / self.price.length
+
+
+@dataclass(frozen=True)
+class ArchitectureColumn:
+    """A heading, what stands under it, and how early it goes when the page is narrow (0: never)."""
+
+    heading: str
+    cell: Callable[[PricedArchitecture], str]
+    drop_order: int = 0
+    is_number: bool = True
+
+
+def _layer_counts(entry: PricedArchitecture) -> str:
+    encoder = entry.arch.spec.encoder
+    above = f"{len(encoder.layers)}+" if encoder else ""
+    return f"{above}{len(entry.arch.spec.stack.layers)}"
+
+
+def _second_sequence(entry: PricedArchitecture) -> str:
+    encoder = entry.arch.architecture.encoder
+    if encoder:
+        return f"{encoder.mask}{', shared blocks' if encoder.shared else ''}"
+    return "—"
+
+
+def _mask_icons(entry: PricedArchitecture) -> str:
+    return draw_icons(entry.arch.spec.stack, entry.prefix_share)
+
+
+COLUMNS = (
+    ArchitectureColumn("architecture", lambda entry: entry.arch.name, is_number=False),
+    ArchitectureColumn("sight", _mask_icons, drop_order=4, is_number=False),
+    ArchitectureColumn("mask", lambda entry: str(entry.arch.architecture.mask), is_number=False),
+    ArchitectureColumn("second\nsequence", _second_sequence, is_number=False),
+    ArchitectureColumn("layers", _layer_counts, drop_order=3),
+    ArchitectureColumn("width", lambda entry: str(entry.arch.spec.d_model), drop_order=1),
+    ArchitectureColumn("parameters", lambda entry: format_count(entry.price.parameters)),
+    ArchitectureColumn(
+        "active", lambda entry: format_count(entry.price.active_parameters), drop_order=2
+    ),
+    ArchitectureColumn("visible\nshare", lambda entry: format_percent(entry.price.visible_share)),
+    ArchitectureColumn(
+        "KV cache\na token", lambda entry: format_size(entry.price.kv_bytes_per_token), drop_order=6
+    ),
+    ArchitectureColumn(
+        "cache\nkept", lambda entry: format_bool(entry.price.appendable), drop_order=5
+    ),
+)
+NOTES = (
+    "Visible share: query-key pairs the mask lets through, over layers and heads. "
+    "Cache kept: when text is appended, every cached key and value stays valid."
+)
+
+
+def architecture_table(
+    entries: Sequence[PricedArchitecture], page: Console
+) -> tuple[Table, tuple[str, ...]]:
+    """The table, and the headings there was no room for: first masks are broken into lines,
+    then columns leave.
+    """
+    tries = [
+        (columns, _build_table(entries, columns, folded))
+        for columns, folded in _narrower_layouts(page.options.ascii_only)
+    ]
+    columns, table = next(
+        (one for one in tries if table_width(one[1], page).maximum <= page.width), tries[-1]
+    )
+    return table, tuple(
+        column.heading.replace("\n", " ") for column in tries[0][0] if column not in columns
+    )
+
+
+def _narrower_layouts(ascii_only: bool) -> Iterator[tuple[list[ArchitectureColumn], bool]]:
+    """Which columns to try, and whether to break masks into lines, from the widest table to the
+    narrowest.
+    """
+    kept = [column for column in COLUMNS if column.cell is not _mask_icons or not ascii_only]
+    yield kept, False
+    for leaving in sorted(
+        (column for column in kept if column.drop_order), key=lambda column: column.drop_order
+    ):
+        yield kept, True
+        kept = [column for column in kept if column is not leaving]
+    yield kept, True
+
+
+def _build_table(
+    entries: Sequence[PricedArchitecture], columns: Sequence[ArchitectureColumn], folded: bool
+) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in columns:
+        style = "cyan" if column.cell is _mask_icons else ""
+        table.add_column(
+            column.heading,
+            justify="right" if column.is_number else "left",
+            no_wrap=True,
+            style=style,
+        )
+    for entry in entries:
+        cells = (column.cell(entry) for column in columns)
+        table.add_row(*(cell.replace(", ", ",\n") if folded else cell for cell in cells))
+    return table

@@ -1,0 +1,254 @@
+"""What a built corpus holds, source by source and split by split, on a page it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from paribus.batch import N_SPECIAL_TOKENS
+from paribus.cli.terminal.console import table_width
+from paribus.cli.terminal.field_format import format_field
+from paribus.corpus import SplitCount, TokenisedCorpus, split_counts, truncation_remarks
+from paribus.errors import SpecError
+from paribus.report.numbers import format_count, format_duration, format_percent, format_size
+from paribus.spec.training import Training
+
+
+@dataclass(frozen=True)
+class CorpusLine:
+    """A holding, and how often a run reads it; None where there is no run, or it is held out."""
+
+    split_count: SplitCount
+    epochs: float | None
+
+    @property
+    def is_first_of_source(self) -> bool:
+        """Is it the first line of its source?"""
+        return self.split_count.split == "train"
+
+    @property
+    def tokens_per_byte(self) -> float | None:
+        if self.split_count.n_bytes:
+            return self.split_count.n_tokens / self.split_count.n_bytes
+        return None
+
+
+@dataclass(frozen=True)
+class CorpusColumn:
+    """A heading, what stands under it, and how early it goes when the page is narrow (0: never)."""
+
+    heading: str
+    cell: Callable[[CorpusLine], str]
+    drop_order: int = 0
+    is_number: bool = True
+
+
+def _format_optional(value: float | None, form: str) -> str:
+    if value is None:
+        return ""
+    return format(value, form)
+
+
+COLUMNS = (
+    CorpusColumn(
+        "source",
+        lambda line: line.split_count.kind if line.is_first_of_source else "",
+        is_number=False,
+    ),
+    CorpusColumn(
+        "share",
+        lambda line: format_percent(line.split_count.share) if line.is_first_of_source else "",
+        drop_order=2,
+    ),
+    CorpusColumn("split", lambda line: line.split_count.split, is_number=False),
+    CorpusColumn("documents", lambda line: f"{line.split_count.n_documents:,}", drop_order=4),
+    CorpusColumn("tokens", lambda line: format_count(line.split_count.n_tokens)),
+    CorpusColumn("bytes", lambda line: format_size(line.split_count.n_bytes), drop_order=1),
+    CorpusColumn(
+        "tokens\na byte", lambda line: _format_optional(line.tokens_per_byte, ".3f"), drop_order=3
+    ),
+    CorpusColumn(
+        "times\nread",
+        lambda line: _format_optional(line.epochs, ".3g" if (line.epochs or 0) < 1000 else ",.0f"),
+    ),
+)
+
+
+def print_corpus_table(dataset: TokenisedCorpus, training: Training | None, page: Console) -> None:
+    """The table of what there is, the facts about it, and what a person should know."""
+    epochs, notes = _epochs_and_notes(dataset, training)
+    table, left_out = _fit_table(_corpus_lines(dataset, epochs), page)
+    page.print(table)
+    page.print()
+    page.print(_fact_table(dataset, training))
+    notes += (
+        [f"no room for {', '.join(left_out)}: a wider terminal or --json shows the rest"]
+        if left_out
+        else []
+    )
+    for note in [*_reading_notes(dataset), *notes]:
+        page.print(f"note: {note}", style="dim")
+
+
+def print_build_summary(dataset: TokenisedCorpus, seconds: float, page: Console) -> None:
+    """What was built, and where it lies."""
+    for number, source in enumerate(dataset.spec.sources):
+        parts = [held for held in split_counts(dataset) if held.source == number]
+        n_documents, n_tokens, n_bytes = (
+            sum(values)
+            for values in zip(
+                *((one.n_documents, one.n_tokens, one.n_bytes) for one in parts), strict=True
+            )
+        )
+        page.print(
+            f"{source.kind}: {n_documents:,} documents, {format_count(n_tokens)} tokens,"
+            f" {format_size(n_bytes)}"
+        )
+    page.print(_fact_table(dataset, None))
+    for note in _reading_notes(dataset):
+        page.print(f"note: {note}", style="dim")
+    page.print(f"ready in {format_duration(seconds)}")
+
+
+def corpus_json(dataset: TokenisedCorpus, training: Training | None) -> dict[str, Any]:
+    """The corpus table for another program."""
+    epochs, _ = _epochs_and_notes(dataset, training)
+    lines = _corpus_lines(dataset, epochs)
+    sources = [
+        {
+            "kind": index.kind,
+            "share": next(
+                line.split_count.share for line in lines if line.split_count.source == number
+            ),
+            "epochs": None if epochs is None else epochs[number],
+            "n_replaced": index.n_replaced,
+            "n_empty": index.n_empty,
+            "n_passed_over": index.n_passed_over,
+            "n_unknown": index.n_unknown,
+            "n_lost": index.n_lost,
+            "splits": {
+                line.split_count.split: _line_counts(line)
+                for line in lines
+                if line.split_count.source == number
+            },
+        }
+        for number, index in enumerate(dataset.index.sources)
+    ]
+    return {
+        "fingerprint": dataset.fingerprint,
+        "folder": str(dataset.folder),
+        "tokenizer": dataset.spec.tokenizer.model_dump(mode="json"),
+        "n_text": dataset.vocabulary.n_text,
+        "n_vocab": dataset.vocabulary.size,
+        "sources": sources,
+    }
+
+
+def _line_counts(line: CorpusLine) -> dict[str, Any]:
+    held = line.split_count
+    return {
+        "n_documents": held.n_documents,
+        "n_tokens": held.n_tokens,
+        "n_bytes": held.n_bytes,
+        "tokens_per_byte": line.tokens_per_byte,
+    }
+
+
+def _epochs_and_notes(
+    dataset: TokenisedCorpus, training: Training | None
+) -> tuple[tuple[float, ...] | None, list[str]]:
+    """How often a run reads each source, or why it cannot; and what it cuts."""
+    if training is None:
+        return None, []
+    try:
+        epochs = dataset.epochs(
+            training.data_seed, training.n_steps, training.n_sequences, training.length
+        )
+    except SpecError as fault:
+        return None, [f"a run would be refused: {fault}"]
+    return epochs, list(truncation_remarks(dataset, training.length))
+
+
+def _corpus_lines(dataset: TokenisedCorpus, epochs: tuple[float, ...] | None) -> list[CorpusLine]:
+    return [
+        CorpusLine(
+            held, epochs[held.source] if epochs is not None and held.split == "train" else None
+        )
+        for held in split_counts(dataset)
+    ]
+
+
+def _reading_notes(dataset: TokenisedCorpus) -> Iterator[str]:
+    """What was met while reading and does not show in the counts."""
+    for source in dataset.index.sources:
+        met = {
+            "documents without a letter left out": source.n_empty,
+            "files of other kinds passed over": source.n_passed_over,
+            "faults of UTF-8 replaced": source.n_replaced,
+            "tokens for words that the tokenizer does not know": source.n_unknown,
+            "letters or so lost, which have no token": source.n_lost,
+        }
+        if any(met.values()):
+            yield (
+                f"{source.kind}:"
+                f" {', '.join(f'{number:,} {what}' for what, number in met.items() if number)}"
+            )
+
+
+def _fact_table(dataset: TokenisedCorpus, training: Training | None) -> Table:
+    tokenizer = format_field(dataset.spec.tokenizer.model_dump(mode="json"))
+    rows = {
+        "tokenizer": (
+            f"{tokenizer}, {dataset.vocabulary.n_text:,} ids of text and {N_SPECIAL_TOKENS} signs"
+        ),
+        "fingerprint": dataset.fingerprint[:12],
+        "folder": str(dataset.folder),
+    }
+    if training is not None:
+        n_steps, n_sequences, length = training.n_steps, training.n_sequences, training.length
+        rows["read"] = (
+            f"{n_steps:,} steps × {n_sequences} × {length} ="
+            f" {format_count(n_steps * n_sequences * length)} tokens"
+        )
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows.items():
+        table.add_row(name, text)
+    return table
+
+
+def _fit_table(lines: Sequence[CorpusLine], page: Console) -> tuple[Table, tuple[str, ...]]:
+    """The table, and the headings there was no room for."""
+    every = [column for column in COLUMNS if any(column.cell(line) for line in lines)]
+    tries = [(columns, _build_table(lines, columns)) for columns in _narrower_columns(every)]
+    columns, table = next(
+        (one for one in tries if table_width(one[1], page).maximum <= page.width), tries[-1]
+    )
+    return table, tuple(
+        column.heading.replace("\n", " ") for column in every if column not in columns
+    )
+
+
+def _narrower_columns(columns: list[CorpusColumn]) -> Iterator[list[CorpusColumn]]:
+    yield columns
+    for leaving in sorted(
+        (column for column in columns if column.drop_order), key=lambda column: column.drop_order
+    ):
+        columns = [column for column in columns if column is not leaving]
+        yield columns
+
+
+def _build_table(lines: Sequence[CorpusLine], columns: Sequence[CorpusColumn]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.heading, justify="right" if column.is_number else "left", no_wrap=True
+        )
+    for line in lines:
+        table.add_row(*(column.cell(line) for column in columns))
+    return table

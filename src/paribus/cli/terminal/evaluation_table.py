@@ -1,0 +1,81 @@
+"""What a yardstick says of a run: one line, with what it would be by chance beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.table import Table
+
+from paribus.evaluate import answer_totals
+from paribus.record import Evaluation
+from paribus.report.numbers import format_plain, score
+
+LEFT_ALIGNED = ("yardstick", "label", "asked as")
+
+
+def evaluation_table(evaluation: Evaluation) -> Table:
+    """A heading and a row; a pseudo-likelihood is called so, and an older record may have no
+    chance beside it.
+    """
+    cells = _evaluation_cells(evaluation)
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for heading in cells:
+        table.add_column(
+            heading, justify="left" if heading in LEFT_ALIGNED else "right", no_wrap=True
+        )
+    table.add_row(*cells.values())
+    return table
+
+
+def evaluation_remarks(evaluation: Evaluation) -> Iterator[str]:
+    """What a person should know beside the numbers."""
+    wanted, n_items = evaluation.head.yardstick["n_items"], evaluation.head.n_items
+    if n_items < wanted:
+        yield f"{wanted} items were asked for, and the held-out text has {n_items}"
+    if evaluation.head.n_cut:
+        yield (
+            f"{evaluation.head.n_cut} of {n_items} contexts are longer than the window and lost"
+            " their beginnings"
+        )
+
+
+def evaluation_json(evaluation: Evaluation) -> dict[str, Any]:
+    """Everything but the single answers, for another program."""
+    sums = answer_totals(evaluation.answers)
+    return {
+        **asdict(evaluation.head),
+        **asdict(sums),
+        "bits_per_byte": _finite_or_none(sums.bits_per_byte),
+        "nats_sum": _finite_or_none(sums.nats_sum),
+    }
+
+
+def _evaluation_cells(evaluation: Evaluation) -> dict[str, str]:
+    head, sums = evaluation.head, answer_totals(evaluation.answers)
+    if head.unigram_nats is None:
+        chance = None
+    else:
+        chance = head.unigram_nats / math.log(2) / sums.n_bytes
+    mode = head.part["mode"]
+    return {
+        "yardstick": str(head.yardstick["kind"]),
+        "label": head.label,
+        "asked as": str(head.part["objective"]["kind"]) + (f" ‹{mode}›" if mode else ""),
+        "step": str(head.step + 1),
+        "items": str(sums.n_items),
+        "bytes": str(sums.n_bytes),
+        "nats": format_plain(sums.nats_sum, 2),
+        "bits per byte": score(sums.bits_per_byte),
+        "unigram": score(chance),
+        "contexts cut": str(head.n_cut),
+    }
+
+
+def _finite_or_none(number: float) -> float | None:
+    """JSON has no word for what is not finite."""
+    if math.isfinite(number):
+        return number
+    return None

@@ -1,0 +1,123 @@
+"""One objective on a card: examples of its question, and which presets may be asked it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from paribus.cli.terminal.field_format import format_field
+from paribus.cli.terminal.interlinear import InterlinearRow, interlinear_lines
+from paribus.cli.terminal.objective_example import (
+    ObjectiveExample,
+    objective_examples,
+    preset_refusals,
+)
+from paribus.objectives.problem_layout import PREFIX_NOTES, ProblemLayout
+from paribus.spec.objectives import Objective, Seq2Seq, SimpleObjective
+
+MAX_WIDTH = 110  # also where the page is wider: a reader goes from line to line
+FRAMING_DESCRIPTIONS: dict[ProblemLayout, str] = {
+    "shifted": "one stack: every token is the answer to its neighbours",
+    "in place": "one stack: answers are given where they are hidden",
+    "together": "one stack: question and answer in one sequence",
+    "apart": "encoder-decoder: the question to the encoder, the answer to the decoder",
+}
+
+
+def print_objective_card(objective: Objective, page: Console) -> None:
+    """Print examples of an objective, and what it may be asked of."""
+    width = min(page.width, MAX_WIDTH)
+    page.print(objective.kind, style="bold")
+    page.print((type(objective).__doc__ or "").partition("\n")[0])
+    before = None
+    for one in objective_examples(objective):
+        page.print()
+        if one.part != before:
+            before = one.part
+            page.print(_describe_component(one.part.objective, one.part.mode), style="bold")
+        page.print(FRAMING_DESCRIPTIONS[one.frame], style="dim")
+        page.print(f"under a prefix mask, {PREFIX_NOTES[one.frame]}", style="dim", width=width)
+        for rows in _example_rows(one):
+            for line in interlinear_lines(rows, width):
+                page.print(line, no_wrap=True)
+    page.print()
+    page.print(_preset_table(preset_refusals(objective)), width=width)
+
+
+def objective_json(objective: Objective) -> dict[str, Any]:
+    """An objective for another program; under `presets`, null where one may be trained, else
+    why not.
+    """
+    shown = [
+        {**asdict(one), "part": one.part.model_dump(mode="json")}
+        for one in objective_examples(objective)
+    ]
+    return {
+        "objective": objective.model_dump(mode="json"),
+        "examples": [
+            {
+                **one,
+                "asked": [
+                    {"at": place, "answer": answer} for place, answer in one["asked"].items()
+                ],
+                "under_prefix_mask": PREFIX_NOTES[one["frame"]],
+            }
+            for one in shown
+        ],
+        "presets": preset_refusals(objective),
+    }
+
+
+def _describe_component(objective: SimpleObjective, mode: str | None) -> str:
+    needs = "pairs" if isinstance(objective, Seq2Seq) else "running text"
+    under = f", under ‹{mode}›" if mode else ""
+    return f"{format_field(objective.model_dump(mode='json'))}{under}, from {needs}"
+
+
+def _example_rows(example: ObjectiveExample) -> Iterator[list[InterlinearRow]]:
+    """What is read and, beneath, what is to be answered there; an encoder's words stand before."""
+    answers = InterlinearRow(
+        "  answers", [example.asked.get(place, "") for place in range(len(example.reads))], "cyan"
+    )
+    if example.source is not None:
+        yield [InterlinearRow("  encoder reads", example.source)]
+        yield [InterlinearRow("  decoder reads", example.reads), answers]
+    else:
+        lines = [
+            "─" * len(word) if place < example.prefix else ""
+            for place, word in enumerate(example.reads)
+        ]
+        yield [
+            InterlinearRow("  reads", example.reads),
+            InterlinearRow("  prefix", lines, "dim"),
+            answers,
+        ]
+
+
+def _preset_table(refusals: dict[str, str | None]) -> Table:
+    refused: dict[str, list[str]] = {}
+    for name, why in refusals.items():
+        if why is not None:
+            refused.setdefault(shorten_refusal(why), []).append(name)
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_row(
+        "presets allowed",
+        ", ".join(name for name, why in refusals.items() if why is None) or "none",
+    )
+    for why, names in refused.items():
+        table.add_row("refused", Text.assemble(", ".join(names), (f": {why}", "dim")))
+    return table
+
+
+def shorten_refusal(refusal: str) -> str:
+    """A refusal without what was asked, which is known, and without what would do."""
+    return re.sub(
+        r"^objective\.kind is '\w+'(, under which| for an encoder-decoder, but) ", "", refusal
+    ).partition(";")[0]

@@ -1,0 +1,67 @@
+"""A study's results in short: each arm's score, seed by seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Page
+
+from paribus.analyse import column_of
+from paribus.analyse.undertrained import UNDERTRAINED
+from paribus.record import Study
+from paribus.record.plan_file import read_plan
+from paribus.report.numbers import DASH, score, significant
+from paribus.report.verdicts import TRAIN_LONGER, UNDERTRAINED_MEANING
+
+
+def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
+    """The reported runs' primary score; lower is better."""
+    plan = read_plan(study)
+    column = column_of(plan.design.primary.measure.table)
+    reported = [row for row in rows if row["purpose"] == "reported"]
+    seeds = sorted({row["seed"] for row in reported})
+    table = Page(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for heading in ("arm", "rate", *(f"seed {seed}" for seed in seeds), "mean"):
+        table.add_column(heading, justify="left" if heading == "arm" else "right")
+    for arm in plan.order:
+        own = {row["seed"]: row for row in reported if row["arm"] == arm}
+        trained = [
+            own[seed] for seed in seeds if seed in own and own[seed]["outcome"] != UNDERTRAINED
+        ]
+        values = [row.get(column) for row in trained]
+        rate = significant(next(iter(own.values()))["rate"]) if own else DASH
+        table.add_row(
+            arm,
+            rate,
+            *(_format_score(own.get(seed), column) for seed in seeds),
+            _format_mean(values, len(seeds)),
+        )
+    page.print(table)
+    if any(row["outcome"] == UNDERTRAINED for row in reported):
+        page.print(
+            f"{UNDERTRAINED}: {UNDERTRAINED_MEANING}. {TRAIN_LONGER}.",
+            style="yellow",
+            soft_wrap=True,
+        )
+    page.print(
+        f"bits per byte of {column}, lower is better; {study.folder}", style="dim", soft_wrap=True
+    )
+
+
+def _format_mean(values: Sequence[float | None], n_seeds: int) -> str:
+    """Over the runs that have a value, with their count where that is not all of them."""
+    kept = [value for value in values if value is not None]
+    count = "" if len(kept) == n_seeds else f" ({len(kept)} of {n_seeds})"
+    mean = fmean(kept) if kept else None
+    return f"{score(mean)}{count}"
+
+
+def _format_score(row: dict[str, Any] | None, column: str) -> str:
+    if row is None:
+        return DASH
+    if row["outcome"] == "finished":
+        return score(row.get(column))
+    return row["outcome"]

@@ -1,0 +1,157 @@
+"""A whole study as it goes: one bar over all of its runs, or a line a run where there is no
+terminal.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from paribus.analyse import column_of, score_of
+from paribus.analyse.run_table import outcome_without_score
+from paribus.design import Cell
+from paribus.design.cell_run import find_evaluation, is_complete
+from paribus.record import Study, last_row
+from paribus.record.file_names import ROWS_FILE
+from paribus.report.numbers import format_duration, score
+
+POLL = 0.5  # seconds between looks at runs that other processes make
+
+
+class StudyBar:
+    """Told of every run of every stage; the time left is of the FLOPs left, at the pace of this
+    sitting.
+    """
+
+    def __init__(self, page: Console, study: Study):
+        self.page, self.study = page, study
+        self.bar = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[said]}", markup=False),
+            console=page,
+            transient=True,
+            disable=not page.is_terminal,
+        )
+        self.task = self.bar.add_task("", total=1.0, said="")
+        self.running: dict[
+            str, tuple[Cell, float]
+        ] = {}  # runs at work, and the share of them that is done
+        self.done_before: dict[
+            str, float
+        ] = {}  # the share of each that an earlier sitting had done
+        self.stopped = threading.Event()
+        self._reset([], "", 0.0)
+
+    def _reset(self, cells: Sequence[Cell], stage: str, later_flops: float) -> None:
+        distinct = {cell.name: cell for cell in cells}
+        self.stage_name, self.n_cells = stage, len(distinct)
+        todo = [cell for cell in distinct.values() if not is_complete(cell, self.study)]
+        self.n_done, self.flops_left = len(distinct) - len(todo), sum(cell.flops for cell in todo)
+        self.total = (sum(cell.flops for cell in distinct.values()) + later_flops) or 1.0
+        self.flops_left += later_flops
+        self.flops_done, self.started_at = 0.0, time.monotonic()
+
+    def begin_stage(self, name: str, cells: Sequence[Cell], later_flops: float = 0.0) -> StudyBar:
+        """The stage that begins now, and the FLOPs of those that come after it."""
+        self._reset(cells, name, later_flops)
+        if self.n_done:
+            self.page.print(
+                f"{name}: {self.n_done} of {self.n_cells} runs are there already", style="dim"
+            )
+        return self
+
+    def begin(self, cell: Cell) -> None:
+        done = self._share_done(cell)
+        self.running[cell.name], self.done_before[cell.name] = (cell, done), done
+        self._show()
+
+    def step(self, cell: Cell, n: int) -> None:
+        self.running[cell.name] = (cell, n / cell.n_steps)
+        self._show()
+
+    def end(self, cell: Cell, fault: str | None) -> None:
+        self.running.pop(cell.name, None)
+        self.flops_done += cell.flops * (1 - self.done_before.pop(cell.name, 0.0))
+        self.flops_left -= cell.flops
+        self.n_done += fault is None
+        said = "failed" if fault else self._describe_score(cell)
+        self.page.print(
+            f"{self.stage_name} {self.n_done:>3}/{self.n_cells}  {cell}: {said}{self._time_left()}",
+            soft_wrap=True,
+        )
+        self._show()
+
+    def _describe_score(self, cell: Cell) -> str:
+        outcome, _ = self.study.run_outcome(cell.name)
+        if outcome != "finished":
+            return outcome
+        found = find_evaluation(cell, self.study, cell.measures[0])
+        if found is None:
+            return "not measured"
+        value = score_of(found)
+        if value is None:
+            return ": ".join(outcome_without_score(found, self.study, cell.name))
+        return f"{score(value)} bits per byte ({column_of(found.head.yardstick)})"
+
+    def _time_left(self) -> str:
+        """At the pace of this sitting: what an earlier one had done of a run took none of its
+        time.
+        """
+        at_work = [
+            (cell.flops, share, self.done_before.get(cell.name, 0.0))
+            for cell, share in self.running.values()
+        ]
+        done = self.flops_done + sum(flops * (share - before) for flops, share, before in at_work)
+        left = self.flops_left - sum(flops * share for flops, share, _ in at_work)
+        if done <= 0 or left <= 0:
+            return ""
+        return f"  {format_duration((time.monotonic() - self.started_at) / done * left)} left"
+
+    def _show(self) -> None:
+        done = (
+            self.total
+            - self.flops_left
+            + sum(cell.flops * share for cell, share in self.running.values())
+        )
+        now = ", ".join(str(cell) for cell, _ in list(self.running.values())[:2])
+        self.bar.update(
+            self.task,
+            description=f"{self.stage_name} {self.n_done}/{self.n_cells}",
+            completed=done / self.total,
+            said=f"{now}{self._time_left()}",
+        )
+
+    def _poll(self) -> None:
+        """How far runs of other processes are, from their rows."""
+        while not self.stopped.wait(POLL):
+            for name, (cell, share) in list(self.running.items()):
+                seen = self._share_done(cell)
+                if name in self.running:
+                    self.running[name] = (cell, max(share, seen))
+            self._show()
+
+    def _share_done(self, cell: Cell) -> float:
+        path = self.study.root / cell.name / ROWS_FILE
+        row = last_row(path) if path.exists() else None
+        if row is None:
+            return 0.0
+        return (row["step"] + 1) / cell.n_steps
+
+    def __enter__(self) -> StudyBar:
+        self.bar.start()
+        self.poller = threading.Thread(target=self._poll, daemon=True)
+        if self.page.is_terminal:
+            self.poller.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self.stopped.set()
+        self.bar.stop()

@@ -1,0 +1,27 @@
+"""Text from data or a model, made short for a terminal."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+from paribus.escapes import escape_unprintable
+
+N_LINES = 12  # of one text
+
+
+def crop_lines(text: str, width: int, is_complete: bool, n_lines: int = N_LINES) -> list[str]:
+    """The first lines of a text, cut at the width; the last ends in `…` where something is left
+    out.
+    """
+    given = text if is_complete else text.rstrip("\ufffd")  # half a letter, where it was cut
+    lines = escape_unprintable(given.rstrip("\n")).expandtabs(4).split("\n")
+    kept = [
+        line if cell_len(line) <= width else _crop_line(line, width) for line in lines[:n_lines]
+    ]
+    if (len(lines) > n_lines or not is_complete) and not kept[-1].endswith("…"):
+        kept[-1] = _crop_line(kept[-1] + " ", width)
+    return kept
+
+
+def _crop_line(line: str, width: int) -> str:
+    return set_cell_size(line, min(cell_len(line), width) - 1) + "…"

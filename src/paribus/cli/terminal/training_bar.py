@@ -1,0 +1,147 @@
+"""A run as it goes: a bar with what matters on a terminal, a line a row elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.text import Text
+
+from paribus.record.rows import NONFINITE
+from paribus.report.numbers import (
+    DASH,
+    format_count,
+    format_duration,
+    score,
+    signed_score,
+    significant,
+    whole_percent,
+)
+
+NARROW, NARROWER = (
+    100,
+    75,
+)  # columns under which the bar itself leaves, then the pace, so that the rest stays whole
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a run goes between two rows; `share` is that of the device's peak, None where
+    that is not known.
+    """
+
+    tokens_per_second: float
+    share: float | None
+
+    def __str__(self) -> str:
+        if self.share is None:
+            of_peak = ""
+        else:
+            of_peak = f"  {whole_percent(self.share)} of peak"
+        return f"{format_count(round(self.tokens_per_second))} tokens/s{of_peak}"
+
+
+@dataclass
+class TrainingBar:
+    """Told of every step and every row."""
+
+    page: Console
+    bar: Progress | None
+    peak: float | None = None  # FLOP a second
+    pace: Pace | None = None
+    last_totals: tuple[float, int, float] = (
+        0.0,
+        0,
+        0.0,
+    )  # seconds, tokens and FLOPs at the last row
+    has_begun: bool = False
+
+    def on_row(self, row: dict[str, Any]) -> None:
+        now = (row["seconds"], row["tokens_read"], row["dense_flops"])
+        seconds, tokens, flops = (
+            after - before for after, before in zip(now, self.last_totals, strict=True)
+        )
+        self.last_totals = now
+        if seconds > 0:
+            self.pace = Pace(tokens / seconds, flops / seconds / self.peak if self.peak else None)
+        if self.bar is None or "valid_nats" in row:
+            self.page.print(format_row(row, self.pace))
+        if self.bar is not None:
+            if self.pace and self.page.width >= NARROWER:
+                pace = f"  {self.pace}"
+            else:
+                pace = ""
+            self.bar.update(
+                self.bar.task_ids[0], said=f"{_format_number(row, 'nats', score)} nats{pace}"
+            )
+
+    def on_step(self, step: int) -> None:
+        if self.bar is None:
+            return
+        if (
+            not self.has_begun
+        ):  # the time left is told from here on: not from step 0, where a run was resumed
+            self.has_begun = True
+            self.bar.reset(self.bar.task_ids[0], completed=step)
+            if self.pace is None:
+                self.bar.update(self.bar.task_ids[0], said="")
+        self.bar.update(self.bar.task_ids[0], completed=step + 1)
+
+
+@contextmanager
+def training_bar(
+    page: Console, n_steps: int, compiles: bool = False, peak: float | None = None
+) -> Iterator[TrainingBar]:
+    """A watch over a run of so many steps; `compiles` says whether the first one waits for a
+    compiler.
+    """
+    if not page.is_terminal:
+        yield TrainingBar(page, None, peak)
+        return
+    with Progress(*_bar_columns(page.width), console=page, transient=True) as bar:
+        bar.add_task("train", total=n_steps, said="compiling" if compiles else "")
+        yield TrainingBar(page, bar, peak)
+
+
+class TimeLeft(ProgressColumn):
+    """How long a run will take from here; nothing where no step has been timed."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        seconds = task.time_remaining
+        return Text(
+            "" if seconds is None else f"{format_duration(seconds)} left",
+            style="progress.remaining",
+        )
+
+
+def _bar_columns(width: int) -> list[ProgressColumn]:
+    drawn = [BarColumn(bar_width=20)] if width >= NARROW else []
+    said = TextColumn("{task.fields[said]}", markup=False)
+    return [TextColumn("step"), MofNCompleteColumn(), *drawn, said, TimeLeft()]
+
+
+def format_row(row: dict[str, Any], pace: Pace | None) -> str:
+    """A row for a person."""
+    valid, gap = _format_number(row, "valid_nats", score), _format_number(row, "gap", signed_score)
+    held = f"  valid {valid}  gap {gap}" if "valid_nats" in row else ""
+    return (
+        f"step {row['step'] + 1:>6}  nats {_format_number(row, 'nats', score)}{held}  norm"
+        f" {_format_number(row, 'gradient_norm', significant)}  rate {significant(row['rate'])} "
+        f" {pace or ''}"
+    )
+
+
+def _format_number(row: dict[str, Any], name: str, written: Callable[[float], str]) -> str:
+    """A number of a row; `nan`, `inf` or `-inf` where the row holds null for it, – where
+    nothing was asked.
+    """
+    value = row.get(name)
+    if value is not None:
+        return written(value)
+    return row.get(NONFINITE, {}).get(name, DASH)

@@ -1,0 +1,220 @@
+"""A corpus ready to be read: its vocabulary, and global batch k as a pure function of (data
+seed, k).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
+from paribus.corpus.cache import Index
+from paribus.corpus.order import SourceMixture
+from paribus.corpus.shards import Shard
+from paribus.corpus.splits import SPLITS, Split
+from paribus.corpus.token_rows import PairRows, RunningText, TokenRows
+from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
+from paribus.errors import SpecError
+from paribus.record.file_names import TOKENIZER_FILE
+from paribus.runtime import derive_seed
+from paribus.spec.corpus import Corpus, Files, Source, gives_pairs
+
+
+@dataclass(frozen=True, eq=False)
+class TokenisedCorpus:
+    """Tokens on disk and how to read them; `fingerprint` names exactly this text in exactly
+    these shares.
+    """
+
+    spec: Corpus
+    folder: Path
+    index: Index
+    fingerprint: str
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary
+    readers: dict[Split, tuple[RunningText | PairRows, ...]]
+
+    def text_batch(
+        self, split: Split, data_seed: int, k: int, n_sequences: int, length: int
+    ) -> TextBatch:
+        """Global batch k: n sequences of this length, in the order in which they are read."""
+        assert k >= 0
+        assert n_sequences >= 1
+        readers = self._checked_readers(split, length)
+        mixture = self._source_mixture(split, data_seed)
+        sources_B = mixture.row_sources(k * n_sequences, n_sequences)
+        before = mixture.rows_before(k * n_sequences)
+        places, parts = [], []
+        for number, reader in enumerate(readers):
+            rows_B = np.flatnonzero(sources_B == number)
+            epochs, numbers = np.divmod(
+                before[number] + np.arange(len(rows_B)), reader.n_rows(length)
+            )
+            for epoch in np.unique(epochs).tolist():
+                places.append(rows_B[epochs == epoch])
+                parts.append(reader.rows(data_seed, epoch, numbers[epochs == epoch], length))
+        return _assemble_batch(k, np.argsort(np.concatenate(places)), parts)
+
+    def epochs(self, data_seed: int, k: int, n_sequences: int, length: int) -> tuple[float, ...]:
+        """How often the training text of each source has been read when batch k begins."""
+        before = self._source_mixture("train", data_seed).rows_before(k * n_sequences)
+        readers = self._checked_readers("train", length)
+        return tuple(
+            rows / reader.n_rows(length) for rows, reader in zip(before, readers, strict=True)
+        )
+
+    def n_rows(self, split: Split, length: int) -> tuple[int, ...]:
+        """Rows in one epoch of each source."""
+        return tuple(reader.n_rows(length) for reader in self.readers[split])
+
+    def n_truncated_pairs(self, split: Split, length: int) -> int:
+        """How many pairs lose the beginnings of their sources in rows of this length; running
+        text has none.
+        """
+        return sum(
+            reader.n_truncated(length)
+            for reader in self.readers[split]
+            if isinstance(reader, PairRows)
+        )
+
+    def n_unscored_pairs(self, split: Split, length: int) -> int:
+        """How many pairs are read but not asked in rows of this length: they show no source."""
+        return sum(
+            reader.n_unscored(length)
+            for reader in self.readers[split]
+            if isinstance(reader, PairRows)
+        )
+
+    def encode(self, text: str) -> list[int]:
+        return self.tokenizer.encode(text)
+
+    def decode(self, ids: Sequence[int] | Tensor) -> str:
+        """The text of ids; signs are left out."""
+        return self.tokenizer.decode(ids.tolist() if isinstance(ids, Tensor) else ids)
+
+    def _source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
+        return SourceMixture(
+            [source.weight for source in self.spec.sources],
+            derive_seed(data_seed, "corpus", "mixture", split),
+        )
+
+    def require_rows(self, split: Split, length: int) -> None:
+        """SpecError unless every source has something to ask in a split, in rows of this length."""
+        for number, (source, reader) in enumerate(
+            zip(self.spec.sources, self.readers[split], strict=True)
+        ):
+            if fault := _describe_lack(reader, source, split, length):
+                raise SpecError(f"corpus.sources.{number} ({source.kind}) has {fault}")
+
+    def _checked_readers(self, split: Split, length: int) -> tuple[RunningText | PairRows, ...]:
+        self.require_rows(split, length)
+        return self.readers[split]
+
+
+def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> TokenisedCorpus:
+    """What lies in a folder of the cache, opened."""
+    tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
+    vocabulary = vocabulary_of(tokenizer)
+    readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
+    for split in SPLITS:
+        readers[split] = tuple(
+            _reader(
+                Shard.from_files(folder / f"{n}.{split}", tokenizer.n_text, gives_pairs(source)),
+                f"{n}",
+                vocabulary,
+            )
+            for n, source in enumerate(corpus.sources)
+        )
+    return TokenisedCorpus(corpus, folder, index, fingerprint, tokenizer, vocabulary, readers)
+
+
+def _describe_lack(
+    reader: RunningText | PairRows, source: Source, split: Split, length: int
+) -> str | None:
+    """Why a source has nothing to ask in rows of this length, and what would do; None where it
+    has.
+    """
+    if reader.n_rows(length) == 0:
+        if isinstance(reader, RunningText):
+            there = f"{reader.n_tokens} tokens"
+        else:
+            there = "no pair"
+        if isinstance(source, Files):
+            smaller = "cut it into smaller documents by max_document, "
+        else:
+            smaller = ""
+        return (
+            f"{there} of {split} text, not one row of length {length}; read more text, {smaller}"
+            "hold out another share, or use shorter rows"
+        )
+    if isinstance(reader, RunningText):
+        return None
+    if reader.fitting_lengths is None:
+        return (
+            f"no pair of {split} text with a token in its source; use a tokenizer that writes them"
+        )
+    one, every = reader.fitting_lengths
+    if length >= one:
+        return None
+    return (
+        f"no pair of {split} text whose target leaves room for a source in a row of length"
+        f" {length}; use a length of {one}, which fits one, or {every}, which fits all"
+    )
+
+
+def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
+    """Rows first … last-1 of a reading: what one rank or micro-batch sees of the global batch."""
+
+    def rows(values: Tensor | None) -> Tensor | None:
+        if values is None:
+            return None
+        return values[first:last]
+
+    return replace(
+        batch,
+        rows_B=batch.rows_B[first:last],
+        tokens_BT=batch.tokens_BT[first:last],
+        documents_BT=batch.documents_BT[first:last],
+        sentences_BT=batch.sentences_BT[first:last],
+        real_BT=rows(batch.real_BT),
+        targets_from_B=rows(batch.targets_from_B),
+    )
+
+
+def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
+    """A tokenizer's ids, and our signs after them."""
+    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(N_SPECIAL_TOKENS, np.int64)])
+    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
+
+
+def _reader(shard: Shard, name: str, vocabulary: Vocabulary) -> RunningText | PairRows:
+    if shard.pieces_per_document == 1:
+        return RunningText(shard, name, vocabulary.eos)
+    return PairRows(shard, name, vocabulary.eos, vocabulary.pad)
+
+
+def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) -> TextBatch:
+    """The rows of all sources, back in the order of the batch."""
+
+    def joined(arrays: list[np.ndarray]) -> Tensor:
+        values = np.concatenate(arrays)[order]
+        return torch.from_numpy(
+            values if values.dtype == np.bool_ else values.astype(np.int64, copy=False)
+        )
+
+    real = [rows.real for rows in rows_by_source if rows.real is not None]
+    targets_from = [rows.targets_from for rows in rows_by_source if rows.targets_from is not None]
+    return TextBatch(
+        k,
+        torch.arange(len(order)),
+        joined([rows.tokens for rows in rows_by_source]),
+        joined([rows.documents for rows in rows_by_source]),
+        joined([rows.sentences for rows in rows_by_source]),
+        joined(real) if real else None,
+        joined(targets_from) if targets_from else None,
+    )

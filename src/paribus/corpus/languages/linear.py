@@ -1,0 +1,69 @@
+"""In-context linear functions: y = w·x + b over the integers modulo a prime, shown by examples."""
+
+from __future__ import annotations
+
+from random import Random
+
+from paribus.spec.corpus import SYMBOLS, LinearLanguage
+
+
+def draw_examples(language: LinearLanguage, rng: Random, length: int) -> str:
+    """`b>dc>fd>`: values of one function and one more x, drawn again until the last value is
+    beyond doubt.
+    """
+    while True:
+        *weights, constant = (rng.randrange(language.modulus) for _ in range(language.n_inputs + 1))
+        said = ""
+        for _ in range(length):
+            x = [rng.randrange(language.modulus) for _ in weights]
+            y = (sum(w * v for w, v in zip(weights, x, strict=True)) + constant) % language.modulus
+            said += _spell(x) + ">" + SYMBOLS[y]
+        said += _spell([rng.randrange(language.modulus) for _ in weights]) + ">"
+        if _solve(language, said) is not None:
+            return said
+
+
+def last_value(language: LinearLanguage, question: str) -> str:
+    """The last y."""
+    found = _solve(language, question)
+    if found is None:
+        raise ValueError(
+            f"{question!r} leaves its last value open; give {language.n_inputs + 1} independent"
+            " examples"
+        )
+    return SYMBOLS[found]
+
+
+def _spell(numbers: list[int]) -> str:
+    return "".join(SYMBOLS[number] for number in numbers)
+
+
+def _solve(language: LinearLanguage, question: str) -> int | None:
+    """By elimination: the combination of examples that makes up the last (x, 1) makes up its y
+    too.
+    """
+    d, p = language.n_inputs, language.modulus
+    numbers = [SYMBOLS.index(letter) for letter in question.replace(">", "")]
+    rows = [
+        [*numbers[at : at + d], 1, *numbers[at + d : at + d + 1]]
+        for at in range(0, len(numbers), d + 1)
+    ]
+    basis: dict[int, list[int]] = {}
+    for given in rows[:-1]:
+        row = _reduce_row(given, basis, p)
+        pivot = next((column for column in range(d + 1) if row[column]), None)
+        if pivot is not None:
+            inverse = pow(row[pivot], -1, p)
+            basis[pivot] = [entry * inverse % p for entry in row]
+        if len(basis) == d + 1:
+            break
+    left = _reduce_row([*rows[-1], 0], basis, p)
+    if any(left[: d + 1]):
+        return None
+    return -left[d + 1] % p
+
+
+def _reduce_row(row: list[int], basis: dict[int, list[int]], p: int) -> list[int]:
+    for pivot, lead in basis.items():
+        row = [(entry - row[pivot] * other) % p for entry, other in zip(row, lead, strict=True)]
+    return row

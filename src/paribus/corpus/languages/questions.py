@@ -1,0 +1,112 @@
+"""Invented languages: a seed gives questions, and each question has one answer, known to anyone
+who can read it.
+
+A question ends with `=`, so that it and its answer can also stand in one text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+from random import Random
+
+from paribus.corpus.documents import Document
+from paribus.corpus.languages.grammar import draw_sentence, translate
+from paribus.corpus.languages.linear import draw_examples, last_value
+from paribus.corpus.progress import Progress
+from paribus.runtime import derive_seed
+from paribus.spec.corpus import (
+    SYMBOLS,
+    ArithmeticLanguage,
+    CopyLanguage,
+    InventedLanguage,
+    LinearLanguage,
+    RecallLanguage,
+    ReverseLanguage,
+    SortLanguage,
+    TranslationLanguage,
+)
+
+QUESTIONS_PER_STREAM = 1024  # questions drawn from one stream
+
+
+def language_documents(language: InventedLanguage, progress: Progress) -> Iterator[Document]:
+    """All questions with their answers, as pairs or as text."""
+    with progress.stage(f"inventing {language.kind}", language.n_documents):
+        for first in range(0, language.n_documents, QUESTIONS_PER_STREAM):
+            draw = Random(
+                derive_seed(language.seed, "corpus", language.kind, first // QUESTIONS_PER_STREAM)
+            )
+            together = min(QUESTIONS_PER_STREAM, language.n_documents - first)
+            yield from (_document(language, draw_question(language, draw)) for _ in range(together))
+            progress.advance(together)
+
+
+def _document(language: InventedLanguage, question: str) -> Document:
+    texts = question.encode(), language_answer(language, question).encode()
+    if language.form == "pairs":
+        return Document(*texts)
+    return Document(b"".join(texts))
+
+
+def draw_question(language: InventedLanguage, rng: Random) -> str:
+    """A question drawn at random."""
+    length = rng.randint(language.min_length, language.max_length)
+    match language:
+        case CopyLanguage() | ReverseLanguage() | SortLanguage():
+            return _draw_letters(rng, language.n_symbols, length) + "="
+        case RecallLanguage():
+            keys = rng.sample(SYMBOLS[: language.n_symbols], length)
+            values = _draw_letters(rng, language.n_symbols, length)
+            return (
+                "".join(a + b for a, b in zip(keys, values, strict=True)) + f"?{rng.choice(keys)}="
+            )
+        case LinearLanguage():
+            return draw_examples(language, rng, length) + "="
+        case TranslationLanguage():
+            return draw_sentence(language, rng, length) + "="
+        case ArithmeticLanguage():
+            first, *rest = (rng.randrange(language.modulus) for _ in range(length))
+            return (
+                f"{first}"
+                + "".join(f"{rng.choice(language.operations)}{number}" for number in rest)
+                + "="
+            )
+
+
+def language_answer(language: InventedLanguage, question: str) -> str:
+    """The one right answer; ValueError where the question is none of this language."""
+    if not question.endswith("="):
+        raise ValueError(
+            f"{question!r} does not end with '='; a question of {language.kind!r} does"
+        )
+    said = question[:-1]
+    match language:
+        case CopyLanguage():
+            return said
+        case ReverseLanguage():
+            return said[::-1]
+        case SortLanguage():
+            return "".join(sorted(said, key=SYMBOLS.index))
+        case RecallLanguage():
+            known, wanted = said.split("?")
+            return dict(zip(known[::2], known[1::2], strict=True))[wanted]
+        case LinearLanguage():
+            return last_value(language, said)
+        case TranslationLanguage():
+            return translate(language, said)
+        case ArithmeticLanguage():
+            return str(_arithmetic_value(said, language.modulus))
+
+
+def _draw_letters(rng: Random, n_symbols: int, length: int) -> str:
+    return "".join(rng.choices(SYMBOLS[:n_symbols], k=length))
+
+
+def _arithmetic_value(expression: str, modulus: int) -> int:
+    terms = re.findall(r"([+-]?)([0-9*]+)", expression)
+    return (
+        sum((-1 if sign == "-" else 1) * prod(map(int, term.split("*"))) for sign, term in terms)
+        % modulus
+    )

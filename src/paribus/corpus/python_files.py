@@ -1,0 +1,110 @@
+"""What every installation has to read: the standard library, torch, numpy and scipy, as they
+are installed here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+
+from paribus.corpus.documents import Document
+from paribus.corpus.parallel import map_in_order
+from paribus.corpus.progress import Progress
+from paribus.spec.corpus import InstalledPython
+
+PACKAGES = ("torch", "numpy", "scipy")
+EXCLUDED_FOLDERS = {"__pycache__", "site-packages", "dist-packages"}
+SLICE_ONE_IN = 10  # files of the slice
+ALWAYS_IN_SLICE = "python/pydoc_data/topics.py"  # in the slice too: the best English of all
+FILES_PER_PROCESS = 64  # files one process reads
+
+
+def installed_files(source: InstalledPython) -> dict[str, Path]:
+    """Every Python file meant, by its name, such as `torch/nn/functional.py`; the same on every
+    machine.
+    """
+    roots = {"python": Path(sysconfig.get_paths()["stdlib"])} | {
+        name: _package_folder(name) for name in PACKAGES
+    }
+    every = {
+        name: path
+        for package, root in roots.items()
+        for name, path in _python_files_in(package, root)
+    }
+    return {name: path for name, path in every.items() if source.part == "all" or in_slice(name)}
+
+
+def in_slice(name: str) -> bool:
+    """Whether a file is of the slice, by its name alone."""
+    return name == ALWAYS_IN_SLICE or hashlib.sha256(name.encode()).digest()[0] % SLICE_ONE_IN == 0
+
+
+def installation_identity(source: InstalledPython) -> dict[str, str | int]:
+    """Which installation this is, without reading it."""
+    found = installed_files(source)
+    size = sum(path.stat().st_size for path in found.values())
+    versions = {name: version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **versions, "files": len(found), "bytes": size}
+
+
+def python_documents(
+    source: InstalledPython, progress: Progress, n_workers: int
+) -> Iterator[Document]:
+    """Read by processes of their own, in an order that does not depend on how many there are."""
+    found = list(installed_files(source).values())
+    what = source.kind.removeprefix("python-")
+    with (
+        progress.stage(f"reading {source.kind}", len(found)),
+        ThreadPoolExecutor(n_workers) as pool,
+    ):
+        together = [
+            found[at : at + FILES_PER_PROCESS] for at in range(0, len(found), FILES_PER_PROCESS)
+        ]
+        for answer in map_in_order(
+            pool, lambda paths: _extract_documents(paths, what), together, n_workers
+        ):
+            for line in answer.splitlines():
+                progress.advance(1)
+                for texts in json.loads(line):
+                    yield Document(*(text.encode(errors="replace") for text in texts))
+
+
+def _extract_documents(paths: list[Path], extractor: str) -> bytes:
+    program = [
+        sys.executable,
+        "-I",
+        "-W",
+        "ignore",
+        "-X",
+        "utf8",
+        str(Path(__file__).parent / "python_extract.py"),
+        extractor,
+    ]
+    asked = "".join(json.dumps(str(path)) + "\n" for path in paths)
+    return subprocess.run(program, input=asked.encode(), stdout=subprocess.PIPE, check=True).stdout
+
+
+def _package_folder(package: str) -> Path:
+    found = find_spec(package)  # finds without importing
+    assert found is not None, f"{package} is a dependency of paribus"
+    assert found.origin is not None
+    return Path(found.origin).parent
+
+
+def _python_files_in(package: str, root: Path) -> Iterator[tuple[str, Path]]:
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in EXCLUDED_FOLDERS)
+        for name in sorted(names):
+            if name.endswith(".py"):
+                path = Path(here, name)
+                yield f"{package}/{path.relative_to(root).as_posix()}", path

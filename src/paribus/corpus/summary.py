@@ -1,0 +1,144 @@
+"""What a built corpus holds, for people: counts and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from paribus.corpus.dataset import TokenisedCorpus
+from paribus.corpus.shards import Shard
+from paribus.corpus.splits import Split
+from paribus.errors import SpecError
+from paribus.runtime import numpy_generator
+
+
+@dataclass(frozen=True)
+class SplitCount:
+    """One source's part of one split."""
+
+    source: int
+    kind: str
+    share: float  # of the rows read
+    split: Split
+    n_documents: int
+    n_tokens: int
+    n_bytes: int
+
+
+def split_counts(dataset: TokenisedCorpus) -> Iterator[SplitCount]:
+    """Every source and split, in order."""
+    total = sum(source.weight for source in dataset.spec.sources)
+    for number, (source, index) in enumerate(
+        zip(dataset.spec.sources, dataset.index.sources, strict=True)
+    ):
+        for split, count in index.splits.items():
+            share = source.weight / total
+            yield SplitCount(
+                number, source.kind, share, split, count.n_documents, count.n_tokens, count.n_bytes
+            )
+
+
+def corpus_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
+    """What a person should be told of the text before it is read in rows of this length."""
+    for number, source in enumerate(dataset.index.sources):
+        counts = {
+            f"{source.n_replaced} faults of UTF-8 were replaced": source.n_replaced,
+            f"{source.n_empty} documents without a letter were left out": source.n_empty,
+            f"{source.n_passed_over} files of other kinds were passed over": source.n_passed_over,
+            f"{source.n_unknown} tokens stand for words that the tokenizer does not know": (
+                source.n_unknown
+            ),
+            f"some {source.n_lost} letters have no token and are lost": source.n_lost,
+        }
+        for said, n in counts.items():
+            if n:
+                yield f"corpus.sources.{number} ({source.kind}): {said}"
+    yield from truncation_remarks(dataset, length)
+
+
+def truncation_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
+    """What rows of this length leave out of the training pairs."""
+    if n_cut := dataset.n_truncated_pairs("train", length):
+        yield (
+            f"{n_cut:,} pairs are longer than {length} tokens: the beginnings of their sources are"
+            " left out"
+        )
+    if n_unasked := dataset.n_unscored_pairs("train", length):
+        yield (
+            f"{n_unasked:,} pairs have targets of {length} tokens or more, with their end, which"
+            " leave no room for a source, or sources without a token: they are not asked"
+        )
+
+
+def document_text(
+    dataset: TokenisedCorpus, split: Split, source: int, number: int, max_tokens: int = 256
+) -> tuple[str, ...]:
+    """The beginning of a document as it was read: its text, or the source and the target of a
+    pair.
+    """
+    shard = dataset.readers[split][source].shard
+    pieces = (
+        shard.tokens[first : min(last, first + max_tokens)]
+        for first, last in _piece_bounds(shard, number)
+    )
+    return tuple(dataset.decode(piece.tolist()) for piece in pieces)
+
+
+def _piece_bounds(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
+    cuts = shard.offsets[
+        number * shard.pieces_per_document : (number + 1) * shard.pieces_per_document + 1
+    ].astype(np.int64)
+    return pairwise(cuts.tolist())
+
+
+@dataclass(frozen=True)
+class DocumentSample:
+    """The beginning of a document drawn from a split: its pieces, and how many tokens each has
+    in whole.
+    """
+
+    source: int
+    kind: str
+    number: int
+    pieces: tuple[str, ...]
+    lengths: tuple[int, ...]
+
+
+def sample_documents(
+    dataset: TokenisedCorpus, split: Split, n: int, seed: int, max_tokens: int = 256
+) -> Iterator[DocumentSample]:
+    """So many different documents, or all there are: each of a source drawn by its share, any
+    of its own as likely.
+    """
+    for source, number in _draw_documents(
+        dataset, split, n, numpy_generator(seed, "corpus", "sample", split)
+    ):
+        lengths = (
+            last - first
+            for first, last in _piece_bounds(dataset.readers[split][source].shard, number)
+        )
+        pieces = document_text(dataset, split, source, number, max_tokens)
+        yield DocumentSample(
+            source, dataset.spec.sources[source].kind, number, pieces, tuple(lengths)
+        )
+
+
+def _draw_documents(
+    dataset: TokenisedCorpus, split: Split, n: int, rng: np.random.Generator
+) -> Iterator[tuple[int, int]]:
+    there = [reader.shard.n_documents for reader in dataset.readers[split]]
+    if not any(there):
+        raise SpecError(
+            f"split {split!r} has no document; hold out a share such as corpus.valid = 0.05, or use"
+            " another"
+        )
+    left = [rng.choice(count, min(n, count), replace=False).tolist() for count in there]
+    for _ in range(min(n, sum(there))):
+        weights = np.array(
+            [one.weight * bool(own) for one, own in zip(dataset.spec.sources, left, strict=True)]
+        )
+        source = int(rng.choice(len(left), p=weights / weights.sum()))
+        yield source, left[source].pop()

@@ -1,0 +1,117 @@
+"""One run of a study: trained, then measured."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from paribus.analyse import is_evaluation_of, score_of, unigram_bits
+from paribus.corpus import TokenisedCorpus
+from paribus.design.cells import Cell
+from paribus.errors import DivergedError, InUseError
+from paribus.evaluate import evaluate
+from paribus.record import Evaluation, Study, read_evaluations, require_run_integrity
+from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import Yardstick
+from paribus.train.loop import OnRow, OnStep, TrainOutcome, train
+
+RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
+
+
+def train_and_measure(
+    run: RunSpec,
+    dataset: TokenisedCorpus,
+    measures: Sequence[Yardstick],
+    root: Path,
+    device: torch.device,
+    *,
+    accept_environment: bool = False,
+    on_row: OnRow | None = None,
+    on_step: OnStep | None = None,
+) -> None:
+    """Train and measure; what is done already is not done again, and a run that diverges is a
+    result.
+
+    A run that another process is at, such as a worker of a study that was killed, is waited for.
+    """
+    try:
+        done = _retry_while_in_use(
+            lambda: train(
+                run,
+                dataset,
+                root,
+                device=device,
+                accept_environment=accept_environment,
+                on_row=on_row,
+                on_step=on_step,
+            )
+        )
+        for measure in measures:
+            evaluate(
+                done.folder,
+                measure,
+                dataset,
+                device=device,
+                n_sequences=run.stages[-1].training.n_sequences,
+            )
+    except DivergedError:
+        pass
+    finally:
+        if (
+            device.type == "cuda"
+        ):  # what this run held is for the next one, here or in another process
+            gc.collect()
+            torch.cuda.empty_cache()
+
+
+def _retry_while_in_use(act: Callable[[], TrainOutcome]) -> TrainOutcome:
+    while True:
+        try:
+            return act()
+        except InUseError:
+            time.sleep(RETRY_SECONDS)
+
+
+def is_complete(cell: Cell, study: Study) -> bool:
+    """Is there nothing left to do? RecordError of a finished run that was changed, for it is
+    not made again.
+    """
+    study.require_complete_rows(cell.name, cell.n_steps)
+    outcome, _ = study.run_outcome(cell.name)
+    measured = outcome == "finished" and all(
+        find_evaluation(cell, study, measure) is not None for measure in cell.measures
+    )
+    if outcome != "diverged" and not measured:
+        return False
+    study.require_unchanged_run(cell.name)
+    require_run_integrity(study, cell.name)
+    return True
+
+
+def find_evaluation(cell: Cell, study: Study, measure: Yardstick) -> Evaluation | None:
+    """What a cell's run answered to a yardstick, if it was asked."""
+    told, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
+    there = read_evaluations(study.root / cell.name)
+    return next((one for one in there if is_evaluation_of(one, told, text, cell.n_steps)), None)
+
+
+def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+    """Bits a byte; None where the run diverged, or does worse than the unigram model."""
+    found = find_evaluation(cell, study, measure)
+    if found is None:
+        return None
+    return score_of(found)
+
+
+def cell_unigram_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+    """Bits a byte of the unigram model on the items that a cell's run was asked; None where
+    that is not on record.
+    """
+    found = find_evaluation(cell, study, measure)
+    if found is None:
+        return None
+    return unigram_bits(found)

@@ -1,0 +1,69 @@
+"""Paths that a design names: each must be a field of some arm's run, or a quantity of the
+control table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paribus.design.arms import Arm
+from paribus.design.control import is_inside
+from paribus.design.quantities import MACHINE_QUANTITIES, QUANTITIES, full_quantity_name
+from paribus.errors import SpecError, describe_first
+from paribus.record import ControlLine, Mark
+from paribus.spec.design import Design
+from paribus.spec.spelling import path_advice
+
+
+def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
+    """SpecError where a factor or an allowance names nothing that could differ.
+
+    What the levels of a factorial write is read with each arm, and refused there.
+    """
+    fields = _fields(arms)
+    quantities = (*QUANTITIES, *MACHINE_QUANTITIES)
+
+    def say_factor(path: str) -> str:
+        advice = path_advice(path, fields)
+        return (
+            f"factor {path!r} is a field of no arm's run; {advice}name a field, or a table of"
+            " fields"
+        )
+
+    def say_allowance(path: str) -> str:
+        return (
+            f"allow has {path!r}, a field of no arm's run and no quantity of the control table; "
+            f"{path_advice(path, (*fields, *quantities))}name what differs as the table does"
+        )
+
+    factors = [path for path in design.factor if path not in fields]
+    allowances = [
+        path
+        for path in design.allow
+        if path not in fields and full_quantity_name(path) not in quantities
+    ]
+    problems = [
+        *describe_first(factors, say_factor, "factors that are no field"),
+        *describe_first(allowances, say_allowance, "allowances of nothing that could differ"),
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> tuple[str, ...]:
+    """The allowances under which nothing is a confound: they let nothing pass."""
+    confounds = [line.path for line in lines if line.mark == Mark.CONFOUND]
+    return tuple(
+        path
+        for path in design.allow
+        if not any(is_inside(one, full_quantity_name(path)) for one in confounds)
+    )
+
+
+def _fields(arms: Sequence[Arm]) -> dict[str, None]:
+    """Every field of any arm, and every table of them."""
+    found: dict[str, None] = {}
+    for path in (path for arm in arms for path in arm.leaves):
+        parts = path.split(".")
+        found |= dict.fromkeys(".".join(parts[:n]) for n in range(1, len(parts) + 1))
+    return found

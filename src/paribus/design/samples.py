@@ -1,0 +1,112 @@
+"""What a report shows and rows do not hold: how each arm goes on from a prompt, and what the
+telling items ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+
+from paribus.analyse import RowTable, extreme_items, primary_evaluations, study_rows
+from paribus.design.plan import Plan
+from paribus.design.quantities import PlannedArm
+from paribus.errors import UnsupportedError
+from paribus.evaluate import context_is_prefix, select_items
+from paribus.generate import continuation
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
+from paribus.model import Transformer
+from paribus.record import CHECKPOINTS, Study, latest_checkpoint
+from paribus.record.samples import ItemText, PromptSample, write_item_texts, write_samples
+from paribus.spec.design import judged_pairs
+
+N_SAMPLE_TOKENS = 80  # of a sample
+N_EXTREMES = 5  # items of each arm, best and worst
+
+
+class SampledModel(NamedTuple):
+    """A checkpoint with its model, and whether it goes on from a prompt as from its prefix."""
+
+    loaded: LoadedCheckpoint
+    model: Transformer
+    context_is_prefix: bool
+
+
+def write_study_samples(plan: Plan, study: Study, device: torch.device) -> None:
+    """Samples and items of a study that is done, kept beside its rows."""
+    table = study_rows(study)
+    speaking = {
+        arm.name: _sampled_model(arm, table, study, device)
+        for arm in plan.arms
+        if plan.design.prompts
+    }
+    write_samples(study, [_sample(prompt, speaking) for prompt in plan.design.prompts])
+    write_item_texts(study, _item_texts(plan, study, table))
+
+
+def _sampled_model(
+    arm: PlannedArm, table: RowTable, study: Study, device: torch.device
+) -> SampledModel | None:
+    """The last checkpoint of the first seed that trained; None where none did."""
+    own = (row for row in table if row["arm"] == arm.name and row["purpose"] == "reported")
+    run = next((row["run"] for row in own if row["outcome"] == "finished"), None)
+    if run is None:
+        checkpoint = None
+    else:
+        checkpoint = latest_checkpoint(study.root / run / CHECKPOINTS).checkpoint
+    if checkpoint is None:
+        return None
+    loaded = load_checkpoint(checkpoint.folder)
+    kernel = (
+        "masked" if device.type == "cuda" else "auto"
+    )  # lengths grow by one: nothing is compiled for each
+    model = loaded.restore(device, kernel=kernel)
+    return SampledModel(loaded, model, context_is_prefix(arm.run.stages[-1].objective))
+
+
+def _sample(prompt: str, models: Mapping[str, SampledModel | None]) -> PromptSample:
+    said, refused = {}, {}
+    for arm, speaker in models.items():
+        try:
+            said[arm] = _continuation(prompt, speaker)
+        except UnsupportedError as fault:
+            refused[arm] = str(fault)
+    return PromptSample(prompt, said, refused)
+
+
+def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
+    """Greedily: no draw, so the same on every rerun."""
+    if sampled_model is None:
+        raise UnsupportedError("none of its runs trained; there is nothing to go on with")
+    model, tokenizer, vocabulary = (
+        sampled_model.model,
+        sampled_model.loaded.tokenizer,
+        sampled_model.loaded.vocabulary,
+    )
+    ids = tokenizer.encode(prompt)[-(model.spec.max_length - 1) :]
+    device = next(model.parameters()).device
+    context = torch.tensor([ids], device=device)
+    told = continuation(
+        model,
+        vocabulary,
+        context,
+        N_SAMPLE_TOKENS,
+        context_is_prefix=sampled_model.context_is_prefix,
+    )
+    return tokenizer.decode(told[0].tolist())
+
+
+def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:
+    """The items with the largest differences; they are the same in every arm."""
+    answers = primary_evaluations(study, table)
+    pairs = [
+        extreme_items(answers[against], answers[name], N_EXTREMES)
+        for name, against in judged_pairs(plan.design)
+    ]
+    wanted = {one.item for pair in pairs for side in pair for one in side}
+    if wanted:
+        asked = select_items(plan.arms[0].dataset, plan.design.primary.measure)
+    else:
+        asked = ()
+    return {item.name: ItemText(item.context, item.target) for item in asked if item.name in wanted}

@@ -1,0 +1,41 @@
+"""Can the recipe of every arm be scaled to a shorter run? A sweep that is another recipe tunes
+another run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paribus.design.quantities import PlannedArm
+from paribus.errors import SpecError
+from paribus.spec.design import Design
+from paribus.spec.training import InverseSqrt, scaled_training, steps_of_share
+
+
+def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
+    """SpecError where a schedule is counted from the end of a warm-up that a shorter run would
+    not have.
+    """
+    shares = {"lengths": min(design.lengths or (1.0,))}
+    if design.tune is not None:
+        shares["tune.share"] = design.tune.share
+    problems = [
+        f"arms.{arm.name}: training.schedule is inverse_sqrt and training.warmup is {_warmup(arm)},"
+        f" of which nothing is left in a run over {share:g} of the steps ({field}): it would be"
+        f" another recipe; use a longer warm-up, or {field} of 1"
+        for field, share in shares.items()
+        for arm in arms
+        if share < 1 and _loses_warmup(arm, share)
+    ]
+    if problems:
+        raise SpecError(problems)
+
+
+def _warmup(arm: PlannedArm) -> int:
+    return arm.run.stages[-1].training.warmup
+
+
+def _loses_warmup(arm: PlannedArm, share: float) -> bool:
+    training = arm.run.stages[-1].training
+    shorter = scaled_training(training, steps_of_share(arm.n_steps, share))
+    return isinstance(training.schedule, InverseSqrt) and shorter.warmup < 1

@@ -1,0 +1,72 @@
+"""What a step of an arm reads, scores and costs, seen by posing its first batches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paribus.corpus import TokenisedCorpus
+from paribus.masks import SequenceLayout
+from paribus.objectives import Problem, separates_documents
+from paribus.spec import resolve
+from paribus.spec.price import training_flops
+from paribus.spec.run import RunSpec
+from paribus.train.loader import ProblemLoader
+
+N_SAMPLED_BATCHES = 16  # batches whose mean stands for a step
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Means over steps."""
+
+    tokens_read: float  # without padding
+    positions_computed: float  # with it
+    tokens_scored: float
+    bytes_read: float
+    training_flops: float
+    n_input: float  # positions of a row that are given
+    n_target: float  # positions of a row that are asked for
+
+
+def measure_step_cost(run: RunSpec, dataset: TokenisedCorpus) -> StepCost:
+    """The mean step of a run."""
+    (stage,) = run.stages
+    spec = resolve(run.architecture)
+    n_steps = min(stage.training.n_steps, N_SAMPLED_BATCHES)
+    lessons = ProblemLoader(dataset, stage, spec.encoder is not None, separates_documents(spec))
+    prices: dict[tuple[int, int, int], float] = {}
+    read = positions = scored = n_bytes = flops = given = asked = 0.0
+    for k in range(n_steps):
+        text = dataset.text_batch(
+            "train", stage.training.data_seed, k, stage.training.n_sequences, stage.training.length
+        ).tokens_BT
+        n_bytes += float(dataset.vocabulary.bytes_V[text].sum())
+        for part in lessons.problems_at(k):
+            n_rows, shape = part.inputs.layout.n_sequences, _problem_shape(part)
+            if shape not in prices:
+                prices[shape] = training_flops(spec, SequenceLayout(shape[0]), *shape[1:]).dense
+            read += part.inputs.n_tokens
+            positions += part.inputs.n_positions
+            scored += float(part.weights_BM.sum())
+            flops += n_rows * prices[shape]
+            given += n_rows * (shape[0] + shape[1] - shape[2])
+            asked += n_rows * shape[2]
+    n_rows = n_steps * stage.training.n_sequences
+    return StepCost(
+        tokens_read=read / n_steps,
+        positions_computed=positions / n_steps,
+        tokens_scored=scored / n_steps,
+        bytes_read=n_bytes / n_steps,
+        training_flops=flops / n_steps,
+        n_input=given / n_rows,
+        n_target=asked / n_rows,
+    )
+
+
+def _problem_shape(problem: Problem) -> tuple[int, int, int]:
+    source = problem.inputs.source
+    return (
+        problem.inputs.layout.length,
+        0 if source is None else source.layout.length,
+        problem.scored_positions_BM.shape[1],
+    )

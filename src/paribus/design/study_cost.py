@@ -1,0 +1,197 @@
+"""What a plan will take: runs, FLOPs, time and disk."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+
+import torch
+
+from paribus.analyse.bracket import SIDES
+from paribus.design.plan import Plan
+from paribus.design.quantities import PlannedArm
+from paribus.design.variance import noise_crossing
+from paribus.errors import RecordError
+from paribus.record import RunEntry, read_environments, read_rows, run_name, runs
+from paribus.record.file_names import ROWS_FILE
+from paribus.spec.design import length_arms
+from paribus.spec.run import addressed_stages
+
+TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually reaches
+CHECKPOINT_BYTES_PER_PARAMETER = 12  # of a parameter in a checkpoint: its value and two moments
+MAX_EARLIER_RUNS = 20  # runs that a pace is taken from
+N_EXTRA_RATES = (
+    3  # of an arm beside the grid: two beside its vertex, and one where a neighbour is of no use
+)
+
+
+@dataclass(frozen=True)
+class StudyCost:
+    """An estimate, and what it rests on; `n_runs` counts sweeps and runs of other lengths, too."""
+
+    n_runs: int
+    n_sweep_runs: int
+    flops: float
+    seconds: float
+    n_bytes: float
+    basis: str
+    flops_per_seed: float  # of all arms under one more seed, other lengths included
+    n_length_runs: int = 0  # runs of other lengths
+
+    @property
+    def seconds_per_seed(self) -> float:
+        return self.seconds * self.flops_per_seed / self.flops
+
+
+def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
+    """An upper bound but for extensions of the grid: of an arm's own rates, as many are counted
+    as are mostly needed.
+
+    Runs made already are counted too, arms that differ in name only once.
+    """
+    design = plan.design
+    arms = [group[0] for group in group_identical_arms(plan)]
+    shares = [share for share in design.lengths or () if share < 1]
+    longer = _length_groups(plan)
+    full = sum(
+        arm.step_cost.training_flops * arm.n_steps for arm in arms
+    )  # of one seed at one rate
+    other = sum(arm.step_cost.training_flops * arm.n_steps * sum(shares) for arm in longer)
+    n_swept, share = 0, 0.0  # of each arm
+    if design.tune is not None:
+        n_swept, share = (
+            (design.tune.n_rates + N_EXTRA_RATES) * design.tune.n_seeds,
+            design.tune.share,
+        )
+    n_rates = n_rates_per_seed(plan)
+    n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
+    crossed, baseline = noise_crossing(plan), plan.arms[0]
+    n_noise = 0 if crossed is None else crossed.n_new_runs  # of the baseline alone
+    per_seed = full * n_rates + other
+    total = per_seed * n_seeds + full * n_swept * share
+    total += n_noise * baseline.step_cost.training_flops * baseline.n_steps
+    speed, basis = _training_speed(plan, root, device)
+    n_bytes = sum(
+        arm.price.parameters
+        * CHECKPOINT_BYTES_PER_PARAMETER
+        * (n_reported * _n_checkpoints(arm, 1.0) + n_swept * _n_checkpoints(arm, share))
+        for arm in arms
+    )
+    n_bytes += sum(
+        arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_seeds * _n_checkpoints(arm, part)
+        for arm in longer
+        for part in shares
+    )
+    n_bytes += (
+        baseline.price.parameters
+        * CHECKPOINT_BYTES_PER_PARAMETER
+        * n_noise
+        * _n_checkpoints(baseline, 1.0)
+    )
+    n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
+    return StudyCost(
+        n_runs=(n_reported + n_swept) * n_arms + n_lengths + n_noise,
+        n_sweep_runs=n_swept * n_arms,
+        flops=total,
+        seconds=total / speed,
+        n_bytes=n_bytes,
+        basis=basis,
+        flops_per_seed=per_seed,
+        n_length_runs=n_lengths,
+    )
+
+
+def _length_groups(plan: Plan) -> list[PlannedArm]:
+    """One arm of every group that is one run a seed and is trained at other lengths."""
+    wanted = length_arms(plan.design)
+    return [
+        group[0] for group in group_identical_arms(plan) if any(arm.name in wanted for arm in group)
+    ]
+
+
+def n_rates_per_seed(plan: Plan) -> int:
+    """At how many rates an arm is run under each reported seed."""
+    tune = plan.design.tune
+    if tune is None or not tune.bracket:
+        return 1
+    return 1 + len(SIDES)
+
+
+def group_identical_arms(plan: Plan) -> list[tuple[PlannedArm, ...]]:
+    """Arms in groups that are one run a seed, for they differ in name only; the baseline's
+    first.
+    """
+    groups: dict[str, list[PlannedArm]] = {}
+    for arm in plan.arms:
+        name = run_name(addressed_stages(arm.run, arm.dataset.fingerprint))
+        groups.setdefault(name, []).append(arm)
+    return [tuple(group) for group in groups.values()]
+
+
+def _n_checkpoints(arm: PlannedArm, share: float) -> int:
+    """Checkpoints of a run over a share of the steps: the last few and the best, if there are
+    so many.
+    """
+    training = arm.run.stages[-1].training
+    return min(training.keep_last + 1, math.ceil(arm.n_steps * share / training.checkpoint_every))
+
+
+def _training_speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
+    """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
+    finished = [
+        entry for entry in runs(root) if entry.state == "finished" and entry.last_row is not None
+    ]
+    comparable = [entry for entry in finished if _device(entry) == plan.environment["device"]]
+    paces = map(_pace, sorted(comparable, key=_age))
+    earlier = list(islice((pace for pace in paces if pace is not None), MAX_EARLIER_RUNS))
+    if earlier:
+        return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
+    return _matmul_speed(device) * TYPICAL_UTILISATION, "guessed from one matrix product"
+
+
+def _age(entry: RunEntry) -> float:
+    """Smallest for the run that ended last."""
+    return -(entry.folder / ROWS_FILE).stat().st_mtime
+
+
+def _pace(entry: RunEntry) -> float | None:
+    """FLOPs a second, the median between rows: what is compiled or measured now and then is not
+    counted.
+    """
+    try:
+        rows = read_rows(entry.folder / ROWS_FILE).rows
+        marks = [(0.0, 0.0), *((row["seconds"], row["dense_flops"]) for row in rows)]
+        paces = [
+            (done - before) / (at - since)
+            for (since, before), (at, done) in pairwise(marks)
+            if at > since
+        ]
+    except (RecordError, KeyError, TypeError):
+        return None
+    pace = statistics.median(paces) if paces else 0.0
+    if pace > 0:
+        return pace
+    return None
+
+
+def _device(entry: RunEntry) -> str | None:
+    """What a run was made on; a damaged record is no reason not to plan."""
+    try:
+        return read_environments(entry.folder)[-1].get("device")
+    except RecordError:
+        return None
+
+
+def _matmul_speed(device: torch.device, n: int = 1024) -> float:
+    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    a = torch.ones(n, n, device=device, dtype=dtype)
+    spans = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        (a @ a)[0, 0].item()
+        spans.append(time.perf_counter() - begin)
+    return 2 * n**3 / min(spans)

@@ -1,0 +1,323 @@
+"""A study from its plan to its last run, however often it is interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.analyse.schemas import read_rates
+from paribus.design.cell_run import is_complete
+from paribus.design.cells import (
+    Cell,
+    bracket_cells,
+    length_cells,
+    rate_grid,
+    reported_cells,
+    sweep_cells,
+)
+from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
+from paribus.design.plan import Plan
+from paribus.design.plan_table import plan_record
+from paribus.design.tune import (
+    extended_grid,
+    next_extra_rates,
+    rate_optima,
+    rates_record,
+    require_fair_sweep,
+    require_tunable,
+    sweep_scores,
+    tuned_rates,
+)
+from paribus.design.variance import variance_cells
+from paribus.design.worker_pool import Execution, Watcher, WorkerPool
+from paribus.errors import RecordError
+from paribus.record import (
+    PlanLock,
+    Study,
+    describe_lock_difference,
+    environment_differences,
+    plan_differences,
+    read_environments,
+)
+from paribus.record.file_names import PLAN_LOCK_FILE
+from paribus.record.plan_file import read_plan
+
+WatcherFactory = Callable[
+    [str, Sequence[Cell], float], Watcher
+]  # its name, its runs, and the FLOPs of what comes after
+
+
+@dataclass(frozen=True)
+class StudyProgress:
+    """How far a study got: what failed, what other shards still have to do, and the rates that
+    were found.
+    """
+
+    failures: dict[str, str]
+    n_waiting: int
+    rates: dict[str, float] | None
+
+
+def freeze(plan: Plan, study: Study) -> None:
+    """The plan on disk, and its lock: that first, for what changed is told by the plan that is
+    still there.
+    """
+    code = plan.environment["code"]
+    study.require_no_newer_plan()
+    study.freeze(
+        plan.fingerprint, plan.design_fingerprint, plan.rule, code, _changed_fields(plan, study)
+    )
+    study.write_plan(plan_record(plan).table)
+
+
+def freeze_or_describe_departure(plan: Plan, study: Study) -> str | None:
+    """Freeze a plan of which nothing was run; otherwise what running it would change, and
+    nothing is written.
+    """
+    said = describe_departure(plan, study)
+    if said is None:
+        freeze(plan, study)
+    return said
+
+
+def describe_departure(plan: Plan, study: Study) -> str | None:
+    """What running a plan changes of one that has results; None where it changes nothing that
+    counts.
+    """
+    before = study.read_lock()
+    if before is None or before.latest_fingerprint == plan.fingerprint or not study.has_result():
+        return None
+    now = PlanLock(
+        plan.fingerprint, plan.design_fingerprint, plan.rule, plan.environment["code"], ""
+    )
+    what = "; ".join((describe_lock_difference(before, now), *_changed_fields(plan, study)))
+    return (
+        f"{study.folder} has results of the plan {before.latest_fingerprint[:16]}; running this one"
+        f" is recorded as a change: {what}"
+    )
+
+
+def _changed_fields(plan: Plan, study: Study) -> tuple[str, ...]:
+    """Where a plan parts from the one on disk; nothing where that cannot be read."""
+    try:
+        before = read_plan(study)
+    except RecordError:
+        return ()
+    return plan_differences(before, plan_record(plan))
+
+
+def run_study(
+    plan: Plan, study: Study, execution: Execution, make_watcher: WatcherFactory
+) -> StudyProgress:
+    """Sweeps first, then the reported runs, then those of other lengths, each made at most once."""
+    _require_one_environment(_known_cells(plan, study), plan, study, execution)
+    with WorkerPool(execution) as crew:
+        for arm in plan.arms:
+            crew.verified_text(arm.dataset)
+        _require_nobody_at_work(plan, study)
+        freeze(plan, study)
+        carried = _run_rounds(plan, study, crew, make_watcher)
+        _require_own_plan(plan, study)
+        return carried
+
+
+def _require_nobody_at_work(plan: Plan, study: Study) -> None:
+    """RecordError where a process is carrying out another plan of this study, such as one made
+    with other text.
+    """
+    before = study.read_lock()
+    if before is None or before.latest_fingerprint == plan.fingerprint or not study.is_running():
+        return
+    what = "; ".join(_changed_fields(plan, study)) or "the two differ in more than the design"
+    raise RecordError(
+        f"{study.folder} is being carried out by the plan {before.latest_fingerprint[:16]}, and"
+        f" this one is {plan.fingerprint[:16]}: {what}; wait until that one is done, or carry this"
+        " one out under another --name"
+    )
+
+
+def _require_own_plan(plan: Plan, study: Study) -> None:
+    """RecordError where another process has frozen another plan meanwhile: no run of this one
+    counts there.
+    """
+    now = study.read_lock()
+    if now is None or now.latest_fingerprint != plan.fingerprint:
+        there = "none" if now is None else now.latest_fingerprint[:16]
+        raise RecordError(
+            f"{study.folder} was begun by the plan {plan.fingerprint[:16]}, and its"
+            f" {PLAN_LOCK_FILE} now holds {there}: another process changed it; carry one plan out"
+            " at a time, each under its own --name"
+        )
+
+
+def _run_rounds(
+    plan: Plan, study: Study, pool: WorkerPool, make_watcher: WatcherFactory
+) -> StudyProgress:
+    rates = _written_rates(plan)
+    if plan.design.tune is not None:
+        swept, done = _tune_rates(plan, study, pool, make_watcher)
+        if swept is None:
+            return StudyProgress(done.failures, len(done.open_elsewhere), None)
+        rates = swept
+        _require_rates_of_series(plan, rates)
+    else:
+        study.remove_rates()
+    rounds = _rounds(plan, rates)
+    _note_older_runs(rounds["runs"], study)
+    study.add_cells(cell.record for own in rounds.values() for cell in own)
+    failed: dict[str, str] = {}
+    n_waiting = 0
+    later = [cells_of_shard(own, pool.execution.shard) for own in rounds.values()]
+    for name, own in rounds.items():
+        mine, *later = later
+        rest = sum(cell.flops for others in later for cell in others)
+        done = execute_cells(own, study, pool, make_watcher(name, mine, rest))
+        failed |= done.failures
+        n_waiting += len(done.open_elsewhere)
+    return StudyProgress(failed, n_waiting, rates)
+
+
+def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
+    """RecordError where a later study of a series would train at other rates than the first,
+    whose sweep it shares.
+    """
+    first = None if plan.series is None else plan.series.rates
+    apart = [arm for arm, rate in rates.items() if first is not None and first.get(arm) != rate]
+    if apart and first is not None and plan.series is not None:
+        arm = apart[0]
+        raise RecordError(
+            f"{plan.name}: the sweep of {plan.series.first} found the rate {first.get(arm)} for"
+            f" {arm}, and now it comes out as {rates[arm]}; use the version that the series was"
+            " begun with, or begin a new study by --name"
+        )
+
+
+def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
+    """Every cell that can be named by now: sweeps, and reported runs where rates are known;
+    None for those to come.
+    """
+    if plan.design.tune is None:
+        return [*_all_cells(plan, _written_rates(plan))]
+    known = _known_rates(plan, study)
+    swept = sweep_cells(plan, rate_grid(plan.design, plan.arms))
+    if known is None:
+        return [*swept, None]
+    return [*swept, *_all_cells(plan, known)]
+
+
+def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
+    """What is run at the tuned rates, round by round: the reported runs first."""
+    found = {
+        "runs": reported_cells(plan, rates),
+        "bracket": bracket_cells(plan, rates),
+        "lengths": length_cells(plan, rates),
+        "noise": variance_cells(plan, rates),
+    }
+    return {name: cells for name, cells in found.items() if cells}
+
+
+def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
+    return [cell for own in _rounds(plan, rates).values() for cell in own]
+
+
+def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
+    """What sweeps of these arms have found so far; None where that cannot be read, for it is
+    found again.
+    """
+    arms = [arm.name for arm in plan.arms]
+    try:
+        known = read_rates(study, arms)
+    except RecordError:
+        return None
+    if known is None or set(known) != set(arms):
+        return None
+    return {arm: known[arm]["rate"] for arm in arms}
+
+
+def _written_rates(plan: Plan) -> dict[str, float]:
+    return {arm.name: arm.run.stages[-1].training.optimizer.rate for arm in plan.arms}
+
+
+def _require_one_environment(
+    cells: Sequence[Cell | None], plan: Plan, study: Study, execution: Execution
+) -> None:
+    """RecordError where runs to be made would stand beside others made otherwise: they are not
+    pooled silently.
+    """
+    there = [cell for cell in cells if cell is not None and is_complete(cell, study)]
+    if execution.accept_environment or len(there) == len(cells):
+        return
+    apart: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys(cell.name for cell in there):
+        apart |= environment_differences(read_environments(study.root / name)[-1], plan.environment)
+    if apart:
+        listed = "; ".join(f"{name} was {then}, is {now}" for name, (then, now) in apart.items())
+        raise RecordError(
+            f"{study.folder}: runs of it were made under another environment: {listed}; go on under"
+            " the former one, begin in another folder by --runs, or give --accept-environment,"
+            f" which the verdict then tells{_threads_advice(apart, plan)}"
+        )
+
+
+def _threads_advice(changes: Mapping[str, Any], plan: Plan) -> str:
+    """Where it is threads that differ, the option that decides them."""
+    if "n_threads" not in changes or plan.environment["device"] != "cpu":
+        return ""
+    return "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"
+
+
+def _note_older_runs(cells: Sequence[Cell], study: Study) -> None:
+    """Reported runs that were done before this study ever named them are written into its lock:
+    they were known.
+    """
+    named = {cell.run for cell in study.read_cells()}
+    done = ("finished", "diverged")
+    older = {
+        cell.name
+        for cell in cells
+        if cell.name not in named and study.run_outcome(cell.name)[0] in done
+    }
+    if older:
+        study.note_older_runs(len(older))
+
+
+def _tune_rates(
+    plan: Plan, study: Study, pool: WorkerPool, make_watcher: WatcherFactory
+) -> tuple[dict[str, float] | None, ExecutionResult]:
+    """The rate of each arm; None where runs failed or other shards are not done.
+
+    Round by round: the grid for all arms, longer where one needs it, then rates of each arm's own.
+    What the next round tries follows from the scores so far, so that whoever goes on later makes
+    the same runs.
+    """
+    grid, more = rate_grid(plan.design, plan.arms), dict[str, tuple[float, ...]]()
+    require_fair_sweep(plan.design, grid)
+    n_extensions = 0
+    later = sum(
+        cell.flops
+        for cell in cells_of_shard(_all_cells(plan, _written_rates(plan)), pool.execution.shard)
+    )
+    while True:
+        cells = sweep_cells(plan, grid, more)
+        study.add_cells(cell.record for cell in cells)
+        done = execute_cells(
+            cells,
+            study,
+            pool,
+            make_watcher("sweep", cells_of_shard(cells, pool.execution.shard), later),
+        )
+        if done.failures or done.open_elsewhere:
+            return None, done
+        swept = sweep_scores(cells, study)
+        found = rate_optima(swept, grid)
+        longer = extended_grid(grid, found, n_extensions)
+        if longer != grid:
+            grid, n_extensions = longer, n_extensions + 1
+            continue
+        require_tunable(found, swept)
+        if not any(optimum.tries for optimum in found.values()):
+            rates = tuned_rates(found)
+            study.write_rates(rates_record(swept, grid, found, rates))
+            return rates, done
+        more = next_extra_rates(more, found)

@@ -1,0 +1,235 @@
+"""Workers side by side, each a process of its own that stays for a whole study and takes the
+next run when free.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+import torch
+
+from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
+from paribus.design.cells import Cell
+from paribus.errors import RecordError
+from paribus.record import Study
+from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES
+
+RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
+
+
+class Watcher(Protocol):
+    """Told of every cell; `n` counts steps done of it."""
+
+    def begin(self, cell: Cell) -> None: ...
+    def step(self, cell: Cell, n: int) -> None: ...
+    def end(self, cell: Cell, fault: str | None) -> None: ...
+
+
+@dataclass(frozen=True)
+class Execution:
+    """With what cells are carried out."""
+
+    cache: Path
+    device: torch.device
+    n_jobs: int = 1
+    shard: tuple[int, int] = (1, 1)  # which of how many
+    accept_environment: bool = False
+
+
+class Worker:
+    """A process, and the arms it has run: what it compiled for them it need not compile again."""
+
+    def __init__(self, number: int, execution: Execution):
+        self.number, self.execution = number, execution
+        self.process = _start_process(number, execution)
+        self.arms: set[str] = set()
+
+    def run_cell(self, cell: Cell, study: Study, text: VerifiedText) -> str | None:
+        """Why a cell failed, if it did; a process that has died is replaced before the next one."""
+        if self.process.poll() is not None:
+            self.close()
+            self.process, self.arms = _start_process(self.number, self.execution), set()
+        self.arms.add(cell.arm)
+        return _run_in_process(self.process, cell, study, self.execution, text)
+
+    def close(self) -> None:
+        """Sent no more, a process ends by itself."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(OSError):  # of one that has died, with a line on its way
+            self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class WorkerPool:
+    """The workers of a study; none where runs are made one after another."""
+
+    def __init__(self, execution: Execution):
+        self.execution = execution
+        self.workers: list[Worker] = []
+        self.verified_texts: dict[str, VerifiedText] = {}  # by their fingerprints
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self.workers:
+            worker.close()
+
+    def verified_text(self, text: TokenisedCorpus) -> VerifiedText:
+        """A text whose every byte was read once; later only what may have changed. RecordError
+        where it has.
+        """
+        known = self.verified_texts.get(text.fingerprint)
+        if known is None:
+            self.verified_texts[text.fingerprint] = verify_text(text)
+        else:
+            self.verified_texts[text.fingerprint] = reverify_text(known)
+        return self.verified_texts[text.fingerprint]
+
+    def run_cells(self, cells: Sequence[Cell], study: Study, watcher: Watcher) -> dict[str, str]:
+        """Run cells side by side; why some failed. SIGTERM and Ctrl-C save every run and leave
+        by SystemExit(75).
+        """
+        for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
+            self.workers.append(Worker(number, self.execution))
+        queue, failed, lock, caught = list(cells), dict[str, str](), threading.Lock(), list[int]()
+
+        def toil(worker: Worker) -> None:
+            while True:
+                with lock:
+                    if caught or not queue:
+                        return
+                    begun = {arm for other in self.workers for arm in other.arms}
+                    cell = queue.pop(
+                        next_cell_index([cell.arm for cell in queue], worker.arms, begun)
+                    )
+                    watcher.begin(cell)
+                fault = self._run(worker, cell, study, queue)
+                if caught:
+                    return
+                with lock:
+                    if fault is not None:
+                        failed[str(cell)] = fault
+                    watcher.end(cell, fault)
+
+        threads = [
+            threading.Thread(target=toil, args=(worker,), daemon=True) for worker in self.workers
+        ]
+        with _forward_signals(self.workers, caught):
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)
+        if caught:
+            raise SystemExit(RESUME_STATUS)
+        return failed
+
+    def _run(self, worker: Worker, cell: Cell, study: Study, queue: list[Cell]) -> str | None:
+        """Why a cell failed, if it did; where its text has changed, no other cell is begun."""
+        try:
+            return worker.run_cell(cell, study, self.verified_text(cell.dataset))
+        except RecordError as changed:
+            queue.clear()
+            return str(changed)
+
+
+def next_cell_index(
+    arms: Sequence[str], compiled_arms: Collection[str], begun_arms: Collection[str]
+) -> int:
+    """The place of an arm the worker has compiled, else of one that nobody has begun, else of
+    the first.
+    """
+    return min(
+        range(len(arms)),
+        key=lambda place: (arms[place] not in compiled_arms, arms[place] in begun_arms),
+    )
+
+
+def _start_process(number: int, execution: Execution) -> subprocess.Popen[str]:
+    surroundings = dict(os.environ)
+    if execution.device.type == "cpu":
+        surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
+    elif execution.device.type == "cuda":
+        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if seen:
+            names = seen.split(",")
+        else:
+            names = [str(place) for place in range(torch.cuda.device_count())]
+        surroundings["CUDA_VISIBLE_DEVICES"] = worker_device(names, number, execution.device.index)
+        surroundings.setdefault(
+            CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES[0]
+        )  # before CUDA starts there
+    command = [sys.executable, "-m", "paribus.design.worker"]
+    # A group of its own: Ctrl-C reaches the workers through us, once.
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=surroundings,
+        start_new_session=True,
+    )
+
+
+def worker_device(device_names: Sequence[str], number: int, device_index: int | None) -> str:
+    """The CUDA device of a worker: the one that was asked for, or else each in turn."""
+    return device_names[number % len(device_names) if device_index is None else device_index]
+
+
+def _run_in_process(
+    process: subprocess.Popen[str],
+    cell: Cell,
+    study: Study,
+    execution: Execution,
+    text: VerifiedText,
+) -> str | None:
+    """Why a cell failed in a worker, if it did."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    job = {
+        "run": cell.run.model_dump(mode="json"),
+        "measures": [measure.model_dump(mode="json") for measure in cell.measures],
+        "root": str(study.root),
+        "text": asdict(text),
+        "device": execution.device.type,
+        "accept_environment": execution.accept_environment,
+    }
+    try:
+        process.stdin.write(json.dumps(job) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+    except OSError:
+        line = ""
+    if not line:
+        return f"its process ended with status {process.wait()}; run again to resume it"
+    return json.loads(line).get("failed")
+
+
+@contextmanager
+def _forward_signals(workers: Sequence[Worker], caught_signals: list[int]) -> Iterator[None]:
+    """SIGTERM and Ctrl-C reach every worker, which saves its run and goes."""
+
+    def stop(number: int, _: object) -> None:
+        caught_signals.append(number)
+        for worker in workers:
+            worker.process.send_signal(signal.SIGTERM)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

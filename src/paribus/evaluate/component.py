@@ -1,0 +1,83 @@
+"""As which part of its objective an arm is asked: the one that comes nearest to `what follows
+this?`
+"""
+
+from __future__ import annotations
+
+from paribus.errors import SpecError
+from paribus.objectives.problem_layout import problem_layout
+from paribus.spec.objectives import (
+    Mixture,
+    MixtureComponent,
+    Objective,
+    SpanCorruption,
+    components_of,
+)
+from paribus.spec.yardstick import Measure
+
+PREFERRED_KINDS = ("continuation", "prefix", "seq2seq", "causal", "spans", "last_token")
+_WHY_NOT = {
+    "masked": "a masked token is predicted from what follows it too",
+    "reverse": "each token is predicted from those after it",
+}
+
+
+def answering_component(objective: Objective, label: Measure) -> MixtureComponent:
+    """The part under which an arm answers; SpecError with the reason where none can."""
+    given = components_of(objective)
+    kinds = PREFERRED_KINDS if label == "likelihood" else ("masked",)
+    found = [part for kind in kinds for part in given if part.objective.kind == kind]
+    if not found:
+        raise SpecError(
+            _describe_no_likelihood(objective)
+            if label == "likelihood"
+            else _describe_no_masks(objective)
+        )
+    alike = [part for part in found if part.objective.kind == found[0].objective.kind]
+    return max(alike, key=_span_length)  # the first of equals
+
+
+def mixture_of_one(component: MixtureComponent) -> Mixture:
+    """An objective that is this part alone, mode sign and all."""
+    return Mixture(parts=(component,))
+
+
+def context_is_prefix(objective: Objective) -> bool:
+    """Does one stack go on from a context as from its prefix? Not if it learnt each token from
+    those before it.
+    """
+    try:
+        return (
+            problem_layout(answering_component(objective, "likelihood").objective, False)
+            != "shifted"
+        )
+    except (
+        SpecError
+    ):  # it never learnt to go on: what it says means little, with a prefix or without
+        return True
+
+
+def _span_length(component: MixtureComponent) -> float:
+    """Of several denoisers, the one that hides the longest spans: a target is one long span."""
+    if isinstance(component.objective, SpanCorruption):
+        return component.objective.mean_span
+    return 0.0
+
+
+def _describe_no_likelihood(objective: Objective) -> str:
+    kinds = dict.fromkeys(part.objective.kind for part in components_of(objective))
+    if "masked" in kinds:
+        advice = "measure it with 'pseudo', beside its like"
+    else:
+        advice = "train with 'causal' or 'prefix'"
+    return (
+        f"objective.kind is {objective.kind!r}, which gives no likelihood of a target after its"
+        f" context: {', and '.join(_WHY_NOT[kind] for kind in kinds)}; {advice}"
+    )
+
+
+def _describe_no_masks(objective: Objective) -> str:
+    return (
+        f"objective.kind is {objective.kind!r}, which was not trained to fill masks, as the"
+        " yardstick 'pseudo' asks; use 'halves', or an objective such as 'masked'"
+    )

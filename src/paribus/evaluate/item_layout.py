@@ -1,0 +1,164 @@
+"""A context and a target laid before a model as its training laid them: one row, without
+padding.
+
+What precedes a document in training precedes a context here: the `end` of the document before it,
+unless the mask keeps documents apart. A pair's source has nothing before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from paribus.batch import Batch, Vocabulary
+from paribus.errors import SpecError, UnsupportedError
+from paribus.objectives import Problem, separates_documents
+from paribus.objectives.problem_layout import (
+    ProblemLayout,
+    SourceTarget,
+    encoder_decoder_problem,
+    one_sequence_problem,
+    problem_layout,
+)
+from paribus.spec import ResolvedArchitecture
+from paribus.spec.objectives import LastToken, MixtureComponent, Seq2Seq, SpanCorruption
+
+Ids = tuple[int, ...]
+_ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout asks for
+
+
+@dataclass(frozen=True)
+class ItemLayout:
+    """How a part of an objective lays out text, and the signs it puts around it."""
+
+    component: MixtureComponent
+    framing: ProblemLayout
+    vocabulary: Vocabulary
+    window: int
+    mode_token: Ids  # before all else
+    document_prefix: Ids  # before a document; cut off with its beginning
+    sentinel: Ids  # what stands for the target in the question, and opens the answer
+
+    def context_room(self, n_target: int) -> int:
+        """How many tokens of the context fit, with what begins it."""
+        question = self.window - len(self.mode_token) - len(self.sentinel)
+        answer = len(self.sentinel) + n_target
+        if self.framing != "apart":
+            return question - answer
+        if answer <= self.window:
+            return question
+        return 0
+
+
+def item_layout(
+    component: MixtureComponent, spec: ResolvedArchitecture, vocabulary: Vocabulary, window: int
+) -> ItemLayout:
+    """The frame of a part for a model; what is no passage has no mode sign, in training either."""
+    laid = problem_layout(component.objective, spec.encoder is not None)
+    pairs = isinstance(component.objective, Seq2Seq)
+    under = component.mode is not None and (laid == "apart" or (laid == "together" and not pairs))
+    if isinstance(component.objective, SpanCorruption):
+        sentinel = int(vocabulary.sentinel(0))
+    else:
+        sentinel = None
+    return ItemLayout(
+        component,
+        laid,
+        vocabulary,
+        window,
+        mode_token=(
+            (vocabulary.mode_tokens[component.mode],)
+            if component.mode is not None and under
+            else ()
+        ),
+        document_prefix=() if pairs or separates_documents(spec) else (vocabulary.bos,),
+        sentinel=() if sentinel is None else (sentinel,),
+    )
+
+
+@dataclass(frozen=True)
+class LaidItem:
+    """One item's tokens as they fit: the question, what is to be told, and how much of the
+    context is gone.
+    """
+
+    inputs: Ids
+    target: Ids
+    n_truncated: int
+
+
+def lay_item(
+    layout: ItemLayout, name: str, context: Sequence[int], target: Sequence[int]
+) -> LaidItem:
+    """The end of a context with all of its target; UnsupportedError if the target alone is too
+    long.
+    """
+    room = layout.context_room(len(target))
+    if room < 1:
+        raise UnsupportedError(
+            f"item {name} has a target of {len(target)} tokens, which leaves no room for a context"
+            f" in a window of {layout.window}; use shorter texts, as with max_bytes, or an arm with"
+            " a longer window"
+        )
+    kept = (*layout.document_prefix, *context)[-room:]
+    if not kept or not target:
+        lacking = "target" if kept else "context"
+        raise SpecError(
+            f"item {name} has a {lacking} without a token; give it text that the tokenizer keeps"
+        )
+    return LaidItem(
+        (*layout.mode_token, *kept, *layout.sentinel), tuple(target), max(len(context) - room, 0)
+    )
+
+
+def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
+    """The questions whose nats add up to the item's: one, or one a token where answers are
+    given in place.
+    """
+    match layout.framing:
+        case "in place":
+            yield from _in_place_problems(layout, item)
+        case "apart":
+            yield _score_target_only(
+                encoder_decoder_problem(
+                    _passage(layout, item), _ROWS, False, layout.vocabulary.decoder_start
+                ),
+                layout,
+            )
+        case "together":
+            yield _score_target_only(
+                one_sequence_problem(_passage(layout, item), _ROWS, False), layout
+            )
+        case "shifted":
+            posed = one_sequence_problem(_passage(layout, item), _ROWS, False)
+            yield replace(
+                posed, inputs=replace(posed.inputs, layout=replace(posed.inputs.layout, prefix=0))
+            )
+
+
+def _passage(layout: ItemLayout, item: LaidItem) -> SourceTarget:
+    asked, told = torch.tensor([item.inputs]), torch.tensor([(*layout.sentinel, *item.target)])
+    return SourceTarget(asked, told, torch.zeros_like(asked), torch.zeros_like(told))
+
+
+def _score_target_only(problem: Problem, layout: ItemLayout) -> Problem:
+    """The target alone is scored, not the sentinel before it."""
+    weights = problem.weights_BM.clone()
+    weights[:, : len(layout.sentinel)] = 0
+    return replace(problem, weights_BM=weights)
+
+
+def _in_place_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
+    """Each token of the target under a mask; after it all the others, or nothing."""
+    whole = (*item.inputs, *item.target)
+    ends = isinstance(layout.component.objective, LastToken)
+    for place, token in enumerate(item.target, len(item.inputs)):
+        after = () if ends else whole[place + 1 :]
+        read = torch.tensor([(*whole[:place], layout.vocabulary.mask, *after)])
+        at = torch.tensor([[place]])
+        inputs = Batch.of(read, prefix=read.shape[1])  # as in training
+        yield Problem(
+            inputs, at, torch.tensor([[token]]), torch.ones(1, 1), torch.full_like(at, -1)
+        )

@@ -1,0 +1,51 @@
+"""Answers summed: sums and counts, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paribus.record import Answer
+from paribus.spec.yardstick import Unit
+
+
+@dataclass(frozen=True)
+class AnswerTotals:
+    """What a model's answers come to."""
+
+    n_items: int
+    n_documents: int
+    n_tokens: int
+    n_bytes: int
+    nats_sum: float
+    n_truncated: int  # items whose context did not fit
+    n_truncated_tokens: int
+
+    @property
+    def bits_per_byte(self) -> float:
+        return self.nats_sum / math.log(2) / self.n_bytes
+
+    @property
+    def nats_per_item(self) -> float:
+        """Of an item, on average."""
+        return self.nats_sum / self.n_items
+
+    def value_in(self, unit: Unit) -> float:
+        if unit == "bits_per_byte":
+            return self.bits_per_byte
+        return self.nats_per_item
+
+
+def answer_totals(answers: Sequence[Answer]) -> AnswerTotals:
+    """The sums of some answers, one or more."""
+    assert answers
+    return AnswerTotals(
+        n_items=len(answers),
+        n_documents=len({answer.document or answer.item for answer in answers}),
+        n_tokens=sum(answer.n_tokens for answer in answers),
+        n_bytes=sum(answer.n_bytes for answer in answers),
+        nats_sum=math.fsum(answer.nats for answer in answers),
+        n_truncated=sum(answer.n_cut > 0 for answer in answers),
+        n_truncated_tokens=sum(answer.n_cut for answer in answers),
+    )

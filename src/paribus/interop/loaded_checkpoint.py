@@ -1,0 +1,222 @@
+"""A run, a checkpoint or an imported folder as one value: what can be generated from, measured
+and exported.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from pydantic import ValidationError
+
+from paribus.batch import N_SPECIAL_TOKENS, Vocabulary
+from paribus.corpus import Tokenizer
+from paribus.corpus.dataset import vocabulary_of
+from paribus.corpus.tokenizer import open_tokenizer
+from paribus.errors import RecordError, UnsupportedError
+from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
+from paribus.masks import Causal
+from paribus.model import Transformer, read_origin, restore
+from paribus.model.kernels import KernelChoice
+from paribus.model.weights import read_architecture, read_json
+from paribus.record import RUNS, choose_checkpoint, read_stages
+from paribus.record.file_names import ORIGIN_FILE, TOKENIZER_FILE
+from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec.objectives import CausalLM, Objective
+from paribus.spec.reading import describe_faults
+from paribus.spec.run import Stage
+
+# Our name of a special token, its name in config.json and in tokenizer_config.json.
+SPECIAL_TOKEN_KEYS = {
+    "begin": ("bos_token_id", "bos_token"),
+    "pad": ("pad_token_id", "pad_token"),
+    "end": ("eos_token_id", "eos_token"),
+    "start": ("decoder_start_token_id", ""),
+    "mask": ("mask_token_id", "mask_token"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedCheckpoint:
+    """A checkpoint: its spec, tokenizer, vocabulary and stage; `restore` reads its weights."""
+
+    folder: Path
+    run: Path | None  # the run's folder; None: it was imported, or saved by hand
+    stage: Stage | None  # what the run was last trained on, and how
+    spec: ResolvedArchitecture
+    tokenizer_file: Path | None
+    origin: (
+        dict[str, Any] | None
+    )  # what an imported config said that the spec does not; None: it was made here
+    notes: tuple[str, ...] = ()
+
+    def restore(
+        self,
+        device: str | torch.device = "cpu",
+        dtype: torch.dtype | None = None,
+        kernel: KernelChoice = "auto",
+    ) -> Transformer:
+        """The model with its weights."""
+        return restore(self.folder, device, dtype, kernel)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer, read when it is first asked for; RecordError where there is none."""
+        if self.tokenizer_file is None:
+            raise RecordError(
+                f"{self.folder} holds no {TOKENIZER_FILE}, so text cannot be read; put the one it"
+                " was trained with there, or name it with --tokenizer FILE (tokenizer= in Python)"
+            )
+        return open_tokenizer(self.tokenizer_file)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """Which ids are text and which are special tokens: ours, or those of an imported
+        tokenizer.
+        """
+        if self.origin is None:
+            vocabulary = vocabulary_of(self.tokenizer)
+        else:
+            vocabulary = self._own_vocabulary(self.tokenizer)
+        if vocabulary.size > self.spec.n_vocab:
+            raise UnsupportedError(
+                f"{self.folder} has n_vocab {self.spec.n_vocab}, but its tokenizer needs"
+                f" {vocabulary.size} ids, of which {vocabulary.size - vocabulary.n_text} are our"
+                " special tokens; use the tokenizer it was trained with"
+            )
+        return vocabulary
+
+    def objective(self) -> Objective:
+        """What it was trained to predict; of an imported model, what its class is for."""
+        if self.run is not None:
+            return (self.stage or last_stage_of(self.run)).objective
+        if self.spec.encoder is None and set(self.spec.stack.masks) == {Causal()}:
+            return CausalLM()
+        raise UnsupportedError(
+            f"{self.folder} was not trained here, and neither a config nor a spec says what an"
+            " encoder or an encoder-decoder was trained to predict; measure a decoder, or a run"
+        )
+
+    def encode_text(self, text: str) -> list[int]:
+        """A text as the model is used to read it: an imported tokenizer adds the special tokens
+        that it always adds.
+        """
+        if self.origin is None or self._has_our_special_tokens(self.tokenizer):
+            return self.tokenizer.encode(text)
+        return self.tokenizer.library.encode(text, add_special_tokens=True).ids
+
+    def _own_vocabulary(self, tokenizer: Tokenizer) -> Vocabulary:
+        n_text, counts = tokenizer.n_text, tokenizer.bytes_of_ids
+        if self._has_our_special_tokens(tokenizer):
+            kept = np.concatenate(
+                [counts[: n_text - N_SPECIAL_TOKENS], np.zeros(N_SPECIAL_TOKENS, np.int64)]
+            )
+            return Vocabulary(n_text - N_SPECIAL_TOKENS, torch.from_numpy(kept))
+        return Vocabulary(n_text, torch.from_numpy(counts), self._own_special_tokens(tokenizer))
+
+    def _has_our_special_tokens(self, tokenizer: Tokenizer) -> bool:
+        """Did the tokenizer leave from here, our special tokens under their names after its
+        text?
+        """
+        n_text = tokenizer.n_text - N_SPECIAL_TOKENS
+        if n_text < 1:
+            return False
+        ours = Vocabulary(n_text, torch.zeros(tokenizer.n_text, dtype=torch.int64)).special_tokens
+        return all(tokenizer.library.token_to_id(name) == number for name, number in ours.items())
+
+    def _own_special_tokens(self, tokenizer: Tokenizer) -> dict[str, int]:
+        """Ids of the special tokens an imported config names, or else its tokenizer's config."""
+        if self.tokenizer_file:
+            beside = self.tokenizer_file.with_name(TOKENIZER_CONFIG_FILE)
+        else:
+            beside = None
+        if beside is not None and beside.is_file():
+            written = read_json(beside)
+        else:
+            written = {}
+        found: dict[str, int] = {}
+        for name, (in_config, in_tokenizer) in SPECIAL_TOKEN_KEYS.items():
+            number = _first_id((self.origin or {}).get(in_config))
+            if number is None:
+                number = _token_id(tokenizer, written.get(in_tokenizer))
+            if number is not None and 0 <= number < self.spec.n_vocab:
+                found[name] = number
+        if "end" in found:
+            return {"pad": found["end"], **found}
+        return found
+
+
+def _first_id(ids: Any) -> int | None:
+    """An id; the first of several."""
+    first = ids[0] if isinstance(ids, list) and ids else ids
+    if isinstance(first, int) and not isinstance(first, bool):
+        return first
+    return None
+
+
+def _token_id(tokenizer: Tokenizer, token: Any) -> int | None:
+    """The id of a token that tokenizer_config.json names, plainly or as a table with its
+    content.
+    """
+    content = token.get("content") if isinstance(token, dict) else token
+    if isinstance(content, str):
+        return tokenizer.library.token_to_id(content)
+    return None
+
+
+def load_checkpoint(
+    run_or_folder: str | Path,
+    runs: str | Path = RUNS,
+    best: bool = False,
+    tokenizer: str | Path | None = None,
+) -> LoadedCheckpoint:
+    """What a person named: a run by its name in `runs` or its folder, or a checkpoint, also an
+    imported one.
+
+    `tokenizer` is a tokenizer.json for a checkpoint that has none.
+    """
+    folder, run, notes = choose_checkpoint(run_or_folder, runs, best)
+    beside = folder / TOKENIZER_FILE
+    given = Path(tokenizer) if tokenizer is not None else None
+    if given is not None and beside.is_file():
+        raise RecordError(
+            f"--tokenizer is {given}, but {folder} has a tokenizer of its own; leave it out"
+        )
+    return LoadedCheckpoint(
+        folder=folder,
+        run=run,
+        stage=None if run is None else _stage_if_readable(run),
+        spec=resolve(read_architecture(folder)),
+        tokenizer_file=beside if beside.is_file() else given,
+        origin=read_origin(folder) if (folder / ORIGIN_FILE).is_file() else None,
+        notes=notes,
+    )
+
+
+def last_stage_of(run_folder: Path) -> Stage:
+    """What a run was last trained on, and how."""
+    written = read_stages(run_folder)[-1]
+    table = {name: written.get(name) for name in Stage.model_fields}
+    try:
+        return Stage.model_validate_json(json.dumps(table))
+    except ValidationError as fault:
+        first = next(describe_faults(fault, table, Stage))
+        raise RecordError(
+            f"{run_folder} was trained by a spec that this version cannot read: {first}; "
+            "use the version it was made with"
+        ) from fault
+
+
+def _stage_if_readable(run: Path) -> Stage | None:
+    """None for a run of another version, whose checkpoint can still be generated from and
+    exported.
+    """
+    try:
+        return last_stage_of(run)
+    except RecordError:
+        return None

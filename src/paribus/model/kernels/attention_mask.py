@@ -1,0 +1,136 @@
+"""A rule over a batch's layout, as tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from paribus.batch import BatchLayout
+from paribus.masks import (
+    Full,
+    Padding,
+    Rule,
+    SameDocument,
+    SameSide,
+    head_rules,
+    leaves,
+    simplify_rule,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionMask:
+    """Which keys each query sees: one rule and never padding, simplified for layouts that lack
+    what it asks about.
+    """
+
+    rule: Rule
+    queries: BatchLayout
+    keys: BatchLayout
+    n_heads: int
+    device: torch.device
+
+    @staticmethod
+    def of(
+        rule: Rule, queries: BatchLayout, keys: BatchLayout, n_heads: int, device: torch.device
+    ) -> AttentionMask:
+        assert SameSide() not in leaves(rule) or _same_prefix(queries, keys)
+        has_documents = queries.documents_BT is not None and keys.documents_BT is not None
+        has_prefix = isinstance(keys.prefix, Tensor) or keys.prefix > 0
+        plain = simplify_rule(rule & Padding(), has_documents, keys.real_BT is not None, has_prefix)
+        return AttentionMask(plain, queries, keys, n_heads, device)
+
+    @property
+    def head_rules(self) -> tuple[Rule, ...]:
+        """The rules of equal groups of heads."""
+        return head_rules(self.rule)
+
+    @property
+    def is_static(self) -> bool:
+        """Does the rule depend on positions alone, not on the batch?"""
+        tensors = isinstance(self.keys.prefix, Tensor) or bool(
+            leaves(self.rule) & {Padding(), SameDocument()}
+        )
+        return not tensors
+
+    @property
+    def is_aligned(self) -> bool:
+        """Are queries and keys the same positions?"""
+        return self.queries.start == self.keys.start and self.queries.length == self.keys.length
+
+    @property
+    def may_have_empty_rows(self) -> bool:
+        """Could a query see nothing? Every rule but padding lets a token see itself, if it is
+        among the keys.
+        """
+        inside = self.keys.start <= self.queries.start and (
+            self.queries.start + self.queries.length <= self.keys.start + self.keys.length
+        )
+        if not inside:
+            return leaves(self.rule) != {Full()}
+        crosses = self.queries.documents_BT is not self.keys.documents_BT
+        return Padding() in leaves(self.rule) or (crosses and SameDocument() in leaves(self.rule))
+
+    @cached_property
+    def dense_mask(self) -> Tensor:
+        """True where visible: [B or 1, H or 1, T, S]."""
+        query, key = (
+            PositionTensors(self.queries, self.device, -2),
+            PositionTensors(self.keys, self.device, -1),
+        )
+        parts = [rule.sees(query, key) for rule in self.head_rules]
+        parts = [part if part.dim() == 4 else part[None, None] for part in parts]
+        if len(parts) == 1:
+            return parts[0]
+        n_sequences = max(part.shape[0] for part in parts)
+        each = self.n_heads // len(parts)
+        return torch.cat([part.expand(n_sequences, each, -1, -1) for part in parts], 1)
+
+
+def _same_prefix(queries: BatchLayout, keys: BatchLayout) -> bool:
+    """Is it the same prefix on both sides? Of two tensors only one and the same is known to be,
+    without waiting.
+    """
+    if isinstance(queries.prefix, Tensor) or isinstance(keys.prefix, Tensor):
+        return queries.prefix is keys.prefix
+    return queries.prefix == keys.prefix
+
+
+@dataclass(frozen=True, eq=False)
+class PositionTensors:
+    """One side of a dense mask: queries lie along dimension -2, keys along -1."""
+
+    layout: BatchLayout
+    device: torch.device
+    dimension: int
+
+    @property
+    def index(self) -> Tensor:
+        return self._broadcast(
+            torch.arange(
+                self.layout.start, self.layout.start + self.layout.length, device=self.device
+            )
+        )
+
+    @property
+    def document(self) -> Tensor:
+        assert self.layout.documents_BT is not None
+        return self._broadcast(self.layout.documents_BT[:, None])
+
+    @property
+    def in_prefix(self) -> Tensor:
+        prefix = self.layout.prefix
+        return self.index < (prefix[:, None, None, None] if isinstance(prefix, Tensor) else prefix)
+
+    @property
+    def real(self) -> Tensor:
+        assert self.layout.real_BT is not None
+        return self._broadcast(self.layout.real_BT[:, None])
+
+    def _broadcast(self, values: Tensor) -> Tensor:
+        if self.dimension == -2:
+            return values.unsqueeze(-1)
+        return values.unsqueeze(-2)

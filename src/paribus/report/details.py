@@ -1,0 +1,300 @@
+"""The numbers behind the verdict: all that was computed of each arm, for a reader who wants to
+check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import isinf
+
+from paribus.analyse import Comparison, CrossedInterval, Pairing, PooledNoise, TrainedCount
+from paribus.analyse.detection import detectable_gain, detectable_in_sds
+from paribus.analyse.expected_gain import ExpectedGain, expected_gain
+from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.spent import flops_by_purpose
+from paribus.report.intervals import (
+    DASH,
+    format_interval,
+    margin_interval_cell,
+    multiplier_cell,
+    percent_level,
+)
+from paribus.report.numbers import (
+    decimals_for_width,
+    format_flops,
+    format_percent,
+    format_plain,
+    format_signed,
+    rough,
+    significant,
+)
+from paribus.report.report_data import ReportData
+
+
+def details_heading(report: ReportData) -> tuple[str, ...]:
+    return ("", *(report.findings.label(arm) for arm in report.findings.arms))
+
+
+def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
+    """A line a number, a column an arm; a line that no arm has is left out."""
+    arms = report.findings.arms
+    lines = [
+        (name, *(value(arm) for arm in arms))
+        for name, value in (*_line_makers(report), *_pooled_noise_makers(report.findings.pooled))
+    ]
+    return [line for line in lines if set(line[1:]) - {DASH}]
+
+
+def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding], str]]]:
+    return (
+        ("verdict", lambda arm: arm.judgement.verdict.word),
+        (f"gain, {UNIT}", _from_comparison(lambda made: format_signed(made.effect, _digits(made)))),
+        ("spread of paired gains", _from_comparison(lambda made: significant(made.sd))),
+        ("interval", _from_comparison(_describe_interval)),
+        ("what decides on the margin", _from_comparison(margin_interval_cell)),
+        ("p", _from_comparison(lambda made: _format_p(made.p))),
+        ("adjusted p", _from_comparison(lambda made: _format_p(made.p_adjusted))),
+        ("sign-flip p", _from_comparison(lambda made: _format_p(made.sign_flip))),
+        (
+            "sign test, on the median",
+            _from_comparison(
+                lambda made: DASH if made.sign_test is None else made.sign_test.description
+            ),
+        ),
+        ("gain with each seed left out", _from_comparison(_describe_leave_one_out)),
+        (
+            "effect with 80 % power, at the largest sd these seeds allow",
+            _from_comparison(lambda made: _describe_detectable(made, report)),
+        ),
+        ("trained", lambda arm: _describe_trained(arm.judgement.arm_trained)),
+        (
+            "trained, what it is judged against",
+            lambda arm: _describe_trained(arm.judgement.baseline_trained),
+        ),
+        ("McNemar's p of failing as often", lambda arm: _format_p(arm.judgement.mcnemar)),
+        ("pairing, ρ", lambda arm: _describe_correlation(arm.pairing)),
+        ("of the noise of unpaired runs, left", lambda arm: _describe_variance_ratio(arm.pairing)),
+        ("learning rate", lambda arm: _describe_rate(arm.name, report)),
+        (
+            "learning rate, what it is judged against",
+            lambda arm: _describe_rate(arm.against, report),
+        ),
+        ("what tuning could move", _describe_tuning_uncertainty),
+        ("half an octave below the tuned rates", lambda arm: _describe_bracket(arm, "below")),
+        ("half an octave above the tuned rates", lambda arm: _describe_bracket(arm, "above")),
+        ("contexts cut", lambda arm: _describe_truncated(arm.name, report)),
+        (
+            "contexts cut, what it is judged against",
+            lambda arm: _describe_truncated(arm.against, report),
+        ),
+        ("gain on new documents", _from_crossed_interval(_describe_new_documents)),
+        ("to expect there, the wider of the two intervals", _describe_hull),
+        (
+            "its variance between seeds",
+            _from_crossed_interval(lambda found: significant(found.seed_variance)),
+        ),
+        (
+            "its variance between documents",
+            _from_crossed_interval(lambda found: significant(found.item_variance)),
+        ),
+        ("compute multiplier", lambda arm: multiplier_cell(arm.multiplier)),
+    )
+
+
+def _pooled_noise_makers(
+    pooled: PooledNoise | None,
+) -> Sequence[tuple[str, Callable[[ArmFinding], str]]]:
+    """One noise for all arms, and by what to judge it."""
+    if pooled is None:
+        return ()
+    return (
+        (
+            "one noise for all arms",
+            lambda arm: f"{significant(pooled.residual_sd)}, {pooled.df} degrees of freedom",
+        ),
+        ("the arm's own", lambda arm: _format_sd(pooled.residual_sds, arm.name)),
+        (
+            "own, of what it is judged against",
+            lambda arm: _format_sd(pooled.residual_sds, arm.against),
+        ),
+        ("spread of the arm's scores", lambda arm: _format_sd(pooled.score_sds, arm.name)),
+        (
+            "spread of scores, what it is judged against",
+            lambda arm: _format_sd(pooled.score_sds, arm.against),
+        ),
+    )
+
+
+def _format_sd(sds: Mapping[str, float], arm: str) -> str:
+    if arm in sds:
+        return significant(sds[arm])
+    return DASH
+
+
+def _from_comparison(describe: Callable[[Comparison], str]) -> Callable[[ArmFinding], str]:
+    return lambda arm: (
+        DASH if arm.judgement.comparison is None else describe(arm.judgement.comparison)
+    )
+
+
+def _from_crossed_interval(
+    describe: Callable[[CrossedInterval], str],
+) -> Callable[[ArmFinding], str]:
+    return lambda arm: (
+        DASH
+        if arm.new_documents is None or arm.new_documents.interval is None
+        else describe(arm.new_documents.interval)
+    )
+
+
+def _describe_hull(arm: ArmFinding) -> str:
+    found = expected_gain(arm)
+    if found is not None and found.is_hull:
+        return format_interval(found.low, found.high, _digits(found))
+    return DASH
+
+
+def _digits(comparison: Comparison | CrossedInterval | ExpectedGain) -> int:
+    return decimals_for_width((comparison.high - comparison.low) / 2)
+
+
+def _describe_interval(comparison: Comparison) -> str:
+    return (
+        f"{format_interval(comparison.low, comparison.high, _digits(comparison))}, at"
+        f" {percent_level(comparison.level)}"
+    )
+
+
+def _describe_leave_one_out(comparison: Comparison) -> str:
+    return format_interval(*comparison.leave_one_out, _digits(comparison))
+
+
+def _format_p(value: float | None) -> str:
+    if value is None:
+        return DASH
+    return significant(value)
+
+
+def _describe_trained(count: TrainedCount) -> str:
+    return f"{count}; 95 % interval {format_percent(count.low)} to {format_percent(count.high)}"
+
+
+def _describe_correlation(pairing: Pairing | None) -> str:
+    if pairing is None:
+        return DASH
+    return (
+        f"{format_plain(pairing.rho, 2)}; 95 % interval {format_plain(pairing.low, 2)} to"
+        f" {format_plain(pairing.high, 2)}"
+    )
+
+
+def _describe_new_documents(interval: CrossedInterval) -> str:
+    digits = _digits(interval)
+    ends = format_interval(interval.low, interval.high, digits)
+    return f"{format_signed(interval.effect, digits)}; {ends}, at {percent_level(interval.level)}"
+
+
+def _describe_detectable(comparison: Comparison, report: ReportData) -> str:
+    if isinf(detectable_in_sds(report.findings)):
+        return DASH
+    return rough(detectable_gain(comparison, report.findings))
+
+
+def _describe_variance_ratio(pairing: Pairing | None) -> str:
+    if pairing is None:
+        return DASH
+    return format_percent(pairing.variance_ratio)
+
+
+def _describe_rate(name: str, report: ReportData) -> str:
+    """The rate an arm trained at, where not all had one, with the interval of its vertex where
+    there is one.
+    """
+    rates = report.findings.rates
+    if rates is None:
+        if report.has_one_rate:
+            return DASH
+        return significant(report.rate(name))
+    ends = rates[name]["optimum"].get("interval")
+    if ends is None:
+        interval = ""
+    else:
+        interval = f"; 95 % interval {significant(ends[0])} to {significant(ends[1])}"
+    return f"{significant(rates[name]['rate'])}{interval}"
+
+
+def _describe_tuning_uncertainty(arm: ArmFinding) -> str:
+    """The loss if the best rate of either arm were at an end of its interval."""
+    if arm.tuning_uncertainty is None:
+        return DASH
+    if isinf(arm.tuning_uncertainty):
+        return "not known"
+    return rough(arm.tuning_uncertainty)
+
+
+def _describe_bracket(arm: ArmFinding, side: str) -> str:
+    """The verdict, the gain and its interval at rates beside the tuned ones, where the design
+    asks for them.
+    """
+    if side not in arm.brackets:
+        return DASH
+    own = arm.brackets[side]
+    made = own.comparison
+    if made is None:
+        return own.verdict.word
+    return (
+        f"{own.verdict.word}; {format_signed(made.effect, _digits(made))},"
+        f" {format_interval(made.low, made.high, _digits(made))}"
+    )
+
+
+def _describe_truncated(name: str, report: ReportData) -> str:
+    """How many contexts lost their beginnings, where any did."""
+    heads = {
+        arm: next((one.head for one in own.values()), None)
+        for arm, own in report.findings.evaluations.items()
+    }
+    head = heads[name]
+    cut = any(one is not None and one.n_cut for one in heads.values())
+    if cut and head is not None:
+        return f"{head.n_cut} of {head.n_items}"
+    return DASH
+
+
+def rate_gain_lines(report: ReportData) -> list[tuple[str, ...]]:
+    """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
+    grid = sorted({rate for arm in report.findings.arms for rate in arm.gains_by_rate})
+    return [
+        (significant(rate), *(_gain_at_rate(arm, rate) for arm in report.findings.arms))
+        for rate in grid
+    ]
+
+
+def rate_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """These with their heading; of many comparisons turned, a line each."""
+    heads, lines = ("rate", *details_heading(report)[1:]), rate_gain_lines(report)
+    if not report.has_many_columns:
+        return heads, lines
+    turned = list(zip(heads, *lines, strict=True))
+    return turned[0], turned[1:]
+
+
+def _gain_at_rate(arm: ArmFinding, rate: float) -> str:
+    if rate not in arm.gains_by_rate:
+        return DASH
+    gain = arm.gains_by_rate[rate]
+    if gain is None:
+        return "did not train"
+    return format_signed(gain, 4)
+
+
+def describe_sweep_cost(report: ReportData) -> str:
+    """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
+    spent = flops_by_purpose(report.rows)
+    if not spent["sweep"]:
+        return ""
+    share = format_percent(spent["sweep"] / sum(spent.values()))
+    return (
+        f"Finding the rates took {format_flops(spent['sweep'])}, {share} of what the study's"
+        " training took."
+    )

@@ -1,0 +1,56 @@
+"""What drawing needs beside the core, asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+
+from paribus.errors import SpecError, UnsupportedError
+
+REQUIRED_PACKAGES = {
+    "html": ("altair", "vl_convert", "jinja2"),
+    "md": (),
+    "csv": (),
+    "tex": (),
+    "svg": ("altair", "vl_convert"),
+    "png": ("altair", "vl_convert"),
+}
+FORMATS = tuple(REQUIRED_PACKAGES)
+
+
+def parse_formats(format_list: str | Iterable[str]) -> tuple[str, ...]:
+    """The formats asked for, each once, in the order of `FORMATS`."""
+    if isinstance(format_list, str):
+        names = format_list.split(",")
+    else:
+        names = list(format_list)
+    asked = {name.strip() for name in names}
+    unknown = sorted(asked - set(FORMATS))
+    if unknown:
+        raise SpecError(
+            f"--format has {unknown[0]!r}; use some of {', '.join(FORMATS)}, joined by commas"
+        )
+    return tuple(name for name in FORMATS if name in asked)
+
+
+def require_formats(format_names: Iterable[str]) -> None:
+    """UnsupportedError where a format needs a package that is not there."""
+    for name in format_names:
+        lack = missing_package(name)
+        if lack is not None:
+            raise UnsupportedError(lack)
+
+
+def missing_package(name: str) -> str | None:
+    """What a format needs and is not there, and how to get it; None where all is there."""
+    missing = [
+        package.replace("_", "-")
+        for package in REQUIRED_PACKAGES[name]
+        if find_spec(package) is None
+    ]
+    if not missing:
+        return None
+    return (
+        f"--format {name} needs {missing[0]}, which is not installed; run pip install"
+        " 'paribus[report]'"
+    )

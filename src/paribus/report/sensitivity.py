@@ -1,0 +1,259 @@
+"""Same verdict if the arms were made equal in something else? Only annealed runs get a word.
+
+What is read off a curve in mid-schedule is a gain on validation text, to explore, marked *not
+annealed*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from paribus.analyse import (
+    Comparison,
+    EqualTotalComparison,
+    MidScheduleGain,
+    Total,
+    annealed_lengths,
+    column_of,
+    compare,
+    compare_annealed_at_equal_total,
+    compare_at_equal_total,
+)
+from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.interval import MIN_SEEDS
+from paribus.analyse.judgement import margins_for_seeds
+from paribus.analyse.seed_scores import scores_at_rate
+from paribus.analyse.verdict import Test
+from paribus.errors import SpecError
+from paribus.report.intervals import format_interval
+from paribus.report.numbers import (
+    decimals_for_width,
+    format_count,
+    format_duration,
+    format_flops,
+    format_signed,
+)
+from paribus.report.report_data import ReportData
+
+TOTAL_NAMES: dict[Total, str] = {
+    "dense_flops": "training FLOPs",
+    "tokens_read": "tokens read",
+    "tokens_scored": "tokens scored",
+    "seconds": "seconds",
+}
+TOTAL_FORMATS: dict[Total, Callable[[float], str]] = {
+    "dense_flops": format_flops,
+    "tokens_read": format_count,
+    "tokens_scored": format_count,
+    "seconds": format_duration,
+}
+NOTHING_TO_COMPARE = "there is no verdict to compare with"
+CLOCKLESS_TOTALS: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored")
+NOT_ANNEALED = "not annealed"
+NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class SensitivityLine:
+    """What is said of one arm if something else is made equal."""
+
+    arm: str  # empty: all of them
+    by: str
+    same: str  # yes, no, not annealed, not known, or a dash
+    text: str
+
+
+def sensitivity_lines(report: ReportData) -> list[SensitivityLine]:
+    """By FLOPs and tokens, and at the base rate; what depends on the clock is told among the
+    times.
+    """
+    if report.findings.agreement.faults:
+        return []
+    arms = report.findings.arms
+    found = [
+        _merge_equal_lines([_equal_total_line(arm, report, by) for arm in arms])
+        for by in CLOCKLESS_TOTALS
+    ]
+    found.append(_merge_equal_lines([_base_rate_line(arm, report) for arm in arms]))
+    return [one for lines in found for one in lines]
+
+
+def sensitivity_to_seconds(report: ReportData) -> list[SensitivityLine]:
+    """Gains where every run had taken as long; no verdict, for seconds are of a machine and of
+    what else it did.
+    """
+    if report.findings.agreement.faults:
+        return []
+    return _merge_equal_lines(
+        [
+            replace(_equal_total_line(arm, report, "seconds"), same="–")
+            for arm in report.findings.arms
+        ]
+    )
+
+
+def _merge_equal_lines(lines: list[SensitivityLine]) -> list[SensitivityLine]:
+    """One line where the same is said of every arm."""
+    alone = len({(one.same, one.text) for one in lines}) == 1 and len(lines) > 1
+    if alone:
+        return [replace(lines[0], arm="")]
+    return lines
+
+
+def _equal_total_line(arm: ArmFinding, report: ReportData, by: Total) -> SensitivityLine:
+    runs = report.findings.runs
+    if arm.judgement.verdict.word == "no verdict":
+        return SensitivityLine(arm.name, TOTAL_NAMES[by], "–", NOTHING_TO_COMPARE)
+    got, comparable = (
+        compare_at_equal_total(runs[arm.against], runs[arm.name], by),
+        report.has_same_task(arm.name, arm.against),
+    )
+    if got.is_equal and comparable:
+        why = "" if by == "seconds" else "by construction: "
+        return SensitivityLine(arm.name, TOTAL_NAMES[by], "yes", f"{why}the totals are equal")
+    if by == "seconds" or got.is_equal:
+        annealed = None
+    else:
+        annealed = _annealed_comparison(arm, report, by)
+    if annealed is not None:
+        return _annealed_line(arm, report, annealed)
+    if not comparable:
+        return SensitivityLine(
+            arm.name,
+            TOTAL_NAMES[by],
+            "–",
+            "not comparable: the arms' curves answer different questions",
+        )
+    if got.mid_schedule is None:
+        return SensitivityLine(arm.name, TOTAL_NAMES[by], "–", got.reason)
+    return _mid_schedule_line(arm, report, got, got.mid_schedule)
+
+
+def _annealed_comparison(
+    arm: ArmFinding, report: ReportData, by: Total
+) -> EqualTotalComparison | None:
+    """The comparison at the largest total at which both arms have runs that ended; None where
+    there is none.
+    """
+    found = report.findings
+    seeds = sorted(found.runs[arm.against].keys() & found.runs[arm.name].keys())
+    before, after = (annealed_lengths(found.table, name, seeds) for name in (arm.against, arm.name))
+    return compare_annealed_at_equal_total(
+        before,
+        after,
+        by,
+        column_of(report.plan.design.primary.measure.table),
+        margin=found.margins.against[arm.against],
+        n_comparisons=found.n_comparisons,
+        family_alpha=found.family_alpha,
+        unit=UNIT,
+        open_ended=found.open_ended,
+        test=_design_test(report),
+    )
+
+
+def _annealed_line(
+    arm: ArmFinding, report: ReportData, comparison: EqualTotalComparison
+) -> SensitivityLine:
+    """What annealed runs say that had spent as much."""
+    if comparison.comparison is None:
+        return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], "–", comparison.reason)
+    at, made = TOTAL_FORMATS[comparison.by](comparison.at or 0.0), comparison.comparison
+    said = (
+        f"{made.verdict.word}{_against_note(arm, report)} at {at}: {_describe_gain(made)}, runs"
+        " annealed to that length"
+    )
+    return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], _same_verdict(arm, made), said)
+
+
+def _mid_schedule_line(
+    arm: ArmFinding, report: ReportData, comparison: EqualTotalComparison, gain: MidScheduleGain
+) -> SensitivityLine:
+    """A gain without a word: at least one of the two arms had not come to the end of its
+    schedule.
+    """
+    at = TOTAL_FORMATS[comparison.by](comparison.at or 0.0)
+    said = (
+        f"{NOT_ANNEALED}: gain{_against_note(arm, report)} {_describe_gain(gain)} at {at}, on"
+        " validation text; no verdict"
+    )
+    return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], NOT_ANNEALED, said)
+
+
+def _design_test(report: ReportData) -> Test:
+    return report.plan.design.primary.test
+
+
+def _same_verdict(arm: ArmFinding, comparison: Comparison) -> str:
+    if comparison.verdict.word == arm.judgement.verdict.word:
+        return "yes"
+    return "no"
+
+
+def _describe_gain(gain: Comparison | MidScheduleGain) -> str:
+    digits = decimals_for_width((gain.high - gain.low) / 2)
+    return f"{format_signed(gain.effect, digits)}, {format_interval(gain.low, gain.high, digits)}"
+
+
+def _against_note(arm: ArmFinding, report: ReportData) -> str:
+    """What an arm is judged against, where that is not the baseline."""
+    if arm.against == report.findings.baseline:
+        return ""
+    return f" against {arm.against}"
+
+
+def _base_rate_line(arm: ArmFinding, report: ReportData) -> SensitivityLine:
+    rate = report.stage(report.findings.baseline).training.optimizer.rate
+    by = f"the base rate, {rate:g}"
+    if arm.judgement.verdict.word == "no verdict":
+        return SensitivityLine(arm.name, by, "–", NOTHING_TO_COMPARE)
+    if report.findings.rates is None:
+        return _untuned_rate_line(arm, report, by)
+    return _line_at_base_rate(arm, report, rate, by)
+
+
+def _line_at_base_rate(
+    arm: ArmFinding, report: ReportData, rate: float, by: str
+) -> SensitivityLine:
+    """What the reported seeds say at the base rate and the reported length; not known where one
+    was not trained so.
+    """
+    found, seeds = report.findings, report.findings.seeds
+    column = column_of(report.plan.design.primary.measure.table)
+    before, after = (
+        scores_at_rate(found.table, name, rate, column) for name in (arm.against, arm.name)
+    )
+    if len(seeds) < MIN_SEEDS or any(seed not in before or seed not in after for seed in seeds):
+        why = "the reported seeds were not all trained at it, at the reported length"
+        return SensitivityLine(arm.name, by, NOT_KNOWN, why)
+    try:
+        made = compare(
+            [before[seed] - after[seed] for seed in seeds],
+            n_comparisons=found.n_comparisons,
+            family_alpha=found.family_alpha,
+            margin=margins_for_seeds(found.margins.against[arm.against], seeds),
+            unit=UNIT,
+            open_ended=found.open_ended,
+            test=_design_test(report),
+        )
+    except SpecError as fault:
+        return SensitivityLine(arm.name, by, "–", str(fault))
+    said = (
+        f"{made.verdict.word}{_against_note(arm, report)}: {_describe_gain(made)}, the reported"
+        " seeds at that rate"
+    )
+    return SensitivityLine(arm.name, by, _same_verdict(arm, made), said)
+
+
+def _untuned_rate_line(arm: ArmFinding, report: ReportData, by: str) -> SensitivityLine:
+    """Where nothing was tuned: every arm trained at the rate written for it."""
+    if report.has_one_rate:
+        return SensitivityLine(arm.name, by, "yes", "by construction: all arms trained at it")
+    if report.rate(arm.name) == report.rate(arm.against):
+        return SensitivityLine(
+            arm.name, by, "yes", f"by construction: {arm.name} trained at it too"
+        )
+    return SensitivityLine(
+        arm.name, by, "–", f"{arm.name} trained at {report.rate(arm.name):g} alone"
+    )

@@ -1,0 +1,108 @@
+"""A step launched kernel by kernel, or replayed from a CUDA graph, so that the device never
+waits for launches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from paribus.objectives import Problem
+
+WARMUP_STEPS = (
+    3  # launched steps of one shape before it is captured: compiled, and its memory settled
+)
+MAX_GRAPHS = 16  # shapes captured; the rest are launched
+
+Out = TypeVar("Out")
+StepFunction = Callable[[Sequence[Problem]], Out]
+
+
+@dataclass(frozen=True, eq=False)
+class CapturedGraph(Generic[Out]):
+    """A graph, the tensors it reads from and those it writes to."""
+
+    graph: torch.cuda.CUDAGraph
+    inputs: list[Tensor]
+    outputs: Out
+
+
+class CUDAGraphRunner(Generic[Out]):
+    """An act on problems brought to the device; it must keep what it changes in the same
+    tensors, and ask nothing.
+
+    The act is given with each call and not kept: whose it is would live as long as the graphs, and
+    they with it.
+    """
+
+    def __init__(self, device: torch.device, captures: bool):
+        self.device, self.captures = device, captures
+        self.n_calls: Counter[Hashable] = Counter()
+        self.graphs: dict[Hashable, CapturedGraph[Out]] = {}
+        self.pool = (
+            torch.cuda.graph_pool_handle() if captures else None
+        )  # one for all: no two graphs run at once
+
+    def __call__(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
+        if not self.captures:
+            return self._launch(function, micro_batches)
+        shape = _graph_key(micro_batches)
+        self.n_calls[shape] += 1
+        if shape not in self.graphs and (
+            self.n_calls[shape] <= WARMUP_STEPS or len(self.graphs) == MAX_GRAPHS
+        ):
+            return self._launch(function, micro_batches)
+        if shape not in self.graphs:
+            self.graphs[shape] = self._capture(function, micro_batches)
+        captured = self.graphs[shape]
+        for held, given in zip(captured.inputs, _tensors(micro_batches), strict=True):
+            held.copy_(given, non_blocking=True)
+        captured.graph.replay()
+        return captured.outputs
+
+    def _launch(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
+        return function([part.to(self.device) for part in micro_batches])
+
+    def _capture(
+        self, function: StepFunction[Out], micro_batches: Sequence[Problem]
+    ) -> CapturedGraph[Out]:
+        held = [
+            part.map_tensors(lambda tensor: tensor.to(self.device, copy=True))
+            for part in micro_batches
+        ]
+        torch.cuda.synchronize(self.device)
+        torch.cuda.empty_cache()  # what launched steps held is not held twice
+        graph = torch.cuda.CUDAGraph()
+        # Only calls of this thread count: another one is pinning the next problem meanwhile.
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
+            writes = function(held)
+        return CapturedGraph(graph, _tensors(held), writes)
+
+
+def _tensors(micro_batches: Sequence[Problem]) -> list[Tensor]:
+    found: list[Tensor] = []
+
+    def keep(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    for part in micro_batches:
+        part.map_tensors(keep)
+    return found
+
+
+def _graph_key(micro_batches: Sequence[Problem]) -> Hashable:
+    """What a captured step has fixed in it: sizes, and splits that are plain numbers."""
+    batches = [
+        batch
+        for part in micro_batches
+        for batch in (part.inputs, part.inputs.source)
+        if batch is not None
+    ]
+    splits = [batch.layout.prefix for batch in batches if isinstance(batch.layout.prefix, int)]
+    return tuple(tuple(tensor.shape) for tensor in _tensors(micro_batches)), tuple(splits)

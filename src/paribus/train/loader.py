@@ -1,0 +1,87 @@
+"""The problems of each step, posed ahead of time while the last one is being learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from paribus.batch import TextBatch
+from paribus.corpus import TokenisedCorpus, slice_batch
+from paribus.objectives import Problem, pose_problem
+from paribus.spec.corpus import gives_pairs
+from paribus.spec.run import Stage
+from paribus.train.ranks import SINGLE_RANK, Ranks
+
+VALID_SEED = 0  # held-out questions are the same in every run
+
+
+@dataclass(frozen=True, eq=False)
+class ProblemLoader:
+    """What a stage asks, step by step: pure in (seeds, step)."""
+
+    dataset: TokenisedCorpus
+    stage: Stage
+    has_encoder: bool
+    separates_documents: bool
+    ranks: Ranks = SINGLE_RANK
+    pin_memory: bool = False  # in memory that a CUDA device fetches from by itself
+
+    @property
+    def has_padding(self) -> bool:
+        """May rows end in padding? Those of pairs do; running text fills its rows."""
+        return any(gives_pairs(source) for source in self.dataset.spec.sources)
+
+    def problems_at(self, k: int) -> list[Problem]:
+        """This rank's parts of global batch k."""
+        training = self.stage.training
+        whole = self.dataset.text_batch(
+            "train", training.data_seed, k, training.n_sequences, training.length
+        )
+        slices = self._micro_batches(whole)
+        own = len(slices) // self.ranks.world_size
+        first = self.ranks.rank * own
+        return [self._pose(one, training.seed) for one in slices[first : first + own]]
+
+    def prefetch(self, first: int, last: int) -> Iterator[list[Problem]]:
+        """The problems of steps first to last, each made while the one before is worked on."""
+        with ThreadPoolExecutor(1) as pool:
+            if first < last:
+                coming = pool.submit(self.problems_at, first)
+            else:
+                coming = None
+            for k in range(first, last):
+                assert coming is not None
+                now = coming.result()
+                if k + 1 < last:
+                    coming = pool.submit(self.problems_at, k + 1)
+                else:
+                    coming = None
+                yield now
+
+    def validation_problems(self) -> Iterator[Problem]:
+        """Questions over the valid split, the same at every visit and in parts of the same size."""
+        training = self.stage.training
+        for k in range(training.valid_batches):
+            text = self.dataset.text_batch(
+                "valid", VALID_SEED, k, training.n_sequences, training.length
+            )
+            yield from (self._pose(one, VALID_SEED) for one in self._micro_batches(text))
+
+    def _micro_batches(self, text: TextBatch) -> list[TextBatch]:
+        n_sequences = self.stage.training.n_sequences
+        size = n_sequences // self.ranks.n_micro_batches(self.stage.training)
+        return [slice_batch(text, first, first + size) for first in range(0, n_sequences, size)]
+
+    def _pose(self, text: TextBatch, seed: int) -> Problem:
+        posed = pose_problem(
+            self.stage.objective,
+            text,
+            self.dataset.vocabulary,
+            seed,
+            self.has_encoder,
+            self.separates_documents,
+        )
+        if self.pin_memory:
+            return posed.pin_memory()
+        return posed

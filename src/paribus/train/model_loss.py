@@ -1,0 +1,132 @@
+"""From a problem to its loss: the part of a step that has a gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from paribus.batch import Batch, Vocabulary
+from paribus.model import DropoutKey, Transformer, balance_loss
+from paribus.model.dropout import dropout_site_keys
+from paribus.model.lookup import look_up
+from paribus.model.transformer import HiddenStates
+from paribus.objectives import Problem
+from paribus.spec import Experts
+from paribus.spec.training import Training
+from paribus.train.loss import nats_sum
+
+# Compiled forms kept, of all models of a process; beyond its defaults dynamo would go back to the
+# slow form in silence.
+_RECOMPILE_LIMITS = {"recompile_limit": 1024, "accumulated_recompile_limit": 4096}
+_PREFIX_SOURCE = "L['batch'].layout.prefix"  # as the compiler calls it
+
+
+class MicroBatchLoss(NamedTuple):
+    """What one part saw; `choices` counts how often each expert of each layer was chosen."""
+
+    loss: Tensor
+    counts: Tensor  # nats, targets, bytes
+    choices: dict[str, Tensor]
+
+
+class ModelWithLoss(nn.Module):
+    """A model with its loss, compiled on CUDA up to the words."""
+
+    def __init__(self, model: Transformer, training: Training, vocabulary: Vocabulary):
+        super().__init__()
+        self.model, self.spec = model, training
+        self.device = model.embedding.weight.device
+        self.bytes_V = vocabulary.bytes_V.to(self.device)
+        if self.device.type == "mps":
+            self.sum_dtype = torch.float32
+        else:
+            self.sum_dtype = torch.float64
+        compiles = self.device.type == "cuda"
+        if compiles:
+            self.hidden_states = _compile_hidden_states(model.hidden_states)
+        else:
+            self.hidden_states = model.hidden_states
+        places = model.dropout_sites if compiles and model.spec.dropout else ()
+        if places:
+            self.site_keys = dropout_site_keys(training.seed, places, self.device)
+        else:
+            self.site_keys = None
+
+    def forward(self, problem: Problem, step: Tensor, n_targets: Tensor) -> MicroBatchLoss:
+        """`total` counts the targets of the whole global batch, so that losses of parts add up
+        to its mean.
+        """
+        nats, loss, hidden = self._compute_loss(
+            problem, DropoutKey(self.spec.seed, step, site_keys=self.site_keys)
+        )
+        loss = loss / n_targets
+        experts = self.model.architecture.feed_forward
+        if isinstance(experts, Experts) and hidden.loads:
+            balance = balance_loss(list(hidden.loads.values()), experts)
+            share = len(problem.targets_BM) / self.spec.n_sequences
+            loss = loss if balance is None else loss + balance * share
+        n_bytes = (self.bytes_V[problem.targets_BM] * problem.weights_BM.to(torch.int64)).sum()
+        counts = [nats.detach(), problem.weights_BM.sum(), n_bytes]
+        choices = {place: load.choices_BN.detach().sum(0) for place, load in hidden.loads.items()}
+        return MicroBatchLoss(
+            loss, torch.stack([count.to(self.sum_dtype) for count in counts]), choices
+        )
+
+    @torch.no_grad()
+    def score(self, problem: Problem) -> tuple[float, float]:
+        """Nats and number of targets, without dropout."""
+        nats, _, _ = self._compute_loss(problem, None)
+        return nats.item(), problem.weights_BM.sum().item()
+
+    def _compute_loss(
+        self, problem: Problem, dropout_key: DropoutKey | None
+    ) -> tuple[Tensor, Tensor, HiddenStates]:
+        """Nats of the answers, what is trained on, and the states they came from."""
+        # bf16 on CUDA; elsewhere full precision, since bf16 may be hundreds of times slower there.
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            hidden = self.hidden_states(problem.inputs, dropout_key)
+            states, table, bias = self.model.head_inputs(_scored_states(problem, hidden.states_BTD))
+        targets, weights = problem.targets_BM.flatten(), problem.weights_BM.flatten()
+        nats, loss = nats_sum(states.flatten(0, 1), table, bias, targets, weights, self.spec.z_loss)
+        return nats, loss, hidden
+
+
+def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:
+    """The rows that are asked for; on CUDA the gradient of a lookup is cheap in a fixed order,
+    a gather's is not.
+    """
+    n_sequences, length, _ = states_BTD.shape
+    in_order = states_BTD.device.type == "cuda" and torch.are_deterministic_algorithms_enabled()
+    if not in_order or problem.scored_positions_BM.shape[1] == length:
+        return problem.gather_states(states_BTD)
+    first_B1 = torch.arange(n_sequences, device=states_BTD.device)[:, None] * length
+    return look_up(problem.scored_positions_BM + first_B1, states_BTD.flatten(0, 1))
+
+
+def _compile_hidden_states(
+    hidden: Callable[[Batch, DropoutKey | None], HiddenStates],
+) -> Callable[[Batch, DropoutKey | None], HiddenStates]:
+    """Compiled at the first call; a length or split that changes from step to step becomes a
+    variable of the code.
+
+    Where determinism is asked each length has code of its own: code for any length would round as
+    the lengths that came first made it, and a resumed run meets others first. A split alone may
+    vary there: no sum depends on it.
+    """
+    compiled = torch.compile(hidden)
+
+    def call(batch: Batch, draws: DropoutKey | None) -> HiddenStates:
+        fixed = torch.are_deterministic_algorithms_enabled()
+        split = _PREFIX_SOURCE if fixed else ""
+        with (
+            torch._dynamo.config.patch(
+                {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not fixed}
+            ),
+            torch.compiler.config.patch(dynamic_sources=split),  # pyright: ignore[reportAttributeAccessIssue]
+        ):
+            return compiled(batch, draws)
+
+    return call

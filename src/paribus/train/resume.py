@@ -1,0 +1,62 @@
+"""Where a run begins: at its newest checkpoint or at the start, and what a person should know
+of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.record import CheckpointSearch, Run
+from paribus.spec.training import Training
+from paribus.train.schedule import learning_rate_at
+
+
+@dataclass(frozen=True)
+class ResumePoint:
+    """A checkpoint, or the start; nothing is left to do of a run that has finished."""
+
+    folder: Path  # of the run
+    finished: bool
+    notes: tuple[str, ...]
+    checkpoint: Path | None = None
+    step: int = -1  # the last one done
+
+
+def find_resume_point(run: Run, training: Training) -> ResumePoint:
+    """Where to go on; RecordError of a finished run whose rows are damaged."""
+    if run.previous_state is not None and run.previous_state.status == "finished":
+        run.require_complete_rows(training.n_steps)
+        return ResumePoint(run.folder, True, ("it was finished before; nothing was done",))
+    found = run.latest_checkpoint()
+    notes = (*_describe_resume(run, found, training.n_steps), *_describe_warmup(training))
+    if found.checkpoint is None:
+        return ResumePoint(run.folder, False, notes)
+    return ResumePoint(run.folder, False, notes, found.checkpoint.folder, found.checkpoint.step)
+
+
+def _describe_resume(run: Run, latest: CheckpointSearch, n_steps: int) -> Iterator[str]:
+    for leftover in run.leftovers:
+        yield f"{leftover} was left by a killed process and removed"
+    for skipped in latest.skipped:
+        yield f"{skipped.folder.name} is skipped: {skipped.reason}"
+    if latest.checkpoint is not None:
+        n_done = latest.checkpoint.step + 1
+        last = n_done >= n_steps
+        yield (
+            f"its {n_steps} steps were done before"
+            if last
+            else f"it goes on at step {n_done + 1} of {n_steps}"
+        )
+    elif run.previous_state is not None:
+        yield f"no checkpoint is left: it begins again at step 1 of {n_steps}"
+
+
+def _describe_warmup(training: Training) -> Iterator[str]:
+    if training.warmup > training.n_steps:
+        highest = learning_rate_at(training.n_steps - 1, training)
+        yield (
+            f"training.warmup is {training.warmup}, more than n_steps {training.n_steps}: "
+            f"the rate comes to {highest:.3g} and never to {training.optimizer.rate:.3g}"
+        )

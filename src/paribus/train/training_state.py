@@ -1,0 +1,66 @@
+"""What a run must hold to go on as if nothing had happened: weights, the optimizer's memory,
+and open sums.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
+from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, TOKENIZER_FILE, WEIGHTS_FILE
+from paribus.train.learner import Learner
+
+
+def save_training_state(
+    folder: Path, learner: Learner, tokenizer: str, pending: dict[str, Tensor]
+) -> None:
+    """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves."""
+    (folder / TOKENIZER_FILE).write_text(tokenizer, "utf-8")
+    write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
+    write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
+    write_tensors(
+        folder / LEARNING_FILE,
+        {**_optimizer_tensors(learner), **{f"pending.{name}": t for name, t in pending.items()}},
+    )
+
+
+@torch.no_grad()
+def load_training_state(folder: Path, learner: Learner) -> dict[str, Tensor]:
+    """Put a checkpoint into a learner; the sums that were open when it was written."""
+    weights = read_tensors(folder / WEIGHTS_FILE)
+    state = learner.model.state_dict()
+    require_tensors(
+        weights,
+        {name: tuple(tensor.shape) for name, tensor in state.items()},
+        folder / WEIGHTS_FILE,
+    )
+    for name, tensor in state.items():
+        tensor.copy_(weights[name])
+    memory = read_tensors(folder / LEARNING_FILE)
+    names = _parameter_names(learner)
+    for parameter, name in names.items():
+        held = {part: memory[f"{part}.{name}"] for part in ("exp_avg", "exp_avg_sq", "step")}
+        learner.optimizer.state[parameter] = {
+            part: tensor.to(learner.device) for part, tensor in held.items()
+        }
+    return {
+        name.removeprefix("pending."): tensor
+        for name, tensor in memory.items()
+        if name.startswith("pending.")
+    }
+
+
+def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
+    names = _parameter_names(learner)
+    return {
+        f"{part}.{names[parameter]}": tensor.reshape(tensor.shape)
+        for parameter, state in learner.optimizer.state.items()
+        for part, tensor in state.items()
+    }
+
+
+def _parameter_names(learner: Learner) -> dict[Tensor, str]:
+    return {parameter: name for name, parameter in learner.model.named_parameters()}

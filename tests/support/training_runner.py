@@ -1,0 +1,76 @@
+"""A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
+told, one line a folder.
+
+Each attempt is a process of its own, forked before anything was computed, so that fifty do not
+import torch fifty times. Its number is said as it begins, its exit status when it has ended.
+"""
+
+import os
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+
+import torch
+
+from paribus.corpus import TokenisedCorpus, prepare_corpus
+from paribus.spec.run import RunSpec, load_run
+from paribus.train.loop import train
+
+N_STEPS, CHECKPOINT_EVERY = 80, 4
+
+
+def run_spec(objective: str) -> RunSpec:
+    return load_run(
+        {
+            "architecture": {
+                "preset": "gpt2",
+                "n_layers": 2,
+                "d_model": 32,
+                "dropout": 0.1,
+                "attention": {"n_heads": 2},
+            },
+            "corpus": {
+                "sources": [{"kind": "copy", "form": "text", "n_documents": 2000, "max_length": 24}]
+            },
+            "objective": objective,
+            "training": {
+                "n_steps": N_STEPS,
+                "n_sequences": 6,
+                "n_parts": 2,
+                "length": 48,
+                "row_every": 3,
+                "valid_every": 15,
+                "valid_batches": 1,
+                "checkpoint_every": CHECKPOINT_EVERY,
+                "warmup": 5,
+            },
+        }
+    )
+
+
+def attempt_run(spec: RunSpec, text: TokenisedCorpus, root: Path) -> int:
+    try:
+        train(spec, text, root, device=torch.device("cpu"), name="run")
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main(home: Path, objective: str) -> None:
+    torch.set_num_threads(1)
+    import_module("torch._dynamo")  # or the optimizer would, at the first step of every attempt
+    spec = run_spec(objective)
+    text = prepare_corpus(spec.stages[0].corpus, home / "cache", False)
+    print("ready", flush=True)
+    while line := sys.stdin.readline():
+        process = os.fork()
+        if process == 0:
+            os._exit(attempt_run(spec, text, home / line.strip()))
+        print(process, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])
