@@ -166,8 +166,8 @@ class Vocabulary:
     """Which numbers are text and which are signs: the tokenizer's ids come first, then ours in
     a fixed order.
 
-    An imported model has no room for our signs: it has `own` ones among its ids, and asking for
-    another is refused.
+    An imported model has no room for our special tokens: it has `own` ones among its ids, and
+    asking for another is refused.
     """
 
     n_text: int

@@ -73,7 +73,7 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
         ),
         (
             ("--set", "architecture.n_vocab=99"),
-            "architecture.n_vocab is 99, but the tokenizer and our signs need 363",
+            "architecture.n_vocab is 99, but the tokenizer and our special tokens need 363",
         ),
         (
             ("--set", "training.n_parts=3"),

@@ -236,7 +236,8 @@ def test_a_question_without_a_framing_is_refused() -> None:
 
 def test_another_tokenizer_than_the_models_is_refused() -> None:
     with pytest.raises(
-        SpecError, match="the model has n_vocab 300, but the tokenizer and our signs need 363; give"
+        SpecError,
+        match="the model has n_vocab 300, but the tokenizer and our special tokens need 363; give",
     ):
         likelihoods(byte_model("gpt2", changes={"n_vocab": 300}), CausalLM(), BYTE_TOKENIZER, ITEMS)
 

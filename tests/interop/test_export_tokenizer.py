@@ -1,4 +1,6 @@
-"""A tokenizer that goes along: transformers gives the ids training used, and knows our signs."""
+"""A tokenizer that goes along: transformers gives the ids training used, and knows our special
+tokens.
+"""
 
 import json
 from pathlib import Path

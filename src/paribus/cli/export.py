@@ -1,8 +1,8 @@
 """From a run or a checkpoint of ours to a Hugging Face folder that transformers loads.
 
 Of a run, its newest whole checkpoint is taken, or the best, and the tokenizer goes along: ours is
-written as tokenizer.json with our signs under their names, so that AutoTokenizer gives the ids the
-run was trained on. One that was imported leaves as it came.
+written as tokenizer.json with our special tokens under their names, so that AutoTokenizer gives the
+ids the run was trained on. One that was imported leaves as it came.
 
 OUT must be new or empty and is written whole or not at all. An architecture that transformers has
 no class for is refused.

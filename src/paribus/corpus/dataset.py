@@ -94,7 +94,7 @@ class TokenisedCorpus:
         return self.tokenizer.encode(text)
 
     def decode(self, ids: Sequence[int] | Tensor) -> str:
-        """The text of ids; signs are left out."""
+        """The text of ids; special tokens are left out."""
         return self.tokenizer.decode(ids.tolist() if isinstance(ids, Tensor) else ids)
 
     def _source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
@@ -187,7 +187,7 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """A tokenizer's ids, and our signs after them."""
+    """A tokenizer's ids, and our special tokens after them."""
     counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(N_SPECIAL_TOKENS, np.int64)])
     return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
 

@@ -88,7 +88,7 @@ class Tokenizer:
             return self.library.encode(text, add_special_tokens=False).ids
 
     def decode(self, ids: Sequence[int]) -> str:
-        """What ids of text stand for; signs say nothing."""
+        """What ids of text stand for; special tokens say nothing."""
         ids = [number for number in ids if number < self.n_text]
         if self.is_byte_level:
             return b"".join(self._bytes.get(number, b"") for number in ids).decode(errors="replace")
@@ -120,7 +120,7 @@ class Tokenizer:
 
     def _byte_counts(self, described: dict[str, Any]) -> NDArray[np.int64]:
         """How many bytes of text each id stands for: exact for byte-level, else of its written
-        form; 0 for signs.
+        form; 0 for special tokens.
         """
         counts = np.zeros(self.n_text, np.int64)
         for word, number in self.library.get_vocab(with_added_tokens=True).items():

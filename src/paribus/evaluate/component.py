@@ -38,7 +38,7 @@ def answering_component(objective: Objective, label: Measure) -> MixtureComponen
 
 
 def mixture_of_one(component: MixtureComponent) -> Mixture:
-    """An objective that is this part alone, mode sign and all."""
+    """An objective that is this part alone, mode token and all."""
     return Mixture(parts=(component,))
 
 

@@ -31,7 +31,7 @@ _ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout
 
 @dataclass(frozen=True)
 class ItemLayout:
-    """How a part of an objective lays out text, and the signs it puts around it."""
+    """How a part of an objective lays out text, and the special tokens it puts around it."""
 
     component: MixtureComponent
     framing: ProblemLayout
@@ -55,7 +55,7 @@ class ItemLayout:
 def item_layout(
     component: MixtureComponent, spec: ResolvedArchitecture, vocabulary: Vocabulary, window: int
 ) -> ItemLayout:
-    """The frame of a part for a model; what is no passage has no mode sign, in training either."""
+    """The frame of a part for a model; what is no passage has no mode token, in training either."""
     laid = problem_layout(component.objective, spec.encoder is not None)
     pairs = isinstance(component.objective, Seq2Seq)
     under = component.mode is not None and (laid == "apart" or (laid == "together" and not pairs))

@@ -79,8 +79,8 @@ def likelihoods(
 def _require_vocabulary_fits(model: Transformer, vocabulary: Vocabulary) -> None:
     if vocabulary.size > model.spec.n_vocab:
         raise SpecError(
-            f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our signs need"
-            f" {vocabulary.size}; give the tokenizer it was trained with"
+            f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our special tokens"
+            f" need {vocabulary.size}; give the tokenizer it was trained with"
         )
 
 

@@ -44,7 +44,7 @@ def export(
     spec says prevails over it. UnsupportedError where transformers has no class with the same mask
     and wiring. Of the spec, only what no logit depends on is left behind: start, dropout, balance
     loss and the rate of a selection bias. A tokenizer is written beside, for `AutoTokenizer`, and
-    config.json then names our signs.
+    config.json then names our special tokens.
     """
     if isinstance(model, Transformer):
         _write_folder(model, folder, extra_config, tokenizer, None)

@@ -1,5 +1,5 @@
-"""A tokenizer of ours as one of transformers: the same ids for the same text, and our signs
-under their names.
+"""A tokenizer of ours as one of transformers: the same ids for the same text, and our special
+tokens under their names.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def tokenizer_notes(source: Path) -> Iterator[str]:
 
 
 def special_token_ids(vocabulary: Vocabulary, spec: ResolvedArchitecture) -> dict[str, int | None]:
-    """What config.json says of signs: texts end, and a decoder starts, as they did in training."""
+    """What config.json says of special tokens: texts end, and a decoder starts, as they did in
+    training.
+    """
     ids: dict[str, int | None] = {
         "eos_token_id": vocabulary.eos,
         "pad_token_id": vocabulary.pad,
@@ -71,8 +73,8 @@ def special_token_ids(vocabulary: Vocabulary, spec: ResolvedArchitecture) -> dic
 
 
 def _with_special_tokens(tokenizer: Tokenizer, special_tokens: dict[str, int]) -> dict[str, Any]:
-    """The tokenizer's table with our signs among its tokens; nothing else is added to a text,
-    as in training.
+    """The tokenizer's table with our special tokens among its tokens; nothing else is added to a
+    text, as in training.
     """
     taken = sorted(
         tokenizer.library.get_vocab(with_added_tokens=True).keys() & special_tokens.keys()

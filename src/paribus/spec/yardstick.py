@@ -34,7 +34,7 @@ class HeldOutYardstick(Spec):
 class HalvesYardstick(HeldOutYardstick):
     """The base of those that part documents in two; a longer one is cut to `max_bytes` before that.
 
-    By default a half and its signs fit an arm that was trained on 256 bytes.
+    By default a half and its special tokens fit an arm that was trained on 256 bytes.
     """
 
     max_bytes: ByteSize = 240

@@ -90,8 +90,8 @@ def _require_trainable(spec: RunSpec, stage: Stage, dataset: TokenisedCorpus) ->
         dataset.require_rows(split, stage.training.length)
     if dataset.vocabulary.size > spec.architecture.n_vocab:
         raise SpecError(
-            f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our signs"
-            f" need {dataset.vocabulary.size}; use that or more, or leave it out"
+            f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our"
+            f" special tokens need {dataset.vocabulary.size}; use that or more, or leave it out"
         )
 
 
