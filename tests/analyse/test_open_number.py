@@ -49,10 +49,14 @@ def test_fewer_than_three_whole_seeds_are_no_verdict(tmp_path: Path) -> None:
     study = make_sized_study(tmp_path, 5, seeds="open")
     gone = next(cell for cell in study.read_cells() if (cell.arm, cell.seed) == ("prefix", 2))
     shutil.rmtree(tmp_path / gone.run)
-    with pytest.raises(SpecError, match=r"open: .*prefix, seed 2.*; `paribus run DESIGN` goes on"):
+    with pytest.raises(
+        SpecError, match=r"not yet run: .*prefix, seed 2.*; `paribus run DESIGN` goes on"
+    ):
         study_findings(study)
     (study.folder / "cells.json").write_text("[]")
-    with pytest.raises(SpecError, match=r"open: causal, seed 1; .*`paribus run DESIGN` goes on"):
+    with pytest.raises(
+        SpecError, match=r"not yet run: causal, seed 1; .*`paribus run DESIGN` goes on"
+    ):
         study_findings(study)
 
 

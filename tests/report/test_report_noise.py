@@ -49,7 +49,7 @@ def test_every_arms_own_noise_stands_beside_the_pooled_one(tmp_path: Path) -> No
     seeds = named("Seeds", trust_checks(material))
     assert seeds is not None
     units = detectable_effect(5, 4, n_arms=5)
-    assert f"an effect of {units:.2g} times the spread between seeds" in seeds.text
+    assert f"an effect of {units:.2g} sd of the paired difference" in seeds.text
     assert (
         f"{units * upper_sd(2**0.5 * pooled.residual_sd, pooled.df + 1):.2g} for all" in seeds.text
     )

@@ -157,7 +157,7 @@ def test_seeds_are_columns_and_arms_and_gains_are_lines(material):
 def test_what_it_rests_on_names_the_ends_alone(material):
     told = {one.name: one.text for one in trust_checks(material)}
     assert re.search(
-        r"in bits per byte, at noise as large as these seeds allow, \S+ for [a-z +-]+ to \S+ for"
+        r"in bits per byte, at the largest sd these seeds allow, \S+ for [a-z +-]+ to \S+ for"
         r" [a-z +-]+\.",
         told["Seeds"],
     )
