@@ -21,10 +21,11 @@ from paribus.analyse import compare, extend_grid, refine_vertex
 from paribus.analyse.tuning import tuning_could_overturn
 
 Array = NDArray[np.float64]
+# bits per byte: of the unigram model, and of the highest rate where it does not diverge
 UNIGRAM, BAD = (
     2.54,
     2.3,
-)  # bits per byte: of the unigram model, and of the highest rate where it does not diverge
+)
 TOP = 1.5  # octaves from the best rate to the highest of the grid, ± half an octave
 SD = 0.003  # of paired gains between reported seeds
 NOISES = (0.0005, 0.002, 0.005, 0.01, 0.02, 0.03)  # sd between sweep runs

@@ -15,16 +15,18 @@ from paribus.errors import UnsupportedError
 
 Name = str | int
 CUBLAS_WORKSPACE_VARIABLE = "CUBLAS_WORKSPACE_CONFIG"
+# those under which cuBLAS sums in a fixed order; the first is as fast as its own
 DETERMINISTIC_WORKSPACES = (
     ":4096:8",
     ":16:8",
-)  # those under which cuBLAS sums in a fixed order; the first is as fast as its own
+)
 _PHILOX_BLOCK = 4  # numbers that one turn of its counter gives
 _MEMINFO = Path("/proc/meminfo")
+# of a container
 _LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)  # of a container
+)
 
 
 def torch_generator(seed: int, *names: Name) -> torch.Generator:

@@ -57,9 +57,8 @@ def read(
 def test_the_slope_at_full_length_is_the_quadratics_where_the_loss_is_convex() -> None:
     x = np.log(SHARES)
     straight, convex, concave = -0.2 * x, -0.2 * x + 0.05 * x**2, -0.2 * x - 0.05 * x**2
-    last = 0.2 + 0.05 * log(
-        2
-    )  # of the concave one: the last interval, for the quadratic would say 0.2
+    # of the concave one: the last interval, for the quadratic would say 0.2
+    last = 0.2 + 0.05 * log(2)
     assert end_slopes(x, [straight, convex], lower_is_better=True) == pytest.approx([0.2, 0.2])
     assert end_slopes(x, concave, lower_is_better=True) == pytest.approx(0.2 - 0.05 * log(2))
     assert end_slopes(x, -concave, lower_is_better=False) == pytest.approx(0.2 - 0.05 * log(2))

@@ -21,9 +21,8 @@ from paribus.spec.design import compute_margin
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 KEPT = sorted(folder.name for folder in RESULTS.iterdir() if folder.is_dir())
-FIRST_RULES = [
-    "encoder-decoder-hour"
-]  # made before annealed lengths, controls outside the family and local parabolas
+# made before annealed lengths, controls outside the family and local parabolas
+FIRST_RULES = ["encoder-decoder-hour"]
 PRESENT_RULES = [name for name in KEPT if name not in FIRST_RULES]
 NUMBER = r"([+−]\d+\.\d+)"
 TABLED = re.compile(

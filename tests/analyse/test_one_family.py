@@ -143,9 +143,8 @@ def test_arms_in_a_list_are_each_judged_but_for_the_control() -> None:
     )
     named = plan_of_arms(levels, control="blind", comparisons=pairs)
     assert plan_family(named) == ([("blind", "base"), ("one", "base")], {})
-    before = plan_of_arms(
-        levels, edition=1, control="blind"
-    )  # the control is an arm like any other
+    # the control is an arm like any other
+    before = plan_of_arms(levels, edition=1, control="blind")
     assert plan_family(before)[0] == [("one", "base"), ("two", "base"), ("blind", "base")]
 
 

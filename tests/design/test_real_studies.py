@@ -16,10 +16,11 @@ from paribus.record import Study
 from paribus.spec.design_reading import load_design
 
 N_SEEDS, N_GROUPINGS, N_PAIRS = 20, 1000, 5
+# the baseline's, and rates below it, the mildest first
 RATE, HANDICAPS = (
     0.01,
     (0.009, 0.008, 0.007, 0.006, 0.005),
-)  # the baseline's, and rates below it, the mildest first
+)
 # Wider and from small weights, the seeds of an arm come out alike, and all of them below the
 # unigram model.
 LONG = {

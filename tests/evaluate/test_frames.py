@@ -118,9 +118,8 @@ def test_a_prefix_is_that_of_training(encoder: bool) -> None:
 def test_a_continuation_is_that_of_training(encoder: bool, mode: str | None) -> None:
     objective = Mixture(parts=(MixtureComponent(objective=Continuation(rate=1 / 3), mode=mode),))
     (ours,) = laid(objective, "t5" if encoder else "unilm")
-    unread = (
-        (99,) if mode and not encoder else ()
-    )  # a row is one shorter where a sign stands before it
+    # a row is one shorter where a sign stands before it
+    unread = (99,) if mode and not encoder else ()
     same(ours, posed(objective, (END, *CONTEXT, *TARGET, *unread), encoder))
     assert [answer for _, answer in asked(ours)] == list(TARGET)
 

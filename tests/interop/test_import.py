@@ -48,9 +48,8 @@ def test_stored_weights_are_converted_to_the_asked_dtype(
     )
     found = import_(tmp_path / "theirs", dtype=wanted).model.state_dict()
     for name, tensor in model.state_dict().items():
-        kept = (
-            torch.float32 if name.endswith("selection_bias") else wanted
-        )  # a bias moves in steps too small for half
+        # a bias moves in steps too small for half
+        kept = torch.float32 if name.endswith("selection_bias") else wanted
         assert torch.equal(found[name], tensor.to(stored).to(kept)), name
 
 

@@ -34,9 +34,8 @@ def states(model: Transformer, length: int, prefix: int) -> torch.Tensor:
         )
     )
     source = None if model.encoder is None else random_tokens(1, 5, seed=1)
-    seen_by_encoder = (
-        len(model.stack.layers) + 1 if model.spec.shared else 0
-    )  # shared layers speak twice
+    # shared layers speak twice
+    seen_by_encoder = len(model.stack.layers) + 1 if model.spec.shared else 0
     model(Batch.of(random_tokens(1, NEW)[:, :length], prefix=prefix, source=source))
     for hook in hooks:
         hook.remove()

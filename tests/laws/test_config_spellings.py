@@ -254,9 +254,8 @@ def our_reading(config: Config) -> str | None:
         architecture = architecture_from_config(family, given, True, Path(CONFIG_FILE))
     except ParibusError:
         return None
-    others = {
-        key: value for key, value in given.items() if key not in ROPE_KEYS
-    }  # of which the architecture has the theta
+    # of which the architecture has the theta
+    others = {key: value for key, value in given.items() if key not in ROPE_KEYS}
     return f"{architecture!r} {others!r}"
 
 

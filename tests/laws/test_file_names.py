@@ -13,9 +13,8 @@ HOME = ROOT / "record" / "file_names.py"
 NAMES = {
     value for name, value in vars(file_names).items() if name.isupper() and not name.startswith("_")
 }
-WORDS = {
-    name for name in NAMES if "." not in name
-}  # also words of English, so only a path makes them names
+# also words of English, so only a path makes them names
+WORDS = {name for name in NAMES if "." not in name}
 EVERYDAY = {"tokenizer.json"}  # what people call such a file, wherever it lies: messages may say it
 OWN = {ROOT / "spec" / "reading.py": {"spec.json"}}  # the table of imports keeps spec from record
 

@@ -61,9 +61,8 @@ def layouts(
     )
     real = place < stops if "padding" in mask else None
     if real is not None:
-        real = real & (place != 0) | (
-            stops == length
-        )  # left padding too: some causal rows see nothing
+        # left padding too: some causal rows see nothing
+        real = real & (place != 0) | (stops == length)
     where = torch.tensor([4, 0, length], device=device) if prefix == "by sequence" else prefix
     assert not isinstance(where, str)
     start = {"full": 0, "prefill": length - 6, "decode": length - 1}[case]

@@ -31,9 +31,8 @@ def influence(
 
     embedded.requires_grad_()
     states_TD = model.stack(embedded, given.layout, model.stack.layers, source, None).states_BTD[0]
-    told_T = states_TD @ torch.rand(
-        states_TD.shape[1], dtype=torch.float64
-    )  # a sum that hides nothing but by chance
+    # a sum that hides nothing but by chance
+    told_T = states_TD @ torch.rand(states_TD.shape[1], dtype=torch.float64)
     slopes = [
         torch.autograd.grad(told, embedded, retain_graph=True)[0][0].abs().amax(-1)
         for told in told_T

@@ -9,9 +9,8 @@ import paribus
 
 ROOT = Path(paribus.__file__).parent
 HOME = ROOT / "report" / "numbers.py"
-ROUNDED = re.compile(
-    r"\.\d+[efgEFG%]|\.\{|[fF%]$"
-)  # a form that rounds a number; `g` alone and `,` write it as it is
+# a form that rounds a number; `g` alone and `,` write it as it is
+ROUNDED = re.compile(r"\.\d+[efgEFG%]|\.\{|[fF%]$")
 OWN = {"cli/doctor.py": {".1e"}}  # how far kernels are apart, which no page tells
 
 

@@ -79,9 +79,8 @@ def written(leaf: str) -> dict[str, Any]:
         if leaf.startswith("objective[mixture].parts.objective"):
             table["objective"]["parts"] = [{"objective": {"kind": kinds["objective"]}}]
         if leaf == "objective[mixture].parts.mode":
-            table["objective"]["parts"] = [
-                {"objective": "continuation"}
-            ]  # which has a place for one
+            # which has a place for one
+            table["objective"]["parts"] = [{"objective": "continuation"}]
     return copy.deepcopy(table)
 
 
@@ -126,10 +125,11 @@ KINDS = tuple(
         for kind in models(field.annotation)
     )
 )
+# no yardstick can be asked of them and of others
 UNMEASURED = (
     "objective[reverse].kind",
     "objective[masked].kind",
-)  # no yardstick can be asked of them and of others
+)
 WORDS = ("pairs", "text", "slice", "all", "strict", "replace", "+", "+-", "R", "X", "else")
 
 
@@ -342,9 +342,8 @@ def test_one_field_taken_from_another_preset_brings_no_confound(preset: str) -> 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", shipped_designs())
 def test_a_shipped_design_has_no_confound_at_any_scale(name: str, scale: str) -> None:
-    long = (
-        scale == "paper" and name != "objectives"
-    )  # where leaks are looked for over every pair of positions
+    # where leaks are looked for over every pair of positions
+    long = scale == "paper" and name != "objectives"
     _, asked = find_design(name, scale, {"base.training.length": 256} if long else None)
     made = arms_of(asked)
     lines = field_lines(asked, made, judge_pairs(asked, made))

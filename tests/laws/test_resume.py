@@ -113,9 +113,8 @@ def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
     with runner(home, objective) as one:
         began = time.monotonic()
         one.finished("whole")
-        longest = (
-            (time.monotonic() - began) / n_kills / 4
-        )  # or a fast machine would be done before the last kill
+        # or a fast machine would be done before the last kill
+        longest = (time.monotonic() - began) / n_kills / 4
         for number in range(n_kills):
             in_checkpoint = number % 2 == 0 or n_drafts <= number // 5
             moment = None if in_checkpoint else draw.uniform(0, longest)

@@ -311,9 +311,8 @@ def test_the_batch_balance_is_switchs_loss_over_all_tokens():
 
 
 def test_a_perfectly_even_router_pays_the_weight():
-    load = ExpertLoad(
-        torch.full((1, 4), 3.0), torch.full((1, 4), 1.5), torch.tensor([6.0])
-    )  # 6 tokens, two experts each
+    # 6 tokens, two experts each
+    load = ExpertLoad(torch.full((1, 4), 3.0), torch.full((1, 4), 1.5), torch.tensor([6.0]))
     spec = Experts(n_experts=4, n_active=2, balance=SequenceBalance(weight=0.01))
     assert balance_loss([load], spec).item() == pytest.approx(0.01)
 

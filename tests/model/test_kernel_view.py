@@ -118,9 +118,8 @@ def test_a_view_that_is_never_blind_lets_every_query_see():
     for _ in range(300):
         queries, keys = _layouts(generator)
         if generator.random() < 0.3:
-            queries = BatchLayout(
-                B, 3, generator.choice([0, 7]), keys.prefix
-            )  # perhaps beyond the keys
+            # perhaps beyond the keys
+            queries = BatchLayout(B, 3, generator.choice([0, 7]), keys.prefix)
         view = AttentionMask.of(_random_rule(generator, 2), queries, keys, H, CPU)
         blind = bool((~view.dense_mask.any(-1)).any())
         assert view.may_have_empty_rows or not blind, (view.rule, queries, keys)

@@ -96,9 +96,8 @@ def test_sums_of_rows_are_exact_and_repeat(
     n_rows: int, width: int, n_read: int, dtype: torch.dtype
 ) -> None:
     draw = torch.Generator().manual_seed(1)
-    places = (
-        (torch.rand(n_read, generator=draw) ** 3 * n_rows).long().cuda()
-    )  # few rows are read by many
+    # few rows are read by many
+    places = (torch.rand(n_read, generator=draw) ** 3 * n_rows).long().cuda()
     grads = torch.randn(n_read, width, generator=draw).to("cuda", dtype)
     exact = torch.zeros(n_rows, width, device="cuda", dtype=torch.float64).index_add_(
         0, places, grads.double()

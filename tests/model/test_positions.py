@@ -154,9 +154,8 @@ def _bucket(ahead, n_buckets, max_distance, both_ways):
     if distance < n_exact:
         return first + distance
     growth = math.log(distance / n_exact) / math.log(max_distance / n_exact) * (n_buckets - n_exact)
-    return first + min(
-        n_exact + int(growth + 1e-6), n_buckets - 1
-    )  # float32 may lie a hair below a whole number
+    # float32 may lie a hair below a whole number
+    return first + min(n_exact + int(growth + 1e-6), n_buckets - 1)
 
 
 @pytest.mark.parametrize("both_ways", [True, False])

@@ -334,9 +334,10 @@ def test_a_row_is_posed_the_same_in_any_slice_of_the_batch(objective: Objective)
 @pytest.mark.parametrize("objective", RUNNING)
 def test_documents_travel_with_their_tokens(objective: Objective) -> None:
     text = reading()
+    # a token tells its document
     text = TextBatch(
         text.k, text.rows_B, text.documents_BT * 10, text.documents_BT, text.documents_BT
-    )  # a token tells its document
+    )
     for has_encoder in (False, True):
         try:
             problem = posed(objective, text, has_encoder, documents=True)

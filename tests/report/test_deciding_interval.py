@@ -126,9 +126,8 @@ def test_all_four_formats_print_the_interval_that_decides(material: ReportData, 
     names = [arm.name for arm in own.findings.arms]
     lines = terminal(own).splitlines()
     told = markdown_report(own)
-    results = latex_table(own).partition(r"\end{tabular}")[
-        0
-    ]  # the table of hyper-parameters comes later
+    # the table of hyper-parameters comes later
+    results = latex_table(own).partition(r"\end{tabular}")[0]
     typeset = results.replace("$-$", "−").replace(r"$\pm$", "±").replace(r"\%", "%").splitlines()
     text = html.unescape(re.sub(r"<[^>]+>", "", render_page(own)))
     for name, made_of, brief in zip(names, each, comparison_lines(own), strict=True):

@@ -244,12 +244,10 @@ def test_a_window_leaves_less_visible():
 def test_one_more_token_of_an_encoder_computes_everything_again():
     n = 7
     cost = price(_spec(mask="full"), length=n)
-    lower = _attention_flops(n, 1, n * n) + _feed_forward_flops(
-        n
-    )  # embeddings of old tokens keep their keys
-    upper = _attention_flops(1, n, n) + _feed_forward_flops(
-        1
-    )  # of the last layer one row is asked for
+    # embeddings of old tokens keep their keys
+    lower = _attention_flops(n, 1, n * n) + _feed_forward_flops(n)
+    # of the last layer one row is asked for
+    upper = _attention_flops(1, n, n) + _feed_forward_flops(1)
     assert cost.decode.dense == cost.decode.visible == lower + upper + _matmul(1, D, V)
     assert not cost.appendable
 

@@ -19,10 +19,11 @@ FACTORIAL_GAINS = {
     "causal+far": 0.05,
     "prefix+far": 0.4,
 }  # an interaction of 0.25
+# far sight helps one mask and harms the other
 OPPOSITE_GAINS = {
     **FACTORIAL_GAINS,
     "causal+far": -0.05,
-}  # far sight helps one mask and harms the other
+}
 INTERACTION = "interaction of mask and reach"
 MAIN_EFFECTS = ("mask from causal to prefix", "reach from near to far")
 

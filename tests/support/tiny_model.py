@@ -57,9 +57,8 @@ def tiny_architecture(preset: str, changes: Mapping[str, Any] | None = None) -> 
     if wired.encoder is not None:
         small |= {"encoder.n_layers": 4}
     changes = dict(changes or {})
-    small = {
-        path: value for path, value in small.items() if path.split(".")[0] not in changes
-    }  # a whole table is meant
+    # a whole table is meant
+    small = {path: value for path, value in small.items() if path.split(".")[0] not in changes}
     return load(preset, changes=small | changes)
 
 

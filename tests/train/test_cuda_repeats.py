@@ -153,10 +153,11 @@ class Student:
 )
 def test_a_run_made_twice_is_the_same(preset: str, objective: str) -> None:
     one = Student(preset, OBJECTIVES[objective])
+    # the second replays from its first step on what the first launched
     first, second = (
         one.trained(),
         one.trained(),
-    )  # the second replays from its first step on what the first launched
+    )
     assert first["steps"].isfinite().all()
     assert one.learner.graph_runner.graphs
     assert [name for name, tensor in first.items() if not tensor.equal(second[name])] == []

@@ -170,10 +170,11 @@ def test_the_z_loss_is_trained_on_and_not_told() -> None:
         problem, torch.tensor(0), torch.tensor(152.0)
     )
     logits = model(problem.inputs).logits_BTV
+    # nothing is asked after the last token
     nats, spread = (
         nats_sum(logits, problem),
         logits.logsumexp(-1)[:, :-1],
-    )  # nothing is asked after the last token
+    )
     assert seen.loss.item() == pytest.approx(
         ((nats + 0.25 * spread.square().sum()) / 152).item(), rel=1e-9
     )

@@ -24,15 +24,15 @@ from paribus.record import Row
 Total = Literal["dense_flops", "tokens_read", "tokens_scored", "seconds"]
 TOTALS: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored", "seconds")
 EQUAL_TOLERANCE = 0.005  # totals that differ by less count as equal
+# purposes of runs that went through the whole of their schedule
 ANNEALED_PURPOSES = (
     "reported",
     "length",
-)  # purposes of runs that went through the whole of their schedule
+)
 
 
-RowsByLength = Mapping[
-    int, Mapping[int, Mapping[str, Any]]
-]  # steps → seed → the row of a run that ended after so many
+# steps → seed → the row of a run that ended after so many
+RowsByLength = Mapping[int, Mapping[int, Mapping[str, Any]]]
 
 
 @dataclass(frozen=True)

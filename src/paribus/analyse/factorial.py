@@ -51,9 +51,8 @@ class Factorial:
     contrasts: Mapping[str, Comparison]
     simple_effects: Mapping[str, tuple[Comparison, Comparison]]
     scale: str
-    factors: Mapping[str, Sequence[str]] = field(
-        default_factory=lambda: UNNAMED_FACTORS
-    )  # each with its two levels
+    # each with its two levels
+    factors: Mapping[str, Sequence[str]] = field(default_factory=lambda: UNNAMED_FACTORS)
 
     @property
     def description(self) -> str:

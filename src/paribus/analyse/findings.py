@@ -85,9 +85,8 @@ class ArmFinding:
     tuning_uncertainty: float | None = (
         None  # what tuning could move of the gain; None where it is not known
     )
-    brackets: Mapping[str, Judgement] = field(
-        default_factory=dict
-    )  # the same pair half an octave below and above
+    # the same pair half an octave below and above
+    brackets: Mapping[str, Judgement] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,25 +101,21 @@ class Findings:
     baseline: str
     arms: tuple[ArmFinding, ...]
     margins: Margins
-    lengths: Mapping[
-        str, LengthCurves
-    ]  # of each arm: what its annealed lengths scored, or why there are none
+    # of each arm: what its annealed lengths scored, or why there are none
+    lengths: Mapping[str, LengthCurves]
     rates: dict[str, Any] | None
     factorial: Factorial | None
     contrasts: tuple[ContrastFinding, ...]  # declared ones; of a 2 × 2 also those that are not
     remarks: tuple[str, ...]
     runs: Mapping[str, Mapping[int, list[Row]]]  # arm → seed → the rows of a run that finished
-    evaluations: Mapping[
-        str, Mapping[int, Evaluation]
-    ]  # arm → seed → what it said to the primary yardstick's items
+    # arm → seed → what it said to the primary yardstick's items
+    evaluations: Mapping[str, Mapping[int, Evaluation]]
     seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
     look: Look | None  # where the design declares any
-    pooled: (
-        PooledNoise | None
-    )  # where it declares one noise for all arms, and enough of them trained
-    agreement: IntegrityCheck = field(
-        default_factory=IntegrityCheck
-    )  # of the files with what was written
+    # where it declares one noise for all arms, and enough of them trained
+    pooled: PooledNoise | None
+    # of the files with what was written
+    agreement: IntegrityCheck = field(default_factory=IntegrityCheck)
     control: ControlFinding | None = (
         None  # of the second edition on; before it the control was judged as any arm
     )

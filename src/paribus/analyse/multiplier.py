@@ -100,9 +100,8 @@ def _multiplier_from_curves(
     # The loss falls with x: below the interval the curve lies surely above the arm's score, beyond
     # it surely below.
     top = len(places_P) - 1
-    above = int(
-        np.searchsorted(places_P, log(factor or least))
-    )  # the first place that is not below the factor
+    # the first place that is not below the factor
+    above = int(np.searchsorted(places_P, log(factor or least)))
     after, before = min(above, top), max(min(above, top + 1) - 1, 0)
     below, beyond = mean - t * error, mean + t * error
     if below[after] > 0:

@@ -80,6 +80,5 @@ def gains_at_rates(
     before, after = (
         [(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm)
     )
-    return gains_by_rate(
-        before, after, grid=rates[baseline].get("grid")
-    )  # of an older study, every common rate
+    # of an older study, every common rate
+    return gains_by_rate(before, after, grid=rates[baseline].get("grid"))

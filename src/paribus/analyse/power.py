@@ -20,10 +20,11 @@ from paribus.errors import SpecError
 MAX_SEEDS = 60  # advice beyond this is no advice
 MIXTURE_VARIANCE = 4.0  # effects of about 2 sd_d are what an open-ended comparison looks for
 
+# of the sum over spreads, and how far it goes from 1, in 1/√df
 N_QUADRATURE_NODES, MAX_SPREADS = (
     96,
     9.0,
-)  # of the sum over spreads, and how far it goes from 1, in 1/√df
+)
 TABLE_SEED_COUNTS = (3, 5, 8, 10, 20)  # in a table of what seeds can see
 
 

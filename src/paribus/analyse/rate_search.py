@@ -19,16 +19,16 @@ from statistics import fmean
 from paribus.analyse.rate_fit import MAX_OCTAVES, RateFit, fit_rates
 from paribus.errors import SpecError
 
-Point = tuple[
-    float, float | None
-]  # a rate, and the score of one sweep seed there; None where it failed
+# a rate, and the score of one sweep seed there; None where it failed
+Point = tuple[float, float | None]
 MAX_LOST_SHARE = (
     0.1  # of what the best gained over the unigram model: a rate that lost more is no neighbour
 )
+# octaves from the best rate, tried in turn where the neighbour is of no use
 NEIGHBOUR_OCTAVES = (
     0.5,
     0.25,
-)  # octaves from the best rate, tried in turn where the neighbour is of no use
+)
 REFINE_OCTAVES = (
     0.5  # octaves: the two rates beside the first vertex, and the furthest that the second one goes
 )

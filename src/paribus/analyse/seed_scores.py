@@ -14,10 +14,11 @@ from paribus.analyse.run_table import Row
 from paribus.analyse.undertrained import UNDERTRAINED
 
 SAME_RATE = 1e-9  # rates that differ by less are one rate
+# purposes of runs of the reported seeds that are as long as the reported ones
 AT_FULL_LENGTH = (
     "reported",
     "bracket",
-)  # purposes of runs of the reported seeds that are as long as the reported ones
+)
 
 
 @dataclass(frozen=True)

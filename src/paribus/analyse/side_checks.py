@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-SIGN_FLIP_SEEDS = range(
-    6, 41
-)  # below, no p of 0.05 is possible; above, the halves no longer fit in memory
+# below, no p of 0.05 is possible; above, the halves no longer fit in memory
+SIGN_FLIP_SEEDS = range(6, 41)
 _TIE = 1e-12  # sums this near each other, in parts of Σ|d|, count as equal
 
 

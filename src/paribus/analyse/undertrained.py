@@ -12,9 +12,8 @@ from paribus.analyse.verdict import Verdict
 UNDERTRAINED = "undertrained"  # the outcome of such a run
 UNDERTRAINED_REASON = "not trained long enough, still worse than the unigram model"
 RISE_FACTOR = 1.05  # a last loss above this multiple of the lowest one has risen
-UndertrainedScores = Mapping[
-    str, Mapping[int, float]
-]  # arm → seed → the score of a run that was not trained long enough
+# arm → seed → the score of a run that was not trained long enough
+UndertrainedScores = Mapping[str, Mapping[int, float]]
 
 
 def has_risen(losses: Sequence[float]) -> bool:

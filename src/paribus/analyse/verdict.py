@@ -15,9 +15,8 @@ VerdictWord = Literal[
     "withheld",
 ]
 Ends = tuple[float, float]
-Test = Literal[
-    "two-sided", "not worse"
-]  # what a design asks: any difference, or only that nothing is lost
+# what a design asks: any difference, or only that nothing is lost
+Test = Literal["two-sided", "not worse"]
 
 LESS_THAN_MARGIN = "by less than the margin"
 MORE_THAN_MARGIN = "by more than the margin"

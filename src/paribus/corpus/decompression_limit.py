@@ -10,10 +10,11 @@ from typing import IO, Any, cast
 
 from paribus.errors import RecordError
 
+# bytes that any source may come to; times its size on disk. Text packs to a fifth or so
 MIN_LIMIT, MAX_RATIO = (
     2**28,
     32,
-)  # bytes that any source may come to; times its size on disk. Text packs to a fifth or so
+)
 MAX_HEADER = 2**20  # bytes of a name, or of other facts about one file, in a tar
 BUFFER_BYTES = 2**17
 _EXTENDED_HEADERS = (  # what the library reads whole into memory

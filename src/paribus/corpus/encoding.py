@@ -16,9 +16,8 @@ from paribus.corpus.progress import Progress
 from paribus.corpus.shards import Shard, ShardWriter
 from paribus.corpus.tokenizer import Encoding, Tokenizer
 
-CHUNK_BYTES = (
-    2**16
-)  # bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
+# bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
+CHUNK_BYTES = 2**16
 LIBRARY_BATCH_BYTES = 2**21  # bytes handed to the library at once
 MAX_TOKENIZER_TEXT = 2**27  # bytes a tokenizer is trained on
 

@@ -175,9 +175,8 @@ class PairRows:
             self.shard.target_starts(pairs),
             self.shard.document_starts(pairs + 1),
         )
-        n_target = np.minimum(
-            ends - targets + 1, length
-        )  # with its end, unless that is cut off too
+        # with its end, unless that is cut off too
+        n_target = np.minimum(ends - targets + 1, length)
         n_source = np.minimum(targets - begins, length - n_target)
         at = np.arange(length)
         real = at < (n_source + n_target)[:, None]

@@ -78,9 +78,8 @@ def _require_all_listed(folder: Path, index: Index) -> None:
     """RecordError where a file lies there that its index does not speak of: an index that lists
     less proves less.
     """
-    there = {
-        path.name for path in folder.iterdir() if not path.name.startswith(".")
-    }  # systems leave such files
+    # systems leave such files
+    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     unknown = there - {*index.files, INDEX_FILE}
     if unknown:
         raise RecordError(

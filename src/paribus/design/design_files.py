@@ -14,10 +14,11 @@ from paribus.spec.design import Design
 from paribus.spec.design_reading import load_design, require_valid_design
 
 _HERE = Path(paribus.__file__).parent
+# of an installation, of a checkout
 DESIGN_FOLDERS = (
     _HERE / "designs",
     _HERE.parents[1] / "designs",
-)  # of an installation, of a checkout
+)
 
 
 def designs_folder() -> Path:

@@ -61,9 +61,8 @@ class Plan:
     arms: tuple[PlannedArm, ...]  # the baseline first
     control_lines: tuple[ControlLine, ...]
     environment: dict[str, Any]
-    seeds: tuple[
-        int, ...
-    ]  # to be reported; of an open design, as many as it is to be carried to now
+    # to be reported; of an open design, as many as it is to be carried to now
+    seeds: tuple[int, ...]
     series: Series | None = None  # where it is a later study of a series
 
     @property

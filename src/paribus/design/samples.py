@@ -58,9 +58,8 @@ def _sampled_model(
     if checkpoint is None:
         return None
     loaded = load_checkpoint(checkpoint.folder)
-    kernel = (
-        "masked" if device.type == "cuda" else "auto"
-    )  # lengths grow by one: nothing is compiled for each
+    # lengths grow by one: nothing is compiled for each
+    kernel = "masked" if device.type == "cuda" else "auto"
     model = loaded.restore(device, kernel=kernel)
     return SampledModel(loaded, model, context_is_prefix(arm.run.stages[-1].objective))
 

@@ -36,9 +36,8 @@ class EarlierStudy:
     study: str
     number: int
     seeds: tuple[int, ...]
-    gains: tuple[
-        dict[str, Any], ...
-    ]  # of each comparison and contrast: its label, gain, interval and level
+    # of each comparison and contrast: its label, gain, interval and level
+    gains: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)

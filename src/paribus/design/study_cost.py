@@ -57,9 +57,8 @@ def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
     arms = [group[0] for group in group_identical_arms(plan)]
     shares = [share for share in design.lengths or () if share < 1]
     longer = _length_groups(plan)
-    full = sum(
-        arm.step_cost.training_flops * arm.n_steps for arm in arms
-    )  # of one seed at one rate
+    # of one seed at one rate
+    full = sum(arm.step_cost.training_flops * arm.n_steps for arm in arms)
     other = sum(arm.step_cost.training_flops * arm.n_steps * sum(shares) for arm in longer)
     n_swept, share = 0, 0.0  # of each arm
     if design.tune is not None:

@@ -43,9 +43,8 @@ from paribus.record import (
 from paribus.record.file_names import PLAN_LOCK_FILE
 from paribus.record.plan_file import read_plan
 
-WatcherFactory = Callable[
-    [str, Sequence[Cell], float], Watcher
-]  # its name, its runs, and the FLOPs of what comes after
+# its name, its runs, and the FLOPs of what comes after
+WatcherFactory = Callable[[str, Sequence[Cell], float], Watcher]
 
 
 @dataclass(frozen=True)

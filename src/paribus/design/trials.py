@@ -24,9 +24,8 @@ from paribus.spec.design import Table, leaves_of
 ABSENT = "–"
 MAX_VALUES = 2_000  # whole numbers tried in one field
 NO_VALUE_STARTS = ("no value", "none of")  # how the note begins where arms cannot be equal
-Refusal = Callable[
-    [Table], str | None
-]  # why a table describes no arm of the design; None if it does
+# why a table describes no arm of the design; None if it does
+Refusal = Callable[[Table], str | None]
 
 
 @dataclass(frozen=True)

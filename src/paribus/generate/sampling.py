@@ -141,9 +141,8 @@ def _next_logits(
     """Scores of every token of text, and of the end, for the place after the last."""
     if model.encoder is not None:
         start = torch.full_like(context[:, :1], vocabulary.decoder_start)
-        whole = (
-            context.shape[1] if lengths is None else lengths
-        )  # as in training: all of a source is its prefix
+        # as in training: all of a source is its prefix
+        whole = context.shape[1] if lengths is None else lengths
         source = Batch.of(context, prefix=whole, real_BT=_real_mask(lengths, context.shape[1]))
         batch = Batch.of(torch.cat([start, generated], 1), source=source)
     elif lengths is None:

@@ -34,12 +34,10 @@ class ModelFamily:
     title: str
     class_name: str
     config_keys: ConfigKeys
-    architecture: Callable[
-        [Config, bool], dict[str, Any]
-    ]  # obeyed keys, is the head tied → table of a spec
-    config: Callable[
-        [ResolvedArchitecture], dict[str, Any]
-    ]  # → obeyed keys; UnsupportedError where not even a near one exists
+    # obeyed keys, is the head tied → table of a spec
+    architecture: Callable[[Config, bool], dict[str, Any]]
+    # → obeyed keys; UnsupportedError where not even a near one exists
+    config: Callable[[ResolvedArchitecture], dict[str, Any]]
     tensor_pairs: Callable[[ResolvedArchitecture, Config], TensorPairs]
     embedding: str  # the table of words
     head: str  # the head's own table, where it has one
@@ -47,15 +45,12 @@ class ModelFamily:
         ""  # the base model within the headed one; a file of the base model alone leaves it out
     )
     outside_prefix: tuple[str, ...] = ("lm_head.",)  # what stands outside the base model
-    copies: Mapping[str, str] = field(
-        default_factory=dict
-    )  # tensor → the one it must equal if it is there
-    overrides: Mapping[str, str] = field(
-        default_factory=dict
-    )  # tensor → the one it stands in for if it is there
-    copies_if_untied: Mapping[str, str] = field(
-        default_factory=dict
-    )  # tensor → its source, when the head is not tied
+    # tensor → the one it must equal if it is there
+    copies: Mapping[str, str] = field(default_factory=dict)
+    # tensor → the one it stands in for if it is there
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    # tensor → its source, when the head is not tied
+    copies_if_untied: Mapping[str, str] = field(default_factory=dict)
     zero_if_missing: frozenset[str] = frozenset()
     always_tied: bool = False  # tied when the head's table is missing, whatever the config says
     problems: Callable[[Config], Iterable[str]] = (

@@ -50,9 +50,8 @@ class LoadedCheckpoint:
     stage: Stage | None  # what the run was last trained on, and how
     spec: ResolvedArchitecture
     tokenizer_file: Path | None
-    origin: (
-        dict[str, Any] | None
-    )  # what an imported config said that the spec does not; None: it was made here
+    # what an imported config said that the spec does not; None: it was made here
+    origin: dict[str, Any] | None
     notes: tuple[str, ...] = ()
 
     def restore(

@@ -23,9 +23,8 @@ from paribus.masks.dense import (
 )
 from paribus.masks.rules import MAX_RULE_SIZE, Rule, SameSide, Strided, Window, leaves
 
-_PAIRS_AT_ONCE = (
-    2**22
-)  # queries times keys that are looked at together: long sequences take no more memory
+# queries times keys that are looked at together: long sequences take no more memory
+_PAIRS_AT_ONCE = 2**22
 _POSITIONS_AT_ONCE = (
     256  # positions whose answers are followed together: the first leak is often among the first
 )

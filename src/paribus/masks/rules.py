@@ -278,9 +278,8 @@ class And(Rule):
 
     def sees_new(self, prefix_grows: bool) -> bool:
         # Exact, not merely safe: in one document of real tokens, all inside a growing prefix or
-        # none in a fixed
-        # one, rules that can see new tokens at all see those at a common multiple of their strides
-        # together.
+        # none in a fixed one, rules that can see new tokens at all see those at a common multiple
+        # of their strides together.
         return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
 
     def __str__(self) -> str:

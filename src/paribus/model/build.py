@@ -52,9 +52,8 @@ def build_empty(
         model = Transformer(architecture, parse_kernel(kernel), _parse_compute(compute)).to(dtype)
     for module in model.modules():
         if isinstance(module, ExpertRouter) and module.selection_bias is not None:
-            module.selection_bias = (
-                module.selection_bias.float()
-            )  # its steps would round away in half precision
+            # its steps would round away in half precision
+            module.selection_bias = module.selection_bias.float()
     return allocate(model, device)
 
 

@@ -16,10 +16,11 @@ except ImportError:  # triton comes with torch's CUDA builds alone
     chunk_sums = invert_permutation = row_totals = None
 
 _CHUNK_ROWS = 64  # readings of one row that are added up apart
+# channels, and readings × channels, that a program has at hand
 _MAX_BLOCK_WIDTH, _BLOCK_ELEMENTS = (
     1024,
     4096,
-)  # channels, and readings × channels, that a program has at hand
+)
 _MAX_INT16_ROWS = 2**15  # rows from which on a number of 16 bits cannot name them
 _INVERT_BLOCK = 1024  # places of a permutation that a program inverts
 

@@ -65,8 +65,7 @@ class _RMSNorm(torch.autograd.Function):
         unit = rows * scale
         along = grad * unit
         flat = along.flatten(0, -2)
-        to_gain = flat.T @ flat.new_ones(
-            len(flat)
-        )  # several times faster than summing along the slow dimension
+        # several times faster than summing along the slow dimension
+        to_gain = flat.T @ flat.new_ones(len(flat))
         shared = (along @ gain)[..., None] / rows.shape[-1]
         return (grad * gain).sub_(unit.mul_(shared)).mul_(scale), to_gain, None

@@ -66,9 +66,8 @@ class EvaluationHead:
     n_items: int
     n_cut: int  # contexts that did not fit
     text: str  # fingerprint of what the items were drawn from
-    unigram_nats: (
-        float | None
-    )  # of all targets, by how often tokens come in the training text; None in older records
+    # of all targets, by how often tokens come in the training text; None in older records
+    unigram_nats: float | None
     environment: dict[str, Any]
 
 

@@ -51,8 +51,7 @@ DIVERGED_PREFIX = "DivergedError"
 _RESTORE_ADVICE = "restore it, or begin under another name"
 _REMOVE_ADVICE = "remove it, and `paribus run` writes it"
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a
-# rate beside the
-# tuned one, `variance` a start, an order or a rerun made to take the noise apart.
+# rate beside the tuned one, `variance` a start, an order or a rerun made to take the noise apart.
 Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
 _PURPOSES = get_args(Purpose)
 RunOutcome = Literal["finished", "diverged", "failed", "open"]

@@ -32,9 +32,8 @@ from paribus.report.report_data import ReportData
 
 ROW, LOW_ROW, EDGE = 64, 46, 12  # pixels an arm takes, one of many, and all of them together
 LINE, LEADING = 18, 15  # letters of a label's line, and pixels
-_NAME_PIECE = re.compile(
-    r"\+?[^ +-]*[ -]?"
-)  # of a name, which may be broken after a space or a hyphen, and before a plus
+# of a name, which may be broken after a space or a hyphen, and before a plus
+_NAME_PIECE = re.compile(r"\+?[^ +-]*[ -]?")
 THIN, THICK = 1.5, 5  # pixels of the outer and of the inner interval
 SEPARATE_PLOT_RATIO = 3  # a control whose effect is so many times larger has a plot of its own
 
@@ -81,9 +80,8 @@ def _effect_plot(key: str, title: str, arms: Sequence[ArmFinding], report: Repor
     )
     spec = chart_spec(_chart(arms, seeds, report), f"{title}: {described}.", _height(arms, report))
     if len(arms) > MAX_LISTED:
-        spec["config"]["axisX"] = {
-            "titleAnchor": "end"
-        }  # wide labels leave a narrow plot less room than its title
+        # wide labels leave a narrow plot less room than its title
+        spec["config"]["axisX"] = {"titleAnchor": "end"}
     numbers = tuple(
         (row["pair"], str(row["seed"]), row["baseline"], row["score"], row["gained"])
         for row in seeds

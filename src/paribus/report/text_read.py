@@ -46,9 +46,8 @@ def _text_differences(report: ReportData) -> tuple[TextDifference, ...]:
         return ()
     reads = {arm: _text_read(plan.arms[arm], str(written[arm])) for arm in report.order}
     pairs = [(arm.name, arm.against) for arm in report.findings.arms]
-    pairs = pairs or [
-        (arm, report.findings.baseline) for arm in report.order[1:]
-    ]  # where contrasts are judged
+    # where contrasts are judged
+    pairs = pairs or [(arm, report.findings.baseline) for arm in report.order[1:]]
     return text_differences(plan.design.budget, pairs, reads)
 
 

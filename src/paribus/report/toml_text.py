@@ -43,9 +43,8 @@ def _table_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
         (place for place, name in enumerate(inner_tables) if len(told[name]) > WIDTH),
         len(inner_tables),
     )
-    sections = set(
-        inner_tables[long:]
-    )  # all from the first long one on: a line after a section would belong to it
+    # all from the first long one on: a line after a section would belong to it
+    sections = set(inner_tables[long:])
     lines = [line for name, line in told.items() if name not in sections]
     for name, value in table.items():
         if name in sections:

@@ -17,9 +17,8 @@ SYMBOLS = (  # of the invented languages
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 )
 N_SENTINELS = 100  # T5's number of them
-N_SPECIAL_TOKENS = (
-    7 + N_SENTINELS
-)  # ids that are no text: pad, end, start, mask, three modes, sentinels
+# ids that are no text: pad, end, start, mask, three modes, sentinels
+N_SPECIAL_TOKENS = 7 + N_SENTINELS
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 
 FilePortion = Literal["slice", "all"]
@@ -38,9 +37,8 @@ def _as_tuple(value: Any) -> Any:
 
 
 # Bytes that the files of a source may come to when they are unpacked; None: in proportion to their
-# size on disk. It
-# changes no text and is written only where it is set, so that the names of texts and runs stay what
-# they were.
+# size on disk. It changes no text and is written only where it is set, so that the names of texts
+# and runs stay what they were.
 MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda given: given is None)]
 Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
 

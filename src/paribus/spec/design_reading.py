@@ -54,10 +54,11 @@ ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,79}", re.ASCII)
 MAX_ALPHA = 0.05  # of false alarms, over all looks
 WEIGHT_TOLERANCE = 1e-9  # of the largest weight: what a sum of decimal weights may be off
 DESIGN_KEYS = (*Design.model_fields, "scales")
+# set by the design's seeds, whatever a run says
 SEED_PATHS = (
     "training.seed",
     "training.data_seed",
-)  # set by the design's seeds, whatever a run says
+)
 MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
 RATE_PATH, STEPS_PATH = "training.optimizer.rate", "training.n_steps"
 

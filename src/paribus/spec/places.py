@@ -13,10 +13,11 @@ from paribus.spec.design import level_name
 
 Table = dict[str, Any]
 Keys = tuple[str, ...]
+# of a run
 FILES: tuple[Keys, ...] = (
     ("corpus", "sources", "paths"),
     ("corpus", "tokenizer", "path"),
-)  # of a run
+)
 
 
 def place_run(table: Mapping[str, Any], folder: Path) -> Table:

@@ -269,9 +269,8 @@ def _decode_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_len
     old = SequenceLayout(layout.length - 1, min(layout.prefix, layout.length - 1))
     new = SequenceLayout(layout.length, old.prefix)
     masks = spec.stack.masks
-    stale = np.ones(
-        (len(masks) + 1, new.length), bool
-    )  # rows to compute: what changed, and the new one
+    # rows to compute: what changed, and the new one
+    stale = np.ones((len(masks) + 1, new.length), bool)
     if appendable(masks):
         stale[:, :-1] = False
     else:

@@ -448,10 +448,11 @@ def _written_path(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, 
     for place, part in enumerate(loc):
         last = place == len(loc) - 1
         if here == part or (isinstance(here, Mapping) and here.get("kind") == part and not tagged):
+            # a kind in short is the table of that kind
             here, tagged = (
                 {"kind": part} if here == part else here,
                 True,
-            )  # a kind in short is the table of that kind
+            )
             continue
         if _has_entry(here, part):
             here, tagged = here[part], False

@@ -10,9 +10,8 @@ from paribus.spec.architecture import Count, NonNegative, Positive, Spec, read_k
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]
-SMALLEST_NORMAL = (
-    2**-126
-)  # 1.1754944e-38, the smallest normal number of float32: less may count as 0
+# 1.1754944e-38, the smallest normal number of float32: less may count as 0
+SMALLEST_NORMAL = 2**-126
 
 
 def _require_normal(value: float) -> float:

@@ -15,10 +15,11 @@ try:
 except ImportError:  # triton comes with torch's CUDA builds alone
     cross_entropy_kernel = None
 
+# words at a time: of eight choices the fastest on an H200, for 4,203 words and for 50,304
 _BLOCK, _WARPS = (
     1024,
     4,
-)  # words at a time: of eight choices the fastest on an H200, for 4,203 words and for 50,304
+)
 
 
 class Targets(NamedTuple):

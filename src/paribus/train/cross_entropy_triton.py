@@ -24,8 +24,7 @@ def cross_entropy_kernel(
     line = logits + row * stride
     target, weight = tl.load(targets + row), tl.load(weights + row)
     # Each lane keeps its greatest value and a sum scaled by it; one exponential serves whichever of
-    # two is greater.
-    # Lanes past the last word hold -1e30, which counts for nothing beside any word.
+    # two is greater. Lanes past the last word hold -1e30, which counts for nothing beside any word.
     most = tl.full((BLOCK,), -1e30, tl.float32)
     total, answer = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
     for begin in range(0, n_vocab, BLOCK):

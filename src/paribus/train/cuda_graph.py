@@ -44,9 +44,8 @@ class CUDAGraphRunner(Generic[Out]):
         self.device, self.captures = device, captures
         self.n_calls: Counter[Hashable] = Counter()
         self.graphs: dict[Hashable, CapturedGraph[Out]] = {}
-        self.pool = (
-            torch.cuda.graph_pool_handle() if captures else None
-        )  # one for all: no two graphs run at once
+        # one for all: no two graphs run at once
+        self.pool = torch.cuda.graph_pool_handle() if captures else None
 
     def __call__(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
         if not self.captures:

@@ -58,19 +58,14 @@ class Learner:
         self.model_loss = ModelWithLoss(model, training, vocabulary)
         self.data_parallel = ranks.data_parallel(self.model_loss)
         self.optimizer = _optimizer(model, training, self.device)
-        # Written in place: a replayed step reads and writes these very tensors.
-        self.step_number = torch.zeros(
-            (), dtype=torch.int64, device=self.device
-        )  # the step at hand
-        self.n_targets = torch.ones(
-            (), device=self.device
-        )  # targets of its whole batch, at least 1
-        self.has_no_targets = torch.zeros(
-            (), device=self.device
-        )  # 1 where that has none: then nothing moves
-        self.clip_scale = torch.ones(
-            (), device=self.device
-        )  # what its gradient is divided by, to clip it
+        # Written in place: a replayed step reads and writes these very tensors. the step at hand
+        self.step_number = torch.zeros((), dtype=torch.int64, device=self.device)
+        # targets of its whole batch, at least 1
+        self.n_targets = torch.ones((), device=self.device)
+        # 1 where that has none: then nothing moves
+        self.has_no_targets = torch.zeros((), device=self.device)
+        # what its gradient is divided by, to clip it
+        self.clip_scale = torch.ones((), device=self.device)
         # 1 from the first gradient that is not finite: nothing moves from then on
         self.diverged = torch.zeros((), device=self.device)
         self.diverged_step = torch.full((), -1, dtype=torch.int64, device=self.device)

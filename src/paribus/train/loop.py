@@ -45,9 +45,8 @@ class TrainOutcome:
 
     folder: Path
     step: int
-    notes: tuple[
-        str, ...
-    ]  # what a person should be told, and `on_note` was: checkpoints skipped, rows cut, …
+    # what a person should be told, and `on_note` was: checkpoints skipped, rows cut, …
+    notes: tuple[str, ...]
 
 
 def train(
@@ -130,9 +129,8 @@ class _Loop:
         self.valid_nats: float | None = (
             None  # nats of held-out text at this step, if it was visited
         )
-        self.flops_by_shape: dict[
-            tuple[int, int, int], Flops
-        ] = {}  # by length, source length and words asked for
+        # by length, source length and words asked for
+        self.flops_by_shape: dict[tuple[int, int, int], Flops] = {}
 
     def train(self) -> TrainOutcome:
         start: ResumePoint = self.ranks.broadcast(

@@ -52,9 +52,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         states, table = _to_bf16_on_cuda(states), _to_bf16_on_cuda(table)
         bias = None if bias is None else bias.to(states.dtype)
-        turned = (
-            table.T.contiguous() if table.device.type == "cpu" else table.T
-        )  # a CPU multiplies faster so
+        # a CPU multiplies faster so
+        turned = table.T.contiguous() if table.device.type == "cpu" else table.T
         gradients = _Gradients(states, table, bias) if with_gradient else None
         weights = weights.to(torch.promote_types(states.dtype, torch.float32))
         spread, answer = torch.empty_like(weights), torch.empty_like(weights)

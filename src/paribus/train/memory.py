@@ -10,9 +10,8 @@ from paribus.spec.price import count_parameters
 from paribus.spec.run import RunSpec
 
 BYTES_PER_PARAMETER = 4 * 4  # bytes: a weight, its gradient and two moments, in float32
-BYTES_PER_TOKEN = (
-    3 * 8
-)  # of a batch: which token it is, of which document, whether a sentence begins
+# of a batch: which token it is, of which document, whether a sentence begins
+BYTES_PER_TOKEN = 3 * 8
 BYTES_PER_VALUE = 2  # of what a layer keeps for its gradient, in the shortest precision there is
 
 

@@ -39,12 +39,10 @@ class StudyBar:
             disable=not page.is_terminal,
         )
         self.task = self.bar.add_task("", total=1.0, said="")
-        self.running: dict[
-            str, tuple[Cell, float]
-        ] = {}  # runs at work, and the share of them that is done
-        self.done_before: dict[
-            str, float
-        ] = {}  # the share of each that an earlier sitting had done
+        # runs at work, and the share of them that is done
+        self.running: dict[str, tuple[Cell, float]] = {}
+        # the share of each that an earlier sitting had done
+        self.done_before: dict[str, float] = {}
         self.stopped = threading.Event()
         self._reset([], "", 0.0)
 

@@ -22,10 +22,11 @@ from paribus.report.numbers import (
     whole_percent,
 )
 
+# columns under which the bar itself leaves, then the pace, so that the rest stays whole
 NARROW, NARROWER = (
     100,
     75,
-)  # columns under which the bar itself leaves, then the pace, so that the rest stays whole
+)
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,11 @@ from random import Random
 from paribus.runtime import derive_seed
 from paribus.spec.corpus import TranslationLanguage
 
+# consonants of each language
 SOURCE_CONSONANTS, TARGET_CONSONANTS = (
     ("b", "d", "k", "l", "m", "t"),
     ("f", "g", "n", "r", "s", "v"),
-)  # consonants of each language
+)
 VOWELS = "aeiou"
 N_ARTICLES = N_RELATIONS = 2
 P_ADJECTIVE, P_RELATION, P_OBJECT = 0.4, 0.25, 0.7

@@ -90,9 +90,8 @@ def _edge(settings: DialSettings) -> int:
             middle = (below + above) // 2
         else:
             middle = _guess(settings, below, above)
-        halve = (
-            not halve
-        )  # guesses find the edge of a straight line at once, halving that of any other
+        # guesses find the edge of a straight line at once, halving that of any other
+        halve = not halve
         if settings.error_from(middle) > 0:
             above = middle
         else:

@@ -133,8 +133,8 @@ def _rebuild_layout(
 
 
 # An operation of its own: made by create_block_mask inside a model that is compiled without
-# gradients, the same tables
-# led FlexAttention out of its memory (torch 2.11, an H200, heads of 32, 256 positions).
+# gradients, the same tables led FlexAttention out of its memory (torch 2.11, an H200, heads of 32,
+# 256 positions).
 @torch.library.custom_op("paribus::block_tables", mutates_args=())
 def _block_tables(
     rule: str,

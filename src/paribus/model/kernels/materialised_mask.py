@@ -51,9 +51,8 @@ def masked(
     else:
         sighted = None
     if sighted is not None:
-        visible = (
-            visible | ~sighted
-        )  # backends disagree on rows without a key, so none reaches them
+        # backends disagree on rows without a key, so none reaches them
+        visible = visible | ~sighted
     if bias is None:
         mask = visible
     else:
