@@ -15,7 +15,7 @@ from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json, print_page
 from paribus.errors import SpecError
 from paribus.escapes import escape_unprintable
-from paribus.spec.fields import FieldEntry, Found, TableEntry, all_tables, find_fields
+from paribus.spec.fields import FieldEntry, FieldMatch, TableEntry, all_tables, find_fields
 from paribus.spec.reference import reference_page
 
 MORE = "paribus fields PATH says more of one of them, such as paribus fields training.optimizer."
@@ -67,7 +67,7 @@ def _print_overview(page: Console) -> None:
     page.print(f"\n{MORE}", style="dim")
 
 
-def _print_found(found: Found, page: Console) -> None:
+def _print_found(found: FieldMatch, page: Console) -> None:
     for field in found.fields:
         page.print(found.path, style="bold", highlight=False)
         page.print(_details(field))

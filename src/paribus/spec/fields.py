@@ -58,7 +58,7 @@ class TableEntry:
 
 
 @dataclass(frozen=True)
-class Found:
+class FieldMatch:
     """What lies at a path: the field itself, of each kind that has it, and the tables that it
     may hold.
     """
@@ -104,7 +104,7 @@ def all_paths() -> dict[str, None]:
     return paths
 
 
-def find_fields(path: str) -> Found:
+def find_fields(path: str) -> FieldMatch:
     """The field and the tables at a dotted path; SpecError says which path was probably meant.
 
     A path may name a kind (`training.schedule.cosine`). A design's keys may stand alone
@@ -121,7 +121,7 @@ def find_fields(path: str) -> Found:
     whole = ".".join(names)
     fields = dict.fromkeys(place.field for place in places if place.field is not None)
     models = dict.fromkeys(model for place in places for model in models_in(place.annotation))
-    return Found(whole, tuple(fields), tuple(_table_entry(whole, model) for model in models))
+    return FieldMatch(whole, tuple(fields), tuple(_table_entry(whole, model) for model in models))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def key_advice(
         return f"{_key_words(ours[0], table, root)}; "
     same = _same_table(_other_places(key, table, elsewhere), table)
     if len(same) == 1:
-        return suggestion(_shown(same[0], table, root))
+        return suggestion(_written_path(same[0], table, root))
     return did_you_mean(key, known)
 
 
@@ -82,13 +82,13 @@ def _same_table(paths: Iterable[str], table: str) -> list[str]:
 
 def _key_words(target: str, table: str, root: str) -> str:
     path, _, value = target.partition(" = ")
-    shown = _shown(path, table, root)
+    written = _written_path(path, table, root)
     if value:
-        return f"write {shown} = {value}"
-    return f"it is called {shown!r} here"
+        return f"write {written} = {value}"
+    return f"it is called {written!r} here"
 
 
-def _shown(path: str, table: str, root: str) -> str:
+def _written_path(path: str, table: str, root: str) -> str:
     """A path as one would write it: its key alone in the same table, else from the root of the
     file.
     """

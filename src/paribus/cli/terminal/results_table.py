@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table as Page
+from rich.table import Table as RichTable
 
 from paribus.analyse import column_of
 from paribus.analyse.undertrained import UNDERTRAINED
@@ -23,7 +23,7 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
     column = column_of(plan.design.primary.measure.table)
     reported = [row for row in rows if row["purpose"] == "reported"]
     seeds = sorted({row["seed"] for row in reported})
-    table = Page(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("arm", "rate", *(f"seed {seed}" for seed in seeds), "mean"):
         table.add_column(heading, justify="left" if heading == "arm" else "right")
     for arm in plan.order:
