@@ -1,5 +1,7 @@
 """Yardsticks: read strictly, and never two kinds of number under one name."""
 
+from typing import get_args
+
 import pytest
 
 from paribus.errors import SpecError
@@ -10,10 +12,10 @@ from paribus.spec import (
     HeldOutPairs,
     PseudoHalves,
     load_yardstick,
-    measure_of,
 )
+from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
 from paribus.spec.objectives import UL2, CausalLM, LastToken, MaskedLM, Mixture, MixtureComponent
-from paribus.spec.yardstick import default_yardstick
+from paribus.spec.yardstick import MEASURES, Yardstick, default_yardstick
 
 
 def test_a_yardstick_is_read_by_its_kind_and_changed_by_its_fields() -> None:
@@ -25,11 +27,20 @@ def test_a_yardstick_is_read_by_its_kind_and_changed_by_its_fields() -> None:
 
 
 def test_a_likelihood_is_not_a_pseudo_likelihood() -> None:
-    assert [measure_of(one) for one in (DocumentHalves(), HeldOutPairs(), PseudoHalves())] == [
-        "likelihood",
-        "likelihood",
-        "pseudo-likelihood",
-    ]
+    assert DocumentHalves().scores == HeldOutPairs().scores == LIKELIHOOD
+    assert PseudoHalves().scores == PSEUDO_LIKELIHOOD != LIKELIHOOD
+
+
+def test_every_kind_of_yardstick_has_its_measure() -> None:
+    kinds = {kind.model_fields["kind"].default: kind for kind in get_args(Yardstick)}
+    assert {kind: yardstick.scores for kind, yardstick in kinds.items()} == MEASURES
+
+
+def test_a_gain_is_above_zero_for_the_better_arm() -> None:
+    accuracy = Measure(kind="likelihood", unit="%", item_weight="items", lower_is_better=False)
+    assert LIKELIHOOD.gain(1.5, 1.25) == 0.25
+    assert accuracy.gain(1.5, 1.25) == -0.25
+    assert (LIKELIHOOD.direction, accuracy.direction) == ("lower is better", "higher is better")
 
 
 @pytest.mark.parametrize(

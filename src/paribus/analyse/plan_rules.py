@@ -11,8 +11,15 @@ from paribus.analyse.looks import FAMILY_ALPHA, Look, alpha_at_look, look_at
 from paribus.analyse.run_table import ENDED_OUTCOMES, Row
 from paribus.analyse.verdict import Test
 from paribus.record.plan import PlanRecord
+from paribus.spec.measure import Measure
+from paribus.spec.yardstick import MEASURES
 
 UNIT = "bits per byte"
+
+
+def plan_measure(plan: PlanRecord) -> Measure:
+    """What the scores of the primary yardstick are."""
+    return MEASURES[plan.design.primary.measure.kind]
 
 
 def has_open_seeds(plan: PlanRecord) -> bool:

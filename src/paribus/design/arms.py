@@ -20,7 +20,6 @@ from paribus.spec.match import Match
 from paribus.spec.reading import describe_faults, merge_tables
 from paribus.spec.run import RunSpec, derived_sizes, load_run
 from paribus.spec.widths import width_note
-from paribus.spec.yardstick import measure_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +146,7 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
     problems = []
     for measure in (design.primary.measure, *design.others):
         try:
-            answering_component(run.stages[-1].objective, measure_of(measure))
+            answering_component(run.stages[-1].objective, measure.scores.kind)
         except SpecError as fault:
             problems += [
                 f"the yardstick {measure.kind!r} cannot be asked: {problem}"

@@ -14,7 +14,7 @@ from paribus.evaluate.item_layout import item_layout, lay_item
 from paribus.evaluate.likelihood import target_ids
 from paribus.spec import resolve
 from paribus.spec.design import Design
-from paribus.spec.yardstick import Yardstick, measure_of
+from paribus.spec.yardstick import Yardstick
 
 ItemTokens = tuple[str, list[int], list[int]]  # an item's name, context and target
 
@@ -96,7 +96,7 @@ def _misfit_reason(
     stage, spec = arm.run.stages[-1], resolve(arm.run.architecture)
     window = min(stage.training.length, spec.max_length)
     laid = item_layout(
-        answering_component(stage.objective, measure_of(measure)),
+        answering_component(stage.objective, measure.scores.kind),
         spec,
         arm.dataset.vocabulary,
         window,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from paribus.errors import SpecError
 from paribus.objectives.problem_layout import problem_layout
+from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import (
     Mixture,
     MixtureComponent,
@@ -13,7 +14,6 @@ from paribus.spec.objectives import (
     SpanCorruption,
     components_of,
 )
-from paribus.spec.yardstick import Measure
 
 PREFERRED_KINDS = ("continuation", "prefix", "seq2seq", "causal", "spans", "last_token")
 _WHY_NOT = {
@@ -22,7 +22,7 @@ _WHY_NOT = {
 }
 
 
-def answering_component(objective: Objective, label: Measure) -> MixtureComponent:
+def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureComponent:
     """The part under which an arm answers; SpecError with the reason where none can."""
     given = components_of(objective)
     kinds = PREFERRED_KINDS if label == "likelihood" else ("masked",)

@@ -26,8 +26,8 @@ from paribus.masks import looks_ahead
 from paribus.model import Transformer
 from paribus.objectives import Problem, require_no_leak, require_permitted, target_nats
 from paribus.record import Answer
+from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import Objective
-from paribus.spec.yardstick import Measure
 
 N_SEQUENCES = 16
 MAX_POSITIONS = 512  # whose words are held at a time
@@ -41,7 +41,7 @@ def likelihoods(
     objective: Objective,
     tokenizer: Tokenizer,
     items: Sequence[Item],
-    label: Measure = "likelihood",
+    label: LikelihoodKind = "likelihood",
     *,
     n_sequences: int = N_SEQUENCES,
     window: int | None = None,

@@ -31,7 +31,7 @@ from paribus.record import (
 from paribus.record.disk import file_sha256
 from paribus.record.file_names import ROWS_FILE, WEIGHTS_FILE
 from paribus.runtime import cudnn_version
-from paribus.spec.yardstick import Yardstick, measure_of
+from paribus.spec.yardstick import Yardstick
 
 
 def evaluate(
@@ -140,7 +140,7 @@ def _measure_checkpoint(
     n_sequences: int,
 ) -> Evaluation:
     label, objective, vocabulary = (
-        measure_of(yardstick),
+        yardstick.scores.kind,
         checkpoint.objective(),
         checkpoint.vocabulary,
     )

@@ -65,4 +65,3 @@ from paribus.spec.yardstick import PseudoHalves as PseudoHalves
 from paribus.spec.yardstick import Yardstick as Yardstick
 from paribus.spec.yardstick import YardstickKind as YardstickKind
 from paribus.spec.yardstick import load_yardstick as load_yardstick
-from paribus.spec.yardstick import measure_of as measure_of

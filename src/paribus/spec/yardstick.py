@@ -6,17 +6,17 @@ What is asked is text, cut by bytes, so that it is the same for every arm whatev
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from paribus.errors import SpecError
 from paribus.spec.architecture import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
+from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
 from paribus.spec.objectives import MaskedLM, Objective, components_of
 from paribus.spec.reading import assign, describe_faults
 
-Measure = Literal["likelihood", "pseudo-likelihood"]
 Unit = Literal["bits_per_byte", "nats"]  # of the whole, and of an item
 HeldOutSplit = Literal["valid", "test"]
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
@@ -25,6 +25,7 @@ ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 a
 class HeldOutYardstick(Spec):
     """The base of yardsticks: so many items of one split, or all there are."""
 
+    scores: ClassVar[Measure] = LIKELIHOOD
     split: HeldOutSplit = "test"
     """Which held-out documents are measured."""
     n_items: Count = 200
@@ -70,6 +71,7 @@ class HeldOutPairs(HeldOutYardstick):
 class PseudoHalves(HalvesYardstick):
     """Σ log p(token | others) over the second half: each token masked in turn. No likelihood."""
 
+    scores: ClassVar[Measure] = PSEUDO_LIKELIHOOD
     kind: Literal["pseudo"] = "pseudo"
 
 
@@ -77,11 +79,11 @@ Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
 YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
 
 
-def measure_of(yardstick: Yardstick) -> Measure:
-    """What a yardstick's numbers are; two kinds of them are never put on one axis."""
-    if isinstance(yardstick, PseudoHalves):
-        return "pseudo-likelihood"
-    return "likelihood"
+MEASURES: Mapping[str, Measure] = {
+    "halves": DocumentHalves.scores,
+    "pairs": HeldOutPairs.scores,
+    "pseudo": PseudoHalves.scores,
+}  # by the kind that a record names
 
 
 def default_yardstick(corpus: Corpus, objective: Objective) -> Yardstick:
