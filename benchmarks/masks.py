@@ -27,7 +27,7 @@ MASKS = (
     "causal",
     "full",
     "prefix",
-    "causal & same_part",
+    "causal & same_side",
     "by_head(causal, reverse)",
     "reverse",
     "window(256)",

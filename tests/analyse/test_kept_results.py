@@ -206,6 +206,19 @@ def test_the_control_of_a_kept_study_works(study: str) -> None:
     assert all(margin < -float(control["gain"]) / 4 for margin in margins)
 
 
+@pytest.mark.parametrize("study", PRESENT_RULES)
+def test_every_run_of_a_kept_study_has_its_present_name_beside_the_old_one(study: str) -> None:
+    table = [row for row in rows_of(RESULTS / "fingerprints.csv") if row["study"] == study]
+    plan = json.loads((RESULTS / study / "plan.json").read_text())
+    assert [row["old"] for row in table if row["purpose"] == "design"] == [
+        plan["design_fingerprint"]
+    ]
+    names = {row["old"]: row["new"] for row in table if row["purpose"] != "design"}
+    assert set(names) == {row["run"] for row in rows_of(RESULTS / study / "rows.csv")}
+    assert len(set(names.values())) == len(names)
+    assert not set(names) & set(names.values())
+
+
 def test_these_studies_are_kept() -> None:
     assert KEPT == [
         "bidirectional-input-hour",

@@ -25,8 +25,8 @@ RULES = [
     "strided(3)",
     "window(2) | prefix",
     "same_document",
-    "same_part",
-    "causal & same_part",
+    "same_side",
+    "causal & same_side",
 ]
 
 

@@ -42,7 +42,7 @@ def test_a_prefix_and_a_source_are_named_where_they_matter(ask):
     out = ask("price", "unilm", "bart", "t5", "--length", "64", "--source-length", "32").out
     assert "unilm: at length 64, prefix 32, 2 bytes" in out
     assert "bart, t5: at length 32, source length 32, 2 bytes" in out
-    parted = ask("price", "gpt2", "--set", "mask=causal & same_part", "--length", "64").out
+    parted = ask("price", "gpt2", "--set", "mask=causal & same_side", "--length", "64").out
     assert "length 64, prefix 32, 2 bytes" in parted
 
 

@@ -76,8 +76,8 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
             "architecture.n_vocab is 99, but the tokenizer and our special tokens need 363",
         ),
         (
-            ("--set", "training.n_parts=3"),
-            "training.n_parts is 3, which does not divide n_sequences 4",
+            ("--set", "training.n_micro_batches=3"),
+            "training.n_micro_batches is 3, which does not divide n_sequences 4",
         ),
         (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
         (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),

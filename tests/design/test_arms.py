@@ -26,8 +26,8 @@ def test_the_baseline_comes_first_whatever_the_order_of_writing() -> None:
 
 
 def test_an_arms_table_has_presets_and_defaults_but_not_what_follows_from_the_text() -> None:
-    arm = arms_of(load_design(design_table({"base.architecture.start": None})))[0]
-    assert arm.table["architecture"]["start"]["residual"] is True
+    arm = arms_of(load_design(design_table({"base.architecture.init": None})))[0]
+    assert arm.table["architecture"]["init"]["residual"] is True
     assert arm.table["architecture"]["norm"] == {"kind": "layer", "eps": 1e-5, "bias": True}
     assert not {"n_vocab", "max_length"} & arm.table["architecture"].keys()
     assert arm.run.architecture.n_vocab == 256 + 107
@@ -125,7 +125,7 @@ def test_a_yardstick_that_an_arm_cannot_answer_is_refused_before_training() -> N
 def test_a_mixture_may_be_asked_for_what_any_of_its_parts_learns() -> None:
     parts = [{"objective": "masked"}, {"objective": "last_token"}]
     mixed = {
-        "base.objective": {"kind": "mixture", "parts": parts},
+        "base.objective": {"kind": "mixture", "components": parts},
         "arms.reverse": None,
         "arms.causal": None,
     }

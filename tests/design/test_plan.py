@@ -52,7 +52,7 @@ def test_the_table_has_what_follows_and_the_machine(study_cache: Path) -> None:
 
 def test_pairs_are_planned_with_the_kernels_that_take_padding(tmp_path: Path) -> None:
     table = pair_design(tmp_path, {"factor": "architecture.mask"})
-    table["arms"] = {"decoder": {}, "hidden": {"architecture": {"mask": "causal & same_part"}}}
+    table["arms"] = {"decoder": {}, "hidden": {"architecture": {"mask": "causal & same_side"}}}
     name, design = find_design(table)
     plan = make_plan(design, name, None, tmp_path / "cache", CPU, show_progress=False)
     line = next(line for line in plan.control_lines if line.path == "kernel")

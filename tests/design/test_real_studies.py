@@ -29,7 +29,7 @@ LONG = {
 } | {
     "base.training.optimizer.rate": RATE,
     "base.architecture.d_model": 32,
-    "base.architecture.start": "normal",
+    "base.architecture.init": "normal",
     "primary.measure.n_items": 30,
 }
 PILOT, FRESH = [101, 102, 103, 104], [1, 2, 3, 4, 5]

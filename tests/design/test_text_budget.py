@@ -78,8 +78,8 @@ def test_running_text_fills_its_rows_so_tokens_are_positions(
     if objective != "masked":
         changes |= NO_ARMS | {"base.architecture.mask": "causal", "arms.fan": {}, "baseline": "fan"}
         changes |= {
-            "arms.normal": {"architecture": {"start": "normal"}},
-            "factor": "architecture.start",
+            "arms.normal": {"architecture": {"init": "normal"}},
+            "factor": "architecture.init",
         }
         changes |= {"primary.measure": HALVES}
     for arm in make_small_plan(study_cache, changes).arms:

@@ -404,7 +404,7 @@ def test_long_values_are_cut_short_in_the_message() -> None:
     table = design("architecture.mask", {"one": {"mask": "causal"}, "other": {"mask": "prefix"}})
     for name, weight in (("one", 1.0), ("other", 2.0)):
         parts = [{"objective": "spans", "weight": weight}, {"objective": "prefix"}]
-        table["arms"][name]["objective"] = {"kind": "mixture", "parts": parts}
-    message = said(table)["objective.parts"]
+        table["arms"][name]["objective"] = {"kind": "mixture", "components": parts}
+    message = said(table)["objective.components"]
     assert "the list of one is accepted in other too" in message
     assert len(message) < 350

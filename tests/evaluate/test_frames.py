@@ -116,7 +116,9 @@ def test_a_prefix_is_that_of_training(encoder: bool) -> None:
 @pytest.mark.parametrize("encoder", [False, True])
 @pytest.mark.parametrize("mode", [None, "S"])
 def test_a_continuation_is_that_of_training(encoder: bool, mode: str | None) -> None:
-    objective = Mixture(parts=(MixtureComponent(objective=Continuation(rate=1 / 3), mode=mode),))
+    objective = Mixture(
+        components=(MixtureComponent(objective=Continuation(rate=1 / 3), mode=mode),)
+    )
     (ours,) = laid(objective, "t5" if encoder else "unilm")
     # a row is one shorter where a sign stands before it
     unread = (99,) if mode and not encoder else ()
@@ -140,7 +142,7 @@ def test_ul2_is_asked_under_its_sign_for_continuations() -> None:
 def test_what_follows_is_a_span_like_those_of_training(encoder: bool, mode: str | None) -> None:
     """A span as long as the target is hidden; spans always end a text."""
     objective = Mixture(
-        parts=(MixtureComponent(objective=SpanCorruption(mean_span=7, rate=1 / 3), mode=mode),)
+        components=(MixtureComponent(objective=SpanCorruption(mean_span=7, rate=1 / 3), mode=mode),)
     )
     (ours,) = laid(objective, "t5" if encoder else "unilm")
     unread = 0 if encoder else 3 + (mode is not None)  # signs take the place of text
@@ -150,7 +152,7 @@ def test_what_follows_is_a_span_like_those_of_training(encoder: bool, mode: str 
 
 def test_the_longest_spans_of_several_are_taken() -> None:
     denoisers = [MixtureComponent(objective=SpanCorruption(mean_span=span)) for span in (3, 64, 8)]
-    assert answering_component(Mixture(parts=tuple(denoisers)), "likelihood") == denoisers[1]
+    assert answering_component(Mixture(components=tuple(denoisers)), "likelihood") == denoisers[1]
 
 
 @pytest.mark.parametrize("encoder", [False, True])
@@ -259,7 +261,7 @@ def test_an_item_without_tokens_is_refused_by_name() -> None:
         ),
         (
             Mixture(
-                parts=(
+                components=(
                     MixtureComponent(objective=MaskedLM()),
                     MixtureComponent(objective=ReverseLM()),
                 )
@@ -297,7 +299,7 @@ def test_what_fills_no_masks_has_no_pseudo_likelihood() -> None:
 def test_a_mixture_answers_by_the_part_that_asks_what_follows(
     kinds: tuple[str, ...], taken: str
 ) -> None:
-    mixture = Mixture.model_validate({"parts": [{"objective": kind} for kind in kinds]})
+    mixture = Mixture.model_validate({"components": [{"objective": kind} for kind in kinds]})
     assert answering_component(mixture, "likelihood").objective.kind == taken
 
 

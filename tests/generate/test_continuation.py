@@ -88,7 +88,7 @@ def test_what_sees_ahead_by_a_detour_is_asked_only_where_there_is_no_room_for_it
         continuation(model, WORDS, contexts(2, 6), 4, lengths_B=torch.tensor([3, 6]))
 
 
-@pytest.mark.parametrize("mask", ["full", "reverse", "same_part", "by_head(causal, full)"])
+@pytest.mark.parametrize("mask", ["full", "reverse", "same_side", "by_head(causal, full)"])
 @pytest.mark.parametrize("preset", ["gpt2", "t5"])
 def test_one_token_is_no_more_to_be_asked_than_many(mask: str, preset: str) -> None:
     model = build(tiny_architecture(preset, {"n_vocab": WORDS.size, "mask": mask}), seed=1)

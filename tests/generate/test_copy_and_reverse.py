@@ -28,7 +28,7 @@ SMALL = {
     "attention.n_heads": 4,
     "attention.d_head": 16,
     "feed_forward.d_ff": 128,
-    "start": "fan_in",
+    "init": "fan_in",
 }
 ENCODER = {"encoder.n_layers": 2}
 TURNED = {"positions": "rotary"}

@@ -140,7 +140,7 @@ def test_a_family_says_which_whole_part_a_spec_lacks(model_type: str, preset: st
 
 
 def test_what_no_logit_depends_on_does_not_stand_in_the_way():
-    training = {"start.std": 0.5, "dropout": 0.3}
+    training = {"init.std": 0.5, "dropout": 0.3}
     routing = {"feed_forward.balance": "batch", "feed_forward.router.bias_rate": 0.5}
     assert choose_family(resolve(tiny_hf_architecture("gpt2", training))).family.title == "GPT-2"
     assert (

@@ -50,7 +50,7 @@ def test_kept_is_true_of_real_models(preset: str, prefixes: tuple[int, int]) -> 
 
 @pytest.mark.parametrize("prefixes", PREFIXES)
 @pytest.mark.parametrize(
-    "mask", ["same_part", "causal & same_part", "by_layer(causal & same_part, prefix)"]
+    "mask", ["same_side", "causal & same_side", "by_layer(causal & same_side, prefix)"]
 )
 def test_kept_is_true_of_models_whose_parts_are_apart(mask: str, prefixes: tuple[int, int]) -> None:
     planned_as_computed(tiny_architecture("gpt2", {"mask": mask}), prefixes)

@@ -54,7 +54,7 @@ LESSONS: dict[str, tuple[Objective, float, int]] = {
     "ul2": (UL2(), 1.0, 60),
     "mixture": (
         Mixture(
-            parts=(
+            components=(
                 MixtureComponent(objective=SpanCorruption()),
                 MixtureComponent(objective=PrefixLM(grid=4), weight=2),
             )

@@ -19,15 +19,15 @@ MASKS = (
     "causal",
     "reverse",
     "prefix",
-    "same_part",
+    "same_side",
     "window(5)",
     "strided(3)",
     "same_document",
     "padding",
     "causal & padding",
     "prefix & padding",
-    "causal & same_part",
-    "causal & same_part & padding",
+    "causal & same_side",
+    "causal & same_side & padding",
     "causal & same_document",
     "prefix & same_document & padding",
     "causal & (window(3) | strided(4))",
@@ -36,7 +36,7 @@ MASKS = (
     "by_head(full, causal)",
     "by_head(causal, reverse) & padding",
     "by_head(prefix, window(4), strided(2))",
-    "by_head(causal & same_part, prefix)",
+    "by_head(causal & same_side, prefix)",
 )
 CASES = ("full", "prefill", "decode")
 PREFIXES = (0, 7, "by sequence")
@@ -151,7 +151,7 @@ def test_every_kernel_agrees_with_dense_on_cuda(
     [
         "causal",
         "prefix",
-        "causal & same_part",
+        "causal & same_side",
         "by_head(causal, reverse)",
         "causal & same_document",
     ],
@@ -162,7 +162,7 @@ def test_every_kernel_agrees_with_dense_on_cuda_in_float32(mask: str, kernel: Ke
 
 FAR_BELOW = [
     *product(["full", "causal", "prefix", "by_head(causal, reverse)"], ["masked", "fused", "flex"]),
-    *product(["causal & same_part"], ["masked", "flex"]),
+    *product(["causal & same_side"], ["masked", "flex"]),
 ]
 
 
@@ -205,7 +205,7 @@ def test_centred_keys_give_the_same_answers_and_slopes() -> None:
     [
         "causal",
         "prefix",
-        "causal & same_part",
+        "causal & same_side",
         "by_head(causal, reverse)",
         "window(5)",
         "causal & same_document",

@@ -58,9 +58,9 @@ def test_tokens_out_of_sight_have_a_gradient_of_exactly_zero(
         "strided(3)",
         "causal & (window(2) | strided(4))",
         "by_head(window(2), reverse)",
-        "same_part",
-        "causal & same_part",
-        "by_head(causal & same_part, window(2))",
+        "same_side",
+        "causal & same_side",
+        "by_head(causal & same_side, window(2))",
     ],
 )
 def test_new_masks_keep_the_law(mask: str) -> None:
@@ -80,7 +80,7 @@ def test_future_tokens_do_not_change_past_logits() -> None:
 
 
 @pytest.mark.parametrize("kernel", ["auto", "dense"])
-@pytest.mark.parametrize("mask", ["same_part", "causal & same_part"])
+@pytest.mark.parametrize("mask", ["same_side", "causal & same_side"])
 @pytest.mark.parametrize("prefix", [PREFIX, torch.tensor([PREFIX, 7])])
 def test_input_tokens_change_no_logit_beyond_the_boundary(
     prefix: int | torch.Tensor, mask: str, kernel: KernelChoice

@@ -20,7 +20,7 @@ from paribus.spec import Architecture, Experts
 EXPERTS = {"kind": "experts", "n_experts": 8, "n_active": 2, "d_expert": 13}
 BIASED = {"feed_forward.router.bias_rate": 0.01}
 MULTI_HEAD = {"kind": "multi_head", "n_heads": 6, "d_head": 6}
-NORMAL = {"start": {"kind": "normal", "std": 0.5, "residual": False}}
+NORMAL = {"init": {"kind": "normal", "std": 0.5, "residual": False}}
 
 # field → preset, what is set in both, what is set in one
 PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
@@ -126,11 +126,11 @@ PROBES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "head.bias": ("gpt2", {}, {"head.bias": True}),
     "head.scale": ("gpt2", {}, {"head.scale": 2.0}),
     "head.transform": ("gpt2", {}, {"head.transform": "relu"}),
-    "start[normal].kind": ("gpt2", NORMAL, {"start": "fan_in"}),
-    "start[normal].std": ("gpt2", NORMAL, {"start.std": 0.25}),
-    "start[normal].residual": ("gpt2", NORMAL, {"start.residual": True}),
-    "start[fan_in].kind": ("gpt2", {}, NORMAL),
-    "start[fan_in].gain": ("gpt2", {}, {"start.gain": 2.0}),
+    "init[normal].kind": ("gpt2", NORMAL, {"init": "fan_in"}),
+    "init[normal].std": ("gpt2", NORMAL, {"init.std": 0.25}),
+    "init[normal].residual": ("gpt2", NORMAL, {"init.residual": True}),
+    "init[fan_in].kind": ("gpt2", {}, NORMAL),
+    "init[fan_in].gain": ("gpt2", {}, {"init.gain": 2.0}),
     "encoder.n_layers": ("t5", {}, {"encoder.n_layers": 3}),
     "encoder.mask": ("t5", {}, {"encoder.mask": "causal"}),
     "encoder.shared": ("t5", {}, {"encoder.shared": True}),

@@ -38,7 +38,7 @@ PARTS = [{"objective": "causal"}, {"objective": "prefix"}]
 REQUIRED: dict[str, dict[str, Any]] = {
     "files": {"paths": ["a.txt"], "max_unpacked": 10**9},
     "pairs": {"paths": ["a.tsv"], "max_unpacked": 10**9},
-    "mixture": {"parts": PARTS},
+    "mixture": {"components": PARTS},
     "linear": {"min_length": 5},
     "recall": {"n_symbols": 20},
     "arithmetic": {"max_length": 4},
@@ -77,10 +77,10 @@ def written(leaf: str) -> dict[str, Any]:
         kind = leaf[len("objective[") : leaf.index("]")]
         table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
         if leaf.startswith("objective[mixture].parts.objective"):
-            table["objective"]["parts"] = [{"objective": {"kind": kinds["objective"]}}]
+            table["objective"]["components"] = [{"objective": {"kind": kinds["objective"]}}]
         if leaf == "objective[mixture].parts.mode":
             # which has a place for one
-            table["objective"]["parts"] = [{"objective": "continuation"}]
+            table["objective"]["components"] = [{"objective": "continuation"}]
     return copy.deepcopy(table)
 
 

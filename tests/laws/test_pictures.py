@@ -11,7 +11,7 @@ from paribus.masks.rules import COMPOSITE_RULES, LEAF_RULES, SIZED_RULES, And, O
 
 LAYOUTS = {
     "prefix": SequenceLayout(4, prefix=2),
-    "same_part": SequenceLayout(4, prefix=2),
+    "same_side": SequenceLayout(4, prefix=2),
     "same_document": SequenceLayout(4, documents=np.array([0, 0, 1, 1])),
     "padding": SequenceLayout(4, real=np.array([True, True, True, False])),
 }

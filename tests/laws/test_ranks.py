@@ -36,7 +36,7 @@ sources = [{{ kind = "copy", form = "{form}", n_documents = 600, max_length = 24
 [training]
 n_steps = 12
 n_sequences = 6
-n_parts = 2
+n_micro_batches = 2
 length = 48
 row_every = 3
 valid_every = 6
@@ -161,7 +161,7 @@ def test_ranks_whose_run_diverges_stop_together(rate: str, said: str, tmp_path: 
 
 
 def test_ranks_share_a_batch_in_equal_parts_no_larger_than_asked() -> None:
-    training = Training(n_steps=1, n_sequences=24, n_parts=3)
+    training = Training(n_steps=1, n_sequences=24, n_micro_batches=3)
     assert [Ranks(0, size).n_micro_batches(training) for size in (1, 2, 4, 24)] == [3, 4, 4, 24]
     with pytest.raises(
         SpecError,

@@ -43,7 +43,7 @@ def test_the_scale_of_a_start_moves_no_draw() -> None:
     small, large = (
         dict(
             build(
-                tiny_architecture("gpt2", {"start": {"kind": "normal", "std": std}})
+                tiny_architecture("gpt2", {"init": {"kind": "normal", "std": std}})
             ).named_parameters()
         )
         for std in (0.25, 0.5)

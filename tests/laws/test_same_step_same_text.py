@@ -151,17 +151,17 @@ def name(arm: tuple[str, str | None, str]) -> str:
     return "-".join(filter(None, arm)).replace(" & ", "-")
 
 
-@pytest.mark.parametrize("n_parts", [1, 2, 4])
+@pytest.mark.parametrize("n_micro_batches", [1, 2, 4])
 @pytest.mark.parametrize("arm", ARMS, ids=name)
 def test_every_arm_reads_the_text_of_the_corpus_whatever_its_seed_and_its_parts(
-    running: tuple[str, TokenisedCorpus], arm: tuple[str, str | None, str], n_parts: int
+    running: tuple[str, TokenisedCorpus], arm: tuple[str, str | None, str], n_micro_batches: int
 ) -> None:
     corpus, text = running
     for seed in (1, 2):
-        run = run_of(corpus, *arm, n_parts=n_parts, seed=seed, data_seed=5)
+        run = run_of(corpus, *arm, n_micro_batches=n_micro_batches, seed=seed, data_seed=5)
         for k in STEPS:
             problems = lessons(run, text).problems_at(k)
-            assert len(problems) == n_parts
+            assert len(problems) == n_micro_batches
             read = texts(problems, run.stages[0], text.vocabulary, k, seed)
             assert torch.equal(read, whole(text, 5, k)[:, : read.shape[1]])
             assert read.shape[1] == LENGTH if arm[2] in COMPLETE else read.shape[1] > LENGTH / 5
@@ -197,17 +197,21 @@ def test_a_run_that_begins_in_the_middle_reads_on_as_one_from_the_start(
     running: tuple[str, TokenisedCorpus],
 ) -> None:
     corpus, text = running
-    steps = lessons(run_of(corpus, *ARMS[0], n_parts=2, data_seed=5), text)
+    steps = lessons(run_of(corpus, *ARMS[0], n_micro_batches=2, data_seed=5), text)
     for k, problems in enumerate(steps.prefetch(16, 19), 16):
         read = torch.cat([restored(problem, CausalLM(), text.vocabulary) for problem in problems])
         assert torch.equal(read, whole(text, 5, k))
 
 
 @pytest.mark.parametrize("preset", ["gpt2", "unilm", "t5"])
-@pytest.mark.parametrize("n_parts", [1, 4])
-def test_pairs_are_the_same_together_and_apart(preset: str, n_parts: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("n_micro_batches", [1, 4])
+def test_pairs_are_the_same_together_and_apart(
+    preset: str, n_micro_batches: int, tmp_path: Path
+) -> None:
     text = built("pairs", tmp_path)
-    steps = lessons(run_of("pairs", preset, None, "seq2seq", n_parts=n_parts, data_seed=5), text)
+    steps = lessons(
+        run_of("pairs", preset, None, "seq2seq", n_micro_batches=n_micro_batches, data_seed=5), text
+    )
     for k in STEPS:
         there = text.text_batch("train", 5, k, N_SEQUENCES, LENGTH)
         assert there.real_BT is not None

@@ -15,10 +15,10 @@ LEAVES = {
     "causal": lambda q, k, prefix: k <= q,
     "reverse": lambda q, k, prefix: k >= q,
     "prefix": lambda q, k, prefix: k < prefix or k <= q,
-    "same_part": lambda q, k, prefix: (q < prefix) == (k < prefix),
-    "causal & same_part": lambda q, k, prefix: k <= q and (q < prefix) == (k < prefix),
-    "same_part & causal": lambda q, k, prefix: k <= q and (q < prefix) == (k < prefix),
-    "reverse & same_part": lambda q, k, prefix: k >= q and (q < prefix) == (k < prefix),
+    "same_side": lambda q, k, prefix: (q < prefix) == (k < prefix),
+    "causal & same_side": lambda q, k, prefix: k <= q and (q < prefix) == (k < prefix),
+    "same_side & causal": lambda q, k, prefix: k <= q and (q < prefix) == (k < prefix),
+    "reverse & same_side": lambda q, k, prefix: k >= q and (q < prefix) == (k < prefix),
     "window(1)": lambda q, k, prefix: q == k,
     "window(3)": lambda q, k, prefix: q - 3 < k <= q,
     "window(11)": lambda q, k, prefix: q - 11 < k <= q,
@@ -62,12 +62,12 @@ def test_long_sequences_are_counted_without_being_drawn():
     )
     rest = length - prefix
     assert (
-        count_visible_pairs(parse_rule("same_part"), SequenceLayout(length, prefix))
+        count_visible_pairs(parse_rule("same_side"), SequenceLayout(length, prefix))
         == prefix**2 + rest**2
     )
     triangles = prefix * (prefix + 1) // 2 + rest * (rest + 1) // 2
     assert (
-        count_visible_pairs(parse_rule("causal & same_part"), SequenceLayout(length, prefix))
+        count_visible_pairs(parse_rule("causal & same_side"), SequenceLayout(length, prefix))
         == triangles
     )
     # Every query sees 4099 keys, but the first 4098 lack 4098, 4097, … 1.
@@ -136,7 +136,7 @@ def test_the_keys_of_chosen_queries_are_counted_once_per_query():
     )
     assert count_visible_keys(parse_rule("full"), SequenceLayout(5), chosen, SequenceLayout(3)) == 6
     assert (
-        count_visible_keys(parse_rule("causal & same_part"), SequenceLayout(5, prefix=3), chosen)
+        count_visible_keys(parse_rule("causal & same_side"), SequenceLayout(5, prefix=3), chosen)
         == 2 + 2
     )
     assert count_visible_keys(parse_rule("full"), SequenceLayout(5), np.zeros(5, bool)) == 0

@@ -137,9 +137,9 @@ NEXT = np.array([1, 2, 3, 4, -1])
         ("by_head(causal, reverse)", [0, 1, 2, 3]),
         ("alternate(causal, reverse)", [0, 1, 2, 3]),
         ("prefix", [0, 1]),
-        ("same_part", [0, 1, 3]),
-        ("causal & same_part", []),
-        ("prefix & same_part", [0, 1]),
+        ("same_side", [0, 1, 3]),
+        ("causal & same_side", []),
+        ("prefix & same_side", [0, 1]),
         ("causal & strided(2)", []),
         ("strided(2)", []),
         (
@@ -216,11 +216,11 @@ def test_an_answer_in_another_document_does_not_leak():
 
 
 def test_an_input_part_does_not_reach_the_output_part():
-    reached = reachability(_stack("causal & same_part", 3), SequenceLayout(5, prefix=2))
+    reached = reachability(_stack("causal & same_side", 3), SequenceLayout(5, prefix=2))
     assert np.array_equal(
-        reached, dense_mask(parse_rule("causal & same_part"), SequenceLayout(5, prefix=2))
+        reached, dense_mask(parse_rule("causal & same_side"), SequenceLayout(5, prefix=2))
     )
-    assert find_path(_stack("causal & same_part", 3), SequenceLayout(5, prefix=2), 4, 1) is None
+    assert find_path(_stack("causal & same_side", 3), SequenceLayout(5, prefix=2), 4, 1) is None
 
 
 # What stays the same when the text grows
@@ -362,15 +362,15 @@ def _stacks():
         "by_head(causal, prefix & same_document)",
         "by_head(causal, window(3) & padding)",
         "reverse & prefix & causal",
-        "causal & same_part",
-        "prefix & same_part",
-        "window(1) & same_part",
-        "window(2) & same_part",
-        "causal | same_part",
-        "(causal | same_part) & causal",
-        "window(2) | causal & strided(3) & same_part",
-        "same_part & strided(2) & window(2)",
-        "causal & (same_document | same_part)",
+        "causal & same_side",
+        "prefix & same_side",
+        "window(1) & same_side",
+        "window(2) & same_side",
+        "causal | same_side",
+        "(causal | same_side) & causal",
+        "window(2) | causal & strided(3) & same_side",
+        "same_side & strided(2) & window(2)",
+        "causal & (same_document | same_side)",
     ]
     for text in rules:
         yield [parse_rule(text), Causal()]
@@ -401,7 +401,7 @@ def test_a_prefix_is_appendable_only_while_it_stays():
 
 
 def test_parts_that_stay_are_kept_and_a_boundary_that_moves_spoils_what_it_crosses():
-    stack = [parse_rule("causal & same_part")] * 2
+    stack = [parse_rule("causal & same_side")] * 2
     assert valid_cache(stack, SequenceLayout(5, prefix=3), SequenceLayout(7, prefix=3)).all()
     assert appendable(stack)
     assert not appendable(stack, prefix_grows=True)
@@ -412,10 +412,10 @@ def test_parts_that_stay_are_kept_and_a_boundary_that_moves_spoils_what_it_cross
 
 
 def test_a_boundary_that_no_window_or_stride_crosses_spoils_nothing():
-    assert appendable([parse_rule("window(1) & same_part")] * 2, prefix_grows=True)
+    assert appendable([parse_rule("window(1) & same_side")] * 2, prefix_grows=True)
     assert appendable(
-        [parse_rule("window(6) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True
+        [parse_rule("window(6) & strided(2) & strided(3) & same_side")] * 2, prefix_grows=True
     )
     assert not appendable(
-        [parse_rule("window(7) & strided(2) & strided(3) & same_part")] * 2, prefix_grows=True
+        [parse_rule("window(7) & strided(2) & strided(3) & same_side")] * 2, prefix_grows=True
     )

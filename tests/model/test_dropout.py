@@ -107,7 +107,7 @@ def _model(**changes):
         "n_layers": 2,
         "dropout": 0.5,
         "attention": {"kind": "multi_head", "n_heads": 3},
-        "start": {"kind": "normal", "std": 0.5},
+        "init": {"kind": "normal", "std": 0.5},
         **changes,
     }
     return build(parse_architecture(given))

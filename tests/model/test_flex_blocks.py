@@ -43,7 +43,7 @@ def packed(length: int, cut: int) -> BatchLayout:
         ("causal", padded(96, [96, 40, 1])),
         ("full", padded(300, [300, 130])),
         ("prefix", padded(300, [300, 290, 129])),
-        ("causal & same_part", padded(512, [512, 200])),
+        ("causal & same_side", padded(512, [512, 200])),
         ("by_head(causal, reverse)", padded(300, [300, 200])),
         ("causal & same_document", packed(512, 256)),
         ("window(40) & same_document", packed(700, 301)),

@@ -38,14 +38,14 @@ CHOICES = [
     ("prefix", RAGGED, None, "masked", "flex", "flex"),
     ("prefix", LATER, None, "masked", "flex", "flex"),
     ("causal", LATER, None, "fused", "fused", "fused"),
-    ("same_part", WHOLE, None, "masked", "flex", "flex"),
-    ("causal & same_part", WHOLE, None, "masked", "flex", "flex"),
-    ("causal & same_part", BatchLayout(B, T), None, "fused", "fused", "fused"),  # no prefix: causal
-    ("causal & same_part", RAGGED, None, "masked", "flex", "flex"),
-    ("causal & same_part", LATER, None, "masked", "flex", "flex"),
-    ("causal & same_part & padding", PADDED, None, "masked", "flex", "flex"),
+    ("same_side", WHOLE, None, "masked", "flex", "flex"),
+    ("causal & same_side", WHOLE, None, "masked", "flex", "flex"),
+    ("causal & same_side", BatchLayout(B, T), None, "fused", "fused", "fused"),  # no prefix: causal
+    ("causal & same_side", RAGGED, None, "masked", "flex", "flex"),
+    ("causal & same_side", LATER, None, "masked", "flex", "flex"),
+    ("causal & same_side & padding", PADDED, None, "masked", "flex", "flex"),
     (
-        "causal & same_part",
+        "causal & same_side",
         BatchLayout(B, 1, start=T - 1, prefix=3),
         WHOLE,
         "masked",

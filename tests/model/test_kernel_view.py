@@ -143,8 +143,8 @@ def test_what_the_batch_does_not_have_is_left_out():
         ("causal", BatchLayout(B, 5), True),
         ("prefix", BatchLayout(B, 5, prefix=3), True),
         ("prefix", BatchLayout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
-        ("causal & same_part", BatchLayout(B, 5, prefix=3), True),
-        ("causal & same_part", BatchLayout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
+        ("causal & same_side", BatchLayout(B, 5, prefix=3), True),
+        ("causal & same_side", BatchLayout(B, 5, prefix=torch.tensor([1, 2, 3])), False),
         ("causal & padding", BatchLayout(B, 5, real_BT=torch.ones(B, 5).bool()), False),
         ("causal & padding", BatchLayout(B, 5), True),
         ("by_head(full, same_document)", BatchLayout(B, 5, documents_BT=torch.zeros(B, 5)), False),
@@ -159,7 +159,7 @@ def test_parts_of_two_prefixes_are_a_programmers_mistake(prefix):
     keys = BatchLayout(B, 5, prefix=torch.tensor([3, 3, 3]))
     with pytest.raises(AssertionError):
         AttentionMask.of(
-            parse_rule("causal & same_part"), BatchLayout(B, 5, prefix=prefix), keys, H, CPU
+            parse_rule("causal & same_side"), BatchLayout(B, 5, prefix=prefix), keys, H, CPU
         )
     assert (
         AttentionMask.of(parse_rule("prefix"), BatchLayout(B, 5, prefix=prefix), keys, H, CPU).rule
@@ -179,7 +179,7 @@ def test_a_view_is_aligned_where_queries_are_the_keys():
 
 @pytest.mark.parametrize("prefix", [2, 5, torch.tensor([0, 3, 5])])
 @pytest.mark.parametrize(
-    "rule", ["same_part", "causal & same_part", "by_head(prefix, reverse & same_part)"]
+    "rule", ["same_side", "causal & same_side", "by_head(prefix, reverse & same_side)"]
 )
 def test_what_flex_asks_of_each_pair_is_the_dense_mask(rule, prefix):
     keys = BatchLayout(B, 5, prefix=prefix)

@@ -49,7 +49,7 @@ def _holds(actual, expected, count):
 @pytest.mark.parametrize("residual", [True, False])
 def test_normal_starts_draw_every_matrix_alike_but_those_into_the_residual(residual):
     for name, (role, shape, deviation, mean) in _deviations(
-        start={"kind": "normal", "std": 0.3, "residual": residual}
+        init={"kind": "normal", "std": 0.3, "residual": residual}
     ).items():
         if role in ("gain", "bias"):
             assert (deviation, mean) == (0.0, 1.0 if role == "gain" else 0.0), name
@@ -62,7 +62,7 @@ def test_normal_starts_draw_every_matrix_alike_but_those_into_the_residual(resid
 def test_fan_in_starts_divide_by_the_root_of_the_inputs_but_not_in_tables():
     seen = set()
     for name, (role, shape, deviation, _) in _deviations(
-        start={"kind": "fan_in", "gain": 0.5}
+        init={"kind": "fan_in", "gain": 0.5}
     ).items():
         seen.add(role)
         if role in ("word", "position"):
@@ -133,7 +133,7 @@ def test_selection_biases_start_at_zero():
 
 
 def test_a_parameter_is_drawn_from_the_stream_of_its_name():
-    spec = resolve(parse_architecture({**SMALL, "start": {"kind": "normal", "std": 0.25}}))
+    spec = resolve(parse_architecture({**SMALL, "init": {"kind": "normal", "std": 0.25}}))
     expected = torch.randn(5, 7, generator=torch_generator(3, "start", "some.name")) * 0.25
     assert torch.equal(
         initial_values("some.name", Parameter((5, 7), "inward"), spec, seed=3), expected
@@ -149,7 +149,7 @@ def test_a_parameter_is_drawn_from_the_stream_of_its_name():
 def test_parameters_of_one_name_shape_and_distribution_start_equal_in_other_models():
     left = dict(
         build(
-            parse_architecture({**SMALL, "start": {"kind": "normal", "residual": False}}), seed=3
+            parse_architecture({**SMALL, "init": {"kind": "normal", "residual": False}}), seed=3
         ).named_parameters()
     )
     other = {
@@ -159,7 +159,7 @@ def test_parameters_of_one_name_shape_and_distribution_start_equal_in_other_mode
         "norm": "rms",
         "placement": "post",
         "positions": "none",
-        "start": {"kind": "normal", "residual": False},
+        "init": {"kind": "normal", "residual": False},
         "encoder": {"n_layers": 2},
     }
     right = dict(build(parse_architecture(other), seed=3).named_parameters())

@@ -100,12 +100,12 @@ def test_answers_may_be_asked_of_a_model_that_hides_the_question_from_them(
     objective: Objective,
 ) -> None:
     require_permitted(
-        objective, resolve(tiny_architecture("gpt2", {"mask": "causal & same_part"})), LENGTH
+        objective, resolve(tiny_architecture("gpt2", {"mask": "causal & same_side"})), LENGTH
     )
 
 
 def test_of_a_hidden_question_only_the_first_answer_knows() -> None:
-    spec = resolve(tiny_architecture("gpt2", {"mask": "causal & same_part"}))
+    spec = resolve(tiny_architecture("gpt2", {"mask": "causal & same_side"}))
     problem = example_problem(components_of(PrefixLM())[0], spec, LENGTH)
     prefix, asked = problem.inputs.layout.prefix, problem.scored_positions_BM[0]
     assert isinstance(prefix, int)
@@ -118,10 +118,10 @@ def test_of_a_hidden_question_only_the_first_answer_knows() -> None:
 
 def test_parts_seen_both_ways_are_refused_where_one_looks_ahead() -> None:
     with pytest.raises(
-        SpecError, match=r"can see it: layer 0 \(same_part\) shows position (\d+) to \d+"
+        SpecError, match=r"can see it: layer 0 \(same_side\) shows position (\d+) to \d+"
     ):
         require_permitted(
-            PrefixLM(), resolve(tiny_architecture("gpt2", {"mask": "same_part"})), LENGTH
+            PrefixLM(), resolve(tiny_architecture("gpt2", {"mask": "same_side"})), LENGTH
         )
 
 

@@ -275,7 +275,7 @@ def test_ul2_draws_its_seven_denoisers_evenly_and_says_which() -> None:
 
 def test_a_mixture_follows_its_weights() -> None:
     mixture = Mixture(
-        parts=(
+        components=(
             MixtureComponent(objective=CausalLM(), weight=3.0),
             MixtureComponent(objective=PrefixLM()),
         )

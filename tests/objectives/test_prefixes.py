@@ -37,7 +37,7 @@ PARTS = [
 IN_PLACE = [MixtureComponent(objective=MaskedLM()), MixtureComponent(objective=LastToken())]
 ASKING = [
     "prefix",
-    "same_part",
+    "same_side",
     "by_head(causal, prefix)",
     "by_layer(prefix, causal)",
     "prefix & strided(2)",

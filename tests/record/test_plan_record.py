@@ -283,11 +283,9 @@ def test_a_study_gives_its_plan_typed_and_names_the_file(tmp_path: Path) -> None
     kept.write_plan(oldest())
     assert isinstance(read_plan(kept), PlanRecord)
     assert read_plan(kept).written == kept.read_plan()
-    kept.write_plan({**latest(), "format": 4})
-    with pytest.raises(
-        RecordError,
-        match=r"small/plan.json is of format 4, and this version of paribus reads 1 to 3",
-    ):
+    kept.write_plan({**latest(), "format": PLAN_FORMAT + 1})
+    message = rf"small/plan.json is of format {PLAN_FORMAT + 1}, .* reads 1 to {PLAN_FORMAT}"
+    with pytest.raises(RecordError, match=message):
         read_plan(kept)
 
 
@@ -304,7 +302,7 @@ def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(
     kept.write_plan({"format": PLAN_FORMAT + 1})
     with pytest.raises(
         RecordError,
-        match=r"is of format 4, .* reads 1 to 3; use the version that wrote it, or a newer",
+        match=rf"is of format {PLAN_FORMAT + 1}, .* reads 1 to {PLAN_FORMAT}; use the version that",
     ):
         kept.require_no_newer_plan()
 
@@ -313,11 +311,8 @@ def test_a_plan_of_a_newer_version_is_not_written_over_and_a_damaged_one_may_be(
 def test_the_design_of_a_kept_study_is_read(name: str) -> None:
     kept = json.loads((RESULTS / name / "plan.json").read_text())
     design = DesignRecord.model_validate(convert_design(kept["design"]))
-    assert (design.equal_noise, design.primary.test, design.primary.margin) == (
-        False,
-        "two-sided",
-        "10 % compute",
-    )
+    assert (design.equal_noise, design.primary.test) == (False, "two-sided")
+    assert design.primary.margin == kept["design"]["primary"]["margin"]
     assert design.primary.measure.table == kept["design"]["primary"]["measure"]
     assert design.seeds == kept["design"]["seeds"]
     assert design.comparisons == kept["design"].get("comparisons")

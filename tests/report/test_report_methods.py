@@ -66,7 +66,7 @@ def test_rates_of_their_own_are_in_the_table(tmp_path):
 
 def test_every_arm_has_its_hyperparameters(material):
     lines = {name: values for name, *values in hyperparameters(material)}
-    assert lines["mask"] == ["causal", "prefix", "causal & same_part"]
+    assert lines["mask"] == ["causal", "prefix", "causal & same_side"]
     assert lines["heads"] == ["2", "2", "2"]
     assert lines["feed-forward width"] == ["128", "128", "128"]
     assert lines["AdamW β1, β2"] == ["0.9, 0.95"] * 3

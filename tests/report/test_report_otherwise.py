@@ -249,7 +249,7 @@ def test_an_encoder_has_a_mask_and_a_cache_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["causal", "prefix", "causal & same_part", "window(3)", "full", "strided(3)"]
+    "text", ["causal", "prefix", "causal & same_side", "window(3)", "full", "strided(3)"]
 )
 def test_an_outline_fills_exactly_what_is_visible(text):
     seen = coarse_mask(parse_rule(text), SIDE, 0.5)
@@ -261,5 +261,5 @@ def test_an_outline_fills_exactly_what_is_visible(text):
 
 def test_every_mask_is_in_the_gallery_once(tmp_path):
     found = mask_gallery(gather_report_data(make_study(tmp_path)))
-    assert [one.rule for one in found.pictures] == ["causal", "prefix", "causal & same_part"]
+    assert [one.rule for one in found.pictures] == ["causal", "prefix", "causal & same_side"]
     assert found.of_arm == {"causal": (0,), "prefix": (1,), "input hidden": (2,)}

@@ -128,7 +128,7 @@ def test_different_models_have_different_fingerprints():
         {"norm": "rms"},
         {"placement": "post"},
         {"dropout": 0.1},
-        {"start": "fan_in"},
+        {"init": "fan_in"},
         {"encoder": {"n_layers": 6}},
         {"encoder": {"n_layers": 6, "shared": True}},
     ]

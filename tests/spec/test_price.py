@@ -361,7 +361,7 @@ def test_the_visible_share_is_the_mean_over_layers_and_heads():
     layout = SequenceLayout(4, documents=np.array([0, 0, 1, 1]))
     assert visible_share([parse_rule("same_document")], layout) == 8 / 16
     assert (
-        visible_share([parse_rule("causal & same_part")], SequenceLayout(5, prefix=2))
+        visible_share([parse_rule("causal & same_side")], SequenceLayout(5, prefix=2))
         == (3 + 6) / 25
     )
 

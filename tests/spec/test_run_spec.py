@@ -81,28 +81,33 @@ INSIDE_LISTS = [
         {
             "objective": {
                 "kind": "mixture",
-                "parts": ["causal", {"objective": {"kind": "spans", "rte": 0.2}}],
+                "components": ["causal", {"objective": {"kind": "spans", "rte": 0.2}}],
             }
         },
         (
-            "objective.parts.1.objective.rte is not a key here; did you mean 'rate'? keys are kind,"
-            " mean_span, rate"
+            "objective.components.1.objective.rte is not a key here; did you mean 'rate'? keys are"
+            " kind, mean_span, rate"
         ),
     ),
     (
-        {"objective": {"kind": "mixture", "parts": [{"objective": "causal", "weight": 1e308}] * 2}},
-        "objective parts have weights up to 1e+308, whose sum is no number; use smaller ones",
+        {
+            "objective": {
+                "kind": "mixture",
+                "components": [{"objective": "causal", "weight": 1e308}] * 2,
+            }
+        },
+        "objective components have weights up to 1e+308, whose sum is no number; use smaller ones",
     ),
     (
-        {"objective": {"kind": "mixture", "parts": [{"objective": "seq2seq", "mode": "S"}]}},
+        {"objective": {"kind": "mixture", "components": [{"objective": "seq2seq", "mode": "S"}]}},
         (
-            "objective.parts.0 mode is 'S', for which 'seq2seq' has no place; leave it out, or use"
-            " it with prefix, spans"
+            "objective.components.0 mode is 'S', for which 'seq2seq' has no place; leave it out, or"
+            " use it with prefix, spans"
         ),
     ),
     (
-        {"objective": {"kind": "mixture", "parts": []}},
-        "objective.parts is an empty list; give at least one part",
+        {"objective": {"kind": "mixture", "components": []}},
+        "objective.components is an empty list; give at least one component",
     ),
 ]
 NO_LIST = [
@@ -171,13 +176,16 @@ def test_a_mixture_is_a_list_of_parts():
         {"objective": "masked", "weight": 2},
         {"objective": {"kind": "spans", "rate": 0.5}, "mode": "X"},
     ]
-    (stage,) = load_run({**RUN, "objective": {"kind": "mixture", "parts": parts}}).stages
+    (stage,) = load_run({**RUN, "objective": {"kind": "mixture", "components": parts}}).stages
     assert isinstance(stage.objective, Mixture)
-    assert [part.objective for part in stage.objective.parts] == [
+    assert [part.objective for part in stage.objective.components] == [
         MaskedLM(),
         SpanCorruption(rate=0.5),
     ]
-    assert [(part.weight, part.mode) for part in stage.objective.parts] == [(2.0, None), (1.0, "X")]
+    assert [(part.weight, part.mode) for part in stage.objective.components] == [
+        (2.0, None),
+        (1.0, "X"),
+    ]
 
 
 @pytest.mark.parametrize("name", ["gpt2", "run.yaml"])
@@ -332,8 +340,8 @@ def test_the_address_of_a_run_lasts():
     run = load_run(
         {"architecture": {"preset": "gpt2"}, "objective": {"kind": "causal"}, "training": training}
     )
-    assert run_name(addressed_stages(run, "feed")) == "b43e4e7c0b63b3db"
+    assert run_name(addressed_stages(run, "feed")) == "f1d47e752d72de62"
     assert (
         run_name(addressed_stages(run.model_copy(update={"rerun": 2}), "feed"))
-        == "4e2d1d53513b77c0"
+        == "b84312ac15b65070"
     )

@@ -91,7 +91,7 @@ def test_a_run_is_measured_by_what_it_read_and_was_asked() -> None:
         default_yardstick(
             text,
             Mixture(
-                parts=(
+                components=(
                     MixtureComponent(objective=MaskedLM()),
                     MixtureComponent(objective=CausalLM()),
                 )

@@ -46,7 +46,7 @@ def tiny_copy_model(
 def copy_learner(model: Transformer, n_steps: int = 50, n_micro_batches: int = 1) -> Learner:
     return Learner(
         model,
-        Training(n_steps=n_steps, n_sequences=8, length=20, n_parts=n_micro_batches),
+        Training(n_steps=n_steps, n_sequences=8, length=20, n_micro_batches=n_micro_batches),
         VOCABULARY,
     )
 

@@ -46,7 +46,7 @@ ENVIRONMENT = {
     "code": "c0de" * 16,
 }
 GAINS = {"causal": 0.0, "prefix": 0.004, "input hidden": -0.5}  # bits a byte over the baseline
-MASKS = {"causal": "causal", "prefix": "prefix", "input hidden": "causal & same_part"}
+MASKS = {"causal": "causal", "prefix": "prefix", "input hidden": "causal & same_side"}
 MANY_ARMS = {
     **GAINS,
     "long-window+near": 0.1,

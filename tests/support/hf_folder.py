@@ -30,7 +30,7 @@ DEEPSEEK = {
     "feed_forward.router.n_groups": 2,
     "feed_forward.router.n_active_groups": 1,
     "feed_forward.balance": "none",
-    "start.std": 0.02,  # a config does not say these
+    "init.std": 0.02,  # a config does not say these
 }
 CHANGES: dict[str, dict[str, Any]] = {
     "gpt1": {},

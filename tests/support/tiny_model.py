@@ -31,7 +31,7 @@ def tiny_architecture(preset: str, changes: Mapping[str, Any] | None = None) -> 
         "max_length": MAX_LENGTH,
         "d_model": 23,
         "n_layers": 4,
-        "start": "fan_in",
+        "init": "fan_in",
     }
     if wired.attention.kind == "latent":
         small |= {f"attention.{name}": value for name, value in LATENT.items()}

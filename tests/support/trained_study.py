@@ -44,7 +44,7 @@ DESIGN_TABLE: dict[str, Any] = {
             "n_layers": 1,
             "d_model": 16,
             "attention": {"n_heads": 2},
-            "start": "fan_in",
+            "init": "fan_in",
         },
         "corpus": {"sources": LANGUAGES},
         "objective": "masked",

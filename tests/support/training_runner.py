@@ -37,7 +37,7 @@ def run_spec(objective: str) -> RunSpec:
             "training": {
                 "n_steps": N_STEPS,
                 "n_sequences": 6,
-                "n_parts": 2,
+                "n_micro_batches": 2,
                 "length": 48,
                 "row_every": 3,
                 "valid_every": 15,

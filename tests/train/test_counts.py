@@ -48,11 +48,11 @@ def tokens_of_text(table: dict[str, Any], cache: Path, n_steps: int) -> int:
 
 
 @pytest.mark.parametrize("encoder", [False, True])
-@pytest.mark.parametrize("n_parts", [1, 4])
+@pytest.mark.parametrize("n_micro_batches", [1, 4])
 def test_rows_of_pairs_count_text_alike_in_one_stack_and_in_two(
-    shell: TrainShell, encoder: bool, n_parts: int
+    shell: TrainShell, encoder: bool, n_micro_batches: int
 ) -> None:
-    table = write(shell, encoder=encoder, n_parts=n_parts)
+    table = write(shell, encoder=encoder, n_micro_batches=n_micro_batches)
     shell.train_or_fail()
     rows = rows_without_seconds(shell.home / "run")
     assert [row["tokens_read"] for row in rows] == [

@@ -140,7 +140,7 @@ def pairs_of_many_lengths(n_rows: int, length: int) -> TextBatch:
     return TextBatch(0, torch.arange(n_rows), tokens, zeros, zeros, real, n_real // 2)
 
 
-@pytest.mark.parametrize("mask", ["causal", "prefix", "causal & same_part"])
+@pytest.mark.parametrize("mask", ["causal", "prefix", "causal & same_side"])
 @pytest.mark.parametrize("length", [96, 256])
 def test_held_out_pairs_are_scored_as_on_the_cpu(mask: str, length: int) -> None:
     changes = {

@@ -145,7 +145,7 @@ def test_a_step_that_asks_nothing_moves_nothing_and_the_next_one_does(preset: st
     ("preset", "objective"), [("gpt2", CausalLM()), ("bert", MaskedLM()), ("bart", PrefixLM())]
 )
 def test_the_lesson_is_learnt(preset: str, objective: CausalLM | MaskedLM | PrefixLM) -> None:
-    model = tiny_copy_model(preset, {"start": {"kind": "normal", "std": 0.02}})
+    model = tiny_copy_model(preset, {"init": {"kind": "normal", "std": 0.02}})
     one = Learner(
         model,
         Training(n_steps=60, n_sequences=8, length=20, optimizer=AdamW(rate=5e-3)),
@@ -160,12 +160,15 @@ def test_the_lesson_is_learnt(preset: str, objective: CausalLM | MaskedLM | Pref
 
 
 def test_parts_must_divide_the_batch() -> None:
-    with pytest.raises(SpecError, match="n_parts is 3, which does not divide n_sequences 8"):
+    with pytest.raises(
+        SpecError, match="n_micro_batches is 3, which does not divide n_sequences 8"
+    ):
         copy_learner(tiny_copy_model("gpt2"), n_micro_batches=3)
 
 
 def test_a_balance_over_the_batch_refuses_parts() -> None:
     with pytest.raises(
-        SpecError, match="n_parts is 2 with a balance loss over the batch, which parts cannot share"
+        SpecError,
+        match="n_micro_batches is 2 with a balance loss over the batch, which micro-batches cannot",
     ):
         copy_learner(tiny_copy_model("switch"), n_micro_batches=2)

@@ -23,7 +23,7 @@ from paribus.spec.training import steps_of_share
 Row = Mapping[str, Any]
 ControlKind = Literal["input", "arm", "length"]
 SCORED_OUTCOMES = ("finished", UNDERTRAINED)  # outcomes that have a score
-INPUT_HIDING_RULE = "same_part"  # what a mask says that hides the input from the output
+INPUT_HIDING_RULE = "same_side"  # what a mask says that hides the input from the output
 WEAK_MARGIN_SHARE = 0.5  # a margin above this part of what the input is worth is told with the word
 _ROUNDING = 1e-12  # a spread below this part of the mean is rounding, not noise
 

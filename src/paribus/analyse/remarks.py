@@ -70,5 +70,5 @@ def padding_remarks(plan: PlanRecord, rows: Sequence[Row]) -> tuple[str, ...]:
 
 
 def _trains_on_pairs(objective: Mapping[str, Any]) -> bool:
-    parts = [part["objective"] for part in objective.get("parts", ())]
+    parts = [part["objective"] for part in objective.get("components", ())]
     return any(one["kind"] == "seq2seq" for one in (objective, *parts))

@@ -40,7 +40,7 @@ def noise_crossing(plan: Plan) -> Crossing | None:
     """What a plan measures of its noise; None where it measures nothing."""
     asked, least = plan.design.variance, 0 if _is_deterministic(plan) else MIN_RERUNS
     if asked is not None:
-        return Crossing(asked.starts, asked.orders, max(asked.reruns, least))
+        return Crossing(asked.inits, asked.orders, max(asked.reruns, least))
     if least:
         return Crossing(1, 1, least)
     return None

@@ -39,7 +39,7 @@ def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureC
 
 def mixture_of_one(component: MixtureComponent) -> Mixture:
     """An objective that is this part alone, mode token and all."""
-    return Mixture(parts=(component,))
+    return Mixture(components=(component,))
 
 
 def context_is_prefix(objective: Objective) -> bool:

@@ -35,7 +35,7 @@ def choose_family(spec: ResolvedArchitecture) -> Fit:
     """How a spec is written; UnsupportedError says how the nearest family differs.
 
     A family fits if its config, written from the spec and read back, gives the same spec: so no
-    field is overlooked. Only what no logit depends on may differ: start, dropout, balance loss and
+    field is overlooked. Only what no logit depends on may differ: init, dropout, balance loss and
     the rate of a selection bias.
     """
     misfits: list[Misfit] = []
@@ -80,7 +80,7 @@ def _reason(one: Difference, family: ModelFamily) -> str:
 def _has_no_effect(one: Difference) -> bool:
     if one.path.endswith(".bias_rate"):
         return one.left is not None and one.right is not None
-    return one.path == "dropout" or one.path.split(".")[0] == "start" or ".balance" in one.path
+    return one.path == "dropout" or one.path.split(".")[0] == "init" or ".balance" in one.path
 
 
 def _describe_value(value: Any) -> str:

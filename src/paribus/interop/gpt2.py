@@ -46,7 +46,7 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
             "bias": True,
         },
         "head": {"tied": tied},
-        "start": {"kind": "normal", "residual": True},
+        "init": {"kind": "normal", "residual": True},
     }
 
 

@@ -51,7 +51,7 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
             "gated": gated,
         },
         "head": {"tied": tied, "scale": "rsqrt_d_model" if _scales_outputs(config) else 1.0},
-        "start": "fan_in",
+        "init": "fan_in",
         "encoder": {"n_layers": config["num_layers"]},
     }
 

@@ -150,7 +150,7 @@ class Prefix(Rule):
 
 @dataclass(frozen=True)
 class SameSide(Rule):
-    """Tokens on the query's own side of the prefix's end (here 2 of 4); `causal & same_part`
+    """Tokens on the query's own side of the prefix's end (here 2 of 4); `causal & same_side`
     hides input from output.
 
     ##..
@@ -167,7 +167,7 @@ class SameSide(Rule):
         return True
 
     def __str__(self) -> str:
-        return "same_part"
+        return "same_side"
 
 
 @dataclass(frozen=True)
@@ -355,7 +355,7 @@ LEAF_RULES: dict[str, type[Rule]] = {
     "causal": Causal,
     "reverse": Reverse,
     "prefix": Prefix,
-    "same_part": SameSide,
+    "same_side": SameSide,
     "same_document": SameDocument,
     "padding": Padding,
 }

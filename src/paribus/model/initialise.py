@@ -45,7 +45,7 @@ def initial_values(
 
 def initial_std(parameter: Parameter, spec: ResolvedArchitecture) -> float:
     """The standard deviation a parameter is drawn with."""
-    match spec.start:
+    match spec.init:
         case NormalInit(std=std, residual=residual):
             scaled = residual and parameter.role == "residual"
             if scaled:

@@ -28,6 +28,7 @@ from paribus.model.transformer import Transformer
 from paribus.record import RUNS, choose_checkpoint
 from paribus.record.disk import folder_draft
 from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
+from paribus.record.spec_formats import convert_architecture
 from paribus.spec import Architecture, parse_architecture
 from paribus.spec.reading import require_shallow, unique_keys
 
@@ -85,7 +86,7 @@ def restore(
 def read_architecture(folder: Path) -> Architecture:
     """The architecture of a checkpoint."""
     try:
-        return parse_architecture(read_json(folder / SPEC_FILE))
+        return parse_architecture(convert_architecture(read_json(folder / SPEC_FILE)))
     except SpecError as fault:
         raise RecordError(
             f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again"

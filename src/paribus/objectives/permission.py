@@ -98,7 +98,7 @@ def example_problem(
         targets_from_B=torch.tensor([split or length // 2]) if pairs else None,
     )
     one = Mixture(
-        parts=(component if split is None or pairs else _split_at(component, split, length),)
+        components=(component if split is None or pairs else _split_at(component, split, length),)
     )
     return pose_problem(
         one, reading, vocabulary, 0, spec.encoder is not None, separates_documents(spec)
@@ -129,7 +129,7 @@ def _prefix_faults(objective: SimpleObjective, spec: ResolvedArchitecture) -> li
     return [
         f"objective.kind is {objective.kind!r} for an encoder-decoder, but the mask {asking[0]}"
         " asks for a prefix, and a decoder reads the answer alone; use a mask without 'prefix' and"
-        " 'same_part', such as 'causal'"
+        " 'same_side', such as 'causal'"
     ]
 
 

@@ -29,8 +29,10 @@ from paribus.record.file_names import (
     STATE_FILE,
     STUDIES,
 )
+from paribus.record.spec_formats import convert_run_tables
 
-RUN_FORMAT = 2  # of a run's folder: from here on its files are listed with their sha256
+RUN_FORMAT = 3  # of a run's spec.json; before it some fields had other names (`spec_formats`)
+LISTED_RUN_FORMAT = 2  # from here on the files of a run are listed with their sha256
 _ENTRIES = (
     SPEC_FILE,
     ENVIRONMENT_FILE,
@@ -75,7 +77,12 @@ def existing_run_folder(root: Path, name: str) -> Path:
 
 
 def read_stages(folder: Path) -> list[dict[str, Any]]:
-    """The chain of stages a run folder was made for."""
+    """The chain of stages a run folder was made for, under the present names of its fields."""
+    return list(map(convert_run_tables, read_written_stages(folder)))
+
+
+def read_written_stages(folder: Path) -> list[dict[str, Any]]:
+    """The chain of stages as the file holds it: a run is named after that."""
     match read_json(folder / SPEC_FILE):
         case {"stages": [*stages]} if stages and all(isinstance(stage, dict) for stage in stages):
             return stages

@@ -36,7 +36,7 @@ from paribus.record.file_names import (
     WEIGHTS_FILE,
     checkpoint_name,
 )
-from paribus.record.folder import RUN_FORMAT, read_stages
+from paribus.record.folder import LISTED_RUN_FORMAT, read_written_stages
 from paribus.record.manifest import manifest_sha256
 from paribus.record.plan_lock import PlanLock, design_fingerprint, plan_fingerprint
 from paribus.record.study import Study
@@ -126,7 +126,7 @@ def require_run_integrity(study: Study, run: str) -> None:
 def _lists_its_files(folder: Path, spec: Any) -> bool:
     """Is the folder of a run of those that list their files?"""
     match spec:
-        case {"format": int(number)} if number >= RUN_FORMAT:
+        case {"format": int(number)} if number >= LISTED_RUN_FORMAT:
             return True
     return _is_listed_and_changed(folder, SPEC_FILE)
 
@@ -210,7 +210,7 @@ def _evaluation_faults(folder: Path) -> Iterator[str]:
     """Where a run is not the one its name is of, or was asked at another checkpoint than the
     one that is there.
     """
-    stages = read_stages(folder)
+    stages = read_written_stages(folder)
     own, older = run_address(stages), run_address(stages, with_places=True)
     if not own.startswith(folder.name) and not older.startswith(folder.name):
         yield f"{SPEC_FILE} is of the run {own[:16]}"

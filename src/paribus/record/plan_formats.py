@@ -5,6 +5,7 @@
    be missing.
 3  every field that is read is there, but for `contrasts` and `lengths` of a design that does not
    use them, and `series` of a study that stands alone.
+4  fields of specs have their present names (`spec_formats`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import RecordError
+from paribus.record.spec_formats import (
+    convert_design_tables,
+    convert_mask,
+    convert_run_tables,
+    present_path,
+)
 
-PLAN_FORMAT = 3
+PLAN_FORMAT = 4
 LISTED_FORMAT = 2  # from here on the files of a study are listed with their sha256
 REPAIR = "`paribus run DESIGN`, the command the study was run by, writes it again"
 _FIRST = 1  # the format of a plan without a number
@@ -89,4 +96,43 @@ def _from_second(table: Table) -> Table:
     return converted
 
 
-_STEPS: Mapping[int, Callable[[Table], Table]] = {1: _from_first, 2: _from_second}
+def _from_third(table: Table) -> Table:
+    converted = dict(table)
+    if "design" in table:
+        converted["design"] = convert_design_tables(table["design"])
+    if isinstance(table.get("arms"), Mapping):
+        converted["arms"] = {name: _convert_arm(arm) for name, arm in table["arms"].items()}
+    if isinstance(table.get("control"), list):
+        converted["control"] = list(map(_convert_line, table["control"]))
+    if isinstance(table.get("declared"), list):
+        converted["declared"] = list(map(_convert_path, table["declared"]))
+    return converted
+
+
+def _convert_arm(arm: Any) -> Any:
+    if not isinstance(arm, Mapping) or "run" not in arm:
+        return arm
+    return {**arm, "run": convert_run_tables(arm["run"])}
+
+
+def _convert_line(line: Any) -> Any:
+    """A line of the control table, whose field and mask rules have their present names."""
+    if not isinstance(line, Mapping) or "path" not in line:
+        return line
+    converted = {**line, "path": _convert_path(line["path"])}
+    if isinstance(line.get("values"), Mapping):
+        converted["values"] = {arm: convert_mask(value) for arm, value in line["values"].items()}
+    return converted
+
+
+def _convert_path(path: Any) -> Any:
+    if isinstance(path, str):
+        return present_path(path)
+    return path
+
+
+_STEPS: Mapping[int, Callable[[Table], Table]] = {
+    1: _from_first,
+    2: _from_second,
+    3: _from_third,
+}

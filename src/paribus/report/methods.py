@@ -204,7 +204,7 @@ def _architecture_values(spec: ResolvedArchitecture, mask: str) -> dict[str, str
         "vocabulary": spec.n_vocab,
         "longest sequence": spec.max_length,
         "tied embeddings": "yes" if spec.head.tied else "no",
-        "initialisation": _kind_words(spec.start.model_dump()),
+        "initialisation": _kind_words(spec.init.model_dump()),
         "dropout": f"{spec.dropout:g}",
     }
     return {name: str(value) for name, value in values.items() if value is not None}

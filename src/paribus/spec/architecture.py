@@ -371,7 +371,7 @@ class Architecture(Spec):
     """From token ids to states."""
     head: Head = Head()
     """From states to logits."""
-    start: InitKind = NormalInit()
+    init: InitKind = NormalInit()
     """How the weights are initialised."""
     dropout: Share = 0.0
     """Share of channels that are dropped in training."""

@@ -227,7 +227,7 @@ def _variance_faults(design: Design) -> Iterator[str]:
     if design.variance is None or design.seeds == OPEN_SEEDS:
         return
     n_seeds = len(set(design.seeds))
-    for name in ("starts", "orders"):
+    for name in ("inits", "orders"):
         asked = getattr(design.variance, name)
         if asked > n_seeds:
             yield (

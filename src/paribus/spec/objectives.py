@@ -151,26 +151,26 @@ class MixtureComponent(Spec):
 def _as_tuple(value: Any) -> Any:
     """TOML and JSON have lists, specs tuples; none at all is refused."""
     if isinstance(value, list | tuple) and not value:
-        raise ValueError("is an empty list; give at least one part")
+        raise ValueError("is an empty list; give at least one component")
     if isinstance(value, list):
         return tuple(value)
     return value
 
 
 class Mixture(Spec):
-    """One of its parts a step, drawn by weight."""
+    """One of its components at each step, drawn by weight."""
 
     kind: Literal["mixture"] = "mixture"
-    parts: Annotated[tuple[MixtureComponent, ...], BeforeValidator(_as_tuple)]
+    components: Annotated[tuple[MixtureComponent, ...], BeforeValidator(_as_tuple)]
     """The objectives of the mixture."""
 
     @model_validator(mode="after")
     def _require_finite_weights(self) -> Mixture:
-        weights = [part.weight for part in self.parts]
+        weights = [part.weight for part in self.components]
         if not isfinite(sum(weights)):
             raise ValueError(
-                f"parts have weights up to {max(weights):g}, whose sum is no number; use smaller"
-                " ones"
+                f"components have weights up to {max(weights):g}, whose sum is no number; use"
+                " smaller ones"
             )
         return self
 
@@ -244,6 +244,6 @@ def components_of(objective: Objective) -> tuple[MixtureComponent, ...]:
         case UL2():
             return UL2_COMPONENTS
         case Mixture():
-            return objective.parts
+            return objective.components
         case _:
             return (MixtureComponent(objective=objective),)

@@ -44,7 +44,7 @@ INDEPENDENT_FIELDS = (
     "placement",
     "embedding",
     "head",
-    "start",
+    "init",
     "dropout",
 )  # no other field is judged by these
 

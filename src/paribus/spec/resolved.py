@@ -74,7 +74,7 @@ class ResolvedArchitecture(Spec):
     placement: Placement
     embedding: Embedding
     head: Head
-    start: InitKind
+    init: InitKind
     dropout: Share
 
     @property
@@ -107,7 +107,7 @@ def resolve(spec: Architecture) -> ResolvedArchitecture:
             update={"scale": _scale(spec.embedding.scale, spec.d_model)}
         ),
         head=spec.head.model_copy(update={"scale": _scale(spec.head.scale, spec.d_model)}),
-        start=spec.start,
+        init=spec.init,
         dropout=spec.dropout,
     )
 

@@ -82,7 +82,7 @@ class Training(Spec):
     """Sequences in the global batch."""
     length: Annotated[int, Field(ge=2)] = 256
     """Tokens of a sequence."""
-    n_parts: Count = 1
+    n_micro_batches: Count = 1
     """Micro-batches that a batch is worked through in. The result is the same."""
     optimizer: AdamW = AdamW()
     """The optimizer, which is AdamW."""

@@ -51,7 +51,7 @@ _KEYS: Mapping[str, str] = {
     "architecture.norm.eps": "layer_norm_eps layer_norm_epsilon rms_norm_eps epsilon",
     "architecture.placement = 'pre'": "norm_first",
     "architecture.head.tied": "tie_word_embeddings tie_embeddings weight_tying",
-    "architecture.start.std": "initializer_range init_std",
+    "architecture.init.std": "initializer_range init_std",
     "architecture.dropout": "dropout_rate",
     "architecture.mask": "attention_mask attn_mask",
     "architecture.mask = 'causal & window(n)'": "sliding_window",
@@ -83,7 +83,12 @@ _KEYS: Mapping[str, str] = {
     "training.n_sequences": (
         "batch_size global_batch_size per_device_train_batch_size train_batch_size"
     ),
-    "training.n_parts": "gradient_accumulation_steps grad_accum grad_accum_steps micro_batches",
+    "training.n_micro_batches": (
+        "gradient_accumulation_steps grad_accum grad_accum_steps micro_batches n_parts"
+    ),
+    "architecture.init": "start initialization initialisation",
+    "objective.components": "parts",
+    "design.variance.inits": "starts",
     "training.seed": "random_seed manual_seed",
     "design.seeds": "random_seed manual_seed n_seeds num_seeds",
     "training.row_every": "logging_steps log_every log_interval",

@@ -16,7 +16,7 @@ class Variance(Spec):
     of them made again.
     """
 
-    starts: Annotated[int, Field(ge=2, le=MAX_RUNS)] = 3
+    inits: Annotated[int, Field(ge=2, le=MAX_RUNS)] = 3
     """Number of different initial weights."""
     orders: Annotated[int, Field(ge=2, le=MAX_RUNS)] = 3
     """Number of different orders of the text."""

@@ -193,10 +193,10 @@ class Learner:
 
 def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> None:
     experts, rows = model.architecture.feed_forward, training.n_sequences
-    if rows % training.n_parts:
+    if rows % training.n_micro_batches:
         raise SpecError(
-            f"training.n_parts is {training.n_parts}, which does not divide n_sequences {rows}; use"
-            " a divisor of it"
+            f"training.n_micro_batches is {training.n_micro_batches}, which does not divide"
+            f" n_sequences {rows}; use a divisor of it"
         )
     if (
         isinstance(experts, Experts)
@@ -208,8 +208,9 @@ def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> 
         else:
             on_ranks = ""
         raise SpecError(
-            f"training.n_parts is {training.n_parts}{on_ranks} with a balance loss over the batch,"
-            " which parts cannot share; use 1 on one rank, or feed_forward.balance = 'sequence'"
+            f"training.n_micro_batches is {training.n_micro_batches}{on_ranks} with a balance loss"
+            " over the batch, which micro-batches cannot share; use 1 on one rank, or"
+            " feed_forward.balance = 'sequence'"
         )
 
 

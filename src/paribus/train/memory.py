@@ -22,7 +22,7 @@ def training_bytes(spec: RunSpec) -> int:
     resolved, training = resolve(spec.architecture), spec.stages[-1].training
     n_tokens = training.n_sequences * training.length
     n_layers = sum(len(stack.layers) for stack in resolved.stacks)
-    n_kept = n_tokens // training.n_parts * resolved.d_model * n_layers
+    n_kept = n_tokens // training.n_micro_batches * resolved.d_model * n_layers
     return (
         BYTES_PER_PARAMETER * count_parameters(resolved).total
         + BYTES_PER_TOKEN * n_tokens

@@ -72,7 +72,7 @@ class Ranks:
         rows = training.n_sequences
         able = [
             n
-            for n in range(training.n_parts, rows + 1)
+            for n in range(training.n_micro_batches, rows + 1)
             if rows % n == 0 and n % self.world_size == 0
         ]
         if not able:

@@ -75,7 +75,7 @@ def _make_example(
     else:
         reading = _text_batch()
     problem = pose_problem(
-        Mixture(parts=(component,)),
+        Mixture(components=(component,)),
         reading,
         _vocabulary(),
         SEED,
