@@ -57,8 +57,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_arm_goes_on_from_every_prompt(root):
     (sample,) = read_samples(existing_study(root / "runs", "design"))
     assert sample.prompt == "koba laba"
-    assert sorted(sample.said) == ["causal", "prefix"]
-    assert all(sample.said.values())
+    assert sorted(sample.continuations) == ["causal", "prefix"]
+    assert all(sample.continuations.values())
 
 
 def test_the_telling_items_are_kept_with_their_text(root):
@@ -85,5 +85,5 @@ def test_an_arm_that_never_trained_says_so(root):
         plan(DESIGN, cache=root / "cache", device="cpu"), study, torch.device("cpu")
     )
     (sample,) = read_samples(study)
-    assert sample.refused == {"prefix": "none of its runs trained; there is nothing to go on with"}
+    assert sample.refusals == {"prefix": "none of its runs trained; there is nothing to go on with"}
     assert read_item_texts(study) == {}

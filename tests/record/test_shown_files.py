@@ -2,6 +2,8 @@
 was written.
 """
 
+import json
+
 import pytest
 
 from paribus.errors import RecordError
@@ -23,6 +25,13 @@ def test_what_is_written_is_read_back(tmp_path):
     write_samples(own, samples)
     write_item_texts(own, items)
     assert (read_samples(own), read_item_texts(own)) == (samples, items)
+
+
+def test_samples_under_older_names_are_read(tmp_path):
+    own = open_study(tmp_path, "one")
+    older = [{"prompt": "p", "said": {"a": "x"}, "refused": {"b": "it cannot"}}]
+    (own.folder / "samples.json").write_text(json.dumps(older))
+    assert read_samples(own) == (PromptSample("p", {"a": "x"}, {"b": "it cannot"}),)
 
 
 def test_before_a_study_is_done_there_are_none(tmp_path):

@@ -152,7 +152,11 @@ def test_after_the_first_result_every_change_is_written_down(kept: Study, state:
     assert kept.freeze("f2", "d2", "r", "c2") == changed
     back = kept.freeze("f1", "d1", "r", "c2")
     assert [change["what"] for change in back.changes] == ["design, code", "design"]
-    assert (back.fingerprint, back.latest_fingerprint, back.made) == ("f1", "f1", changed.made)
+    assert (back.fingerprint, back.latest_fingerprint, back.frozen_at) == (
+        "f1",
+        "f1",
+        changed.frozen_at,
+    )
     assert kept.freeze("f3", "d1", "r2", "c2").changes[-1]["what"] == "rule"
     assert kept.read_lock() == kept.freeze("f3", "d1", "r2", "c2")
 

@@ -105,7 +105,7 @@ def test_latex_can_go_into_a_paper(material):
         text.count(r"\begin{table}") == text.count(r"\end{table}") == text.count(r"\caption{") == 2
     )
     assert results_caption(material).startswith("Score, gain and verdict of each arm.")
-    assert r"mask & causal & prefix & causal \& same\_part \\" in text
+    assert r"mask & causal & prefix & causal \& same\_side \\" in text
     assert r"AdamW $\beta$1, $\beta$2 & 0.9, 0.95" in text
     depth = 0
     for brace in re.findall(r"(?<!\\)[{}]", text):

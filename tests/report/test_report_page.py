@@ -133,7 +133,7 @@ def test_all_that_the_clock_decides_is_in_one_block(tmp_path):
         )
     lock = json.loads((study.folder / "plan.lock").read_text())
     (study.folder / "plan.lock").write_text(
-        json.dumps({**lock, "made": "1999-12-31T23:59:59+00:00"})
+        json.dumps({**lock, "frozen_at": "1999-12-31T23:59:59+00:00"})
     )
     after = render_page(gather_report_data(study))
     block = re.compile(r'<section aria-labelledby="times-title".*?</section>', re.DOTALL)

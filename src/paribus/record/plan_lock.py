@@ -19,6 +19,7 @@ _MAX_CHARACTERS = 40  # of a value
 _NEWER_FIELDS = ("equal_noise", "contrasts", "lengths", "variance")
 _UNHASHED_FIELDS = ("prompts", "question", "reference")  # of a design, what decides no number
 _NOTHING = "nothing"
+_OLDER_NAMES = {"made": "frozen_at"}  # of fields, in locks of earlier versions
 
 
 def design_fingerprint(
@@ -49,7 +50,7 @@ class PlanLock:
     design: str
     rule: str
     code: str
-    made: str
+    frozen_at: str
     changes: tuple[dict[str, Any], ...] = ()
     n_older: int = 0  # reported runs that were done, for another study, before this one named them
 
@@ -97,9 +98,10 @@ def parse_plan_lock(table: Any, where: str, remedy: str) -> PlanLock:
     names = {field.name for field in fields(PlanLock)}
     fault = f"it is a {type(table).__name__}"
     if isinstance(table, dict):
+        table = {_OLDER_NAMES.get(name, name): value for name, value in table.items()}
         odd = [
             name
-            for name in ("fingerprint", "design", "rule", "code", "made")
+            for name in ("fingerprint", "design", "rule", "code", "frozen_at")
             if not _is_text(table.get(name))
         ]
         odd += [name for name in table if name not in names]
@@ -134,7 +136,7 @@ def add_change(before: PlanLock, after: PlanLock, fields: Sequence[str]) -> Plan
         "from": before.latest_fingerprint,
         "to": after.fingerprint,
         "what": describe_lock_difference(before, after),
-        "when": after.made,
+        "when": after.frozen_at,
         "fields": list(fields),
     }
     return replace(

@@ -20,15 +20,16 @@ from paribus.record.file_names import ITEMS_FILE, SAMPLES_FILE
 from paribus.record.study import Study
 
 _REMEDY = "remove it, and `paribus run` writes it again"
+_OLDER_NAMES = {"said": "continuations", "refused": "refusals"}  # of fields, in earlier versions
 
 
 @dataclass(frozen=True)
 class PromptSample:
-    """One prompt continued by every arm; an arm that cannot says why in `refused`."""
+    """One prompt continued by every arm; an arm that cannot says why in `refusals`."""
 
     prompt: str
-    said: Mapping[str, str]
-    refused: Mapping[str, str]
+    continuations: Mapping[str, str]
+    refusals: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -74,12 +75,12 @@ def _read_or_default(path: Path, nothing: Any) -> Any:
 
 def _parse(kind: Any, table: Any, path: Path) -> Any:
     try:
-        made = kind(**table)
-        odd = [name for name, value in asdict(made).items() if not _is_text(value)]
+        parsed = kind(**{_OLDER_NAMES.get(name, name): value for name, value in table.items()})
+        odd = [name for name, value in asdict(parsed).items() if not _is_text(value)]
         if odd:
             raise TypeError(f"{odd[0]} is no text")
-        return made
-    except TypeError as fault:
+        return parsed
+    except (TypeError, AttributeError) as fault:
         raise RecordError(f"{path} cannot be read: {fault}; {_REMEDY}") from fault
 
 

@@ -174,11 +174,11 @@ def _anonymise(report: ReportData, study: Study) -> ReportData:
 def _anonymise_sample(sample: PromptSample, redactions: Redactions) -> PromptSample:
     said = {
         redactions.redact_text(arm): redactions.redact_names(text)
-        for arm, text in sample.said.items()
+        for arm, text in sample.continuations.items()
     }
     refused = {
         redactions.redact_text(arm): redactions.redact_text(text, is_free=True)
-        for arm, text in sample.refused.items()
+        for arm, text in sample.refusals.items()
     }
     return PromptSample(redactions.redact_names(sample.prompt), said, refused)
 

@@ -50,7 +50,7 @@ def _dates(report: ReportData) -> list[tuple[str, str]]:
     if lock is None:
         return []
     return [
-        ("plan locked", lock.made),
+        ("plan locked", lock.frozen_at),
         *((f"changed: {one['what']}", one["when"]) for one in lock.changes),
     ]
 
