@@ -130,7 +130,7 @@ def test_a_split_batch_drops_what_the_whole_batch_drops(changes):
     source = tokens.flip(1) if changes else None
     whole = model(Batch.of(tokens, source=source), DropoutKey(1, 2)).logits_BTV
     rows = torch.tensor([3, 1])
-    part = Batch.of(tokens[rows], source=None if source is None else source[rows], rows_B=rows)
+    part = Batch.of(tokens[rows], source=None if source is None else source[rows]).with_rows(rows)
     torch.testing.assert_close(model(part, DropoutKey(1, 2)).logits_BTV, whole[rows])
     torch.testing.assert_close(model(part, DropoutKey(1, 2, rows)).logits_BTV, whole[rows])
 

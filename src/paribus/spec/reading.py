@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -61,19 +61,25 @@ def presets() -> tuple[str, ...]:
     )
 
 
+class Sizes(TypedDict, total=False):
+    """What `load` takes by name; None leaves it as it is."""
+
+    n_layers: int | None
+    d_model: int | None
+    n_heads: int | None
+    n_kv_heads: int | None
+    d_head: int | None
+    d_ff: int | None
+    n_vocab: int | None
+    max_length: int | None
+    mask: str | None
+
+
 def load(
     source: str | Path | Mapping[str, Any],
     *,
-    n_layers: int | None = None,
-    d_model: int | None = None,
-    n_heads: int | None = None,
-    n_kv_heads: int | None = None,
-    d_head: int | None = None,
-    d_ff: int | None = None,
-    n_vocab: int | None = None,
-    max_length: int | None = None,
-    mask: str | None = None,
     changes: Mapping[str, Any] | None = None,
+    **sizes: Unpack[Sizes],
 ) -> Architecture:
     """An architecture from a preset's name, a TOML or JSON file, a checkpoint folder or a
     mapping.
@@ -81,21 +87,7 @@ def load(
     The named sizes change it, and so do `changes`, whose keys are paths: `{"feed_forward.gated":
     True}`.
     """
-    short = {
-        "n_layers": n_layers,
-        "d_model": d_model,
-        "n_heads": n_heads,
-        "n_kv_heads": n_kv_heads,
-        "d_head": d_head,
-        "d_ff": d_ff,
-        "n_vocab": n_vocab,
-        "max_length": max_length,
-        "mask": mask,
-    }
-    wanted = {name: value for name, value in short.items() if value is not None} | dict(
-        changes or {}
-    )
-    changed = {SHORT_NAMES.get(name, name): value for name, value in wanted.items()}
+    changed = _changes_by_path(sizes, changes or {})
     if "preset" in changed:
         raise SpecError(
             f"preset is no field to change; load {changed['preset']!r} itself, or a table with"
@@ -107,6 +99,23 @@ def load(
     for path in sorted(changed, key=lambda path: (path.count("."), not path.endswith(".kind"))):
         assign(table, path, changed[path])
     return parse_architecture(table)
+
+
+def _changes_by_path(sizes: Sizes, changes: Mapping[str, Any]) -> Table:
+    """Sizes and changes, each by its path; sizes come first, in the order they are listed."""
+    unknown = set(sizes) - set(Sizes.__annotations__)
+    if unknown:
+        raise SpecError(
+            f"load has no argument {min(unknown)!r}; use {', '.join(Sizes.__annotations__)}, or"
+            f" changes={{{min(unknown)!r}: …}}"
+        )
+    changed: Table = {}
+    for name in Sizes.__annotations__:
+        if sizes.get(name) is not None:
+            changed[SHORT_NAMES.get(name, name)] = sizes[name]
+    for name, value in changes.items():
+        changed[SHORT_NAMES.get(name, name)] = value
+    return changed
 
 
 def parse_architecture(table: Mapping[str, Any]) -> Architecture:
