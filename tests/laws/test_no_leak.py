@@ -26,7 +26,9 @@ def influence(
     source = None
     if model.encoder is not None and given.source is not None:
         blocks = model.stack.layers if model.spec.shared else model.encoder.layers
-        encoded = model.encoder(model._embed(given.source), given.source.layout, blocks, None, None)
+        encoded = model.encoder(
+            model._embed(given.source), given.source.layout, blocks, None, Forward()
+        )
         source = (encoded.states_BTD.detach(), given.source.layout)
 
     embedded.requires_grad_()
