@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from measures import LOWER
 from scipy import stats
 
 from paribus.analyse import (
@@ -156,8 +157,8 @@ def test_names_of_arms_their_order_and_a_constant_for_each_seed_change_nothing()
         name: dict(reversed(list(enumerate(row))))
         for name, row in zip("zyx", shifted.tolist()[::-1], strict=True)
     }
-    first = judge_family(before, "a", lower_is_better=True, margin=0.5)
-    second = judge_family(after, "x", lower_is_better=True, margin=0.5)
+    first = judge_family(before, "a", measure=LOWER, margin=0.5)
+    second = judge_family(after, "x", measure=LOWER, margin=0.5)
     for old, new in (("b", "y"), ("c", "z")):
         one, other = first[old, "a"].comparison, second[new, "x"].comparison
         assert one and other  # noqa: PT018

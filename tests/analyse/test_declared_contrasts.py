@@ -14,6 +14,7 @@ from factorial_study import (
     make_factorial_study,
 )
 from handmade_study import MANY_ARMS, SEEDS, make_study, make_study_at_look
+from measures import measure_in
 from test_undertrained import below_unigrams
 
 from paribus.analyse import compare, factorial_effects, study_findings, study_rows, study_verdicts
@@ -209,7 +210,9 @@ def test_a_two_by_two_without_any_effect_gets_false_words_in_one_family_only() -
             cell: dict(enumerate(row))
             for cell, row in zip(((0, 0), (0, 1), (1, 0), (1, 1)), scores, strict=True)
         }
-        found = factorial_effects(cells, lower_is_better=True, scale="bits", n_comparisons=6)
+        found = factorial_effects(
+            cells, measure=measure_in("bits", lower_is_better=True), n_comparisons=6
+        )
         pairs = [compare(list(scores[0] - scores[place]), n_comparisons=6) for place in (1, 2, 3)]
         words = {one.verdict.word for one in (*found.contrasts.values(), *pairs)}
         n_false += bool(words & {"better", "worse"})

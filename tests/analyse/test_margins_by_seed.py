@@ -12,6 +12,7 @@ from margin_simulation import (
     share_equivalent,
     share_equivalent_at_mean,
 )
+from measures import HIGHER
 from scipy.stats import ttest_1samp
 
 from paribus.analyse import compare, judge_family
@@ -148,7 +149,7 @@ def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_
     }
     margins = {"a": {1: 3.0, 2: 3.1, 3: 2.9, 4: 3.0}, "b": {1: 1.0, 2: 1.1, 3: 0.9}}
     found = judge_family(
-        arms, "a", lower_is_better=False, comparisons=[("b", "a"), ("c", "b")], margins=margins
+        arms, "a", measure=HIGHER, comparisons=[("b", "a"), ("c", "b")], margins=margins
     )
     assert found["b", "a"].comparison is not None
     assert found["c", "b"].comparison is not None
@@ -158,7 +159,7 @@ def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_
         judge_family(
             {"a": arms["a"], "c": arms["c"]},
             "a",
-            lower_is_better=False,
+            measure=HIGHER,
             margins={"a": {1: 1.0, 3: 1.0, 4: 1.0}},
         )
 
@@ -235,6 +236,6 @@ def test_arms_that_do_not_differ_are_found_within_the_margin_in_compute() -> Non
 def test_seeds_left_after_failures_whose_margins_are_not_above_zero_have_no_margin() -> None:
     arms = {"a": {1: 0.0, 2: 0.1, 3: -0.1, 4: 0.05}, "b": {1: 0.1, 2: 0.1, 3: 0.0, 4: None}}
     margins = {"a": {1: 0.1, 2: -0.2, 3: 0.0, 4: 3.0}}
-    own = judge_family(arms, "a", lower_is_better=False, margins=margins)["b", "a"].comparison
+    own = judge_family(arms, "a", measure=HIGHER, margins=margins)["b", "a"].comparison
     assert own is not None
     assert (own.margin, own.margins) == (None, ())

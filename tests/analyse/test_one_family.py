@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from factorial_study import INTERACTION, MAIN_EFFECTS, OPPOSITE_GAINS, make_factorial_study
 from handmade_study import plan_of_arms
+from measures import LOWER
 from noise_draws import N_DRAWS
 
 from paribus.analyse import compare, judge_family, study_findings, study_verdicts
@@ -48,9 +49,9 @@ def report_words(plan: PlanRecord, scores: dict[str, Scores]) -> list[str]:
     judged = {}
     if pairs:
         judged = judge_family(
-            scores, baseline, lower_is_better=True, comparisons=pairs, n_comparisons=n_family
+            scores, baseline, measure=LOWER, comparisons=pairs, n_comparisons=n_family
         )
-    setting = VerdictSettings(None, 0.05, "bits", False, (), n_family)
+    setting = VerdictSettings(None, 0.05, LOWER, False, (), n_family)
     factorial = plan_factorial(plan, scores, {}, setting)
     found = contrast_findings(plan, scores, {}, setting, factorial)
     return [one.verdict.word for one in judged.values()] + [

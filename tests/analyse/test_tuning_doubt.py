@@ -5,6 +5,7 @@ from math import inf
 from typing import Any
 
 import pytest
+from measures import LOWER
 
 from paribus.analyse import compare, judge_arm
 from paribus.analyse.contrasts import ContrastFinding
@@ -110,13 +111,13 @@ def test_a_pair_moves_by_the_larger_excess_and_a_contrast_by_its_weights() -> No
 def test_a_judgement_carries_it_with_its_own_word_alone() -> None:
     scores = {seed: 2.0 - gain for seed, gain in enumerate(GAINS)}
     baseline = dict.fromkeys(scores, 2.0)
-    own = judge_arm(baseline, scores, lower_is_better=True)
+    own = judge_arm(baseline, scores, measure=LOWER)
     assert judgement_with_doubt(own, 0.8).verdict.doubt == OVERTURN
     assert judgement_with_doubt(own, 0.8).description.startswith(
         "better (tuning could overturn it)"
     )
     assert judgement_with_doubt(own, 0.1) == own
-    failed = judge_arm(baseline, {**scores, 4: None}, lower_is_better=True)
+    failed = judge_arm(baseline, {**scores, 4: None}, measure=LOWER)
     assert failed.verdict.word == "unstable"
     assert judgement_with_doubt(failed, 5.0) == failed
 

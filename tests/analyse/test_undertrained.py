@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from handmade_study import GAINS, MANY_ARMS, SEEDS, make_study
+from measures import LOWER
 
 from paribus.analyse import judge_family, study_findings, study_rows
 from paribus.analyse.undertrained import has_risen
@@ -189,9 +190,7 @@ def test_only_the_declared_control_may_be_worse() -> None:
     arms = {"base": BASE, "arm": dict.fromkeys(BASE, None)}
     reached = {"arm": {seed: score + 1 + 0.01 * seed for seed, score in BASE.items()}}
     for control, word in (("arm", "worse"), (None, "no verdict")):
-        found = judge_family(
-            arms, "base", lower_is_better=True, undertrained=reached, control=control
-        )
+        found = judge_family(arms, "base", measure=LOWER, undertrained=reached, control=control)
         assert found["arm", "base"].verdict.word == word
 
 

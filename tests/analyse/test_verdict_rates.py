@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from measures import HIGHER
 from noise_draws import N_DRAWS, normal_gains
 
 from paribus.analyse import alpha_at_look, always_valid_t, compare, judge_family, p_value
@@ -31,7 +32,7 @@ def _false_alarms(effects: tuple[float, ...], n: int = 5) -> float:
     false = []
     for table in scores.tolist():
         arms = {name: dict(enumerate(row)) for name, row in zip("abcd", table, strict=True)}
-        found = judge_family(arms, "a", lower_is_better=False)
+        found = judge_family(arms, "a", measure=HIGHER)
         false.append(any(found[name, "a"].verdict.word in DECIDED for name in nulls))
     return _share(false)
 

@@ -31,6 +31,7 @@ from paribus.spec.contrasts import (
     resolve_contrasts,
     two_by_two_levels,
 )
+from paribus.spec.measure import Measure
 
 SECOND_EDITION = 2  # the edition of the verdict from which on a report has one family
 NOT_DECLARED = "the design does not declare it, so it gets no verdict"
@@ -42,7 +43,7 @@ class VerdictSettings:
 
     margin: SeedMargin | None
     family_alpha: float
-    unit: str
+    measure: Measure
     open_ended: bool
     remarks: tuple[str, ...]
     n_comparisons: int  # the size of the family
@@ -156,7 +157,7 @@ def _declared_contrast(
         return ContrastFinding(name, weights, None, True, reason)
     try:
         gains = contrast_by_seed(
-            {arm: _finished_scores(scores[arm]) for arm in weights}, weights, lower_is_better=True
+            {arm: _finished_scores(scores[arm]) for arm in weights}, weights, settings.measure
         )
         made = compare(
             gains,
@@ -166,7 +167,7 @@ def _declared_contrast(
             n_comparisons=settings.n_comparisons,
             family_alpha=settings.family_alpha,
             open_ended=settings.open_ended,
-            unit=settings.unit,
+            unit=settings.measure.unit,
             remarks=settings.remarks,
             test=settings.test,
         )
@@ -222,8 +223,7 @@ def plan_factorial(
     try:
         return factorial_effects(
             cells,
-            lower_is_better=True,
-            scale=settings.unit,
+            settings.measure,
             margin=settings.margin,
             family_alpha=settings.family_alpha,
             factors={name: list(levels) for name, levels in factors.items()},

@@ -13,6 +13,7 @@ from paribus.analyse.interval import MIN_SEEDS, interval
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.errors import SpecError
 from paribus.record import Row
+from paribus.spec.measure import Measure
 
 Curves = Mapping[int, Mapping[int, float]]  # seed → step → score
 BAND_NOTE = "pointwise band: at each step alone, not over the curve"
@@ -61,10 +62,10 @@ def seed_curves(runs: Mapping[int, Sequence[Row]]) -> dict[int, dict[int, float]
 
 
 def paired_gain_curve(
-    baseline: Curves, arm: Curves, *, lower_is_better: bool, level: float = 0.95
+    baseline: Curves, arm: Curves, measure: Measure, level: float = 0.95
 ) -> tuple[GainAtStep, ...]:
     """The paired gain at every step both have, mean ± t·s/√n at each alone."""
-    steps, gains_TS = _gains_by_step(baseline, arm, lower_is_better)
+    steps, gains_TS = _gains_by_step(baseline, arm, measure)
     low, high = interval(gains_TS, level)
     rows = zip(steps, gains_TS.mean(axis=1), np.atleast_1d(low), np.atleast_1d(high), strict=True)
     return tuple(GainAtStep(step, float(mean), float(a), float(b)) for step, mean, a, b in rows)
@@ -73,8 +74,8 @@ def paired_gain_curve(
 def early_order(
     arms: Mapping[str, Curves],
     baseline: str,
+    measure: Measure,
     *,
-    lower_is_better: bool,
     family_alpha: float = FAMILY_ALPHA,
     decided_arms: Sequence[str] | None = None,
 ) -> EarlyOrder:
@@ -89,7 +90,7 @@ def early_order(
         short = f"{len(arms)} arms and {n_seeds} seeds; {MIN_ARMS} and {MIN_SPLIT_SEEDS} are needed"
         return EarlyOrder({}, (), f"no early order: {short}.")
     found = {
-        name: _gains_by_step(arms[baseline], curves, lower_is_better)
+        name: _gains_by_step(arms[baseline], curves, measure)
         for name, curves in arms.items()
         if name != baseline
     }
@@ -132,7 +133,7 @@ def _is_decided_at_end(
 
 
 def _gains_by_step(
-    baseline: Curves, arm: Curves, lower_is_better: bool
+    baseline: Curves, arm: Curves, measure: Measure
 ) -> tuple[list[int], NDArray[np.float64]]:
     if baseline.keys() != arm.keys() or len(baseline) < MIN_SEEDS:
         raise SpecError(
@@ -144,7 +145,7 @@ def _gains_by_step(
     )
     if not steps:
         raise SpecError("curves: no step is in every curve; measure all runs at the same steps")
-    sign = -1.0 if lower_is_better else 1.0
+    sign = -1.0 if measure.lower_is_better else 1.0
     rows = [
         [sign * (arm[seed][step] - baseline[seed][step]) for seed in sorted(arm)] for step in steps
     ]

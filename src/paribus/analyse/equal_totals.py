@@ -20,9 +20,12 @@ from paribus.analyse.judgement import SeedMargin, margins_for_seeds
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.record import Row
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 Total = Literal["dense_flops", "tokens_read", "tokens_scored", "seconds"]
 TOTALS: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored", "seconds")
+# held-out text is scored in bits a byte along training, whatever the yardstick
+VALIDATION_MEASURE = LIKELIHOOD
 EQUAL_TOLERANCE = 0.005  # totals that differ by less count as equal
 # purposes of runs that went through the whole of their schedule
 ANNEALED_PURPOSES = (
@@ -88,9 +91,10 @@ def compare_at_equal_total(
     if all(_are_equal(before, after) for before, after in ends):
         return EqualTotalComparison(by, True)
     at = min(min(pair) for pair in ends)
-    gains = [
-        _bits_at_total(baseline[seed], by, at) - _bits_at_total(arm[seed], by, at) for seed in seeds
-    ]
+    gains = []
+    for seed in seeds:
+        before, after = (_bits_at_total(runs[seed], by, at) for runs in (baseline, arm))
+        gains.append(VALIDATION_MEASURE.gain(before, after))
     if any(math.isnan(gain) for gain in gains):
         return EqualTotalComparison(
             by, False, at, reason="a curve does not reach that far, or has no point before it"
@@ -106,18 +110,18 @@ def compare_annealed_at_equal_total(
     arm: RowsByLength,
     by: Total,
     column: str,
+    measure: Measure,
     *,
     margin: SeedMargin | None = None,
     n_comparisons: int = 1,
     family_alpha: float = 0.05,
-    unit: str = "",
     open_ended: bool = False,
     test: Test = "two-sided",
 ) -> EqualTotalComparison | None:
     """Scores of both at the largest total at which both have annealed runs, by seed; None where
     there is no such total.
 
-    `column` holds the score. Lower is better. The margin is that of the verdict, at full length.
+    `column` holds the score. The margin is that of the verdict, at full length.
     """
     pair = _longest_common_lengths(baseline, arm, by)
     if pair is None:
@@ -129,14 +133,14 @@ def compare_annealed_at_equal_total(
     before, after = baseline[pair[0]], arm[pair[1]]
     at = min(min(before[seed][by], after[seed][by]) for seed in before)
     seeds = sorted(before)
-    gains = [before[seed][column] - after[seed][column] for seed in seeds]
+    gains = [measure.gain(before[seed][column], after[seed][column]) for seed in seeds]
     try:
         found = compare(
             gains,
             margin=margins_for_seeds(margin, seeds),
             n_comparisons=n_comparisons,
             family_alpha=family_alpha,
-            unit=unit,
+            unit=measure.unit,
             open_ended=open_ended,
             test=test,
         )

@@ -9,6 +9,7 @@ from paribus.analyse.judgement import SeedMargin, margins_for_seeds
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 FactorLevels = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
 ContrastName = Literal["first", "second", "interaction"]
@@ -81,7 +82,7 @@ class Factorial:
 
 
 def contrast_by_seed(
-    cells: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], *, lower_is_better: bool
+    cells: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], measure: Measure
 ) -> list[float]:
     """Σ weight · score for each seed, oriented so that positive is better; the weights add up
     to zero.
@@ -95,7 +96,7 @@ def contrast_by_seed(
             " not all 0"
         )
     seeds = _common_seeds({name: cells[name] for name in weights})
-    sign = -1.0 if lower_is_better else 1.0
+    sign = -1.0 if measure.lower_is_better else 1.0
     return [
         sign * sum(weight * cells[name][seed] for name, weight in weights.items()) for seed in seeds
     ]
@@ -103,9 +104,8 @@ def contrast_by_seed(
 
 def factorial_effects(
     cells: Mapping[FactorLevels, Mapping[int, float]],
+    measure: Measure,
     *,
-    lower_is_better: bool,
-    scale: str,
     contrasts: Sequence[ContrastName] = CONTRASTS,
     margin: SeedMargin | None = None,
     family_alpha: float = FAMILY_ALPHA,
@@ -131,13 +131,13 @@ def factorial_effects(
 
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
-        gains = contrast_by_seed(named, each, lower_is_better=lower_is_better)
+        gains = contrast_by_seed(named, each, measure)
         return compare(
             gains,
             margin=margins_for_seeds(margin, seeds),
             n_comparisons=n_comparisons or len(contrasts),
             family_alpha=family_alpha,
-            unit=scale,
+            unit=measure.unit,
             open_ended=open_ended,
             remarks=remarks,
             test=test,
@@ -151,7 +151,7 @@ def factorial_effects(
     }
     turned = {name: pair for name, pair in simple.items() if _changes_sign(interaction, *pair)}
     kept = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
-    return Factorial(kept, turned, scale, UNNAMED_FACTORS if factors is None else factors)
+    return Factorial(kept, turned, measure.unit, UNNAMED_FACTORS if factors is None else factors)
 
 
 def _changes_sign(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:

@@ -16,6 +16,7 @@ from paribus.analyse.undertrained import (
 )
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 ArmPair = tuple[str, str]  # an arm, and the arm it is judged against
 
@@ -23,14 +24,13 @@ ArmPair = tuple[str, str]  # an arm, and the arm it is judged against
 def judge_family(
     arms: Mapping[str, Scores],
     baseline: str,
+    measure: Measure,
     *,
-    lower_is_better: bool,
     margin: SeedMargin | None = None,
     looks: Mapping[int, float] | None = None,
     comparisons: Iterable[ArmPair] | None = None,
     seeds: Iterable[int] | None = None,
     scale: Scale = "difference",
-    unit: str = "",
     remarks: Sequence[str] = (),
     open_ended: bool = False,
     n_comparisons: int | None = None,
@@ -64,14 +64,13 @@ def judge_family(
         return judge_arm(
             baseline_scores,
             arm_scores,
-            lower_is_better=lower_is_better,
+            measure,
             margin=margin if margins is None else margins[against],
             test=test,
             n_comparisons=n_comparisons or len(pairs),
             family_alpha=share,
             seeds=wanted,
             scale=scale,
-            unit=unit,
             remarks=remarks,
             open_ended=open_ended,
             against=BASELINE if against == baseline else against,

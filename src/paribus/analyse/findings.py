@@ -23,12 +23,12 @@ from paribus.analyse.multiplier import Multiplier, compute_multiplier
 from paribus.analyse.new_documents import NO_STATEMENT, NewDocumentFinding
 from paribus.analyse.pair_details import gain_curve, gains_at_rates, pair_new_documents, pairing_of
 from paribus.analyse.pairing import Pairing
-from paribus.analyse.plan_rules import UNIT as UNIT
 from paribus.analyse.plan_rules import (
     declares_pooled_noise,
     has_open_seeds,
     look_of,
     plan_alpha,
+    plan_measure,
     verdict_seeds,
 )
 from paribus.analyse.plan_verdicts import (
@@ -64,7 +64,9 @@ from paribus.record import (
 from paribus.record.file_names import ROWS_FILE
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
+from paribus.spec.measure import LIKELIHOOD, Measure
 
+UNIT = LIKELIHOOD.unit
 NO_STATEMENT_WHEN_OPEN = (
     f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 )
@@ -91,8 +93,8 @@ class ArmFinding:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a study found; `margins` are in bits per byte, by the arm that a pair is judged
-    against.
+    """What a study found; `margins` are in the unit of its measure, by the arm that a pair is
+    judged against.
     """
 
     plan: PlanRecord
@@ -120,6 +122,11 @@ class Findings:
         None  # of the second edition on; before it the control was judged as any arm
     )
     noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run
+
+    @property
+    def measure(self) -> Measure:
+        """What the scores of the primary yardstick are: unit and direction."""
+        return plan_measure(self.plan)
 
     @property
     def margin(self) -> float | None:
@@ -219,8 +226,8 @@ def study_findings(study: Study) -> Findings:
     baseline = plan.baseline
     lengths = length_curves(plan, table, seeds)
     control = _positive_control(plan, table, seeds, column)
-    margins = margins_by_control(plan, control, UNIT) or study_margins(
-        plan, lengths, _reference_arms(plan), UNIT
+    margins = margins_by_control(plan, control) or study_margins(
+        plan, lengths, _reference_arms(plan)
     )
     rates = read_rates(study, plan.order)
     tuned = judge_plan(plan, reported, seeds, margins, remarks)
@@ -241,6 +248,7 @@ def study_findings(study: Study) -> Findings:
                 rates,
                 has_open_seeds(plan),
                 lengths[against],
+                plan_measure(plan),
             ),
             brackets={side: at.pairs[name, against] for side, at in sides.items()},
         )
@@ -372,13 +380,15 @@ def _arm_finding(
     rates: Mapping[str, Any] | None,
     open_ended: bool,
     lengths: LengthCurves,
+    measure: Measure,
 ) -> ArmFinding:
     both = sorted(runs[against].keys() & runs[name].keys())
     made = judgement.comparison
     gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
     times = None if made is None else compute_multiplier(made, gains, lengths)
     level = 1 - FAMILY_ALPHA if made is None else made.level
-    text = pair_new_documents(evaluations_by_arm[against], evaluations_by_arm[name], both, level)
+    before, after = evaluations_by_arm[against], evaluations_by_arm[name]
+    text = pair_new_documents(before, after, both, level, measure)
     return ArmFinding(
         name,
         against,
@@ -391,6 +401,6 @@ def _arm_finding(
         ),
         pairing_of(scores[against], scores[name], both),
         gain_curve(runs, against, name, both),
-        gains_at_rates(rates, against, name),
+        gains_at_rates(rates, against, name, measure),
         pair_tuning_uncertainty(name, against, rates),
     )

@@ -13,6 +13,7 @@ from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.verdict import Test, Verdict, VerdictWord
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 Scores = Mapping[int, float | None]  # by seed; None is a run that failed
 SeedMargin = float | Mapping[int, float]  # one number, or one by seed
@@ -74,13 +75,13 @@ class Judgement:
         return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.description}"
 
 
-def score_if_trained(score: float, *, unigram: float, lower_is_better: bool) -> float | None:
+def score_if_trained(score: float, unigram: float, measure: Measure) -> float | None:
     """The score of a run that trained; None where it is no number, or worse than knowing how
     frequent words are.
     """
     if not isfinite(score):
         return None
-    if gain(unigram, score, lower_is_better=lower_is_better) < 0:
+    if measure.gain(unigram, score) < 0:
         return None
     return score
 
@@ -105,15 +106,14 @@ def mcnemar(only_arm: int, only_baseline: int) -> float | None:
 def judge_arm(
     baseline: Scores,
     arm: Scores,
+    measure: Measure,
     *,
-    lower_is_better: bool,
     margin: SeedMargin | None = None,
     n_comparisons: int = 1,
     family_alpha: float = FAMILY_ALPHA,
     seeds: Iterable[int] | None = None,
     scale: Scale = "difference",
     open_ended: bool = False,
-    unit: str = "",
     remarks: Sequence[str] = (),
     against: str = BASELINE,
     test: Test = "two-sided",
@@ -124,7 +124,7 @@ def judge_arm(
     require_test_settings(
         None if isinstance(margin, Mapping) else margin, n_comparisons, family_alpha
     )
-    rows = _pair_seeds(baseline, arm, seeds, lower_is_better, scale)
+    rows = _pair_seeds(baseline, arm, seeds, measure, scale)
     both = [row.seed for row in rows if row.gain is not None]
     gains = [row.gain for row in rows if row.gain is not None]
     comparison = None
@@ -135,7 +135,7 @@ def judge_arm(
             n_comparisons=n_comparisons,
             family_alpha=family_alpha,
             open_ended=open_ended,
-            unit=unit,
+            unit=measure.unit,
             remarks=remarks,
             test=test,
         )
@@ -176,7 +176,7 @@ def margins_for_seeds(
 
 
 def _pair_seeds(
-    baseline: Scores, arm: Scores, seeds: Iterable[int] | None, lower_is_better: bool, scale: Scale
+    baseline: Scores, arm: Scores, seeds: Iterable[int] | None, measure: Measure, scale: Scale
 ) -> tuple[PairedSeed, ...]:
     wanted = sorted(set(seeds) if seeds is not None else baseline.keys() | arm.keys())
     _require_declared_seeds(wanted, {"baseline": baseline, "arm": arm})
@@ -185,7 +185,7 @@ def _pair_seeds(
         before, after = baseline[seed], arm[seed]
         found = None
         if before is not None and after is not None:
-            found = gain(before, after, lower_is_better=lower_is_better, scale=scale)
+            found = gain(before, after, measure, scale)
         rows.append(PairedSeed(seed, before, after, found))
     return tuple(rows)
 

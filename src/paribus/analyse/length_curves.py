@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from paribus.analyse.interval import moments, t_interval
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.run_table import ENDED_OUTCOMES, Row, column_of
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.design import MIN_LENGTHS
+from paribus.spec.measure import LIKELIHOOD, Measure
 from paribus.spec.training import steps_of_share
 
 MAX_NAMED = 3  # of runs that are not done
@@ -32,6 +34,7 @@ class LengthCurves:
     by_seed: Mapping[int, Curve]
     shares: tuple[float, ...] = ()
     reason: str = ""
+    measure: Measure = LIKELIHOOD
 
     @property
     def log_tokens_SK(self) -> NDArray[np.float64]:
@@ -48,10 +51,20 @@ class LengthCurves:
             dtype=np.float64,
         )
 
+    @property
+    def losses_SK(self) -> NDArray[np.float64]:
+        """The scores, turned where more is better."""
+        if self.measure.lower_is_better:
+            return self.scores_SK
+        return -self.scores_SK
 
-def end_slopes(
-    log_tokens: ArrayLike, scores: ArrayLike, *, lower_is_better: bool
-) -> NDArray[np.float64]:
+    @property
+    def slopes_S(self) -> NDArray[np.float64]:
+        """What each seed gains for each e-fold of tokens at full length."""
+        return end_slopes(self.log_tokens_SK, self.scores_SK, self.measure)
+
+
+def end_slopes(log_tokens: ArrayLike, scores: ArrayLike, measure: Measure) -> NDArray[np.float64]:
     """The gain for each e-fold of tokens at full length, from the last three lengths along the
     last axis.
 
@@ -61,7 +74,7 @@ def end_slopes(
     f₃₂. Oriented: positive is better. A slope that is not positive is given as it is.
     """
     x, y = np.asarray(log_tokens, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    loss = y if lower_is_better else -y
+    loss = y if measure.lower_is_better else -y
     last = (loss[..., -1] - loss[..., -2]) / (x[..., -1] - x[..., -2])
     before = (loss[..., -2] - loss[..., -3]) / (x[..., -2] - x[..., -3])
     bend = (last - before) / (x[..., -1] - x[..., -3])
@@ -133,7 +146,7 @@ def _arm_curves(
     if any(len(curve) < len(steps) for curve in curves.values()):
         return LengthCurves({}, shares, "read as many tokens at two of its lengths")
     if len(curves) > 1:
-        return LengthCurves(curves, shares)
+        return LengthCurves(curves, shares, measure=plan_measure(plan))
     return LengthCurves({}, shares, "trained in too few seeds")
 
 

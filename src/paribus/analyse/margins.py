@@ -8,7 +8,8 @@ from math import log
 from statistics import fmean
 
 from paribus.analyse.judgement import SeedMargin
-from paribus.analyse.length_curves import LengthCurves, end_slopes, is_improving
+from paribus.analyse.length_curves import LengthCurves, is_improving
+from paribus.analyse.plan_rules import plan_measure
 from paribus.errors import RecordError
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import PlanRecord
@@ -42,7 +43,7 @@ def margins_in_compute(share: float, curves: LengthCurves) -> dict[int, float] |
     """
     if curves.reason:
         return curves.reason
-    slopes = end_slopes(curves.log_tokens_SK, curves.scores_SK, lower_is_better=True).tolist()
+    slopes = curves.slopes_S.tolist()
     if not is_improving(slopes):
         return (
             f"does not clearly improve with more tokens (mean slope {fmean(slopes):.3g})".replace(
@@ -56,12 +57,12 @@ def margins_in_compute(share: float, curves: LengthCurves) -> dict[int, float] |
 
 
 def study_margins(
-    plan: PlanRecord, curves: Mapping[str, LengthCurves], reference_arms: Sequence[str], unit: str
+    plan: PlanRecord, curves: Mapping[str, LengthCurves], reference_arms: Sequence[str]
 ) -> Margins:
     """What the design's margin comes to against every arm; the words are of those that
     something is judged against.
     """
-    given = plan.design.primary.margin
+    given, unit = plan.design.primary.margin, plan_measure(plan).unit
     if given is None:
         return Margins(dict.fromkeys(curves), f"none was declared, {NO_EQUIVALENT}")
     if not isinstance(given, str):

@@ -13,7 +13,7 @@ from scipy.optimize import root_scalar
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.interval import critical_t, moments
-from paribus.analyse.length_curves import LengthCurves, end_slopes, is_improving
+from paribus.analyse.length_curves import LengthCurves, is_improving
 from paribus.analyse.power import always_valid_t
 
 MAX_FACTOR = 2.0  # beyond it the slope at full length is not drawn out
@@ -67,14 +67,14 @@ def compute_multiplier(
     if curves.reason:
         return Multiplier(None, None, None, curves.reason)
     seeds = sorted(curves.by_seed.keys() & gains.keys())
-    slopes = end_slopes(curves.log_tokens_SK, curves.scores_SK, lower_is_better=True)
+    slopes = curves.slopes_S
     if not is_improving(slopes.tolist()):
         return Multiplier(None, None, None, "does not clearly improve with more tokens")
     own = [sorted(curves.by_seed).index(seed) for seed in seeds]
     log_tokens_K = curves.log_tokens_SK[own].mean(axis=0)
     gains_S = np.array([gains[seed] for seed in seeds], dtype=np.float64)
     return _multiplier_from_curves(
-        log_tokens_K, curves.scores_SK[own], slopes[own], gains_S, comparison
+        log_tokens_K, curves.losses_SK[own], slopes[own], gains_S, comparison
     )
 
 

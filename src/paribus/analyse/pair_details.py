@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paribus.analyse.curves import GainAtStep, paired_gain_curve, seed_curves
+from paribus.analyse.equal_totals import VALIDATION_MEASURE
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.judgement import Scores
 from paribus.analyse.new_documents import NewDocumentFinding, gains_per_byte, new_document_finding
 from paribus.analyse.pairing import Pairing, pairing
-from paribus.analyse.plan_rules import UNIT
 from paribus.analyse.rate_sweep import gains_by_rate
 from paribus.analyse.run_table import Row
 from paribus.errors import SpecError
 from paribus.record import Evaluation
+from paribus.spec.measure import Measure
 
 
 def pairing_of(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | None:
@@ -38,7 +39,7 @@ def gain_curve(
         seed_curves({seed: runs[name][seed] for seed in seeds}) for name in (baseline, arm)
     )
     try:
-        return paired_gain_curve(before, after, lower_is_better=True)
+        return paired_gain_curve(before, after, VALIDATION_MEASURE)
     except SpecError:
         return ()
 
@@ -48,6 +49,7 @@ def pair_new_documents(
     arm: Mapping[int, Evaluation],
     seeds: Sequence[int],
     level: float,
+    measure: Measure,
 ) -> NewDocumentFinding | None:
     if len(seeds) < MIN_SEEDS or any(seed not in baseline or seed not in arm for seed in seeds):
         return None
@@ -69,11 +71,11 @@ def pair_new_documents(
     for document, answer in zip(documents, first.answers, strict=True):
         sizes[document] += answer.n_bytes
     gains = [[a - b for a, b in zip(bits(baseline[s]), bits(arm[s]), strict=True)] for s in seeds]
-    return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, UNIT)
+    return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, measure.unit)
 
 
 def gains_at_rates(
-    rates: Mapping[str, Any] | None, baseline: str, arm: str
+    rates: Mapping[str, Any] | None, baseline: str, arm: str, measure: Measure
 ) -> dict[float, float | None]:
     if rates is None:
         return {}
@@ -81,4 +83,4 @@ def gains_at_rates(
         [(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm)
     )
     # of an older study, every common rate
-    return gains_by_rate(before, after, grid=rates[baseline].get("grid"))
+    return gains_by_rate(before, after, grid=rates[baseline].get("grid"), measure=measure)

@@ -14,8 +14,6 @@ from paribus.record.plan import PlanRecord
 from paribus.spec.measure import Measure
 from paribus.spec.yardstick import MEASURES
 
-UNIT = "bits per byte"
-
 
 def plan_measure(plan: PlanRecord) -> Measure:
     """What the scores of the primary yardstick are."""

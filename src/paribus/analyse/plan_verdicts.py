@@ -21,12 +21,12 @@ from paribus.analyse.family import ArmPair, judge_family
 from paribus.analyse.judgement import Judgement, Scores, SeedMargin
 from paribus.analyse.margins import Margins
 from paribus.analyse.plan_rules import (
-    UNIT,
     declared_looks,
     declares_pooled_noise,
     has_open_seeds,
     next_look,
     plan_alpha,
+    plan_measure,
     plan_test,
 )
 from paribus.analyse.pooled_judgements import judge_with_pooled_noise
@@ -164,11 +164,10 @@ def _judge_pairs(
     found = judge_family(
         scores,
         baseline,
-        lower_is_better=True,
+        plan_measure(plan),
         margins=margins.against,
         looks=declared,
         seeds=seeds,
-        unit=UNIT,
         comparisons=pairs,
         remarks=remarks,
         open_ended=has_open_seeds(plan),
@@ -184,7 +183,7 @@ def _judge_pairs(
             found,
             scores,
             baseline,
-            lower_is_better=True,
+            plan_measure(plan),
             margin=margins.mean(baseline),
             family_alpha=share,
             remarks=remarks,
@@ -209,7 +208,7 @@ def _verdict_settings(
     return VerdictSettings(
         margin=margin,
         family_alpha=plan_alpha(plan, len(seeds)),
-        unit=UNIT,
+        measure=plan_measure(plan),
         open_ended=has_open_seeds(plan),
         remarks=tuple(remarks),
         n_comparisons=plan_family_size(plan),

@@ -12,6 +12,7 @@ from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.pooled_noise import MIN_ARMS, PooledNoise, pool_noise
 from paribus.analyse.undertrained import without_verdict
 from paribus.analyse.verdict import Verdict
+from paribus.spec.measure import Measure
 
 POOLED_NOISE_REMARK = "by one noise for all arms, as was declared"
 CompleteScores = Mapping[str, Mapping[int, float]]
@@ -21,8 +22,8 @@ def judge_with_pooled_noise(
     judgements: Mapping[ArmPair, Judgement],
     scores: Mapping[str, Scores],
     baseline: str,
+    measure: Measure,
     *,
-    lower_is_better: bool,
     margin: float | None,
     family_alpha: float,
     remarks: Sequence[str] = (),
@@ -39,7 +40,7 @@ def judge_with_pooled_noise(
         pooled = pool_noise(
             whole,
             baseline,
-            lower_is_better=lower_is_better,
+            measure,
             margin=margin,
             family_alpha=family_alpha,
             n_comparisons=len(judgements),

@@ -10,6 +10,7 @@ from paribus.analyse.interval import MIN_SEEDS, t_interval, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.verdict import IDENTICAL, Verdict, decide_verdict
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 MIN_ARMS = 3
 
@@ -38,8 +39,8 @@ class PooledNoise:
 def pool_noise(
     arms: Mapping[str, Mapping[int, float]],
     baseline: str,
+    measure: Measure,
     *,
-    lower_is_better: bool,
     margin: float | None = None,
     family_alpha: float = FAMILY_ALPHA,
     n_comparisons: int | None = None,
@@ -55,7 +56,7 @@ def pool_noise(
         [name for name in arms if name != baseline],
     )
     y = np.array([[arms[name][seed] for seed in seeds] for name in arms]) * (
-        -1 if lower_is_better else 1
+        -1 if measure.lower_is_better else 1
     )
     (k, n), alpha = y.shape, family_alpha / (n_comparisons or len(names))
     left = y - y.mean(axis=1, keepdims=True) - y.mean(axis=0, keepdims=True) + y.mean()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from paribus.analyse.interval import MIN_SEEDS, critical_t, moments, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.power import always_valid_t
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record.plan import PlanRecord
@@ -126,9 +127,11 @@ def control_finding(
         (row for row in own if row["purpose"] == "reported" and row["arm"] == baseline), column
     )
     after = _scores_by_seed(_control_rows(plan, own), column)
-    losses = {
-        seed: after[seed] - before[seed] for seed in seeds if seed in before and seed in after
-    }
+    measure, losses = plan_measure(plan), {}
+    for seed in seeds:
+        if seed in before and seed in after:
+            # what the control loses is what the baseline gains on it
+            losses[seed] = measure.gain(after[seed], before[seed])
     name, kind = control_name_and_kind(plan)
     return judge_control(
         name, kind, losses, len(seeds), family_alpha=family_alpha, open_ended=open_ended
@@ -156,9 +159,7 @@ def control_margins(control: ControlFinding, share: float) -> dict[int, float] |
     return None
 
 
-def margins_by_control(
-    plan: PlanRecord, control: ControlFinding | None, unit: str
-) -> Margins | None:
+def margins_by_control(plan: PlanRecord, control: ControlFinding | None) -> Margins | None:
     """The margin by seed where a design gives it as a share of the control; None of any other
     margin.
     """
@@ -177,7 +178,8 @@ def margins_by_control(
     each = found.values()
     spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
     return Margins(
-        dict.fromkeys(plan.order, found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})"
+        dict.fromkeys(plan.order, found),
+        f"{given}: {fmean(each):.4g} {plan_measure(plan).unit} on average ({spread})",
     )
 
 

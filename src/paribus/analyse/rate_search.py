@@ -18,6 +18,7 @@ from statistics import fmean
 
 from paribus.analyse.rate_fit import MAX_OCTAVES, RateFit, fit_rates
 from paribus.errors import SpecError
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 # a rate, and the score of one sweep seed there; None where it failed
 Point = tuple[float, float | None]
@@ -115,7 +116,7 @@ class _Neighbourhood:
 
 
 def fit_vertex(
-    points: Sequence[Point], *, unigram: float | None = None, lower_is_better: bool = True
+    points: Sequence[Point], *, unigram: float | None = None, measure: Measure = LIKELIHOOD
 ) -> Optimum:
     """The first fit: through the best tried rate and one neighbour on each side, all sweep
     seeds together.
@@ -124,7 +125,7 @@ def fit_vertex(
     best gained over the unigram model: half an octave is to be tried there, then a quarter. A best
     rate at the edge needs two more.
     """
-    sweep = _sweep_of(points, unigram, lower_is_better)
+    sweep = _sweep_of(points, unigram, measure)
     place = _locate_best(sweep, list(sweep.losses))
     if place.needs or place.tries or len(place.neighbours) < 2:
         return _optimum_without_fit(sweep, place)
@@ -137,7 +138,7 @@ def refine_vertex(
     grid: Sequence[float],
     *,
     unigram: float | None = None,
-    lower_is_better: bool = True,
+    measure: Measure = LIKELIHOOD,
 ) -> Optimum:
     """The optimum after both fits, or what is still to be tried; `points` may hold more rates
     than the grid.
@@ -145,7 +146,7 @@ def refine_vertex(
     It is worked out from the grid anew each time, so that a search that was interrupted goes on as
     it would have.
     """
-    sweep = _sweep_of(points, unigram, lower_is_better)
+    sweep = _sweep_of(points, unigram, measure)
     known = sorted(grid)
     while True:
         place = _locate_best(sweep, known)
@@ -294,8 +295,8 @@ def _round_rate(rate: float) -> float:
     return float(f"{rate:.{_DIGITS}g}")
 
 
-def _sweep_of(points: Sequence[Point], unigram: float | None, lower_is_better: bool) -> _Sweep:
-    sign = 1 if lower_is_better else -1
+def _sweep_of(points: Sequence[Point], unigram: float | None, measure: Measure) -> _Sweep:
+    sign = 1 if measure.lower_is_better else -1
     losses = {
         rate: [sign * score for score in _complete_scores(own)]
         for rate, own in scores_by_rate(points).items()

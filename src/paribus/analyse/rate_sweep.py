@@ -8,9 +8,9 @@ from statistics import fmean
 
 import numpy as np
 
-from paribus.analyse.gain import gain
 from paribus.analyse.rate_search import Optimum, Point, scores_by_rate
 from paribus.errors import SpecError
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 MIN_RATES, MIN_SWEEP_SEEDS, MAX_EXTENSIONS = 5, 2, 2
 # a best run that gained less than this share of the unigram's loss has not left its plateau
@@ -99,7 +99,7 @@ def gains_by_rate(
     arm: Sequence[Point],
     *,
     grid: Iterable[float] | None = None,
-    lower_is_better: bool = True,
+    measure: Measure = LIKELIHOOD,
 ) -> dict[float, float | None]:
     """The arm's mean gain at every rate of the common grid; None where either failed.
 
@@ -116,7 +116,7 @@ def gains_by_rate(
         if a is None or b is None:
             found[rate] = None
         else:
-            found[rate] = gain(a, b, lower_is_better=lower_is_better)
+            found[rate] = measure.gain(a, b)
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from paribus.analyse.judgement import score_if_trained as learnt
+from paribus.analyse.judgement import score_if_trained
 from paribus.analyse.undertrained import UNDERTRAINED, UNDERTRAINED_REASON, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import CellRecord, Evaluation, Study, last_row, read_evaluations, read_rows
@@ -17,6 +17,8 @@ from paribus.record.folder import read_stages
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
 from paribus.record.rows import NONFINITE
+from paribus.spec.measure import Measure
+from paribus.spec.yardstick import MEASURES
 
 Row = dict[str, Any]
 WORSE_THAN_UNIGRAM = "worse than the unigram model"
@@ -227,6 +229,17 @@ def column_of(yardstick: Mapping[str, Any]) -> str:
     return f"{yardstick['kind']}.{yardstick['split']}"
 
 
+def measure_of(yardstick: Mapping[str, Any]) -> Measure:
+    """What the scores of a yardstick are."""
+    return MEASURES[yardstick["kind"]]
+
+
+def column_measure(column: str) -> Measure:
+    """What the scores of a yardstick's column are."""
+    kind, _, _ = column.partition(".")
+    return MEASURES[kind]
+
+
 def score_of(evaluation: Evaluation) -> float | None:
     """Bits a byte; None where it is not a number, or worse than the unigram model: the run has
     learnt nothing.
@@ -238,10 +251,10 @@ def score_of(evaluation: Evaluation) -> float | None:
         unigram = math.inf
     else:
         unigram = evaluation.head.unigram_nats
-    nats = learnt(
+    nats = score_if_trained(
         math.fsum(answer.nats for answer in evaluation.answers),
-        unigram=unigram,
-        lower_is_better=True,
+        unigram,
+        measure_of(evaluation.head.yardstick),
     )
     if nats is None:
         return None

@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 from paribus.analyse.findings import Findings
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.run_table import Row
+from paribus.analyse.run_table import Row, column_measure
 from paribus.analyse.undertrained import UNDERTRAINED
 
 SAME_RATE = 1e-9  # rates that differ by less are one rate
@@ -64,7 +64,8 @@ def explored_gain(findings: Findings, arm: str, column: str) -> ExploredGain:
     score.
     """
     before, after = (seed_scores(findings, name, column) for name in (findings.baseline, arm))
-    gains = [before[seed] - after[seed] for seed in before if seed in after]
+    measure = column_measure(column)
+    gains = [measure.gain(before[seed], after[seed]) for seed in before if seed in after]
     if len(gains) < MIN_SEEDS:
         return ExploredGain(None, None, None, len(gains))
     low, high = (float(end) for end in interval(gains))

@@ -20,7 +20,7 @@ from paribus.analyse import (
     compare_annealed_at_equal_total,
     compare_at_equal_total,
 )
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.judgement import margins_for_seeds
 from paribus.analyse.seed_scores import scores_at_rate
@@ -144,10 +144,10 @@ def _annealed_comparison(
         after,
         by,
         column_of(report.plan.design.primary.measure.table),
+        found.measure,
         margin=found.margins.against[arm.against],
         n_comparisons=found.n_comparisons,
         family_alpha=found.family_alpha,
-        unit=UNIT,
         open_ended=found.open_ended,
         test=_design_test(report),
     )
@@ -229,11 +229,11 @@ def _line_at_base_rate(
         return SensitivityLine(arm.name, by, NOT_KNOWN, why)
     try:
         made = compare(
-            [before[seed] - after[seed] for seed in seeds],
+            [found.measure.gain(before[seed], after[seed]) for seed in seeds],
             n_comparisons=found.n_comparisons,
             family_alpha=found.family_alpha,
             margin=margins_for_seeds(found.margins.against[arm.against], seeds),
-            unit=UNIT,
+            unit=found.measure.unit,
             open_ended=found.open_ended,
             test=_design_test(report),
         )
