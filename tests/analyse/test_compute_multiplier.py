@@ -17,6 +17,7 @@ from paribus.analyse import (
     end_slopes,
     margins_in_compute,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.multiplier import linearising_power
 
 SHARES = (0.25, 0.5, 1.0)
@@ -151,7 +152,9 @@ def test_without_a_curve_or_an_interval_there_is_a_reason_or_no_ends() -> None:
         == "does not clearly improve with more tokens"
     )
     few = {seed: gains[seed] for seed in range(3)}
-    opened = compute_multiplier(compare(list(few.values()), open_ended=True), few, curves(0.2))
+    opened = compute_multiplier(
+        compare(list(few.values()), Criterion(open_ended=True)), few, curves(0.2)
+    )
     assert (opened.low, opened.high) == (None, None)
     assert opened.factor is not None
 

@@ -14,6 +14,7 @@ from paribus.analyse import (
     score_if_trained,
     trained_count,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
 
 BASELINE: dict[int, float] = {1: 3.1, 2: 3.2, 3: 3.0, 4: 3.15, 5: 3.05}
@@ -76,12 +77,21 @@ def test_a_worse_arm_stays_worse_unless_the_baseline_failed_more_often(
 
 def test_equal_arms_are_not_equivalent_where_one_failed_more_often() -> None:
     close = {seed: score + 0.01 * (-1) ** seed for seed, score in BASELINE.items()}
-    assert judge_arm(BASELINE, close, measure=LOWER, margin=1).verdict.word == "equivalent"
     assert (
-        judge_arm(BASELINE, _failing(close, 1), measure=LOWER, margin=1).verdict.word == "unstable"
+        judge_arm(BASELINE, close, measure=LOWER, criterion=Criterion(margin=1)).verdict.word
+        == "equivalent"
     )
     assert (
-        judge_arm(_failing(BASELINE, 1), close, measure=LOWER, margin=1).verdict.word == "unstable"
+        judge_arm(
+            BASELINE, _failing(close, 1), measure=LOWER, criterion=Criterion(margin=1)
+        ).verdict.word
+        == "unstable"
+    )
+    assert (
+        judge_arm(
+            _failing(BASELINE, 1), close, measure=LOWER, criterion=Criterion(margin=1)
+        ).verdict.word
+        == "unstable"
     )
 
 
@@ -102,19 +112,19 @@ def test_a_seed_that_was_not_run_is_no_failed_run() -> None:
     ):
         judge_arm(BASELINE, short, measure=LOWER)
     with pytest.raises(SpecError, match="baseline: seeds 6, 7 were not run"):
-        judge_arm(BASELINE, BETTER, measure=LOWER, seeds=range(1, 8))
+        judge_arm(BASELINE, BETTER, measure=LOWER, criterion=Criterion(seeds=tuple(range(1, 8))))
 
 
 def test_a_run_may_not_be_left_out_unsaid() -> None:
     with pytest.raises(
         SpecError, match="arm: seeds 5 were not declared; leave no run out, or declare a new design"
     ):
-        judge_arm(BASELINE, BETTER, measure=LOWER, seeds=range(1, 5))
+        judge_arm(BASELINE, BETTER, measure=LOWER, criterion=Criterion(seeds=tuple(range(1, 5))))
     many = {seed: 1.0 * seed for seed in range(20)}
     with pytest.raises(SpecError, match="seeds 3, 4, 5, 6, 7 and 12 more were not declared"):
-        judge_arm(many, many, measure=LOWER, seeds=range(3))
+        judge_arm(many, many, measure=LOWER, criterion=Criterion(seeds=tuple(range(3))))
     with pytest.raises(SpecError, match="seeds: 2 given, too few for a verdict; use 3 or more"):
-        judge_arm(many, many, measure=LOWER, seeds=range(2))
+        judge_arm(many, many, measure=LOWER, criterion=Criterion(seeds=tuple(range(2))))
 
 
 def test_a_run_failed_if_it_is_no_number_or_worse_than_word_frequencies() -> None:
@@ -161,8 +171,7 @@ def test_a_family_has_one_comparison_an_arm_and_reads_at_its_look() -> None:
         arms,
         "base",
         measure=LOWER,
-        looks={5: 0.01, 10: 0.04},
-        remarks=["rates tuned at 25 %"],
+        criterion=Criterion(looks={5: 0.01, 10: 0.04}, remarks=("rates tuned at 25 %",)),
     )
     assert found["good", "base"].description.endswith("at these rates; rates tuned at 25 %.")
     assert [found[name, "base"].verdict.word for name in ("good", "shaky")] == [
@@ -181,7 +190,9 @@ def test_a_family_may_be_pairs_each_judged_against_its_own() -> None:
     pairs = [("good", "base"), ("base", "shaky")]
     found = judge_family(arms, "base", measure=LOWER, comparisons=pairs)
     assert list(found) == pairs
-    assert found["good", "base"] == judge_arm(BASELINE, BETTER, measure=LOWER, n_comparisons=2)
+    assert found["good", "base"] == judge_arm(
+        BASELINE, BETTER, measure=LOWER, criterion=Criterion(n_comparisons=2)
+    )
     other = found["base", "shaky"]
     assert (other.baseline_trained.k, other.arm_trained.k) == (4, 5)
     assert "the arm trained in 5 of 5, shaky in 4 of 5; where both trained" in other.description
@@ -199,7 +210,7 @@ def test_a_family_may_be_pairs_each_judged_against_its_own() -> None:
 def test_a_family_is_read_at_declared_looks_and_of_named_arms() -> None:
     arms = {"base": BASELINE, "good": BETTER}
     with pytest.raises(SpecError, match="looks: 5 seeds are no declared look"):
-        judge_family(arms, "base", measure=LOWER, looks={10: 0.05})
+        judge_family(arms, "base", measure=LOWER, criterion=Criterion(looks={10: 0.05}))
     with pytest.raises(SpecError, match="comparisons: best is no arm; use base, good"):
         judge_family(arms, "base", measure=LOWER, comparisons=[("best", "base")])
     with pytest.raises(

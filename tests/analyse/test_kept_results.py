@@ -16,6 +16,7 @@ from measures import LOWER
 from scipy import stats
 
 from paribus.analyse import end_slopes, judge_family, seed_curves
+from paribus.analyse.criterion import Criterion
 from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import convert_design
 from paribus.spec.design import compute_margin
@@ -85,7 +86,11 @@ def test_the_numbers_of_a_report_by_the_first_rules_are_those_of_its_rows(study:
     pairs = None if written is None else [(name, against) for name, against in written]
     scores = scores_of(study, design)
     judged = judge_family(
-        scores, design["baseline"], measure=LOWER, margin=margin, comparisons=pairs
+        scores,
+        design["baseline"],
+        measure=LOWER,
+        criterion=Criterion(margin=margin),
+        comparisons=pairs,
     )
     tabled = {
         (arm, against): (word, *numbers) for arm, against, word, *numbers in TABLED.findall(report)

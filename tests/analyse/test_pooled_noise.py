@@ -3,6 +3,7 @@ import pytest
 from measures import HIGHER, LOWER
 
 from paribus.analyse import pool_noise
+from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
 
 
@@ -15,14 +16,16 @@ def _covered(sds: tuple[float, ...], draws: int = 1000) -> float:
     rng, hits = np.random.default_rng(83), 0
     for _ in range(draws):
         scores = np.array(sds)[:, None] * rng.normal(size=(len(sds), 5)) + 10 * rng.normal(size=5)
-        low, high = pool_noise(_arms(scores), "a", measure=LOWER, family_alpha=0.05).intervals["b"]
+        low, high = pool_noise(
+            _arms(scores), "a", measure=LOWER, criterion=Criterion(family_alpha=0.05)
+        ).intervals["b"]
         hits += low < 0 < high
     return 100 * hits / draws
 
 
 def test_the_residual_of_all_arms_is_pooled() -> None:
     scores = np.random.default_rng(89).normal(size=(4, 5))
-    found = pool_noise(_arms(scores), "a", measure=HIGHER, margin=9)
+    found = pool_noise(_arms(scores), "a", measure=HIGHER, criterion=Criterion(margin=9))
     left = scores - scores.mean(1, keepdims=True) - scores.mean(0, keepdims=True) + scores.mean()
     assert (found.df, found.residual_sd) == (12, pytest.approx(np.sqrt((left**2).sum() / 12)))
     assert found.effects["c"] == pytest.approx(scores[2].mean() - scores[0].mean())
@@ -75,6 +78,9 @@ def test_each_arms_own_spread_is_on_the_scale_of_the_pooled_one() -> None:
 
 def test_a_larger_family_widens_the_intervals() -> None:
     arms = _arms(np.random.default_rng(89).normal(size=(3, 5)))
-    two, four = (pool_noise(arms, "a", measure=LOWER, n_comparisons=m) for m in (None, 4))
+    two, four = (
+        pool_noise(arms, "a", measure=LOWER, criterion=Criterion(n_comparisons=m))
+        for m in (None, 4)
+    )
     assert (two.level, four.level) == (1 - 0.05 / 2, 1 - 0.05 / 4)
     assert four.intervals["b"][0] < two.intervals["b"][0] < two.inner_intervals["b"][0]

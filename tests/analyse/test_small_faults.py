@@ -14,6 +14,7 @@ from measures import LOWER
 from scipy import stats
 
 from paribus.analyse import Verdict, always_valid_t, compare, early_order, judge_arm, study_findings
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.verdict import MORE_THAN_MARGIN
 from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
 
@@ -27,7 +28,7 @@ BY_HAND = (0.8, 1.1, 0.9, 1.4, 1.2)  # outer interval 0.7836 to 1.3764, inner 0.
 def test_by_more_than_the_margin_needs_the_outer_interval(
     margin: float, detail: str, sign: int, word: str
 ) -> None:
-    found = compare([sign * gain for gain in BY_HAND], margin=margin)
+    found = compare([sign * gain for gain in BY_HAND], Criterion(margin=margin))
     assert found.verdict == Verdict(word, detail)
 
 

@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 
 from paribus.analyse.advice import next_look_advice
 from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.criterion import Criterion, GivenMargin
 from paribus.analyse.factorial import (
     Factorial,
     contrast_by_seed,
     describe_effect,
     factorial_effects,
 )
-from paribus.analyse.judgement import Scores, SeedMargin, margins_for_seeds
+from paribus.analyse.judgement import Scores
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.undertrained import UndertrainedScores
-from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.contrasts import (
@@ -35,20 +36,6 @@ from paribus.spec.measure import Measure
 
 SECOND_EDITION = 2  # the edition of the verdict from which on a report has one family
 NOT_DECLARED = "the design does not declare it, so it gets no verdict"
-
-
-@dataclass(frozen=True)
-class VerdictSettings:
-    """What every contrast of a study is judged with."""
-
-    margin: SeedMargin | None
-    family_alpha: float
-    measure: Measure
-    open_ended: bool
-    remarks: tuple[str, ...]
-    n_comparisons: int  # the size of the family
-    next_look: int | None = None
-    test: Test = "two-sided"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +110,7 @@ def contrast_findings(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
     undertrained: UndertrainedScores,
-    settings: VerdictSettings,
+    criterion: Criterion,
     factorial: Factorial | str | None,
 ) -> tuple[ContrastFinding, ...]:
     """What `factorial` holds of a 2 × 2, the interaction first, for it is what a factorial
@@ -134,14 +121,17 @@ def contrast_findings(
     if factorial is None:
         found = ()
     else:
-        found = _factorial_findings(plan, factorial, settings)
+        found = _factorial_findings(plan, factorial, criterion)
     declared = plan.design.contrasts
     if not isinstance(declared, Mapping):
         return found
-    written = tuple(
-        _declared_contrast(name, weights, scores, undertrained, settings)
-        for name, weights in declared.items()
-    )
+    written = []
+    for name, weights in declared.items():
+        reason = _missing_reason(weights, scores, undertrained)
+        if reason:
+            written.append(ContrastFinding(name, weights, None, True, reason))
+        else:
+            written.append(_declared_contrast(name, weights, scores, plan_measure(plan), criterion))
     return (*found, *written)
 
 
@@ -149,60 +139,45 @@ def _declared_contrast(
     name: str,
     weights: Mapping[str, float],
     scores: Mapping[str, Scores],
-    undertrained: UndertrainedScores,
-    settings: VerdictSettings,
+    measure: Measure,
+    criterion: Criterion,
 ) -> ContrastFinding:
-    reason = _missing_reason(weights, scores, undertrained)
-    if reason:
-        return ContrastFinding(name, weights, None, True, reason)
+    seeds = sorted(scores[next(iter(weights))])
+    margin = _scaled_margin(criterion.margin, weights)
     try:
-        gains = contrast_by_seed(
-            {arm: _finished_scores(scores[arm]) for arm in weights}, weights, settings.measure
-        )
-        made = compare(
-            gains,
-            margin=margins_for_seeds(
-                _scaled_margin(settings.margin, weights), _contrast_seeds(scores, weights)
-            ),
-            n_comparisons=settings.n_comparisons,
-            family_alpha=settings.family_alpha,
-            open_ended=settings.open_ended,
-            unit=settings.measure.unit,
-            remarks=settings.remarks,
-            test=settings.test,
-        )
+        complete = {arm: _finished_scores(scores[arm]) for arm in weights}
+        gains = contrast_by_seed(complete, weights, measure)
+        own = replace(criterion, margin=margin).for_seeds(seeds)
+        made = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
         return ContrastFinding(name, weights, None, True, str(fault))
-    return ContrastFinding(name, weights, _with_next_look(made, settings), True)
+    return ContrastFinding(name, weights, _with_next_look(made, criterion), True)
 
 
-def _scaled_margin(margin: SeedMargin | None, weights: Mapping[str, float]) -> SeedMargin | None:
+def _scaled_margin(margin: GivenMargin | None, weights: Mapping[str, float]) -> GivenMargin | None:
     """The margin, or less of it under weights so small that any difference would lie inside."""
     part = min(1.0, sum(one for one in weights.values() if one > 0))
-    if isinstance(margin, Mapping):
-        return {seed: own * part for seed, own in margin.items()}
     if margin is None:
         return None
-    return margin * part
+    if isinstance(margin, Mapping):
+        return {seed: own * part for seed, own in margin.items()}
+    if isinstance(margin, int | float):
+        return margin * part
+    return [own * part for own in margin]
 
 
-def _contrast_seeds(scores: Mapping[str, Scores], weights: Mapping[str, float]) -> list[int]:
-    """The seeds of a contrast's gains, in their order."""
-    return sorted(next(iter(scores[arm] for arm in weights)))
-
-
-def _with_next_look(comparison: Comparison, settings: VerdictSettings) -> Comparison:
+def _with_next_look(comparison: Comparison, criterion: Criterion) -> Comparison:
     """A comparison whose advice is the next declared look where there is one."""
-    if comparison.advice is None or settings.next_look is None:
+    if comparison.advice is None or criterion.next_look is None:
         return comparison
-    return replace(comparison, advice=next_look_advice(settings.next_look))
+    return replace(comparison, advice=next_look_advice(criterion.next_look))
 
 
 def plan_factorial(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
     undertrained: UndertrainedScores,
-    settings: VerdictSettings,
+    criterion: Criterion,
 ) -> Factorial | str | None:
     """Main effects and interaction of a 2 × 2, or why they cannot be given; None of another
     design.
@@ -219,19 +194,11 @@ def plan_factorial(
         cells[factors[one].index(own[one]), factors[other].index(own[other])] = _finished_scores(
             scores[arm]
         )
-    is_judged = _judges_factorial_effects(plan)
+    named = {name: list(levels) for name, levels in factors.items()}
+    if not _judges_factorial_effects(plan):
+        criterion = replace(criterion, n_comparisons=None, remarks=())
     try:
-        return factorial_effects(
-            cells,
-            settings.measure,
-            margin=settings.margin,
-            family_alpha=settings.family_alpha,
-            factors={name: list(levels) for name, levels in factors.items()},
-            open_ended=settings.open_ended,
-            n_comparisons=settings.n_comparisons if is_judged else None,
-            remarks=settings.remarks if is_judged else (),
-            test=settings.test,
-        )
+        return factorial_effects(cells, plan_measure(plan), criterion, factors=named)
     except SpecError as fault:
         return str(fault)
 
@@ -243,7 +210,7 @@ def _judges_factorial_effects(plan: PlanRecord) -> bool:
 
 
 def _factorial_findings(
-    plan: PlanRecord, factorial: Factorial | str, settings: VerdictSettings
+    plan: PlanRecord, factorial: Factorial | str, criterion: Criterion
 ) -> tuple[ContrastFinding, ...]:
     factors, is_judged = (
         two_by_two_levels(plan_levels(plan), plan.baseline),
@@ -259,7 +226,7 @@ def _factorial_findings(
             for name in named.values()
         )
     return tuple(
-        _factorial_finding(factorial, key, name, weights[name], settings, is_judged)
+        _factorial_finding(factorial, key, name, weights[name], criterion, is_judged)
         for key, name in named.items()
     )
 
@@ -269,7 +236,7 @@ def _factorial_finding(
     key: str,
     name: str,
     weights: Mapping[str, float],
-    settings: VerdictSettings,
+    criterion: Criterion,
     is_judged: bool,
 ) -> ContrastFinding:
     if key in factorial.contrasts:
@@ -280,7 +247,7 @@ def _factorial_finding(
         return ContrastFinding(
             name,
             weights,
-            _with_next_look(factorial.contrasts[key], settings),
+            _with_next_look(factorial.contrasts[key], criterion),
             is_judged,
             "",
             meaning,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.analyse.compare import compare
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.equal_totals import validation_bits_per_byte, validation_rows
 from paribus.analyse.interval import MIN_SEEDS, interval
 from paribus.analyse.looks import FAMILY_ALPHA
@@ -124,12 +125,8 @@ def _agreement(steps: Sequence[int], gains_TS: NDArray[np.float64], step: int) -
 def _is_decided_at_end(
     gains_S: NDArray[np.float64], n_comparisons: int, family_alpha: float
 ) -> bool:
-    return compare(
-        gains_S.tolist(), n_comparisons=n_comparisons, family_alpha=family_alpha
-    ).verdict.word in (
-        "better",
-        "worse",
-    )
+    criterion = Criterion(n_comparisons=n_comparisons, family_alpha=family_alpha)
+    return compare(gains_S.tolist(), criterion).verdict.word in ("better", "worse")
 
 
 def _gains_by_step(

@@ -15,9 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.judgement import SeedMargin, margins_for_seeds
-from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.record import Row
 from paribus.spec.measure import LIKELIHOOD, Measure
@@ -111,12 +110,7 @@ def compare_annealed_at_equal_total(
     by: Total,
     column: str,
     measure: Measure,
-    *,
-    margin: SeedMargin | None = None,
-    n_comparisons: int = 1,
-    family_alpha: float = 0.05,
-    open_ended: bool = False,
-    test: Test = "two-sided",
+    criterion: Criterion | None = None,
 ) -> EqualTotalComparison | None:
     """Scores of both at the largest total at which both have annealed runs, by seed; None where
     there is no such total.
@@ -135,15 +129,8 @@ def compare_annealed_at_equal_total(
     seeds = sorted(before)
     gains = [measure.gain(before[seed][column], after[seed][column]) for seed in seeds]
     try:
-        found = compare(
-            gains,
-            margin=margins_for_seeds(margin, seeds),
-            n_comparisons=n_comparisons,
-            family_alpha=family_alpha,
-            unit=measure.unit,
-            open_ended=open_ended,
-            test=test,
-        )
+        own = (criterion or Criterion()).for_seeds(seeds)
+        found = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
         return EqualTotalComparison(by, False, at, reason=str(fault))
     return EqualTotalComparison(by, False, at, found)

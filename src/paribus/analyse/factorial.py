@@ -5,9 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from paribus.analyse.compare import Comparison, compare, describe_interval
-from paribus.analyse.judgement import SeedMargin, margins_for_seeds
-from paribus.analyse.looks import FAMILY_ALPHA
-from paribus.analyse.verdict import Test
+from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
 from paribus.spec.measure import Measure
 
@@ -105,20 +103,13 @@ def contrast_by_seed(
 def factorial_effects(
     cells: Mapping[FactorLevels, Mapping[int, float]],
     measure: Measure,
+    criterion: Criterion | None = None,
     *,
     contrasts: Sequence[ContrastName] = CONTRASTS,
-    margin: SeedMargin | None = None,
-    family_alpha: float = FAMILY_ALPHA,
-    factors: Mapping[str, Sequence[str]] | None = None,
-    open_ended: bool = False,
-    n_comparisons: int | None = None,
-    remarks: Sequence[str] = (),
-    test: Test = "two-sided",
+    factors: Mapping[str, Sequence[str]] = UNNAMED_FACTORS,
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of
-    contrasts declared.
-
-    Where more than these share the family, `n_comparisons` is its size.
+    contrasts declared, unless the criterion has a larger family.
 
     `factors` names both factors and the two levels of each.
 
@@ -127,31 +118,21 @@ def factorial_effects(
     """
     _require_cells(cells, contrasts)
     named = {_cell_name(cell): cells[cell] for cell in _CELLS}
-    seeds = _common_seeds(named)
+    own = (criterion or Criterion()).for_seeds(_common_seeds(named)).for_family(len(contrasts))
 
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
-        gains = contrast_by_seed(named, each, measure)
-        return compare(
-            gains,
-            margin=margins_for_seeds(margin, seeds),
-            n_comparisons=n_comparisons or len(contrasts),
-            family_alpha=family_alpha,
-            unit=measure.unit,
-            open_ended=open_ended,
-            remarks=remarks,
-            test=test,
-        )
+        return compare(contrast_by_seed(named, each, measure), own, unit=measure.unit)
 
     interaction = compared(_WEIGHTS["interaction"])
-    simple = {
-        name: (compared(a), compared(b))
-        for name, (a, b) in _SIMPLE_WEIGHTS.items()
-        if name in contrasts
-    }
-    turned = {name: pair for name, pair in simple.items() if _changes_sign(interaction, *pair)}
-    kept = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
-    return Factorial(kept, turned, measure.unit, UNNAMED_FACTORS if factors is None else factors)
+    turned: dict[str, tuple[Comparison, Comparison]] = {}
+    for name, (at_0, at_1) in _SIMPLE_WEIGHTS.items():
+        if name in contrasts:
+            simple = compared(at_0), compared(at_1)
+            if _changes_sign(interaction, *simple):
+                turned[name] = simple
+    main = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
+    return Factorial(main, turned, measure.unit, factors)
 
 
 def _changes_sign(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:

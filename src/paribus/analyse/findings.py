@@ -13,8 +13,10 @@ from paribus.analyse.contrasts import (
     plan_family,
     plan_family_size,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.curves import GainAtStep
 from paribus.analyse.factorial import Factorial
+from paribus.analyse.family import ArmPair
 from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.length_curves import LengthCurves, length_curves
 from paribus.analyse.looks import FAMILY_ALPHA, Look
@@ -35,6 +37,7 @@ from paribus.analyse.plan_verdicts import (
     contrasts_across_bracket,
     judge_plan,
     pairs_across_bracket,
+    plan_criterion,
     scores_by_arm,
 )
 from paribus.analyse.pooled_noise import PooledNoise
@@ -185,6 +188,10 @@ class Findings:
         """The size of the family: pairs and declared contrasts."""
         return plan_family_size(self.plan)
 
+    def criterion_against(self, arm: str) -> Criterion:
+        """What a pair is judged by against this arm."""
+        return plan_criterion(self.plan, self.seeds, self.margins, ()).against(arm)
+
     def arm(self, name: str) -> ArmFinding:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""
         own = [arm for arm in self.arms if arm.name == name]
@@ -223,7 +230,6 @@ def study_findings(study: Study) -> Findings:
     column = column_of(plan.design.primary.measure.table)
     scores = scores_by_arm(plan, reported, seeds, column)
     runs = {arm: _finished_runs(study, reported, arm) for arm in plan.order}
-    baseline = plan.baseline
     lengths = length_curves(plan, table, seeds)
     control = _positive_control(plan, table, seeds, column)
     margins = margins_by_control(plan, control) or study_margins(
@@ -231,50 +237,42 @@ def study_findings(study: Study) -> Findings:
     )
     rates = read_rates(study, plan.order)
     tuned = judge_plan(plan, reported, seeds, margins, remarks)
-    sides = {
-        side: judge_plan(plan, own, seeds, margins, remarks)
-        for side, own in bracket_rows(plan, table, seeds).items()
-    }
-    answers = primary_evaluations(study, reported)
-    arms = tuple(
-        replace(
-            _arm_finding(
-                name,
-                judgement,
-                against,
-                scores,
-                runs,
-                answers,
-                rates,
-                has_open_seeds(plan),
-                lengths[against],
-                plan_measure(plan),
-            ),
-            brackets={side: at.pairs[name, against] for side, at in sides.items()},
-        )
-        for (name, against), judgement in pairs_across_bracket(tuned, sides, rates).items()
+    sides = {}
+    for side, own in bracket_rows(plan, table, seeds).items():
+        sides[side] = judge_plan(plan, own, seeds, margins, remarks)
+    material = _PairMaterial(
+        plan=plan,
+        scores=scores,
+        runs=runs,
+        evaluations=primary_evaluations(study, reported),
+        rates=rates,
+        lengths=lengths,
     )
-    found = Findings(
-        plan,
-        study.read_lock(),
-        table,
-        baseline,
-        arms,
-        margins,
-        lengths,
-        rates,
-        tuned.factorial,
-        contrasts_across_bracket(tuned, sides, rates),
-        remarks,
-        runs,
-        answers,
-        tuple(seeds),
-        look_of(plan, seeds),
-        tuned.pooled,
-        noise=_baseline_noise(table, baseline, column),
+    arms = []
+    for pair, judgement in pairs_across_bracket(tuned, sides, rates).items():
+        brackets = {side: at.pairs[pair] for side, at in sides.items()}
+        arms.append(replace(_arm_finding(pair, judgement, material), brackets=brackets))
+    findings = Findings(
+        plan=plan,
+        lock=study.read_lock(),
+        table=table,
+        baseline=plan.baseline,
+        arms=tuple(arms),
+        margins=margins,
+        lengths=lengths,
+        rates=rates,
+        factorial=tuned.factorial,
+        contrasts=contrasts_across_bracket(tuned, sides, rates),
+        remarks=remarks,
+        runs=runs,
+        evaluations=material.evaluations,
+        seeds=tuple(seeds),
+        look=look_of(plan, seeds),
+        pooled=tuned.pooled,
+        noise=_baseline_noise(table, plan.baseline, column),
         control=control,
     )
-    return _withhold_if_changed(found, study)
+    return _withhold_if_changed(findings, study)
 
 
 def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources | None:
@@ -370,37 +368,52 @@ def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[in
     return found
 
 
-def _arm_finding(
-    name: str,
-    judgement: Judgement,
-    against: str,
-    scores: Mapping[str, Scores],
-    runs: Mapping[str, Mapping[int, list[Row]]],
-    evaluations_by_arm: Mapping[str, Mapping[int, Evaluation]],
-    rates: Mapping[str, Any] | None,
-    open_ended: bool,
-    lengths: LengthCurves,
-    measure: Measure,
-) -> ArmFinding:
+@dataclass(frozen=True)
+class _PairMaterial:
+    """What the pairs of a study are described from, by arm."""
+
+    plan: PlanRecord
+    scores: Mapping[str, Scores]
+    runs: Mapping[str, Mapping[int, list[Row]]]
+    evaluations: Mapping[str, Mapping[int, Evaluation]]
+    rates: dict[str, Any] | None
+    lengths: Mapping[str, LengthCurves]
+
+
+def _arm_finding(pair: ArmPair, judgement: Judgement, material: _PairMaterial) -> ArmFinding:
+    name, against = pair
+    runs, scores, measure = material.runs, material.scores, plan_measure(material.plan)
     both = sorted(runs[against].keys() & runs[name].keys())
-    made = judgement.comparison
-    gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
-    times = None if made is None else compute_multiplier(made, gains, lengths)
-    level = 1 - FAMILY_ALPHA if made is None else made.level
-    before, after = evaluations_by_arm[against], evaluations_by_arm[name]
-    text = pair_new_documents(before, after, both, level, measure)
     return ArmFinding(
-        name,
-        against,
-        judgement,
-        times,
-        (
-            NewDocumentFinding(None, NO_STATEMENT_WHEN_OPEN)
-            if open_ended and text is not None
-            else text
-        ),
-        pairing_of(scores[against], scores[name], both),
-        gain_curve(runs, against, name, both),
-        gains_at_rates(rates, against, name, measure),
-        pair_tuning_uncertainty(name, against, rates),
+        name=name,
+        against=against,
+        judgement=judgement,
+        multiplier=_multiplier(judgement, material.lengths[against]),
+        new_documents=_new_documents(pair, judgement, both, material),
+        pairing=pairing_of(scores[against], scores[name], both),
+        gain_curve=gain_curve(runs, against, name, both),
+        gains_by_rate=gains_at_rates(material.rates, against, name, measure),
+        tuning_uncertainty=pair_tuning_uncertainty(name, against, material.rates),
     )
+
+
+def _multiplier(judgement: Judgement, lengths: LengthCurves) -> Multiplier | None:
+    if judgement.comparison is None:
+        return None
+    gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
+    return compute_multiplier(judgement.comparison, gains, lengths)
+
+
+def _new_documents(
+    pair: ArmPair, judgement: Judgement, seeds: Sequence[int], material: _PairMaterial
+) -> NewDocumentFinding | None:
+    """What may be said of documents that were not read; nothing of an open number of seeds."""
+    if judgement.comparison is None:
+        level = 1 - FAMILY_ALPHA
+    else:
+        level = judgement.comparison.level
+    after, before = (material.evaluations[arm] for arm in pair)
+    finding = pair_new_documents(before, after, seeds, level, plan_measure(material.plan))
+    if finding is not None and has_open_seeds(material.plan):
+        return NewDocumentFinding(None, NO_STATEMENT_WHEN_OPEN)
+    return finding

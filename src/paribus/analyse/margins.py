@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import log
 from statistics import fmean
 
-from paribus.analyse.judgement import SeedMargin
+from paribus.analyse.criterion import SeedMargin
 from paribus.analyse.length_curves import LengthCurves, is_improving
 from paribus.analyse.plan_rules import plan_measure
 from paribus.errors import RecordError

@@ -62,10 +62,6 @@ def look_of(plan: PlanRecord, seeds: Sequence[int]) -> Look | None:
     return look_at(declared, len(seeds))
 
 
-def next_look(plan: PlanRecord, n_seeds: int) -> int | None:
-    return min((n for n in declared_looks(plan) or () if n > n_seeds), default=None)
-
-
 def plan_alpha(plan: PlanRecord, n_seeds: int) -> float:
     declared = declared_looks(plan)
     if declared is None:
