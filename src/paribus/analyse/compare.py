@@ -259,11 +259,11 @@ def _require_margins(margin: GivenMargin | None, gains: Sequence[float]) -> tupl
         raise SpecError(
             f"margin has {len(margin)} numbers for {len(gains)} gains; give one for each seed"
         )
-    bad = [one for one in margin if not isfinite(one)]
-    if bad:
-        raise SpecError(
-            f"margin has {bad[0]:g} for a seed; give a number for each seed, or no margin"
-        )
+    for one in margin:
+        if not isfinite(one):
+            raise SpecError(
+                f"margin has {one:g} for a seed; give a number for each seed, or no margin"
+            )
     if sum(margin) <= 0:
         mean = sum(margin) / len(margin)
         raise SpecError(
@@ -279,12 +279,12 @@ def _require_gains(gains: Sequence[float]) -> None:
             f"gains: {len(gains)} seeds, too few for a verdict; use {MIN_SEEDS} or more, 5 by"
             " default"
         )
-    bad = [place for place, fine in enumerate(np.isfinite(gains), 1) if not fine]
-    if bad:
-        raise SpecError(
-            f"gains: {gains[bad[0] - 1]:g} at place {bad[0]} of {len(gains)} is no number; "
-            "name a run that failed as failed (None in judged), and never drop it"
-        )
+    for place, one in enumerate(gains, 1):
+        if not isfinite(one):
+            raise SpecError(
+                f"gains: {one:g} at place {place} of {len(gains)} is no number; "
+                "name a run that failed as failed (None in judged), and never drop it"
+            )
 
 
 def _require_noise(n: int, effect: float, sd: float) -> None:

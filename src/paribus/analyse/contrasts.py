@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 
 from paribus.analyse.advice import next_look_advice
 from paribus.analyse.compare import Comparison, compare
@@ -16,7 +17,7 @@ from paribus.analyse.factorial import (
     describe_effect,
     factorial_effects,
 )
-from paribus.analyse.judgement import Scores
+from paribus.analyse.judgement import Scores, trained_scores
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.undertrained import UndertrainedScores
 from paribus.errors import SpecError
@@ -65,11 +66,10 @@ class ContrastFinding:
     def description(self) -> str:
         """The contrast as a sentence, with a word where it has earned one."""
         if self.comparison is None:
-            instead = "".join(
-                f" {place[0].upper()}{place[1:]}, {describe_effect(one)}."
-                for place, one in self.simple_effects
-            )
-            return f"{self.name} cannot be given: {self.reason}.{instead}"
+            sentences = [f"{self.name} cannot be given: {self.reason}."]
+            for place, one in self.simple_effects:
+                sentences.append(f"{place[0].upper()}{place[1:]}, {describe_effect(one)}.")
+            return " ".join(sentences)
         if self.is_judged:
             return f"{self.name}: {self.comparison.description}"
         return f"{self.name}: {describe_effect(self.comparison)}; {NOT_DECLARED}."
@@ -129,7 +129,11 @@ def contrast_findings(
     for name, weights in declared.items():
         reason = _missing_reason(weights, scores, undertrained)
         if reason:
-            written.append(ContrastFinding(name, weights, None, True, reason))
+            written.append(
+                ContrastFinding(
+                    name=name, weights=weights, comparison=None, is_judged=True, reason=reason
+                )
+            )
         else:
             written.append(_declared_contrast(name, weights, scores, plan_measure(plan), criterion))
     return (*found, *written)
@@ -145,13 +149,17 @@ def _declared_contrast(
     seeds = sorted(scores[next(iter(weights))])
     margin = _scaled_margin(criterion.margin, weights)
     try:
-        complete = {arm: _finished_scores(scores[arm]) for arm in weights}
+        complete = {arm: trained_scores(scores[arm]) for arm in weights}
         gains = contrast_by_seed(complete, weights, measure)
         own = replace(criterion, margin=margin).for_seeds(seeds)
         made = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
-        return ContrastFinding(name, weights, None, True, str(fault))
-    return ContrastFinding(name, weights, _with_next_look(made, criterion), True)
+        return ContrastFinding(
+            name=name, weights=weights, comparison=None, is_judged=True, reason=str(fault)
+        )
+    return ContrastFinding(
+        name=name, weights=weights, comparison=_with_next_look(made, criterion), is_judged=True
+    )
 
 
 def _scaled_margin(margin: GivenMargin | None, weights: Mapping[str, float]) -> GivenMargin | None:
@@ -191,7 +199,7 @@ def plan_factorial(
     one, other = factors
     cells = {}
     for arm, own in plan_levels(plan).items():
-        cells[factors[one].index(own[one]), factors[other].index(own[other])] = _finished_scores(
+        cells[factors[one].index(own[one]), factors[other].index(own[other])] = trained_scores(
             scores[arm]
         )
     named = {name: list(levels) for name, levels in factors.items()}
@@ -218,17 +226,22 @@ def _factorial_findings(
     )
     assert factors is not None
     weights = default_contrasts(plan_levels(plan), plan.baseline)
-    first, second = (main_effect_name(*one) for one in factors.items())
+    first, second = starmap(main_effect_name, factors.items())
     named = {"interaction": interaction_name(factors), "first": first, "second": second}
-    if isinstance(factorial, str):
-        return tuple(
-            ContrastFinding(name, weights[name], None, is_judged, factorial)
-            for name in named.values()
-        )
-    return tuple(
-        _factorial_finding(factorial, key, name, weights[name], criterion, is_judged)
-        for key, name in named.items()
-    )
+    findings = []
+    for key, name in named.items():
+        if isinstance(factorial, str):
+            own = ContrastFinding(
+                name=name,
+                weights=weights[name],
+                comparison=None,
+                is_judged=is_judged,
+                reason=factorial,
+            )
+        else:
+            own = _factorial_finding(factorial, key, name, weights[name], criterion, is_judged)
+        findings.append(own)
+    return tuple(findings)
 
 
 def _factorial_finding(
@@ -245,20 +258,22 @@ def _factorial_finding(
         else:
             meaning = ""
         return ContrastFinding(
-            name,
-            weights,
-            _with_next_look(factorial.contrasts[key], criterion),
-            is_judged,
-            "",
-            meaning,
+            name=name,
+            weights=weights,
+            comparison=_with_next_look(factorial.contrasts[key], criterion),
+            is_judged=is_judged,
+            meaning=meaning,
         )
     other, levels = list(factorial.factors.items())[1 if key == "first" else 0]
-    simple = tuple(
-        (f"at {other} {level}", one)
-        for level, one in zip(levels, factorial.simple_effects[key], strict=True)
+    (level_0, level_1), (at_0, at_1) = levels, factorial.simple_effects[key]
+    return ContrastFinding(
+        name=name,
+        weights=weights,
+        comparison=None,
+        is_judged=is_judged,
+        reason=f"it turns with {other}, so its mean over the levels of {other} describes neither",
+        simple_effects=((f"at {other} {level_0}", at_0), (f"at {other} {level_1}", at_1)),
     )
-    reason = f"it turns with {other}, so its mean over the levels of {other} describes neither"
-    return ContrastFinding(name, weights, None, is_judged, reason, "", simple)
 
 
 def _interaction_meaning(factors: Mapping[str, Sequence[str]]) -> str:
@@ -270,10 +285,6 @@ def _interaction_meaning(factors: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def _finished_scores(scores: Scores) -> dict[int, float]:
-    return {seed: value for seed, value in scores.items() if value is not None}
-
-
 def _missing_reason(
     arms: Iterable[str], scores: Mapping[str, Scores], undertrained: UndertrainedScores
 ) -> str:
@@ -283,19 +294,19 @@ def _missing_reason(
     failed: dict[str, list[str]] = {}  # in how many seeds → the arms
     short: dict[str, list[str]] = {}
     for arm in arms:
-        missing = [seed for seed, value in scores[arm].items() if value is None]
-        n_short = sum(seed in undertrained.get(arm, {}) for seed in missing)
+        missing = scores[arm].keys() - trained_scores(scores[arm]).keys()
+        n_short = len(missing & undertrained.get(arm, {}).keys())
         n_failed = len(missing) - n_short
         if n_failed:
             failed.setdefault(f"{n_failed} of {len(scores[arm])} seeds", []).append(arm)
         if n_short:
             short.setdefault(f"{n_short} of {len(scores[arm])} seeds", []).append(arm)
-    said = [f"{_join_names(own)} did not train in {seeds}" for seeds, own in failed.items()]
-    said += [
-        f"{_join_names(own)} {_was_or_were(own)} not trained long enough in {seeds}"
-        for seeds, own in short.items()
-    ]
-    return "; ".join(said)
+    reasons = []
+    for seeds, own in failed.items():
+        reasons.append(f"{_join_names(own)} did not train in {seeds}")
+    for seeds, own in short.items():
+        reasons.append(f"{_join_names(own)} {_was_or_were(own)} not trained long enough in {seeds}")
+    return "; ".join(reasons)
 
 
 def _join_names(arms: Sequence[str]) -> str:

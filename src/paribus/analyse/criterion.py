@@ -67,8 +67,10 @@ class Criterion:
     def next_look(self) -> int | None:
         """The number of seeds of the next declared look; None where this one is the last."""
         n_seeds = len(self.seeds or ())
-        later = [n for n in self.looks or () if n > n_seeds]
-        return min(later, default=None)
+        for n in sorted(self.looks or ()):
+            if n > n_seeds:
+                return n
+        return None
 
     def for_family(self, n_comparisons: int) -> Criterion:
         """The criterion of one of so many comparisons, where the family is not larger than them."""
@@ -80,8 +82,8 @@ class Criterion:
         """The criterion of these seeds, in this order, at the look of those declared."""
         if self.looks is None:
             return replace(self, seeds=tuple(seeds))
-        n_declared = len(seeds if self.seeds is None else self.seeds)
-        share = alpha_at_look(self.looks, n_declared)
+        declared = self.seeds or seeds
+        share = alpha_at_look(self.looks, len(declared))
         return replace(self, seeds=tuple(seeds), looks=None, family_alpha=share)
 
     def against(self, arm: str) -> Criterion:

@@ -56,19 +56,18 @@ class Factorial:
     @property
     def description(self) -> str:
         """Each contrast in a sentence, and what the scale means for the interaction."""
-        said = [
-            f"{self._contrast_label(name)}: {found.description}"
-            for name, found in self.contrasts.items()
-        ]
+        sentences = []
+        for name, comparison in self.contrasts.items():
+            sentences.append(f"{self._contrast_label(name)}: {comparison.description}")
         for name, (at_0, at_1) in self.simple_effects.items():
             other, (level_0, level_1) = list(self.factors.items())[1 if name == "first" else 0]
-            said.append(
+            sentences.append(
                 f"{self._contrast_label(name)}: no main effect, for it turns with {other}. At"
                 f" {other} {level_0}, {describe_effect(at_0)}. At {other} {level_1},"
                 f" {describe_effect(at_1)}."
             )
         return "\n".join(
-            [*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."]
+            [*sentences, f"Effects add in {self.scale}; what holds there need not hold in ratios."]
         )
 
     def _contrast_label(self, contrast: str) -> str:
@@ -95,9 +94,11 @@ def contrast_by_seed(
         )
     seeds = _common_seeds({name: cells[name] for name in weights})
     sign = -1.0 if measure.lower_is_better else 1.0
-    return [
-        sign * sum(weight * cells[name][seed] for name, weight in weights.items()) for seed in seeds
-    ]
+    gains = []
+    for seed in seeds:
+        weighted = [weight * cells[name][seed] for name, weight in weights.items()]
+        gains.append(sign * sum(weighted))
+    return gains
 
 
 def factorial_effects(
@@ -162,7 +163,7 @@ def _require_cells(
 
 
 def _common_seeds(cells: Mapping[str, Mapping[int, float]]) -> list[int]:
-    wanted = set().union(*(scores.keys() for scores in cells.values()))
+    wanted = set().union(*cells.values())
     short = [name for name, scores in cells.items() if scores.keys() != wanted]
     if short:
         raise SpecError(

@@ -4,6 +4,7 @@ names.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.judgement import BASELINE, Judgement, Scores, judge_arm
@@ -42,7 +43,13 @@ def judge_family(
         pairs = list(comparisons)
     _require_pairs(arms, baseline, pairs)
     own = _family_criterion(arms, criterion or Criterion(), len(pairs))
-    family = _Family(arms, baseline, measure, own, undertrained or UndertrainedRuns())
+    family = _Family(
+        arms=arms,
+        baseline=baseline,
+        measure=measure,
+        criterion=own,
+        undertrained=undertrained or UndertrainedRuns(),
+    )
     return {(name, against): family.judge_pair(name, against) for name, against in pairs}
 
 
@@ -78,13 +85,10 @@ class _Family:
         return worse or without_verdict(own, note)
 
     def _judge(self, name: str, against: str, scores: Mapping[str, Scores]) -> Judgement:
-        return judge_arm(
-            scores[against],
-            scores[name],
-            self.measure,
-            self.criterion.against(against),
-            against=BASELINE if against == self.baseline else against,
-        )
+        criterion, label = self.criterion.against(against), against
+        if against == self.baseline:
+            label = BASELINE
+        return judge_arm(scores[against], scores[name], self.measure, criterion, against=label)
 
     def _scores_with_undertrained(self, *names: str) -> dict[str, Scores]:
         found = {}
@@ -94,15 +98,14 @@ class _Family:
 
 
 def _require_pairs(arms: Mapping[str, Scores], baseline: str, pairs: Sequence[ArmPair]) -> None:
-    unknown = dict.fromkeys(
-        name for name in (baseline, *(name for pair in pairs for name in pair)) if name not in arms
-    )
+    named = dict.fromkeys((baseline, *chain.from_iterable(pairs)))
+    unknown = [name for name in named if name not in arms]
     if unknown:
         raise SpecError(f"comparisons: {', '.join(unknown)} is no arm; use {', '.join(arms)}")
-    told = ", ".join(f"{name} against {against}" for name, against in pairs) or "none"
-    if (
-        not pairs
-        or any(len(set(pair)) < 2 for pair in pairs)
-        or len(set(map(frozenset, pairs))) < len(pairs)
-    ):
-        raise SpecError(f"comparisons: {told}; name one or more pairs of different arms, each once")
+    unordered = list(map(frozenset, pairs))
+    has_repeats = len(set(unordered)) < len(pairs)
+    if not pairs or has_repeats or min(map(len, unordered)) < 2:
+        listed = ", ".join(f"{name} against {against}" for name, against in pairs) or "none"
+        raise SpecError(
+            f"comparisons: {listed}; name one or more pairs of different arms, each once"
+        )

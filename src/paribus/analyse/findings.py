@@ -34,6 +34,7 @@ from paribus.analyse.plan_rules import (
     verdict_seeds,
 )
 from paribus.analyse.plan_verdicts import (
+    PlanVerdicts,
     contrasts_across_bracket,
     judge_plan,
     pairs_across_bracket,
@@ -49,6 +50,7 @@ from paribus.analyse.run_table import (
     RowTable,
     column_of,
     is_evaluation_of,
+    select_rows,
     study_rows,
 )
 from paribus.analyse.schemas import read_rates
@@ -172,9 +174,7 @@ class Findings:
     @property
     def reported_rows(self) -> list[Row]:
         """The rows of the runs the verdict is read from."""
-        return [
-            row for row in self.table if row["purpose"] == "reported" and row["seed"] in self.seeds
-        ]
+        return select_rows(self.table, purposes=["reported"], seeds=self.seeds)
 
     @property
     def family_alpha(self) -> float:
@@ -195,7 +195,10 @@ class Findings:
     def arm(self, name: str) -> ArmFinding:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""
         own = [arm for arm in self.arms if arm.name == name]
-        return next((arm for arm in own if arm.against == self.baseline), own[0])
+        for arm in own:
+            if arm.against == self.baseline:
+                return arm
+        return own[0]
 
     def label(self, arm: ArmFinding) -> str:
         """What a comparison is called: its arm, and what it is judged against where that is not
@@ -219,12 +222,9 @@ class Findings:
 def study_findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
     plan, table = read_plan(study), study_rows(study)
-    reported = [row for row in table if row["purpose"] == "reported"]
-    seeds = verdict_seeds(plan, reported)
-    reported = [row for row in reported if row["seed"] in seeds]
-    others = [
-        row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds
-    ]
+    seeds = verdict_seeds(plan, select_rows(table, purposes=["reported"]))
+    reported = select_rows(table, purposes=["reported"], seeds=seeds)
+    others = select_rows(table, purposes=["length", "bracket"], seeds=seeds)
     made_under = environment_remarks(study, [*reported, *others])
     remarks = (*plan_remarks(plan, seeds), *made_under, *padding_remarks(plan, reported))
     column = column_of(plan.design.primary.measure.table)
@@ -248,16 +248,12 @@ def study_findings(study: Study) -> Findings:
         rates=rates,
         lengths=lengths,
     )
-    arms = []
-    for pair, judgement in pairs_across_bracket(tuned, sides, rates).items():
-        brackets = {side: at.pairs[pair] for side, at in sides.items()}
-        arms.append(replace(_arm_finding(pair, judgement, material), brackets=brackets))
     findings = Findings(
         plan=plan,
         lock=study.read_lock(),
         table=table,
         baseline=plan.baseline,
-        arms=tuple(arms),
+        arms=_arm_findings(tuned, sides, material),
         margins=margins,
         lengths=lengths,
         rates=rates,
@@ -277,17 +273,29 @@ def study_findings(study: Study) -> Findings:
 
 def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources | None:
     """Where the baseline's noise comes from, by the runs that were made for it."""
-    made = [row for row in table if row["purpose"] == "variance"]
-    if any(row["outcome"] in ("open", "failed") for row in made):
-        return NoiseSources(baseline, 0, 0, (), None, "not all of its runs are there yet")
-    scores = {(row["start"], row["order"], row["rerun"]): row.get(column) for row in made}
+    scores = {}
+    for row in select_rows(table, purposes=["variance"]):
+        if row["outcome"] in ("open", "failed"):
+            return NoiseSources(
+                arm=baseline,
+                n_inits=0,
+                n_orders=0,
+                components=(),
+                rerun=None,
+                why="not all of its runs are there yet",
+            )
+        scores[row["start"], row["order"], row["rerun"]] = row.get(column)
     return noise_sources(baseline, scores)
 
 
 def _withhold_if_changed(findings: Findings, study: Study) -> Findings:
     """The findings without any verdict, where a file they rest on is not what was written."""
-    ended = [row["run"] for row in findings.table if row["outcome"] in ENDED_OUTCOMES]
-    others = [row["run"] for row in findings.table if row["outcome"] not in ENDED_OUTCOMES]
+    ended, others = [], []
+    for row in findings.table:
+        if row["outcome"] in ENDED_OUTCOMES:
+            ended.append(row["run"])
+        else:
+            others.append(row["run"])
     compared = check_integrity(study, findings.plan, ended, others)
     findings = replace(findings, agreement=compared)
     if not compared.faults:
@@ -339,11 +347,11 @@ def _positive_control(
 
 
 def _finished_runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
-    return {
-        row["seed"]: read_rows(study.root / row["run"] / ROWS_FILE).rows
-        for row in reported
-        if row["arm"] == arm and row["outcome"] == "finished"
-    }
+    runs = {}
+    for row in reported:
+        if row["arm"] == arm and row["outcome"] == "finished":
+            runs[row["seed"]] = read_rows(study.root / row["run"] / ROWS_FILE).rows
+    return runs
 
 
 def _reference_arms(plan: PlanRecord) -> list[str]:
@@ -360,12 +368,26 @@ def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[in
     plan = read_plan(study)
     wanted = plan.design.primary.measure.table
     found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
-    for row in table:
-        if row["purpose"] == "reported" and row["outcome"] == "finished":
-            there, text = read_evaluations(study.root / row["run"]), plan.arms[row["arm"]].text
-            own = [one for one in there if is_evaluation_of(one, wanted, text, row["n_steps"])]
-            found[row["arm"]] |= {row["seed"]: own[0]} if own else {}
+    for row in select_rows(table, purposes=["reported"]):
+        if row["outcome"] == "finished":
+            there = list(read_evaluations(study.root / row["run"]))
+            text = plan.arms[row["arm"]].text
+            for one in there:
+                if is_evaluation_of(one, wanted, text, row["n_steps"]):
+                    found[row["arm"]][row["seed"]] = one
+                    break
     return found
+
+
+def _arm_findings(
+    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], material: _PairMaterial
+) -> tuple[ArmFinding, ...]:
+    """Every pair, with what was found of it at the rates to either side."""
+    arms = []
+    for pair, judgement in pairs_across_bracket(tuned, sides, material.rates).items():
+        brackets = {side: at.pairs[pair] for side, at in sides.items()}
+        arms.append(replace(_arm_finding(pair, judgement, material), brackets=brackets))
+    return tuple(arms)
 
 
 @dataclass(frozen=True)
@@ -412,7 +434,7 @@ def _new_documents(
         level = 1 - FAMILY_ALPHA
     else:
         level = judgement.comparison.level
-    after, before = (material.evaluations[arm] for arm in pair)
+    before, after = material.evaluations[pair[1]], material.evaluations[pair[0]]
     finding = pair_new_documents(before, after, seeds, level, plan_measure(material.plan))
     if finding is not None and has_open_seeds(material.plan):
         return NewDocumentFinding(None, NO_STATEMENT_WHEN_OPEN)

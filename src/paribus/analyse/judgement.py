@@ -84,6 +84,11 @@ def score_if_trained(score: float, unigram: float, measure: Measure) -> float | 
     return score
 
 
+def trained_scores(scores: Scores) -> dict[int, float]:
+    """The scores of the seeds that trained."""
+    return {seed: score for seed, score in scores.items() if score is not None}
+
+
 @lru_cache(maxsize=4096)  # a report asks for the same few again and again
 def trained_count(k: int, n: int) -> TrainedCount:
     """k of n with its exact interval: of 5 runs that all trained, up to 52 % may still fail."""
@@ -116,14 +121,12 @@ def judge_arm(
     criterion = criterion or Criterion()
     rows = _pair_seeds(baseline, arm, criterion, measure, scale)
     gains = {row.seed: row.gain for row in rows if row.gain is not None}
-    comparison = None
+    seeds, comparison = [row.seed for row in rows], None
     if len(gains) >= MIN_SEEDS:
-        declared = criterion.for_seeds([row.seed for row in rows])
-        comparison = compare(
-            list(gains.values()), declared.for_seeds(list(gains)), unit=measure.unit
-        )
-    before = trained_count(sum(row.baseline is not None for row in rows), len(rows))
-    after = trained_count(sum(row.arm is not None for row in rows), len(rows))
+        own = criterion.for_seeds(seeds).for_seeds(list(gains))
+        comparison = compare(list(gains.values()), own, unit=measure.unit)
+    before = trained_count(len(trained_scores(baseline)), len(rows))
+    after = trained_count(len(trained_scores(arm)), len(rows))
     return Judgement(
         seeds=rows,
         baseline_trained=before,

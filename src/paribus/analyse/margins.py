@@ -50,10 +50,8 @@ def margins_in_compute(share: float, curves: LengthCurves) -> dict[int, float] |
                 "-", "−"
             )
         )
-    return {
-        seed: log(1 + share) * slope
-        for seed, slope in zip(sorted(curves.by_seed), slopes, strict=True)
-    }
+    margins = [log(1 + share) * slope for slope in slopes]
+    return dict(zip(sorted(curves.by_seed), margins, strict=True))
 
 
 def study_margins(
@@ -74,10 +72,17 @@ def study_margins(
         )
     if not plan.design.lengths:
         return Margins(dict.fromkeys(curves), f"{given}, {NO_LENGTHS}, {NO_EQUIVALENT}")
-    found = {arm: margins_in_compute(share, own) for arm, own in curves.items()}
-    told = [_describe_margin(arm, found[arm], unit) for arm in reference_arms]
-    margins = {arm: None if isinstance(own, str) else own for arm, own in found.items()}
-    return Margins(margins, f"{given}: {'; '.join(told)}")
+    margins: dict[str, SeedMargin | None] = {}
+    descriptions = {}
+    for arm, own in curves.items():
+        by_seed = margins_in_compute(share, own)
+        descriptions[arm] = _describe_margin(arm, by_seed, unit)
+        if isinstance(by_seed, str):
+            margins[arm] = None
+        else:
+            margins[arm] = by_seed
+    described = "; ".join(descriptions[arm] for arm in reference_arms)
+    return Margins(margins, f"{given}: {described}")
 
 
 def _describe_margin(arm: str, margins: Mapping[int, float] | str, unit: str) -> str:

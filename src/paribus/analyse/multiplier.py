@@ -65,12 +65,14 @@ def compute_multiplier(
     and what they share are in it.
     """
     if curves.reason:
-        return Multiplier(None, None, None, curves.reason)
+        return Multiplier(factor=None, low=None, high=None, reason=curves.reason)
     seeds = sorted(curves.by_seed.keys() & gains.keys())
     slopes = curves.slopes_S
     if not is_improving(slopes.tolist()):
-        return Multiplier(None, None, None, "does not clearly improve with more tokens")
-    own = [sorted(curves.by_seed).index(seed) for seed in seeds]
+        return Multiplier(
+            factor=None, low=None, high=None, reason="does not clearly improve with more tokens"
+        )
+    own = np.isin(sorted(curves.by_seed), seeds)
     log_tokens_K = curves.log_tokens_SK[own].mean(axis=0)
     gains_S = np.array([gains[seed] for seed in seeds], dtype=np.float64)
     return _multiplier_from_curves(
@@ -96,7 +98,7 @@ def _multiplier_from_curves(
     factor = _factor_at_zero(places_P, mean, start)
     least = exp(float(log_tokens_K[0]))
     if t == inf:
-        return Multiplier(factor, None, None, "", least)
+        return Multiplier(factor=factor, low=None, high=None, reason="", min_factor=least)
     # The loss falls with x: below the interval the curve lies surely above the arm's score, beyond
     # it surely below.
     top = len(places_P) - 1
@@ -112,7 +114,7 @@ def _multiplier_from_curves(
         high = 0.0
     else:
         high = _first_crossing(places_P, beyond, range(before, top + 1), inf)
-    return Multiplier(factor, low, high, "", least)
+    return Multiplier(factor=factor, low=low, high=high, reason="", min_factor=least)
 
 
 def _critical_t(comparison: Comparison, n: int) -> float:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import sub
 from typing import Any
 
 from paribus.analyse.curves import GainAtStep, paired_gain_curve, seed_curves
@@ -22,12 +23,12 @@ from paribus.spec.measure import Measure
 
 
 def pairing_of(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | None:
-    pairs = [
-        (a, b)
-        for seed in seeds
-        if (a := baseline[seed]) is not None and (b := arm[seed]) is not None
-    ]
-    return pairing([a for a, _ in pairs], [b for _, b in pairs])
+    before, after = [], []
+    for seed in seeds:
+        if baseline[seed] is not None and arm[seed] is not None:
+            before.append(baseline[seed])
+            after.append(arm[seed])
+    return pairing(before, after)
 
 
 def gain_curve(
@@ -35,9 +36,8 @@ def gain_curve(
 ) -> tuple[GainAtStep, ...]:
     if len(seeds) < MIN_SEEDS:
         return ()
-    before, after = (
-        seed_curves({seed: runs[name][seed] for seed in seeds}) for name in (baseline, arm)
-    )
+    before = seed_curves({seed: runs[baseline][seed] for seed in seeds})
+    after = seed_curves({seed: runs[arm][seed] for seed in seeds})
     try:
         return paired_gain_curve(before, after, VALIDATION_MEASURE)
     except SpecError:
@@ -51,11 +51,12 @@ def pair_new_documents(
     level: float,
     measure: Measure,
 ) -> NewDocumentFinding | None:
-    if len(seeds) < MIN_SEEDS or any(seed not in baseline or seed not in arm for seed in seeds):
+    if len(seeds) < MIN_SEEDS or not set(seeds) <= baseline.keys() & arm.keys():
         return None
     first = baseline[seeds[0]]
-    if any(one.head.items != first.head.items for own in (baseline, arm) for one in own.values()):
-        return None
+    for one in (*baseline.values(), *arm.values()):
+        if one.head.items != first.head.items:
+            return None
     documents = [answer.document or answer.item for answer in first.answers]
     order = list(dict.fromkeys(documents))
     if len(order) < 2:
@@ -70,7 +71,9 @@ def pair_new_documents(
     sizes = dict.fromkeys(order, 0)
     for document, answer in zip(documents, first.answers, strict=True):
         sizes[document] += answer.n_bytes
-    gains = [[a - b for a, b in zip(bits(baseline[s]), bits(arm[s]), strict=True)] for s in seeds]
+    gains = []
+    for seed in seeds:
+        gains.append(list(map(sub, bits(baseline[seed]), bits(arm[seed]))))
     return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, measure.unit)
 
 
@@ -79,8 +82,6 @@ def gains_at_rates(
 ) -> dict[float, float | None]:
     if rates is None:
         return {}
-    before, after = (
-        [(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm)
-    )
+    before, after = rates[baseline]["points"], rates[arm]["points"]
     # of an older study, every common rate
     return gains_by_rate(before, after, grid=rates[baseline].get("grid"), measure=measure)

@@ -5,6 +5,7 @@ by which test.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA, Look, alpha_at_look, look_at
@@ -43,7 +44,7 @@ def verdict_seeds(plan: PlanRecord, rows: Sequence[Row]) -> list[int]:
         stops = list(range(MIN_SEEDS, len(seeds) + 1))
     done = {(row["arm"], row["seed"]) for row in rows if row["outcome"] in ENDED_OUTCOMES}
     for n in reversed(stops):
-        if all((arm, seed) in done for arm in plan.order for seed in seeds[:n]):
+        if done.issuperset(product(plan.order, seeds[:n])):
             return seeds[:n]
     return seeds
 
@@ -52,7 +53,7 @@ def declared_looks(plan: PlanRecord) -> dict[int, float] | None:
     looks = plan.design.looks
     if looks is None:
         return None
-    return {int(n): share for n, share in looks.items()}
+    return dict(zip(map(int, looks), looks.values(), strict=True))
 
 
 def look_of(plan: PlanRecord, seeds: Sequence[int]) -> Look | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from statistics import fmean
 from typing import Any
 
@@ -125,20 +126,23 @@ def scores_by_arm(
     missing = []
     for row in rows:
         if row["outcome"] in ("open", "failed"):
-            missing.append(
-                f"{row['arm']}, seed"
-                f" {row['seed']}{' (failed)' if row['outcome'] == 'failed' else ''}"
-            )
+            missing.append(f"{row['arm']}, seed {row['seed']}{_failure_note(row)}")
         if row["outcome"] == "finished":
             scores[row["arm"]][row["seed"]] = row.get(column)
         else:
             scores[row["arm"]][row["seed"]] = None
-    missing += [
-        f"{arm}, seed {seed}" for arm, own in scores.items() for seed in seeds if seed not in own
-    ]
+    for arm, seed in product(scores, seeds):
+        if seed not in scores[arm]:
+            missing.append(f"{arm}, seed {seed}")
     if missing:
         raise SpecError(_describe_missing_runs(missing, len(scores) * len(seeds)))
-    return {arm: dict(own) for arm, own in scores.items()}
+    return dict(scores)
+
+
+def _failure_note(row: Row) -> str:
+    if row["outcome"] == "failed":
+        return " (failed)"
+    return ""
 
 
 def _describe_missing_runs(missing: Sequence[str], n_runs: int) -> str:

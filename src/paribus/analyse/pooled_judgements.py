@@ -8,7 +8,7 @@ from paribus.analyse.advice import advice_on_verdict
 from paribus.analyse.compare import Comparison, adjusted_p, normality_remarks
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.family import ArmPair
-from paribus.analyse.judgement import Judgement, Scores
+from paribus.analyse.judgement import Judgement, Scores, trained_scores
 from paribus.analyse.pooled_noise import MIN_ARMS, PooledNoise, pool_noise
 from paribus.analyse.undertrained import without_verdict
 from paribus.analyse.verdict import Verdict
@@ -49,10 +49,12 @@ def judge_with_pooled_noise(
 
 def _complete_arms(scores: Mapping[str, Scores]) -> CompleteScores:
     """The arms that trained in every seed."""
-    trained = {
-        arm: {seed: y for seed, y in own.items() if y is not None} for arm, own in scores.items()
-    }
-    return {arm: own for arm, own in trained.items() if len(own) == len(scores[arm])}
+    complete = {}
+    for arm, own in scores.items():
+        trained = trained_scores(own)
+        if len(trained) == len(own):
+            complete[arm] = trained
+    return complete
 
 
 def _unstable_judgement(judgement: Judgement) -> Judgement:

@@ -132,14 +132,12 @@ def power_table(
     """What a few numbers of seeds, and a plan's own, see with 80 % power as one of m
     comparisons.
     """
-    return tuple(
-        PowerRow(
-            n,
-            detectable_effect(n, m, alpha=alpha, open_ended=open_ended),
-            equivalence_margin(n, m, alpha=alpha, open_ended=open_ended),
-        )
-        for n in sorted({*TABLE_SEED_COUNTS, n_own})
-    )
+    rows = []
+    for n in sorted({*TABLE_SEED_COUNTS, n_own}):
+        effect = detectable_effect(n, m, alpha=alpha, open_ended=open_ended)
+        margin = equivalence_margin(n, m, alpha=alpha, open_ended=open_ended)
+        rows.append(PowerRow(n, effect, margin))
+    return tuple(rows)
 
 
 @lru_cache(maxsize=4096)

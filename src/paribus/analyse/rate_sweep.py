@@ -3,12 +3,11 @@ every common rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from statistics import fmean
 
 import numpy as np
 
-from paribus.analyse.rate_search import Optimum, Point, scores_by_rate
+from paribus.analyse.rate_search import Optimum, Point, complete_scores, scores_by_rate
 from paribus.errors import SpecError
 from paribus.spec.measure import LIKELIHOOD, Measure
 
@@ -24,10 +23,12 @@ def extend_grid(
     Refused after two.
     """
     found = list(optima)
-    needs = {rate for optimum in found for rate in optimum.needs}
+    needs = set()
+    for optimum in found:
+        needs.update(optimum.needs)
     if needs and n_extensions >= MAX_EXTENSIONS:
         tried = f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, "
-        if any(is_on_plateau(optimum) for optimum in found):
+        if any(map(is_on_plateau, found)):
             raise SpecError(
                 f"{tried}no run of an arm leaves the plateau of the unigram model: too short to"
                 " tune; raise tune.share or training.n_steps, or begin with other rates"
@@ -129,7 +130,7 @@ def short_sweep_remark(sweep_steps: int, run_steps: int) -> str | None:
 
 def _mean_if_complete(scores: Sequence[float | None]) -> float | None:
     """The mean of all seeds; None where any failed."""
-    found = [score for score in scores if score is not None and isfinite(score)]
-    if len(found) == len(scores):
-        return fmean(found)
+    complete = complete_scores(scores)
+    if complete:
+        return fmean(complete)
     return None

@@ -44,10 +44,13 @@ def describe_undertrained(
     """Which of these arms were not trained long enough, and in how many seeds; empty where all
     were.
     """
-    short = {name: len(undertrained.get(name, {}).keys() & set(seeds)) for name in names}
-    said = [f"{name} in {n} of {len(seeds)} seeds" for name, n in short.items() if n]
-    if said:
-        return f"not trained long enough ({', '.join(said)})"
+    counts = []
+    for name in dict.fromkeys(names):
+        n_short = len(undertrained.get(name, {}).keys() & set(seeds))
+        if n_short:
+            counts.append(f"{name} in {n_short} of {len(seeds)} seeds")
+    if counts:
+        return f"not trained long enough ({', '.join(counts)})"
     return ""
 
 
