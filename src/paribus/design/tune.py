@@ -19,6 +19,7 @@ from paribus.design.cells import Cell
 from paribus.design.seeds import possible_seeds
 from paribus.record import Study
 from paribus.spec.design import SWEEP_SEED, Design
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 RATE_DIGITS = 3  # of a rate that a parabola names
 
@@ -32,13 +33,15 @@ class ArmSweep:
     points: list[Point] = field(default_factory=list)
     unigram_score: float | None = None
     n_steps: int = 0
+    measure: Measure = LIKELIHOOD
 
 
 def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
     """What every arm's sweep scored."""
     found: dict[str, ArmSweep] = {}
     for cell in cells:
-        own = found.setdefault(cell.arm, ArmSweep(n_steps=cell.n_steps))
+        none = ArmSweep(n_steps=cell.n_steps, measure=cell.measures[0].scores)
+        own = found.setdefault(cell.arm, none)
         own.points.append((cell.rate, cell_score(cell, study, cell.measures[0])))
         if own.unigram_score is None:
             own.unigram_score = cell_unigram_score(cell, study, cell.measures[0])
@@ -49,7 +52,9 @@ def rate_optima(sweeps: Mapping[str, ArmSweep], grid: Sequence[float]) -> dict[s
     """Each arm's best rate, or what is to be tried next."""
     optima = {}
     for arm, own in sweeps.items():
-        optima[arm] = refine_vertex(own.points, grid, unigram=own.unigram_score)
+        optima[arm] = refine_vertex(
+            own.points, grid, unigram=own.unigram_score, measure=own.measure
+        )
     return optima
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from paribus.analyse import EarlyOrder, early_order, seed_curves
 from paribus.analyse.curves import NOT_ANNEALED
+from paribus.analyse.equal_totals import VALIDATION_MEASURE
 from paribus.report.numbers import join_words, whole_percent
 from paribus.report.report_data import ReportData
 
@@ -46,7 +47,7 @@ def _study_early_order(report: ReportData) -> EarlyOrder:
         name: seed_curves(found.runs[name])
         for name in (found.baseline, *(arm.name for arm in arms))
     }
-    return early_order(curves, found.baseline, lower_is_better=True, decided_arms=decided)
+    return early_order(curves, found.baseline, VALIDATION_MEASURE, decided_arms=decided)
 
 
 def _is_comparable(arm: str, report: ReportData) -> bool:
