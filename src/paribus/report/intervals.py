@@ -42,9 +42,8 @@ def describe_gain(comparison: Comparison, is_judged: bool = True) -> str:
             f"{gain}, {seeds}: too few for an interval at {level} that holds at any number of them"
         )
     outer = f"{level} interval {format_interval(comparison.low, comparison.high, digits)}"
-    decided = describe_deciding(comparison) if is_judged else ""
-    if decided:
-        return f"{gain}, {decided}; {outer}, {seeds}"
+    if is_judged and comparison.deciding_interval is not None:
+        return f"{gain}, {describe_deciding(comparison)}; {outer}, {seeds}"
     return f"{gain}, {outer}, {seeds}"
 
 
@@ -73,8 +72,11 @@ def margin_interval_cell(comparison: Comparison) -> str:
     digits, level = digits_of(comparison), percent_level(comparison.inner_level)
     if comparison.margin_intervals is None:
         return f"{format_interval(comparison.inner_low, comparison.inner_high, digits)}, at {level}"
-    plus, less = (format_signed(end, digits) for end in comparison.margin_intervals.deciding_ends)
-    return f"gain − margin up to {less}, gain + margin from {plus}, at {level}"
+    plus, minus = comparison.margin_intervals.deciding_ends
+    return (
+        f"gain − margin up to {format_signed(minus, digits)}, gain + margin from"
+        f" {format_signed(plus, digits)}, at {level}"
+    )
 
 
 def _deciding_cell(interval: DecidingInterval, min_digits: int) -> str:
@@ -114,11 +116,12 @@ def multiplier_cell(multiplier: Multiplier | None) -> str:
         return DASH
     if multiplier.factor is None:
         return f"not said: what it is judged against {multiplier.reason}"
-    mark = " (extrapolated)" if 1 < multiplier.factor < inf else ""
-    ends = describe_factor_interval(multiplier)
-    if ends:
-        return f"{_format_factor(multiplier)}{mark}; {ends}"
-    return _format_factor(multiplier)
+    factor, ends = _format_factor(multiplier), describe_factor_interval(multiplier)
+    if not ends:
+        return factor
+    if 1 < multiplier.factor < inf:
+        return f"{factor} (extrapolated); {ends}"
+    return f"{factor}; {ends}"
 
 
 def _format_factor(multiplier: Multiplier) -> str:
@@ -156,7 +159,10 @@ def _describe_factor(name: str, against: str, multiplier: Multiplier) -> str:
     if factor < 1:
         share = whole_percent(factor)
         return f'"{against}" reaches the final score of "{name}" after {share} of its tokens'
-    times = "more than 2" if factor == inf else f"about {format_plain(factor, 2)}"
+    if factor == inf:
+        times = "more than 2"
+    else:
+        times = f"about {format_plain(factor, 2)}"
     return f'"{against}" would need {times} times its tokens to reach the final score of "{name}"'
 
 
@@ -170,16 +176,15 @@ def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> 
         else:
             reason = f", for {against} {multiplier.reason}"
         return f"In compute: not said{reason}."
-    said = f"In compute: {_describe_factor(name, against, multiplier)}"
-    ends = describe_factor_interval(multiplier)
-    if not ends:
+    sentence = f"In compute: {_describe_factor(name, against, multiplier)}"
+    interval = describe_factor_interval(multiplier)
+    if not interval:
         if multiplier.factor_in_range is None:
-            return f"{said}, further than its lengths are read."
-        return f"{said}."
-    interval = f"interval {ends}" if ends[0].isdigit() else ends
+            return f"{sentence}, further than its lengths are read."
+        return f"{sentence}."
+    if interval[0].isdigit():
+        interval = f"interval {interval}"
     how = f"read off {against}'s annealed lengths"
     if multiplier.is_extrapolated:
-        beyond = ", above 1 extrapolated by the slope at full length"
-    else:
-        beyond = ""
-    return f"{said} ({interval}; {how}{beyond})."
+        how += ", above 1 extrapolated by the slope at full length"
+    return f"{sentence} ({interval}; {how})."
