@@ -8,7 +8,6 @@ from itertools import chain
 
 from paribus.analyse import Comparison
 from paribus.analyse.contrasts import NOT_DECLARED, ContrastFinding
-from paribus.analyse.findings import UNIT
 from paribus.report.intervals import (
     DASH,
     describe_gain,
@@ -17,13 +16,12 @@ from paribus.report.intervals import (
     percent_level,
     verdict_interval_cell,
 )
-from paribus.report.numbers import describe_weights, format_signed, significant
+from paribus.report.numbers import capitalise, describe_weights, format_signed, significant
 from paribus.report.report_data import ReportData
 from paribus.report.verdicts import advice_on_comparison
 from paribus.spec.contrasts import DEFAULT, two_by_two_levels
 
 NO_VERDICT = "no verdict"  # in a cell
-SCALE = f"Effects add in {UNIT}; what holds there need not hold in ratios."
 HEADING = ("contrast", "of", "gain", "interval", "adjusted p", "verdict")
 DETAILED_WORDS = ("better", "worse", "not worse", "inconclusive")  # verdicts with a detail
 ZERO_PHRASES = {
@@ -46,6 +44,11 @@ class ContrastText:
     numbers: str
     meaning: str
     advice: str
+
+
+def describe_effect_scale(report: ReportData) -> str:
+    """On which scale effects add up."""
+    return f"Effects add in {report.measure.unit}; what holds there need not hold in ratios."
 
 
 def contrast_texts(report: ReportData) -> list[ContrastText]:
@@ -83,7 +86,7 @@ def _describe_advice(contrast: ContrastFinding) -> str:
 
 
 def _headline(contrast: ContrastFinding) -> str:
-    name, made = _capitalise(contrast.name), contrast.comparison
+    name, made = capitalise(contrast.name), contrast.comparison
     if made is None:
         return f"{name} cannot be given: {contrast.reason}"
     if contrast.word is None:
@@ -110,18 +113,14 @@ def _describe_simple_effects(contrast: ContrastFinding) -> str:
         return ""
     sentences = []
     for place, made in contrast.simple_effects:
-        sentences.append(f"{_capitalise(place)}: {describe_gain(made, False)}.")
+        sentences.append(f"{capitalise(place)}: {describe_gain(made, False)}.")
     return " ".join([*sentences, "Simple effects get no verdict."])
-
-
-def _capitalise(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}"
 
 
 def _undeclared_note(contrast: ContrastFinding) -> str:
     if contrast.is_judged or contrast.comparison is None:
         return ""
-    return f'{_capitalise(NOT_DECLARED)}; contrasts = "{DEFAULT}" would, before the first run.'
+    return f'{capitalise(NOT_DECLARED)}; contrasts = "{DEFAULT}" would, before the first run.'
 
 
 def contrast_lines(report: ReportData) -> list[tuple[str, ...]]:

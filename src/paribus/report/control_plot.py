@@ -132,28 +132,28 @@ def _control_points(control: ControlFinding, place: int) -> Iterator[ChartRow]:
 def _chart(
     rows: Sequence[ChartRow], points: Sequence[ChartRow], report: ReportData
 ) -> alt.LayerChart:
-    across = _rows_axis(rows)
+    across, unit = _rows_axis(rows), report.measure.unit
     shade = alt.Color("shade:N", scale=None, legend=None)
     shades = [css_colour("arm-1")] * (len(rows) - 1) + [css_colour("arm-2")]
     means = [_placed(row, place, shades) for place, row in enumerate(rows)]
     seeds = [_placed(point, point["place"], shades) for point in points]
     bars = alt.Chart(chart_data(list(filter(_has_bar, means))))
     bar = bars.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
-        x=gain_axis("low:Q"), x2="high:Q", y=across, color=shade
+        x=gain_axis("low:Q", unit), x2="high:Q", y=across, color=shade
     )
     tooltips = [alt.Tooltip("label:N"), alt.Tooltip("words:N")]
     mean = (
         alt.Chart(chart_data(means))
         .mark_point(shape="diamond", size=120, filled=True, opacity=1)
-        .encode(x=gain_axis("gain:Q"), y=across, color=shade, tooltip=tooltips)
+        .encode(x=gain_axis("gain:Q", unit), y=across, color=shade, tooltip=tooltips)
     )
     each = (
         alt.Chart(chart_data(seeds))
         .mark_circle(size=40, opacity=0.6, yOffset=12)
-        .encode(x=gain_axis("gain:Q"), y=across, color=shade)
+        .encode(x=gain_axis("gain:Q", unit), y=across, color=shade)
     )
-    band = _band(report.findings.margin)
-    return layer_charts(*band, zero_line(), bar, mean, each)
+    band = _band(report.findings.margin, unit)
+    return layer_charts(*band, zero_line(unit), bar, mean, each)
 
 
 def _rows_axis(rows: Sequence[ChartRow]) -> alt.Y:
@@ -176,9 +176,9 @@ def _has_bar(row: ChartRow) -> bool:
     return row["low"] is not None and row["high"] is not None
 
 
-def _band(margin: float | None) -> list[alt.Chart]:
+def _band(margin: float | None, unit: str) -> list[alt.Chart]:
     """The margin behind all rows."""
     if margin is None:
         return []
     ends = alt.Chart(chart_data([{"from": -margin, "to": margin}]))
-    return [ends.mark_rect(color=css_colour("band")).encode(x=gain_axis("from:Q"), x2="to:Q")]
+    return [ends.mark_rect(color=css_colour("band")).encode(x=gain_axis("from:Q", unit), x2="to:Q")]

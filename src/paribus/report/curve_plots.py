@@ -13,7 +13,7 @@ import altair as alt
 
 from paribus.analyse import validation_bits_per_byte, validation_rows
 from paribus.analyse.curves import BAND_NOTE, NOT_ANNEALED
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.rate_fit import parabola_points
 from paribus.report.charts import (
     Plot,
@@ -26,10 +26,13 @@ from paribus.report.charts import (
 )
 from paribus.report.csv_tables import run_names
 from paribus.report.gain_chart import SEPARATE_PLOT_RATIO, reference_names, split_control
-from paribus.report.numbers import format_count, format_signed, score, significant
+from paribus.report.numbers import capitalise, format_count, format_signed, score, significant
 from paribus.report.report_data import ReportData
+from paribus.spec.measure import LIKELIHOOD
 
 HEIGHT = 300
+# validation text is scored by the training's own loss, whatever the primary yardstick measures
+VALIDATION = LIKELIHOOD
 TOKENS_AXIS = alt.X(
     "tokens:Q",
     scale=alt.Scale(type="log", nice=False),
@@ -44,7 +47,7 @@ Sweep = dict[str, Any]
 
 
 def _bits_axis() -> alt.Y:
-    return alt.Y("bits:Q", title=f"{UNIT}, validation text", scale=alt.Scale(zero=False))
+    return alt.Y("bits:Q", title=f"{VALIDATION.unit}, validation text", scale=alt.Scale(zero=False))
 
 
 def learning_plot(report: ReportData) -> Plot | None:
@@ -69,10 +72,10 @@ def learning_plot(report: ReportData) -> Plot | None:
     return Plot(
         key="learning",
         title="Learning curves",
-        caption="A thin line a seed, on validation text under the training's own question. Lower is"
-        f" better; {NOT_ANNEALED}.{omitted}",
+        caption="A thin line a seed, on validation text under the training's own question."
+        f" {capitalise(VALIDATION.direction)}; {NOT_ANNEALED}.{omitted}",
         spec=_learning_spec(points, report),
-        heading=("arm", "seed", "tokens", UNIT),
+        heading=("arm", "seed", "tokens", VALIDATION.unit),
         numbers=tuple(map(_point_cells, chain.from_iterable(points.values()))),
     )
 
@@ -204,7 +207,7 @@ def _difference_chart(
     x, names = TOKENS_AXIS, list(dict.fromkeys(arm.name for arm in arms))
     base = alt.Chart(chart_data(steps, report.order))
     shade, dash = arm_colours(report.order, names), arm_dashes(report.order, names)
-    title = f"gain in {UNIT}"
+    title = f"gain in {VALIDATION.unit}"
     low, gain = alt.Y("low:Q", title=title), alt.Y("gain:Q", title=title)
     band = base.mark_area(opacity=0.16).encode(
         x=x, y=low, y2="high:Q", color=shade, detail="pair:N"
@@ -241,7 +244,7 @@ def rate_plot(report: ReportData) -> Plot | None:
         " parabola in log₂ rate over the rates it was fitted to, the dashed line the rate that was"
         " taken.",
         spec=chart_spec(_rate_chart(sweeps, points, report), described, HEIGHT),
-        heading=("arm", "rate", UNIT),
+        heading=("arm", "rate", VALIDATION.unit),
         numbers=tuple((point["arm"], point["at"], point["score"]) for point in points),
     )
 

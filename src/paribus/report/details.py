@@ -10,7 +10,7 @@ from math import isinf
 from paribus.analyse import Comparison, CrossedInterval, Pairing, PooledNoise, TrainedCount
 from paribus.analyse.detection import detectable_gain, detectable_in_sds
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.spent import flops_by_purpose
 from paribus.report.intervals import (
     DASH,
@@ -48,7 +48,10 @@ def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
 def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding], str]]]:
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
-        (f"gain, {UNIT}", _from_comparison(lambda made: format_signed(made.effect, _digits(made)))),
+        (
+            f"gain, {report.measure.unit}",
+            _from_comparison(lambda made: format_signed(made.effect, _digits(made))),
+        ),
         ("spread of paired gains", _from_comparison(lambda made: significant(made.sd))),
         ("interval", _from_comparison(_describe_interval)),
         ("what decides on the margin", _from_comparison(margin_interval_cell)),

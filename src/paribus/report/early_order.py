@@ -10,6 +10,7 @@ from paribus.analyse import EarlyOrder, early_order, seed_curves
 from paribus.analyse.curves import NOT_ANNEALED
 from paribus.report.numbers import join_words, whole_percent
 from paribus.report.report_data import ReportData
+from paribus.spec.measure import LIKELIHOOD
 
 TITLE = "How early the final order shows"
 TRAINING_SHARES = (0.25, 0.5, 0.75)  # of the tokens
@@ -49,7 +50,12 @@ def _study_early_order(report: ReportData) -> EarlyOrder:
         curves[arm.name] = seed_curves(found.runs[arm.name])
         if arm.judgement.verdict.word in ("better", "worse"):
             decided.append(arm.name)
-    return early_order(curves, found.baseline, lower_is_better=True, decided_arms=decided)
+    return early_order(
+        curves,
+        found.baseline,
+        lower_is_better=LIKELIHOOD.lower_is_better,  # validation text is scored so in every study
+        decided_arms=decided,
+    )
 
 
 def _is_comparable(arm: str, report: ReportData) -> bool:

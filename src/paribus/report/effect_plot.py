@@ -188,7 +188,7 @@ def _describe_band(arms: Sequence[ArmFinding]) -> str:
 def _chart(
     arms: Sequence[ArmFinding], seeds: Sequence[dict[str, Any]], report: ReportData
 ) -> alt.LayerChart:
-    rows = _rows_axis(arms, report)
+    rows, unit = _rows_axis(arms, report), report.measure.unit
     each_mean = _mean_points(arms, report)
     means = alt.Chart(chart_data(each_mean, report.order))
     bounded = alt.Chart(chart_data(list(filter(_has_interval, each_mean)), report.order))
@@ -196,21 +196,21 @@ def _chart(
     of_mean = list(map(alt.Tooltip, MEAN_TOOLTIPS))
     of_seed = list(map(alt.Tooltip, SEED_TOOLTIPS))
     outer = bounded.mark_rule(strokeWidth=THIN, strokeCap="round").encode(
-        x=gain_axis("low:Q"), x2="high:Q", y=rows, color=shade, tooltip=of_mean
+        x=gain_axis("low:Q", unit), x2="high:Q", y=rows, color=shade, tooltip=of_mean
     )
     inner = bounded.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
-        x=gain_axis("inner_low:Q"), x2="inner_high:Q", y=rows, color=shade, tooltip=of_mean
+        x=gain_axis("inner_low:Q", unit), x2="inner_high:Q", y=rows, color=shade, tooltip=of_mean
     )
     mean = means.mark_point(shape="diamond", size=130, filled=True, opacity=1).encode(
-        x=gain_axis("gain:Q"), y=rows, color=shade, tooltip=of_mean
+        x=gain_axis("gain:Q", unit), y=rows, color=shade, tooltip=of_mean
     )
     points = (
         alt.Chart(chart_data(_placed_seeds(seeds, arms, report), report.order))
         .mark_circle(size=46, opacity=0.65, yOffset=15)
-        .encode(x=gain_axis("gain:Q"), y=rows, color=shade, tooltip=of_seed)
+        .encode(x=gain_axis("gain:Q", unit), y=rows, color=shade, tooltip=of_seed)
     )
-    band = _margin_band(_margins(arms), rows)
-    return layer_charts(*band, zero_line(), outer, inner, mean, points)
+    band = _margin_band(_margins(arms), rows, unit)
+    return layer_charts(*band, zero_line(unit), outer, inner, mean, points)
 
 
 def _rows_axis(arms: Sequence[ArmFinding], report: ReportData) -> alt.Y:
@@ -250,7 +250,7 @@ def _has_interval(point: Mapping[str, Any]) -> bool:
     return point["low"] is not None
 
 
-def _margin_band(margins: Sequence[float | None], rows: alt.Y) -> list[alt.Chart]:
+def _margin_band(margins: Sequence[float | None], rows: alt.Y, unit: str) -> list[alt.Chart]:
     """The margin behind all rows where it is one, else behind each row its own."""
     ends = []
     for place, margin in enumerate(margins):
@@ -258,7 +258,7 @@ def _margin_band(margins: Sequence[float | None], rows: alt.Y) -> list[alt.Chart
             ends.append({"from": -margin, "to": margin, "row": row_key(place)})
     if not ends:
         return []
-    x, shade = gain_axis("from:Q"), css_colour("band")
+    x, shade = gain_axis("from:Q", unit), css_colour("band")
     if len(ends) == len(margins) and len(set(margins)) == 1:
         return [alt.Chart(chart_data(ends[:1])).mark_rect(color=shade).encode(x=x, x2="to:Q")]
     return [alt.Chart(chart_data(ends)).mark_rect(color=shade).encode(x=x, x2="to:Q", y=rows)]

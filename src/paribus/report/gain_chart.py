@@ -10,7 +10,7 @@ from math import isfinite
 
 import altair as alt
 
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.report.charts import chart_data, css_colour
 from paribus.report.report_data import ReportData
 
@@ -56,19 +56,19 @@ def break_name(name: str) -> list[str]:
     return list(map(str.strip, lines))
 
 
-def zero_line() -> alt.Chart:
+def zero_line(unit: str) -> alt.Chart:
     """Where a gain is none."""
     return (
         alt.Chart(chart_data([{"zero": 0}]))
         .mark_rule(color=css_colour("muted"), strokeDash=[3, 3])
-        .encode(x=gain_axis("zero:Q"))
+        .encode(x=gain_axis("zero:Q", unit))
     )
 
 
-def gain_axis(field: str) -> alt.X:
+def gain_axis(field: str, unit: str) -> alt.X:
     return alt.X(
         field,
-        title=f"gain in {UNIT} (positive is better)",
+        title=f"gain in {unit} (positive is better)",
         axis=alt.Axis(tickCount=5),
         scale=alt.Scale(padding=14),
     )

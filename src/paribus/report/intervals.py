@@ -6,7 +6,6 @@ from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.deciding_interval import DecidingInterval, describe_deciding_interval
-from paribus.analyse.findings import UNIT
 from paribus.analyse.length_curves import ONLY_FULL_LENGTH
 from paribus.report.numbers import (
     DASH,
@@ -35,7 +34,7 @@ def describe_gain(comparison: Comparison, is_judged: bool = True) -> str:
     seeds.
     """
     digits, seeds = digits_of(comparison), format_plural(comparison.n, "paired seed")
-    gain = f"gain {format_signed(comparison.effect, digits)} {UNIT}"
+    gain = f"gain {format_signed(comparison.effect, digits)} {comparison.unit}".rstrip()
     level = percent_level(comparison.level)
     if isinf(comparison.high):
         return (
@@ -52,7 +51,7 @@ def describe_deciding(comparison: Comparison) -> str:
     if comparison.deciding_interval is None:
         return ""
     return describe_deciding_interval(
-        comparison.deciding_interval, format_signed, digits_of(comparison), UNIT
+        comparison.deciding_interval, format_signed, digits_of(comparison), comparison.unit
     )
 
 

@@ -195,6 +195,11 @@ def format_plural(n: int, thing: str) -> str:
     return f"{n} {thing}s"
 
 
+def capitalise(words: str) -> str:
+    """With a capital first; the rest as it is."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def join_words(words: list[str]) -> str:
     """a, b and c."""
     if len(words) == 1:
