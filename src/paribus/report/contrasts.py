@@ -16,7 +16,13 @@ from paribus.report.intervals import (
     percent_level,
     verdict_interval_cell,
 )
-from paribus.report.numbers import capitalise, describe_weights, format_signed, significant
+from paribus.report.numbers import (
+    capitalise,
+    describe_weights,
+    format_signed,
+    quote_name,
+    significant,
+)
 from paribus.report.report_data import ReportData
 from paribus.report.verdicts import advice_on_comparison
 from paribus.spec.contrasts import DEFAULT, two_by_two_levels
@@ -104,7 +110,8 @@ def _describe_sign(contrast: ContrastFinding) -> str:
         return ""
     if contrast.meaning:
         return f"Above zero: {contrast.meaning}."
-    return f"It is {describe_weights(contrast.weights)}, in gains: above zero is better."
+    weights = {quote_name(arm): weight for arm, weight in contrast.weights.items()}
+    return f"It is {describe_weights(weights)}, in gains: above zero is better."
 
 
 def _describe_simple_effects(contrast: ContrastFinding) -> str:

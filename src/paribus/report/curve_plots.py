@@ -25,8 +25,20 @@ from paribus.report.charts import (
     layer_charts,
 )
 from paribus.report.csv_tables import run_names
-from paribus.report.gain_chart import SEPARATE_PLOT_RATIO, reference_names, split_control
-from paribus.report.numbers import capitalise, format_count, format_signed, score, significant
+from paribus.report.gain_chart import (
+    SEPARATE_PLOT_RATIO,
+    describe_pair,
+    reference_names,
+    split_control,
+)
+from paribus.report.numbers import (
+    capitalise,
+    format_count,
+    format_signed,
+    quote_name,
+    score,
+    significant,
+)
 from paribus.report.report_data import ReportData
 from paribus.spec.measure import LIKELIHOOD
 
@@ -89,13 +101,15 @@ def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData)
     )
     tooltips = list(map(alt.Tooltip, POINT_TOOLTIPS))
     dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=tooltips)
-    ends = "; ".join(f"{arm} ends at {_final_scores(own)}" for arm, own in points.items())
-    return chart_spec(layer_charts(lines, dots), f"Learning curves: {ends}.", HEIGHT)
+    ends = []
+    for arm, own in points.items():
+        ends.append(f"{quote_name(arm)} ends at {_final_scores(own)}")
+    return chart_spec(layer_charts(lines, dots), f"Learning curves: {'; '.join(ends)}.", HEIGHT)
 
 
 def _omitted_note(why: str, arms: Sequence[str]) -> str:
     if arms:
-        return f" Left out, {why}: {', '.join(arms)}."
+        return f" Left out, {why}: {', '.join(map(quote_name, arms))}."
     return ""
 
 
@@ -169,7 +183,7 @@ def _difference_plot(key: str, title: str, arms: Sequence[ArmFinding], report: R
     for arm in arms:
         steps += _gain_steps(arm, report)
         last = format_signed(arm.gain_curve[-1].effect, 4)
-        ends.append(f"{report.findings.label(arm)} ends at {last}")
+        ends.append(f"{describe_pair(arm, report)} ends at {last}")
     chart = _difference_chart(steps, arms, report)
     return Plot(
         key=key,
@@ -235,7 +249,7 @@ def rate_plot(report: ReportData) -> Plot | None:
     points, taken = [], []
     for arm in report.order:
         points += _rate_points(arm, sweeps[arm])
-        taken.append(f"{arm} {significant(sweeps[arm]['rate'])}")
+        taken.append(f"{significant(sweeps[arm]['rate'])} for {quote_name(arm)}")
     described = f"Rate curves; taken were {'; '.join(taken)}."
     return Plot(
         key="rates",

@@ -14,6 +14,7 @@ from paribus.report.numbers import (
     format_plural,
     format_signed,
     percent_level,
+    quote_name,
     whole_percent,
 )
 
@@ -152,17 +153,18 @@ def _describe_factor(name: str, against: str, multiplier: Multiplier) -> str:
     """When an arm reaches the final score of another, in its own tokens."""
     factor = multiplier.factor
     assert factor is not None
+    arm, reference = quote_name(name), quote_name(against)
     if factor == 0.0:
         share = whole_percent(multiplier.min_factor)
-        return f'"{against}" reaches the final score of "{name}" before {share} of its tokens'
+        return f"{reference} reaches the final score of {arm} before {share} of its tokens"
     if factor < 1:
         share = whole_percent(factor)
-        return f'"{against}" reaches the final score of "{name}" after {share} of its tokens'
+        return f"{reference} reaches the final score of {arm} after {share} of its tokens"
     if factor == inf:
         times = "more than 2"
     else:
         times = f"about {format_plain(factor, 2)}"
-    return f'"{against}" would need {times} times its tokens to reach the final score of "{name}"'
+    return f"{reference} would need {times} times its tokens to reach the final score of {arm}"
 
 
 def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> str:
@@ -173,7 +175,7 @@ def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> 
         if multiplier is None:
             reason = ""
         else:
-            reason = f", for {against} {multiplier.reason}"
+            reason = f", for {quote_name(against)} {multiplier.reason}"
         return f"In compute: not said{reason}."
     sentence = f"In compute: {_describe_factor(name, against, multiplier)}"
     interval = describe_factor_interval(multiplier)
@@ -183,7 +185,7 @@ def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> 
         return f"{sentence}."
     if interval[0].isdigit():
         interval = f"interval {interval}"
-    how = f"read off {against}'s annealed lengths"
+    how = f"read off the annealed lengths of {quote_name(against)}"
     if multiplier.is_extrapolated:
         how += ", above 1 extrapolated by the slope at full length"
     return f"{sentence} ({interval}; {how})."

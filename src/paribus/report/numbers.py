@@ -195,6 +195,11 @@ def format_plural(n: int, thing: str) -> str:
     return f"{n} {thing}s"
 
 
+def quote_name(arm: str) -> str:
+    """causal → "causal": an arm's name, as it stands in a sentence."""
+    return f'"{arm}"'
+
+
 def capitalise(words: str) -> str:
     """With a capital first; the rest as it is."""
     return f"{words[:1].upper()}{words[1:]}"
