@@ -20,7 +20,7 @@ from paribus.report.numbers import (
     capitalise,
     describe_weights,
     format_signed,
-    quote_name,
+    quote_arm,
     significant,
 )
 from paribus.report.report_data import ReportData
@@ -110,7 +110,7 @@ def _describe_sign(contrast: ContrastFinding) -> str:
         return ""
     if contrast.meaning:
         return f"Above zero: {contrast.meaning}."
-    weights = {quote_name(arm): weight for arm, weight in contrast.weights.items()}
+    weights = {quote_arm(arm): weight for arm, weight in contrast.weights.items()}
     return f"It is {describe_weights(weights)}, in gains: above zero is better."
 
 

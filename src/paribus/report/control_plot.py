@@ -28,7 +28,7 @@ from paribus.report.gain_chart import (
     gain_axis,
     zero_line,
 )
-from paribus.report.numbers import format_plain, format_signed, quote_name
+from paribus.report.numbers import format_plain, format_signed, quote_arm
 from paribus.report.positive_control import describe_control
 from paribus.report.report_data import ReportData
 
@@ -87,7 +87,7 @@ def _caption(control: ControlFinding, report: ReportData) -> str:
     if report.findings.margin is None:
         band = ""
     else:
-        band = f" The band is the margin against {quote_name(report.findings.baseline)}."
+        band = f" The band is the margin against {quote_arm(report.findings.baseline)}."
     return (
         f"Each small point is a seed, the diamond their mean; losses are left of zero.{band} "
         f"{describe_control(report)} Its bar ends at the one-sided bound."

@@ -35,7 +35,7 @@ from paribus.report.numbers import (
     capitalise,
     format_count,
     format_signed,
-    quote_name,
+    quote_arm,
     score,
     significant,
 )
@@ -103,13 +103,13 @@ def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData)
     dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=tooltips)
     ends = []
     for arm, own in points.items():
-        ends.append(f"{quote_name(arm)} ends at {_final_scores(own)}")
+        ends.append(f"{quote_arm(arm)} ends at {_final_scores(own)}")
     return chart_spec(layer_charts(lines, dots), f"Learning curves: {'; '.join(ends)}.", HEIGHT)
 
 
 def _omitted_note(why: str, arms: Sequence[str]) -> str:
     if arms:
-        return f" Left out, {why}: {', '.join(map(quote_name, arms))}."
+        return f" Left out, {why}: {', '.join(map(quote_arm, arms))}."
     return ""
 
 
@@ -249,7 +249,7 @@ def rate_plot(report: ReportData) -> Plot | None:
     points, taken = [], []
     for arm in report.order:
         points += _rate_points(arm, sweeps[arm])
-        taken.append(f"{significant(sweeps[arm]['rate'])} for {quote_name(arm)}")
+        taken.append(f"{significant(sweeps[arm]['rate'])} for {quote_arm(arm)}")
     described = f"Rate curves; taken were {'; '.join(taken)}."
     return Plot(
         key="rates",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from paribus.analyse import EarlyOrder, early_order, seed_curves
 from paribus.analyse.curves import NOT_ANNEALED
-from paribus.report.numbers import join_words, quote_name, whole_percent
+from paribus.report.numbers import join_words, quote_arm, whole_percent
 from paribus.report.report_data import ReportData
 from paribus.spec.measure import LIKELIHOOD
 
@@ -31,10 +31,10 @@ def describe_early_order(report: ReportData) -> str:
         shares[step] = whole_percent(step / end)
         agreements[step] = whole_percent(order.agreement[step])
     at, right = join_words(list(shares.values())), join_words(list(agreements.values()))
-    decided = join_words(list(map(quote_name, order.decided_arms)))
+    decided = join_words(list(map(quote_arm, order.decided_arms)))
     return (
         f"After {at} of the tokens, half of the seeds order {decided} against"
-        f" {quote_name(report.findings.baseline)} as the other half does at the end in {right} of"
+        f" {quote_arm(report.findings.baseline)} as the other half does at the end in {right} of"
         " splits, on validation text; by chance it would be 50 %. To explore, and no forecast of"
         f" shorter runs: {NOT_ANNEALED}."
     )

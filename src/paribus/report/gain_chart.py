@@ -12,7 +12,7 @@ import altair as alt
 
 from paribus.analyse.findings import ArmFinding
 from paribus.report.charts import chart_data, css_colour
-from paribus.report.numbers import quote_name
+from paribus.report.numbers import quote_arm
 from paribus.report.report_data import ReportData
 
 LINE, LEADING = 18, 15  # letters of a label's line, and pixels
@@ -42,15 +42,15 @@ def split_control(
 def describe_pair(arm: ArmFinding, report: ReportData) -> str:
     """A comparison's label as it stands in a sentence."""
     if arm.against == report.findings.baseline:
-        return quote_name(arm.name)
-    return f"{quote_name(arm.name)} against {quote_name(arm.against)}"
+        return quote_arm(arm.name)
+    return f"{quote_arm(arm.name)} against {quote_arm(arm.against)}"
 
 
 def reference_names(arms: Sequence[ArmFinding]) -> str:
     """What these are judged against, in a sentence: one arm's name, or each its own."""
     names = {arm.against for arm in arms}
     if len(names) == 1:
-        return quote_name(names.pop())
+        return quote_arm(names.pop())
     return "the arm that each is judged against"
 
 

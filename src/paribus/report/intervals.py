@@ -14,7 +14,7 @@ from paribus.report.numbers import (
     format_plural,
     format_signed,
     percent_level,
-    quote_name,
+    quote_arm,
     whole_percent,
 )
 
@@ -153,7 +153,7 @@ def _describe_factor(name: str, against: str, multiplier: Multiplier) -> str:
     """When an arm reaches the final score of another, in its own tokens."""
     factor = multiplier.factor
     assert factor is not None
-    arm, reference = quote_name(name), quote_name(against)
+    arm, reference = quote_arm(name), quote_arm(against)
     if factor == 0.0:
         share = whole_percent(multiplier.min_factor)
         return f"{reference} reaches the final score of {arm} before {share} of its tokens"
@@ -175,7 +175,7 @@ def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> 
         if multiplier is None:
             reason = ""
         else:
-            reason = f", for {quote_name(against)} {multiplier.reason}"
+            reason = f", for {quote_arm(against)} {multiplier.reason}"
         return f"In compute: not said{reason}."
     sentence = f"In compute: {_describe_factor(name, against, multiplier)}"
     interval = describe_factor_interval(multiplier)
@@ -185,7 +185,7 @@ def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> 
         return f"{sentence}."
     if interval[0].isdigit():
         interval = f"interval {interval}"
-    how = f"read off the annealed lengths of {quote_name(against)}"
+    how = f"read off the annealed lengths of {quote_arm(against)}"
     if multiplier.is_extrapolated:
         how += ", above 1 extrapolated by the slope at full length"
     return f"{sentence} ({interval}; {how})."

@@ -195,11 +195,6 @@ def format_plural(n: int, thing: str) -> str:
     return f"{n} {thing}s"
 
 
-def quote_name(arm: str) -> str:
-    """causal → "causal": an arm's name, as it stands in a sentence."""
-    return f'"{arm}"'
-
-
 def capitalise(words: str) -> str:
     """With a capital first; the rest as it is."""
     return f"{words[:1].upper()}{words[1:]}"
@@ -212,6 +207,11 @@ def join_words(words: list[str]) -> str:
     if words:
         return f"{', '.join(words[:-1])} and {words[-1]}"
     return ""
+
+
+def quote_arm(name: str) -> str:
+    """The name of an arm as a sentence has it: causal → "causal" in quotation marks."""
+    return f'"{name}"'
 
 
 def describe_weights(weights: Mapping[str, float]) -> str:
