@@ -12,7 +12,8 @@ from paribus.analyse import compare
 from paribus.analyse.criterion import Criterion
 from paribus.report.arm_costs import cost_table
 from paribus.report.charts import CONTAINER, arm_colours
-from paribus.report.effect_plot import LINE, break_name, effect_plots
+from paribus.report.effect_plot import effect_plots
+from paribus.report.gain_chart import LINE, break_name
 from paribus.report.images import plot_files
 from paribus.report.markdown import markdown_report
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
