@@ -15,7 +15,8 @@ from paribus.report.markdown import markdown_report
 from paribus.report.numbers import describe_each, format_count
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
-from paribus.report.trust import TrustCheck, _size_digits, trust_checks
+from paribus.report.trust import TrustCheck, trust_checks
+from paribus.report.trust_scope import _size_digits
 from paribus.report.verdicts import verdict_texts
 
 
