@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from paribus.masks import (
     Rule,
     SameDocument,
@@ -50,17 +47,18 @@ def mask_gallery(report: ReportData) -> MaskGallery:
         for where, rule in rules:
             holders.setdefault(rule, {})[f"{arm}{where}"] = None
     order = list(holders)
-    pictures = tuple(
-        MaskPicture(str(rule), svg_path(_visible_squares(rule)), _note(rule), tuple(holders[rule]))
-        for rule in order
-    )
-    return MaskGallery(
-        pictures, {arm: _picture_numbers(rules, order) for arm, rules in by_arm.items()}
-    )
+    pictures = [_mask_picture(rule, tuple(names)) for rule, names in holders.items()]
+    of_arm = {arm: _picture_numbers(rules, order) for arm, rules in by_arm.items()}
+    return MaskGallery(tuple(pictures), of_arm)
+
+
+def _mask_picture(rule: Rule, holders: tuple[str, ...]) -> MaskPicture:
+    outline = svg_path(coarse_mask(rule, SIDE, 0.5))
+    return MaskPicture(rule=str(rule), outline=outline, note=_note(rule), holders=holders)
 
 
 def _picture_numbers(rules: list[tuple[str, Rule]], order: list[Rule]) -> tuple[int, ...]:
-    return tuple(order.index(rule) for _, rule in rules)[:MAX_ICONS]
+    return tuple(order.index(rule) for _, rule in rules[:MAX_ICONS])
 
 
 def _distinct_rules(report: ReportData, arm: str) -> list[tuple[str, Rule]]:
@@ -70,18 +68,21 @@ def _distinct_rules(report: ReportData, arm: str) -> list[tuple[str, Rule]]:
         stacks = {"": spec.stack}
     else:
         stacks = {", encoder": spec.encoder, ", decoder": spec.stack}
-    return [
-        (where, rule)
-        for where, stack in stacks.items()
-        for rule in dict.fromkeys(part for layer in stack.masks for part in head_rules(layer))
-    ]
-
-
-def _visible_squares(rule: Rule) -> NDArray[np.bool_]:
-    return coarse_mask(rule, SIDE, 0.5)
+    distinct: list[tuple[str, Rule]] = []
+    for where, stack in stacks.items():
+        rules: dict[Rule, None] = {}
+        for layer in stack.masks:
+            rules |= dict.fromkeys(head_rules(layer))
+        distinct += [(where, rule) for rule in rules]
+    return distinct
 
 
 def _note(rule: Rule) -> str:
-    notes = ["two documents"] if SameDocument() in leaves(rule) else []
-    wide = coarse_stride(rule, SIDE)
-    return ", ".join(notes + ([f"a square is {wide} positions"] if wide > 1 else []))
+    """What the drawing of a mask assumes."""
+    notes: list[str] = []
+    if SameDocument() in leaves(rule):
+        notes.append("two documents")
+    stride = coarse_stride(rule, SIDE)
+    if stride > 1:
+        notes.append(f"a square is {stride} positions")
+    return ", ".join(notes)

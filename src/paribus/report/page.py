@@ -19,7 +19,7 @@ from markupsafe import Markup, escape
 
 from paribus import __version__
 from paribus.analyse import column_of
-from paribus.analyse.findings import UNIT
+from paribus.analyse.plan_rules import plan_measure
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.charts import N_COLOURS, Plot
 from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrast_texts
@@ -40,8 +40,7 @@ from paribus.report.effect_plot import effect_plots
 from paribus.report.item_examples import item_examples
 from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.mask_gallery import SIDE, mask_gallery
-from paribus.report.noise import HEADING as NOISE_HEADING
-from paribus.report.noise import METHOD, noise_lines
+from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
@@ -83,7 +82,7 @@ def render_page(report: ReportData) -> str:
     return surroundings.get_template("page.html.jinja").render(
         policy=content_security_policy(styles, scripts),
         styles=Markup(styles),
-        scripts=[Markup(script) for script in scripts],
+        scripts=list(map(Markup, scripts)),
         specs=Markup(script_safe_json({key: plot.spec for key, plot in plots.items()})),
         plots=plots,
         **_template_values(report),
@@ -92,14 +91,14 @@ def render_page(report: ReportData) -> str:
 
 def study_plots(report: ReportData) -> dict[str, Plot]:
     """Every plot of a study by its key."""
-    found = [
+    plots = [
         *effect_plots(report),
         *control_plot(report),
         learning_plot(report),
         *difference_plots(report),
         rate_plot(report),
     ]
-    return {plot.key: plot for plot in found if plot is not None}
+    return {plot.key: plot for plot in plots if plot is not None}
 
 
 def _template_values(report: ReportData) -> dict[str, Any]:
@@ -117,7 +116,7 @@ def _template_values(report: ReportData) -> dict[str, Any]:
         "plan": plan,
         "found": found,
         "order": report.order,
-        "unit": UNIT,
+        "unit": plan_measure(plan).unit,
         "version": __version__,
         "side": SIDE,
         "fresh_seeds": describe_fresh_seeds(report),
@@ -150,7 +149,7 @@ def _template_values(report: ReportData) -> dict[str, Any]:
         "telling": item_examples(report),
         "samples": report.samples,
         "noise": noise_lines(report),
-        "noise_heading": NOISE_HEADING,
+        "noise_heading": noise_heading(report),
         "noise_title": NOISE,
         "noise_method": METHOD,
         "environments": report.environments,
@@ -197,8 +196,8 @@ def _digest(text: str) -> str:
 @lru_cache(maxsize=1)  # putting it together takes seconds
 def _vega_bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script."""
-    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return made.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def csv_data_url(rows: Iterable[dict[str, Any]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isinf
 
-from paribus.analyse.findings import UNIT
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.positive_control import (
     WEAK_MARGIN_SHARE,
     ControlFinding,
@@ -82,9 +82,10 @@ def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[st
         digits = decimals_for_width(abs(control.effect - control.low))
     else:
         digits = 4
+    unit = plan_measure(report.plan).unit
     verb = "loses" if control.effect >= 0 else "gains"
     yield (
-        f"{control.name} {verb} {format_plain(abs(control.effect), digits)} {UNIT} against"
+        f"{control.name} {verb} {format_plain(abs(control.effect), digits)} {unit} against"
         f" {report.findings.baseline}"
     )
     if isinf(control.low):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isinf
 
-from paribus.analyse.findings import UNIT
+from paribus.analyse.plan_rules import plan_measure
 from paribus.record.plan import EarlierRecord, GainRecord
 from paribus.report.numbers import (
     DASH,
@@ -30,22 +30,21 @@ def describe_series(report: ReportData) -> list[str]:
     study that stands alone.
     """
     series = report.plan.series
-    later = [
+    later = (
         "Later studies of it, each of fresh seeds and judged alone:"
         f" {join_words(list(report.later_studies))}."
-    ]
+    )
     if series is None:
         if report.later_studies:
-            return [f"Study 1 of a series. {later[0]}"]
+            return [f"Study 1 of a series. {later}"]
         return []
-    place = (
-        f"{describe_series_place(series.number, report.plan.design.declared_seeds)}. {NOT_JUDGED}"
-    )
-    return [
-        place,
-        *(_describe_earlier(one) for one in series.earlier),
-        *(later if report.later_studies else ()),
-    ]
+    place = describe_series_place(series.number, report.plan.design.declared_seeds)
+    sentences = [f"{place}. {NOT_JUDGED}"]
+    unit = plan_measure(report.plan).unit
+    sentences += [_describe_earlier(study, unit) for study in series.earlier]
+    if report.later_studies:
+        sentences.append(later)
+    return sentences
 
 
 def describe_series_place(number: int, seeds: Sequence[int]) -> str:
@@ -62,14 +61,14 @@ def describe_seeds(seeds: Sequence[int]) -> str:
     whole = ordered == list(range(ordered[0], ordered[-1] + 1))
     if len(ordered) > 1 and whole:
         return f"{ordered[0]} to {ordered[-1]}"
-    return join_words([str(seed) for seed in ordered])
+    return join_words(list(map(str, ordered)))
 
 
-def _describe_earlier(study: EarlierRecord) -> str:
-    gains = "; ".join(_describe_gain(gain) for gain in study.gains)
+def _describe_earlier(study: EarlierRecord, unit: str) -> str:
+    gains = "; ".join(map(_describe_gain, study.gains))
     seeds = f"{format_plural(len(study.seeds), 'seed')}, {describe_seeds(study.seeds)}"
     return (
-        f"Study {study.number} ({study.study}; {seeds}), gains in {UNIT}, without a verdict:"
+        f"Study {study.number} ({study.study}; {seeds}), gains in {unit}, without a verdict:"
         f" {gains}."
     )
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from paribus.record import ControlLine
-from paribus.report.report_data import ReportData
-
 TrustMark = Literal["yes", "mind", "no"]
 
 
@@ -25,11 +22,3 @@ def yes_unless(doubtful: bool) -> TrustMark:
     if doubtful:
         return "mind"
     return "yes"
-
-
-def control_line(report: ReportData, path: str) -> ControlLine | None:
-    """The line of the control table about a field or quantity; None where there is none."""
-    for line in report.plan.control:
-        if line.path == path:
-            return line
-    return None

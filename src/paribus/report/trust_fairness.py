@@ -16,8 +16,9 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.tables import control_line
 from paribus.report.text_read import describe_text_differences
-from paribus.report.trust_check import TrustCheck, control_line, yes_unless
+from paribus.report.trust_check import TrustCheck, yes_unless
 
 RATE_PATH = "training.optimizer.rate"
 BATCH_PATHS = (
