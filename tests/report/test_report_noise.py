@@ -2,6 +2,7 @@
 it comes to.
 """
 
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_noise_that_cannot_be_pooled_is_broken_ground(tmp_path: Path) -> None:
         "no",
         "Declared, and not to be had: too few arms trained in every seed.",
     )
-    assert "prefix against causal is unstable" in render_page(material)
+    assert '"prefix" against "causal" is unstable' in unescape(render_page(material))
     assert (
         named(
             "One noise", trust_checks(gather_report_data(make_sized_study(tmp_path / "plain", 4)))

@@ -131,7 +131,9 @@ def test_the_table_stands_before_the_plot_and_the_sentences_are_still_there(mate
 
 def test_the_markdown_begins_with_the_same_table(material):
     told = markdown_report(material)
-    assert told.index("| comparison | verdict |") < told.index("**prefix does better than causal")
+    assert told.index("| comparison | verdict |") < told.index(
+        '**"prefix" does better than "causal"'
+    )
     assert "| long-window+near against causal | better" in told
     assert "Equal in all arms: parameters 37.1k; " in told
 

@@ -41,7 +41,12 @@ from paribus.report.series import describe_series
 from paribus.report.tables import SECONDARY_HEADING, score_summary, secondary_tables
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import allowed_confounds, trust_checks
-from paribus.report.verdicts import advice_on_arm, describe_fresh_seeds, verdict_texts
+from paribus.report.verdicts import (
+    advice_on_arm,
+    describe_fresh_seeds,
+    quote_comparison,
+    verdict_texts,
+)
 
 SHORT_VERDICTS = {
     "unstable": "unstable",
@@ -320,7 +325,8 @@ def _advice_notes(report: ReportData) -> Iterator[str]:
     for arm in report.findings.arms:
         advice = advice_on_arm(arm)
         if advice is not None and arm.name != report.control:
-            yield f"{report.findings.label(arm)}: {advice.description}"
+            name = quote_comparison(arm, report.findings.baseline)
+            yield f"{name}: {advice.description}"
     fresh = describe_fresh_seeds(report)
     if fresh:
         yield fresh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from paribus.masks import (
@@ -42,9 +43,10 @@ class MaskGallery:
 def mask_gallery(report: ReportData) -> MaskGallery:
     """The masks of all arms, in the order in which arms and layers have them."""
     holders: dict[Rule, dict[str, None]] = {}
-    by_arm = {arm: _distinct_rules(report, arm) for arm in report.order}
-    for arm, rules in by_arm.items():
-        for where, rule in rules:
+    by_arm: dict[str, list[tuple[str, Rule]]] = {}
+    for arm in report.order:
+        by_arm[arm] = list(_distinct_rules(report, arm))
+        for where, rule in by_arm[arm]:
             holders.setdefault(rule, {})[f"{arm}{where}"] = None
     order = list(holders)
     pictures = [_mask_picture(rule, tuple(names)) for rule, names in holders.items()]
@@ -61,20 +63,19 @@ def _picture_numbers(rules: list[tuple[str, Rule]], order: list[Rule]) -> tuple[
     return tuple(order.index(rule) for _, rule in rules[:MAX_ICONS])
 
 
-def _distinct_rules(report: ReportData, arm: str) -> list[tuple[str, Rule]]:
+def _distinct_rules(report: ReportData, arm: str) -> Iterator[tuple[str, Rule]]:
     """Each distinct rule of each stack of an arm, the encoder's first, as it reads first."""
     spec = report.spec(arm)
     if spec.encoder is None:
         stacks = {"": spec.stack}
     else:
         stacks = {", encoder": spec.encoder, ", decoder": spec.stack}
-    distinct: list[tuple[str, Rule]] = []
     for where, stack in stacks.items():
         rules: dict[Rule, None] = {}
         for layer in stack.masks:
             rules |= dict.fromkeys(head_rules(layer))
-        distinct += [(where, rule) for rule in rules]
-    return distinct
+        for rule in rules:
+            yield where, rule
 
 
 def _note(rule: Rule) -> str:

@@ -17,6 +17,7 @@ from paribus.report.numbers import (
     format_plural,
     join_words,
     percent_level,
+    quote_arm,
     significant,
 )
 from paribus.report.report_data import ReportData
@@ -47,7 +48,7 @@ def methods(material: ReportData) -> str:
 
 def _sentences(material: ReportData) -> Iterator[str]:
     plan, design = material.plan, material.plan.design.table
-    arms = join_words(list(map(_quoted, material.order)))
+    arms = join_words(list(map(quote_arm, material.order)))
     yield (
         f"We compare {format_plural(len(material.order), 'arm')}, {arms}, which differ in"
         f" {join_words(plan.declared)}."
@@ -117,7 +118,7 @@ def _text_sentences(material: ReportData) -> Iterator[str]:
     others: list[str] = []
     for arm in material.order:
         if _stage_table(material, arm)["corpus"] != corpus:
-            others.append(_quoted(arm))
+            others.append(quote_arm(arm))
     if others:
         yield f"The corpus of {join_words(others)} is another one."
 
@@ -288,12 +289,12 @@ def results_caption(material: ReportData) -> str:
     """What the table of scores and verdicts shows."""
     column = column_of(material.plan.design.primary.measure.table)
     seeds = format_plural(len(material.findings.seeds), "seed")
-    measure = plan_measure(material.plan)
+    measure, baseline = plan_measure(material.plan), quote_arm(material.findings.baseline)
     return (
         f"Score, gain and verdict of each arm. Score: {measure.unit} of {column}, mean over"
-        f" {seeds}, {measure.direction}. Gain: against {_quoted(material.findings.baseline)} unless"
-        f" another arm is named; above 0 is better. Intervals at {percent_level(_level(material))}"
-        f" unless they say otherwise. Margin: {material.findings.margin_description}."
+        f" {seeds}, {measure.direction}. Gain: against {baseline} unless another arm is named;"
+        f" above 0 is better. Intervals at {percent_level(_level(material))} unless they say"
+        f" otherwise. Margin: {material.findings.margin_description}."
     )
 
 
@@ -320,7 +321,3 @@ def hyperparameter_caption(material: ReportData) -> str:
 
 def _level(material: ReportData) -> float:
     return 1 - material.findings.family_alpha / material.findings.n_comparisons
-
-
-def _quoted(arm: str) -> str:
-    return f'"{arm}"'

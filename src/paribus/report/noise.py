@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.variance import NoiseSources, VarianceComponent
-from paribus.report.numbers import DASH, format_percent, join_words, rough, significant
+from paribus.report.numbers import DASH, format_percent, join_words, quote_arm, rough, significant
 from paribus.report.report_data import ReportData
+from paribus.report.verdicts import quote_comparison
 
 TITLE = "Where the noise comes from"
 METHOD = (
@@ -63,13 +64,13 @@ def describe_noise(report: ReportData) -> str:
 
 def _noise_sentences(noise: NoiseSources, report: ReportData) -> Iterator[str]:
     if noise.why:
-        yield f"The noise of {noise.arm} was to be taken apart, and is not: {noise.why}."
+        yield f"The noise of {quote_arm(noise.arm)} was to be taken apart, and is not: {noise.why}."
         return
     if noise.components:
         parts = join_words([f"{rough(one.sd)} for the {one.name}" for one in noise.components])
         yield (
-            f"Of {noise.arm}, {noise.n_inits} starts under {noise.n_orders} orders of the text"
-            f" spread by {parts}."
+            f"Of {quote_arm(noise.arm)}, {noise.n_inits} starts under {noise.n_orders} orders of"
+            f" the text spread by {parts}."
         )
     if noise.rerun is not None:
         yield _describe_rerun(noise.rerun, report)
@@ -94,5 +95,5 @@ def _gain_spreads(report: ReportData) -> list[str]:
     for arm in report.findings.arms:
         if arm.judgement.comparison is not None:
             sd = rough(arm.judgement.comparison.sd)
-            spreads.append(f"{sd} for {report.findings.label(arm)}")
+            spreads.append(f"{sd} for {quote_comparison(arm, report.findings.baseline)}")
     return spreads

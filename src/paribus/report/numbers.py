@@ -214,6 +214,11 @@ def join_words(words: list[str]) -> str:
     return ""
 
 
+def quote_arm(name: str) -> str:
+    """The name of an arm as a sentence has it: causal → "causal" in quotation marks."""
+    return f'"{name}"'
+
+
 def describe_weights(weights: Mapping[str, float]) -> str:
     """Weights by arm as a sum, the largest first: 1 × prefix − 0.5 × causal − 0.5 × full."""
     terms: list[str] = []

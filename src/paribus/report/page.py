@@ -60,7 +60,7 @@ from paribus.report.text_read import describe_text_differences
 from paribus.report.times import time_block
 from paribus.report.toml_text import design_toml
 from paribus.report.trust import trust_checks
-from paribus.report.verdicts import describe_fresh_seeds, verdict_texts
+from paribus.report.verdicts import describe_fresh_seeds, quote_comparison, verdict_texts
 
 HERE = Path(__file__).parent
 MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
@@ -139,6 +139,7 @@ def _template_values(report: ReportData) -> dict[str, Any]:
         "behind_heading": details_heading(report),
         "by_rate": rate_table(report),
         "true_minus": true_minus,
+        "quote_comparison": quote_comparison,
         "sweep": describe_sweep_cost(report),
         "text_words": describe_text_differences(report),
         "early": found.look is not None and len(found.seeds) < found.look.n_planned_seeds,

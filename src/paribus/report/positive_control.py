@@ -11,7 +11,13 @@ from paribus.analyse.positive_control import (
     ControlFinding,
     margin_share_of_control,
 )
-from paribus.report.numbers import decimals_for_width, format_plain, format_plural, percent_level
+from paribus.report.numbers import (
+    decimals_for_width,
+    format_plain,
+    format_plural,
+    percent_level,
+    quote_arm,
+)
 from paribus.report.report_data import ReportData
 
 
@@ -37,7 +43,7 @@ def describe_margin_share(report: ReportData) -> str:
     found, share = report.findings.control, _margin_share(report)
     if found is None or share is None:
         return ""
-    return f"The margin is {_percent(share)} of {found.effect_description}"
+    return f"The margin is {_percent(share)} of {_describe_effect(found, report)}"
 
 
 def is_margin_weak(report: ReportData) -> bool:
@@ -58,7 +64,22 @@ def describe_weak_equivalence(report: ReportData) -> str:
     found, share = report.findings.control, _margin_share(report)
     if found is None or share is None or not is_margin_weak(report):
         return ""
-    return f"within a margin of {_percent(share)} of {found.effect_description}"
+    return f"within a margin of {_percent(share)} of {_describe_effect(found, report)}"
+
+
+def _describe_effect(control: ControlFinding, report: ReportData) -> str:
+    """What the control's effect is, in words."""
+    if control.kind == "input":
+        return control.effect_description
+    return f"what {_quote_control(control, report)} costs here"
+
+
+def _quote_control(control: ControlFinding, report: ReportData) -> str:
+    """The name of the control as a sentence has it; a shorter training is one of the baseline."""
+    baseline = report.findings.baseline
+    if control.kind == "length" and control.name.startswith(baseline):
+        return quote_arm(baseline) + control.name.removeprefix(baseline)
+    return quote_arm(control.name)
 
 
 def _percent(share: float) -> str:
@@ -73,7 +94,7 @@ def _margin_share(report: ReportData) -> float | None:
 
 def _control_numbers(control: ControlFinding, report: ReportData) -> str:
     if control.reason:
-        return f"{control.name} had to come out worse, and {control.reason}"
+        return f"{_quote_control(control, report)} had to come out worse, and {control.reason}"
     return " ".join(_control_phrases(control, report))
 
 
@@ -84,10 +105,9 @@ def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[st
         digits = 4
     unit = plan_measure(report.plan).unit
     verb = "loses" if control.effect >= 0 else "gains"
-    yield (
-        f"{control.name} {verb} {format_plain(abs(control.effect), digits)} {unit} against"
-        f" {report.findings.baseline}"
-    )
+    effect = f"{format_plain(abs(control.effect), digits)} {unit}"
+    baseline = quote_arm(report.findings.baseline)
+    yield f"{_quote_control(control, report)} {verb} {effect} against {baseline}"
     if isinf(control.low):
         bound = "no bound yet"
     else:

@@ -35,6 +35,7 @@ from paribus.report.numbers import (
     format_duration,
     format_flops,
     format_signed,
+    quote_arm,
 )
 from paribus.report.report_data import ReportData
 
@@ -190,7 +191,7 @@ def _against_note(arm: ArmFinding, report: ReportData) -> str:
     """What an arm is judged against, where that is not the baseline."""
     if arm.against == report.findings.baseline:
         return ""
-    return f" against {arm.against}"
+    return f" against {quote_arm(arm.against)}"
 
 
 def _base_rate_line(arm: ArmFinding, report: ReportData) -> SensitivityLine:
@@ -240,9 +241,7 @@ def _untuned_rate_line(arm: ArmFinding, report: ReportData, by: str) -> Sensitiv
     if report.has_one_rate:
         return SensitivityLine(arm.name, by, "yes", "by construction: all arms trained at it")
     if report.rate(arm.name) == report.rate(arm.against):
-        return SensitivityLine(
-            arm.name, by, "yes", f"by construction: {arm.name} trained at it too"
-        )
-    return SensitivityLine(
-        arm.name, by, DASH, f"{arm.name} trained at {report.rate(arm.name):g} alone"
-    )
+        text = f"by construction: {quote_arm(arm.name)} trained at it too"
+        return SensitivityLine(arm.name, by, "yes", text)
+    text = f"{quote_arm(arm.name)} trained at {report.rate(arm.name):g} alone"
+    return SensitivityLine(arm.name, by, DASH, text)

@@ -16,6 +16,7 @@ from paribus.report.numbers import (
     format_signed,
     join_words,
     percent_level,
+    quote_arm,
 )
 from paribus.report.report_data import ReportData
 
@@ -41,7 +42,11 @@ def describe_series(report: ReportData) -> list[str]:
     place = describe_series_place(series.number, report.plan.design.declared_seeds)
     sentences = [f"{place}. {NOT_JUDGED}"]
     unit = plan_measure(report.plan).unit
-    sentences += [_describe_earlier(study, unit) for study in series.earlier]
+    for study in series.earlier:
+        gains = "; ".join(_describe_gain(gain, report.order) for gain in study.gains)
+        sentences.append(
+            f"{_describe_earlier(study)}, gains in {unit}, without a verdict: {gains}."
+        )
     if report.later_studies:
         sentences.append(later)
     return sentences
@@ -64,24 +69,31 @@ def describe_seeds(seeds: Sequence[int]) -> str:
     return join_words(list(map(str, ordered)))
 
 
-def _describe_earlier(study: EarlierRecord, unit: str) -> str:
-    gains = "; ".join(map(_describe_gain, study.gains))
+def _describe_earlier(study: EarlierRecord) -> str:
     seeds = f"{format_plural(len(study.seeds), 'seed')}, {describe_seeds(study.seeds)}"
-    return (
-        f"Study {study.number} ({study.study}; {seeds}), gains in {unit}, without a verdict:"
-        f" {gains}."
-    )
+    return f"Study {study.number} ({study.study}; {seeds})"
 
 
-def _describe_gain(gain: GainRecord) -> str:
+def _quote_label(label: str, arms: Sequence[str]) -> str:
+    """The name of a comparison of arms as a sentence has it; a contrast has no quotation marks."""
+    if label in arms:
+        return quote_arm(label)
+    name, _, against = label.partition(" against ")
+    if name in arms and against in arms:
+        return f"{quote_arm(name)} against {quote_arm(against)}"
+    return label
+
+
+def _describe_gain(gain: GainRecord, arms: Sequence[str]) -> str:
+    name = _quote_label(gain.of, arms)
     if gain.gain is None or gain.low is None or gain.high is None or gain.level is None:
-        return f"{gain.of} {DASH}"
+        return f"{name} {DASH}"
     width = (gain.high - gain.low) / 2
     digits = decimals_for_width(width)
     if isinf(width):
-        return f"{gain.of} {format_signed(gain.gain, digits)}"
+        return f"{name} {format_signed(gain.gain, digits)}"
     ends = (
         f"{format_signed(gain.low, digits)} to {format_signed(gain.high, digits)} at"
         f" {percent_level(gain.level)}"
     )
-    return f"{gain.of} {format_signed(gain.gain, digits)} ({ends})"
+    return f"{name} {format_signed(gain.gain, digits)} ({ends})"

@@ -143,8 +143,11 @@ def secondary_tables(report: ReportData) -> list[tuple[str, list[tuple[str, ...]
     """Every other yardstick of the design: paired intervals to explore, for no comparison is
     added; no verdict.
     """
-    names = [column_of(measure.table) for measure in report.plan.design.others]
-    return [(name, _secondary_lines(report, name)) for name in names]
+    tables: list[tuple[str, list[tuple[str, ...]]]] = []
+    for yardstick in report.plan.design.others:
+        name = column_of(yardstick.table)
+        tables.append((name, _secondary_lines(report, name)))
+    return tables
 
 
 def _secondary_lines(report: ReportData, column: str) -> list[tuple[str, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 from paribus.analyse import TextDifference, TextRead, text_differences
 from paribus.analyse.text_read import LARGE_DIFFERENCE, parse_epochs
 from paribus.record.plan import ArmRecord
-from paribus.report.numbers import MAX_LISTED, format_percent
+from paribus.report.numbers import MAX_LISTED, format_percent, quote_arm
 from paribus.report.report_data import ReportData
 from paribus.report.tables import control_line
 
@@ -76,10 +76,9 @@ def _describe_difference(difference: TextDifference, report: ReportData) -> str:
 
 
 def _describe_bytes(difference: TextDifference) -> str:
+    arm, against = quote_arm(difference.arm), quote_arm(difference.against)
     if abs(difference.bytes_difference) <= LARGE_DIFFERENCE:
-        return f"{difference.arm} reads about as many bytes as {difference.against}"
+        return f"{arm} reads about as many bytes as {against}"
     fewer = "fewer" if difference.bytes_difference < 0 else "more"
-    return (
-        f"{difference.arm} reads {format_percent(abs(difference.bytes_difference))} {fewer} bytes"
-        f" than {difference.against}"
-    )
+    share = format_percent(abs(difference.bytes_difference))
+    return f"{arm} reads {share} {fewer} bytes than {against}"

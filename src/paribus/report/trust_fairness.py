@@ -4,7 +4,7 @@ text they read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from paribus.analyse.remarks import rate_remark
 from paribus.record import Mark
@@ -13,12 +13,14 @@ from paribus.report.numbers import (
     format_count,
     format_percent,
     join_words,
+    quote_arm,
     significant,
 )
 from paribus.report.report_data import ReportData
 from paribus.report.tables import control_line
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust_check import TrustCheck, yes_unless
+from paribus.report.verdicts import quote_comparison
 
 RATE_PATH = "training.optimizer.rate"
 BATCH_PATHS = (
@@ -36,8 +38,8 @@ def rate_check(report: ReportData) -> TrustCheck:
     rates = report.findings.rates
     if report.plan.design.tune is None or rates is None:
         return _untuned_rate_check(report)
-    tuned = describe_each({arm: rates[arm]["rate"] for arm in report.order}, significant)
-    outside = [arm for arm in report.order if not rates[arm]["optimum"]["inside"]]
+    tuned = _describe_rates(report, lambda arm: rates[arm]["rate"])
+    outside = [quote_arm(arm) for arm in report.order if not rates[arm]["optimum"]["inside"]]
     if outside:
         text = f"The optimum of {join_words(outside)} lies outside the grid; used {tuned}."
         return TrustCheck("Learning rates", "no", text)
@@ -49,6 +51,11 @@ def rate_check(report: ReportData) -> TrustCheck:
     return TrustCheck("Learning rates", "mind", text)
 
 
+def _describe_rates(report: ReportData, rate: Callable[[str], float]) -> str:
+    """The rate of every arm, in words."""
+    return describe_each({quote_arm(arm): rate(arm) for arm in report.order}, significant)
+
+
 def _rate_remarks(report: ReportData) -> Iterator[str]:
     """What is odd about the tuned rates, and which verdicts an error in them could overturn."""
     general = rate_remark(report.plan)
@@ -58,11 +65,11 @@ def _rate_remarks(report: ReportData) -> Iterator[str]:
     for arm in report.order:
         remark = rates[arm]["optimum"]["remark"]
         if remark:
-            yield f"{arm}: {remark}"
+            yield f"{quote_arm(arm)}: {remark}"
     doubtful: list[str] = []
     for arm in report.findings.arms:
         if arm.judgement.verdict.doubt:
-            doubtful.append(report.findings.label(arm))
+            doubtful.append(quote_comparison(arm, report.findings.baseline))
     if doubtful:
         yield f"tuning could overturn the verdict on {join_words(doubtful)}"
 
@@ -73,7 +80,7 @@ def _untuned_rate_check(report: ReportData) -> TrustCheck:
         rate = report.rate(report.findings.baseline)
         text = f"Not tuned: every arm trained at {rate:g}, which may suit one better."
         return TrustCheck("Learning rates", "mind", text)
-    rates = describe_each({arm: report.rate(arm) for arm in report.order}, significant)
+    rates = _describe_rates(report, report.rate)
     if _compares_rates(report):
         text = f"Not tuned, for the rate is what is compared: {rates}."
         return TrustCheck("Learning rates", "yes", text)
@@ -114,7 +121,8 @@ def _noise_ratios(report: ReportData) -> str:
     ratios: dict[str, float] = {}
     for arm in report.findings.arms:
         if arm.pairing is not None:
-            ratios[report.findings.label(arm)] = arm.pairing.variance_ratio
+            name = quote_comparison(arm, report.findings.baseline)
+            ratios[name] = arm.pairing.variance_ratio
     return describe_each(ratios, format_percent)
 
 
@@ -126,8 +134,9 @@ def _batch_differences(report: ReportData) -> list[str]:
     for line in report.plan.control:
         if line.mark != Mark.EQUAL and _is_of_batch(line.path):
             differing.append(line.path)
-    architectures = [report.plan.arms[arm].run.architecture for arm in report.order]
-    has_encoder = {table.get("encoder") is not None for table in architectures}
+    has_encoder: set[bool] = set()
+    for arm in report.order:
+        has_encoder.add(report.plan.arms[arm].run.architecture.get("encoder") is not None)
     if len(has_encoder) > 1:
         differing.append("how input and target are laid out")
     return differing

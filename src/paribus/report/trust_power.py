@@ -13,7 +13,7 @@ from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.pooled_noise import PooledNoise
 from paribus.analyse.sign_test import MIN_SIGN_TEST_SEEDS
 from paribus.report.noise import TITLE, describe_noise
-from paribus.report.numbers import describe_each, join_words, rough
+from paribus.report.numbers import describe_each, join_words, quote_arm, rough
 from paribus.report.positive_control import (
     describe_control,
     describe_control_meaning,
@@ -22,6 +22,7 @@ from paribus.report.positive_control import (
 )
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
+from paribus.report.verdicts import quote_comparison
 
 FEW_SEEDS = 5  # fewer are to be kept in mind
 SYMMETRY_NOTE = (
@@ -64,10 +65,10 @@ def _describe_detectable(report: ReportData) -> str:
 
 
 def _comparisons(findings: Findings) -> Iterator[tuple[str, Comparison]]:
-    """Comparisons of arms that have numbers, each under its name."""
+    """Comparisons of arms that have numbers, each under its name in quotation marks."""
     for arm in findings.arms:
         if arm.judgement.comparison is not None:
-            yield findings.label(arm), arm.judgement.comparison
+            yield quote_comparison(arm, findings.baseline), arm.judgement.comparison
 
 
 def pooled_noise_checks(report: ReportData) -> Iterator[TrustCheck]:
@@ -79,7 +80,8 @@ def pooled_noise_checks(report: ReportData) -> Iterator[TrustCheck]:
         text = "Declared, and not to be had: too few arms trained in every seed."
         yield TrustCheck("One noise", "no", text)
         return
-    own = join_words([f"{rough(sd)} for {arm}" for arm, sd in pooled.residual_sds.items()])
+    sds = pooled.residual_sds.items()
+    own = join_words([f"{rough(sd)} for {quote_arm(arm)}" for arm, sd in sds])
     spread = f"{rough(pooled.residual_sd)} {plan_measure(report.plan).unit}"
     text = (
         f"Declared before the runs: all arms share one spread, {spread}"
@@ -139,25 +141,25 @@ def positive_control_check(report: ReportData) -> TrustCheck:
         text = "The design has none: no arm that had to come out worse."
         return TrustCheck(CONTROL, "mind", text)
     if report.findings.control_worked:
-        text = f"{name} had to come out worse, and did: the instrument works."
+        text = f"{quote_arm(name)} had to come out worse, and did: the instrument works."
         return TrustCheck(CONTROL, "yes", text)
     return TrustCheck(CONTROL, "no", _describe_control_failure(name, report))
 
 
 def _describe_control_failure(name: str, report: ReportData) -> str:
     """Why an arm that had to come out worse is not called so."""
-    judgement = report.findings.arm(name).judgement
+    judgement, quoted = report.findings.arm(name).judgement, quote_arm(name)
     if judgement.undertrained_note:
         return (
-            f"{name} had to come out worse, and there is no verdict on it: runs were not trained"
+            f"{quoted} had to come out worse, and there is no verdict on it: runs were not trained"
             " long enough."
         )
     word = judgement.verdict.word
     if word == "withheld":
-        return f"No verdict is given on {name}, which had to come out worse."
+        return f"No verdict is given on {quoted}, which had to come out worse."
     return (
-        f"{name} had to come out worse, but is {word}: at this size and length, the experiment sees"
-        " nothing."
+        f"{quoted} had to come out worse, but is {word}: at this size and length, the experiment"
+        " sees nothing."
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from paribus.analyse.undertrained import UNDERTRAINED
-from paribus.report.numbers import format_plural, join_words
+from paribus.report.numbers import format_plural, join_words, quote_arm
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck
 from paribus.report.verdicts import undertrained_advice
@@ -24,13 +24,13 @@ def failure_checks(report: ReportData) -> Iterator[TrustCheck]:
         if row["outcome"] == UNDERTRAINED:
             short[row["arm"]] += 1
         elif row["outcome"] != "finished":
-            failed.append(f"{row['arm']}, seed {row['seed']}")
+            failed.append(f"{quote_arm(row['arm'])}, seed {row['seed']}")
     if failed:
         runs = f"{len(failed)} of {len(reported)} runs"
         text = f"{runs} did not train ({join_words(failed)}); none is dropped."
         yield TrustCheck("Failed runs", "mind", text)
     if short:
-        counts = join_words([f"{n} of {arm}" for arm, n in short.items()])
+        counts = join_words([f"{n} of {quote_arm(arm)}" for arm, n in short.items()])
         text = f"{undertrained_advice(reported)} Pairs with these arms get no verdict ({counts})."
         yield TrustCheck("Length of training", "no", text)
 

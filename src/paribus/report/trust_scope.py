@@ -19,18 +19,20 @@ from paribus.report.numbers import (
     format_signed,
     join_words,
     percent_level,
+    quote_arm,
 )
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
+from paribus.report.verdicts import quote_comparison
 
 DOCUMENTS = "Other documents"
 
 
 def size_check(report: ReportData) -> TrustCheck:
     """How many parameters the arms have."""
-    sizes = {arm: report.plan.arms[arm].price.parameters for arm in report.order}
+    sizes = {quote_arm(arm): report.plan.arms[arm].price.parameters for arm in report.order}
     if len(set(sizes.values())) == 1:
-        size = format_count(sizes[report.order[0]])
+        size = format_count(next(iter(sizes.values())))
         text = f"One size, {size} parameters: no trend over sizes was measured."
         return TrustCheck("Size", "mind", text)
     each = describe_each(sizes, partial(format_count, digits=_size_digits(sizes)))
@@ -53,7 +55,7 @@ def window_checks(report: ReportData) -> Iterator[TrustCheck]:
     for arm, evaluations in report.findings.evaluations.items():
         first = next(iter(evaluations.values()), None)
         if first is not None:
-            n_cut[arm] = float(first.head.n_cut)
+            n_cut[quote_arm(arm)] = float(first.head.n_cut)
             n_items = max(n_items, first.head.n_items)
     if any(n_cut.values()):
         each = describe_each(n_cut, lambda cut: f"{format_plain(cut, 0)} of {n_items}")
@@ -78,7 +80,7 @@ def _expected_gains(report: ReportData) -> Iterator[tuple[str, ExpectedGain]]:
     for arm in report.findings.arms:
         gain = expected_gain(arm)
         if gain is not None:
-            yield report.findings.label(arm), gain
+            yield quote_comparison(arm, report.findings.baseline), gain
 
 
 def _describe_gains(gains: Mapping[str, ExpectedGain]) -> str:

@@ -15,7 +15,7 @@ from paribus.analyse.run_table import Row
 from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import describe_compute, describe_gain
-from paribus.report.numbers import format_plural, rough, significant
+from paribus.report.numbers import format_plural, quote_arm, rough, significant
 from paribus.report.positive_control import describe_weak_equivalence
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_seeds
@@ -79,6 +79,15 @@ def _describe_reading(arm: ArmFinding, comparison: Comparison, report: ReportDat
         meaning = _verdict_meaning(comparison, arm.judgement.verdict.word, unit)
     sentences = (meaning, _symmetry_note(comparison), describe_tuning_doubt(arm, unit))
     return " ".join(filter(None, sentences))
+
+
+def quote_comparison(arm: ArmFinding, baseline: str) -> str:
+    """The name of a comparison as a sentence has it: its arm, and what it is judged against where
+    that is not the baseline.
+    """
+    if arm.against == baseline:
+        return quote_arm(arm.name)
+    return f"{quote_arm(arm.name)} against {quote_arm(arm.against)}"
 
 
 def advice_on_arm(arm: ArmFinding) -> Advice | None:
@@ -166,8 +175,8 @@ def describe_bracket(arm: ArmFinding) -> str:
     )
 
 
-def _verdict_sentence(arm: ArmFinding, baseline: str, within: str) -> str:
-    name, verdict = arm.name, arm.judgement.verdict
+def _verdict_sentence(arm: ArmFinding, against: str, within: str) -> str:
+    name, baseline, verdict = quote_arm(arm.name), quote_arm(against), arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
         case "better" | "worse":
@@ -247,7 +256,8 @@ def _describe_failures(arm: ArmFinding, baseline: str, report: ReportData) -> st
     if judgement.arm_trained.k == judgement.baseline_trained.k == len(judgement.seeds):
         return ""
     counts = (
-        f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
+        f"{quote_arm(arm.name)} trained in {judgement.arm_trained}, {quote_arm(baseline)} in"
+        f" {judgement.baseline_trained}"
     )
     if judgement.comparison is None:
         rest = ""
