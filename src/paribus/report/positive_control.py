@@ -23,10 +23,10 @@ from paribus.report.report_data import ReportData
 
 def describe_control(report: ReportData) -> str:
     """Whether the control works, with its numbers; empty where there is none outside the family."""
-    found = report.findings.control
-    if found is None:
+    control = report.findings.control
+    if control is None:
         return ""
-    return f"The positive control {found.word}: {_control_numbers(found, report)}."
+    return f"The positive control {control.word}: {_control_numbers(control, report)}."
 
 
 def describe_control_meaning(control: ControlFinding) -> str:
@@ -40,19 +40,19 @@ def describe_margin_share(report: ReportData) -> str:
     """How large the margin is beside what the control costs; empty where one of them is not to
     be had.
     """
-    found, share = report.findings.control, _margin_share(report)
-    if found is None or share is None:
+    control, share = report.findings.control, _margin_share(report)
+    if control is None or share is None:
         return ""
-    return f"The margin is {_percent(share)} of {_describe_effect(found, report)}"
+    return f"The margin is {_percent(share)} of {_describe_effect(control, report)}"
 
 
 def is_margin_weak(report: ReportData) -> bool:
     """Is the margin more than half of what the input is worth? Then `equivalent` says little."""
-    found, share = report.findings.control, _margin_share(report)
+    control, share = report.findings.control, _margin_share(report)
     return (
-        found is not None
+        control is not None
         and share is not None
-        and found.kind == "input"
+        and control.kind == "input"
         and share > WEAK_MARGIN_SHARE
     )
 
@@ -61,10 +61,10 @@ def describe_weak_equivalence(report: ReportData) -> str:
     """What stands beside `equivalent` where the margin is large beside what the input is worth;
     else nothing.
     """
-    found, share = report.findings.control, _margin_share(report)
-    if found is None or share is None or not is_margin_weak(report):
+    control, share = report.findings.control, _margin_share(report)
+    if control is None or share is None or not is_margin_weak(report):
         return ""
-    return f"within a margin of {_percent(share)} of {_describe_effect(found, report)}"
+    return f"within a margin of {_percent(share)} of {_describe_effect(control, report)}"
 
 
 def _describe_effect(control: ControlFinding, report: ReportData) -> str:

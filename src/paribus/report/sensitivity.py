@@ -128,18 +128,18 @@ def _annealed_comparison(
     """The comparison at the largest total at which both arms have runs that ended; None where
     there is none.
     """
-    found = report.findings
-    seeds = sorted(found.runs[arm.against].keys() & found.runs[arm.name].keys())
+    findings = report.findings
+    seeds = sorted(findings.runs[arm.against].keys() & findings.runs[arm.name].keys())
     return compare_annealed_at_equal_total(
-        annealed_lengths(found.table, arm.against, seeds),
-        annealed_lengths(found.table, arm.name, seeds),
+        annealed_lengths(findings.table, arm.against, seeds),
+        annealed_lengths(findings.table, arm.name, seeds),
         by,
         column_of(report.plan.design.primary.measure.table),
-        margin=found.margins.against[arm.against],
-        n_comparisons=found.n_comparisons,
-        family_alpha=found.family_alpha,
+        margin=findings.margins.against[arm.against],
+        n_comparisons=findings.n_comparisons,
+        family_alpha=findings.family_alpha,
         unit=plan_measure(report.plan).unit,
-        open_ended=found.open_ended,
+        open_ended=findings.open_ended,
         test=_design_test(report),
     )
 
@@ -210,21 +210,21 @@ def _line_at_base_rate(
     """What the reported seeds say at the base rate and the reported length; not known where one
     was not trained so.
     """
-    found, seeds = report.findings, report.findings.seeds
+    findings, seeds = report.findings, report.findings.seeds
     column = column_of(report.plan.design.primary.measure.table)
-    before = scores_at_rate(found.table, arm.against, rate, column)
-    after = scores_at_rate(found.table, arm.name, rate, column)
+    before = scores_at_rate(findings.table, arm.against, rate, column)
+    after = scores_at_rate(findings.table, arm.name, rate, column)
     if len(seeds) < MIN_SEEDS or not set(seeds) <= before.keys() & after.keys():
         why = "the reported seeds were not all trained at it, at the reported length"
         return SensitivityLine(arm.name, by, NOT_KNOWN, why)
     try:
         at_rate = compare(
             [before[seed] - after[seed] for seed in seeds],
-            n_comparisons=found.n_comparisons,
-            family_alpha=found.family_alpha,
-            margin=margins_for_seeds(found.margins.against[arm.against], seeds),
+            n_comparisons=findings.n_comparisons,
+            family_alpha=findings.family_alpha,
+            margin=margins_for_seeds(findings.margins.against[arm.against], seeds),
             unit=plan_measure(report.plan).unit,
-            open_ended=found.open_ended,
+            open_ended=findings.open_ended,
             test=_design_test(report),
         )
     except SpecError as fault:
