@@ -117,7 +117,7 @@ def test_the_control_is_drawn_on_the_scale_of_the_arms(tmp_path: Path) -> None:
     (plot,) = control_plot(material)
     assert plot.key == "effect-control"
     assert f"control: input hidden: loss {found.effect:.4f}" in plot.spec["description"]
-    assert "The positive control works: input hidden loses" in plot.caption
+    assert 'The positive control works: "input hidden" loses' in plot.caption
     drawn = [(row[0], float(row[2].replace("−", "-"))) for row in plot.numbers]
     lost = [("control: input hidden", -loss) for loss in found.losses.values()]
     assert [name for name, _ in drawn] == ["prefix"] * 4 + ["control: input hidden"] * 4
@@ -142,7 +142,7 @@ def test_a_control_that_did_not_work_says_that_the_experiment_sees_nothing(tmp_p
     material = gather_report_data(second(tmp_path, gains={**GAINS, "input hidden": 0.3}))
     told = ground(material, "Positive control")
     assert told.mark == "no"
-    assert "The positive control did not work: input hidden gains 0.3" in told.text
+    assert 'The positive control did not work: "input hidden" gains 0.3' in told.text
     assert told.text.endswith("At this size and length, the experiment sees nothing.")
 
 

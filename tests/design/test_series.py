@@ -221,4 +221,4 @@ def test_an_anonymous_report_keeps_the_series_and_the_control(
     material = gather_report_data(study, anonymous=True)
     text = markdown_report(material)
     assert "Study 2 of a series" in text
-    assert "The positive control works: input hidden loses" in text
+    assert 'The positive control works: "input hidden" loses' in text
