@@ -37,7 +37,7 @@ def test_every_arms_own_noise_stands_beside_the_pooled_one(tmp_path: Path) -> No
         f"one spread, {pooled.residual_sd:.2g} bits per byte with 16 degrees of freedom"
         in told.text
     )
-    assert all(f"{sd:.2g} for {arm}" in told.text for arm, sd in pooled.residual_sds.items())
+    assert all(f'{sd:.2g} for "{arm}"' in told.text for arm, sd in pooled.residual_sds.items())
     lines = {line[0]: line[1:] for line in detail_lines(material)}
     assert lines["the arm's own"] == tuple(
         f"{pooled.residual_sds[arm]:.3g}" for arm in WIDE_GAINS if arm != "causal"

@@ -210,10 +210,8 @@ def test_a_narrower_interval_on_new_documents_is_explained_and_widened(tmp_path)
     found = next(one for one in trust_checks(narrow) if one.name == "Other documents")
     assert found.mark == "mind"
     assert '"prefix" −0.595 to −0.037 (97.5 %)' in found.text
-    assert (
-        'For "prefix" the interval on new documents comes out narrower than the one on these items, '
-        in found.text
-    )
+    narrower = 'For "prefix" the interval on new documents comes out narrower than the one on these'
+    assert f"{narrower} items, " in found.text
     assert (
         "because more degrees of freedom go into its estimate; it is no stronger claim"
         in found.text
