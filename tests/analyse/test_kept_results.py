@@ -95,7 +95,7 @@ def test_the_numbers_of_a_report_by_the_first_rules_are_those_of_its_rows(study:
     tabled = {
         (arm, against): (word, *numbers) for arm, against, word, *numbers in TABLED.findall(report)
     }
-    said = [(head, *numbers) for head, *numbers in SAID.findall(report)]
+    said = [(head.replace('"', ""), *numbers) for head, *numbers in SAID.findall(report)]
     for (arm, against), judgement in judged.items():
         comparison = judgement.comparison
         assert comparison is not None

@@ -102,10 +102,10 @@ def test_the_control_is_outside_the_family_and_stands_in_every_table(tmp_path: P
     assert (last["gain"], last["high"]) == (-found.control.effect, -found.control.low)
     material = gather_report_data(study)
     said = describe_control(material)
-    assert said.startswith("The positive control works: input hidden loses 0.5")
+    assert said.startswith('The positive control works: "input hidden" loses 0.5')
     assert "one-sided at 95 %, 4 paired seeds" in said
     assert said.replace("_", r"\_") in markdown_report(material)
-    assert "The positive control works: input hidden loses" in latex_table(material)
+    assert 'The positive control works: "input hidden" loses' in latex_table(material)
     assert ground(material, "Positive control").mark == "yes"
     assert [one.arm for one in said_verdicts(material)] == ["prefix"]
 
@@ -117,7 +117,7 @@ def test_the_control_is_drawn_on_the_scale_of_the_arms(tmp_path: Path) -> None:
     (plot,) = control_plot(material)
     assert plot.key == "effect-control"
     assert f"control: input hidden: loss {found.effect:.4f}" in plot.spec["description"]
-    assert "The positive control works: input hidden loses" in plot.caption
+    assert 'The positive control works: "input hidden" loses' in plot.caption
     drawn = [(row[0], float(row[2].replace("−", "-"))) for row in plot.numbers]
     lost = [("control: input hidden", -loss) for loss in found.losses.values()]
     assert [name for name, _ in drawn] == ["prefix"] * 4 + ["control: input hidden"] * 4
@@ -142,7 +142,7 @@ def test_a_control_that_did_not_work_says_that_the_experiment_sees_nothing(tmp_p
     material = gather_report_data(second(tmp_path, gains={**GAINS, "input hidden": 0.3}))
     told = ground(material, "Positive control")
     assert told.mark == "no"
-    assert "The positive control did not work: input hidden gains 0.3" in told.text
+    assert 'The positive control did not work: "input hidden" gains 0.3' in told.text
     assert told.text.endswith("At this size and length, the experiment sees nothing.")
 
 
@@ -185,7 +185,7 @@ def test_the_margin_is_told_as_a_part_of_what_the_input_is_worth(tmp_path: Path)
         arm, judgement=replace(arm.judgement, verdict=Verdict("equivalent", "within 0.02"))
     )
     (one,) = said_verdicts(replace(weak, findings=replace(weak.findings, arms=(equal,))))
-    assert one.headline == f"prefix and causal do equally well, {within}"
+    assert one.headline == f'"prefix" and "causal" do equally well, {within}'
 
 
 def test_an_arm_that_hides_no_input_is_a_control_without_that_warning(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_an_arm_that_hides_no_input_is_a_control_without_that_warning(tmp_path: 
     material = gather_report_data(study)
     assert material.findings.control is not None
     assert material.findings.control.kind == "arm"
-    assert describe_margin_share(material).endswith(" of what prefix costs here")
+    assert describe_margin_share(material).endswith(' of what "prefix" costs here')
     assert ground(material, "Margin and control").mark == "yes"
 
 
@@ -238,11 +238,11 @@ def test_a_control_by_length_is_the_baseline_at_half_its_training(tmp_path: Path
     assert found.control.losses == pytest.approx(lost)
     material = gather_report_data(study)
     assert (
-        "The positive control works: causal at half of its training loses 0.0"
+        'The positive control works: "causal" at half of its training loses 0.0'
         in describe_control(material)
     )
     assert describe_margin_share(material).endswith(
-        " of what causal at half of its training costs here"
+        ' of what "causal" at half of its training costs here'
     )
     assert (
         ground(material, "Margin and control").mark == "yes"

@@ -130,7 +130,7 @@ def test_a_study_whose_verdict_turns_beside_the_tuned_rates_is_inconclusive(tmp_
     assert found.arm("input hidden").judgement.verdict.word == "worse"
     words = markdown_report(gather_report_data(study))
     assert (
-        "**These runs cannot tell prefix from causal, better at the tuned rates, worse half an"
+        '**These runs cannot tell "prefix" from "causal", better at the tuned rates, worse half an'
         " octave above**" in words
     )
     assert "half an octave beside them the verdict is another, so it is none" in words

@@ -132,7 +132,7 @@ def test_the_report_of_an_open_number_says_what_it_rests_on(tmp_path: Path) -> N
     assert "rests on symmetric noise" in material.findings.arms[-1].judgement.description
     many = gather_report_data(make_sized_study(tmp_path / "many", 9, seeds="open"))
     told = next(one for one in trust_checks(many) if one.name == "Shape of the noise")
-    assert "input hidden, speaks for a loss in the median: e " in told.text
+    assert '"input hidden", speaks for a loss in the median: e ' in told.text
     assert any(line[0] == "sign test, on the median" for line in detail_lines(many))
     assert "Shape of the noise" in markdown_report(many)
     fixed = gather_report_data(make_sized_study(tmp_path / "fixed", 5))

@@ -85,7 +85,7 @@ def test_a_demo_that_was_killed_gives_the_same_page_but_for_the_times(tmp_path):
         told, _ = process.communicate()
         assert process.returncode == 0, told
         assert "architecture.mask" in told
-        assert re.search(r"^worse +input hidden does worse than causal", told, re.MULTILINE)
+        assert re.search(r'^worse +"input hidden" does worse than "causal"', told, re.MULTILINE)
         assert told.rstrip().endswith("runs/studies/bidirectional-input-laptop/report.html")
         pages.append(
             (folder / "runs/studies/bidirectional-input-laptop/report.html").read_text("utf-8")

@@ -44,9 +44,9 @@ def test_the_page_lies_beside_the_study_and_the_verdicts_are_printed(ask, tmp_pa
     told = ask("report", "small")
     assert told.status == 0
     assert told.out.splitlines()[0].startswith(
-        "better  prefix does better than causal, by less than the margin: gain +"
+        'better  "prefix" does better than "causal", by less than the margin: gain +'
     )
-    assert told.out.splitlines()[1].startswith("worse   input hidden does worse than causal")
+    assert told.out.splitlines()[1].startswith('worse   "input hidden" does worse than "causal"')
     assert told.out.splitlines()[-1] == "runs/studies/small/report.html"
     assert (study.folder / "report.html").read_text("utf-8").startswith("<!doctype html>")
 

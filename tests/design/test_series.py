@@ -187,7 +187,8 @@ def test_the_report_says_which_study_it_is_and_shows_the_earlier_without_a_word(
         "Study 2 of a series: 4 fresh seeds, 1 to 4, judged alone. Earlier studies of the series"
     )
     assert second.startswith(
-        "Study 1 (small; 4 seeds, 1 to 4), gains in bits per byte, without a verdict: prefix +0.00"
+        "Study 1 (small; 4 seeds, 1 to 4), gains in bits per byte,"
+        ' without a verdict: "prefix" +0.00'
     )
     assert not any(word in second for word in ("better", "worse", "equivalent", "inconclusive"))
     for text in (render_page(material), markdown_report(material), latex_table(material)):
@@ -220,4 +221,4 @@ def test_an_anonymous_report_keeps_the_series_and_the_control(
     material = gather_report_data(study, anonymous=True)
     text = markdown_report(material)
     assert "Study 2 of a series" in text
-    assert "The positive control works: input hidden loses" in text
+    assert 'The positive control works: "input hidden" loses' in text

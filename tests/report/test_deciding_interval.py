@@ -132,7 +132,7 @@ def test_all_four_formats_print_the_interval_that_decides(material: ReportData, 
     typeset = results.replace("$-$", "−").replace(r"$\pm$", "±").replace(r"\%", "%").splitlines()
     text = html.unescape(re.sub(r"<[^>]+>", "", render_page(own)))
     for name, made_of, brief in zip(names, each, comparison_lines(own), strict=True):
-        headline = f"{name} and causal do equally well, within the margin"
+        headline = f'"{name}" and "causal" do equally well, within the margin'
         (line,) = [line for line in lines if headline in line]
         assert lies_inside(line, made_of)
         assert lies_inside(told.partition(f"**{headline}**")[2].partition("\n\n")[0], made_of)

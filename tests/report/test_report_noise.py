@@ -2,6 +2,7 @@
 it comes to.
 """
 
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_every_arms_own_noise_stands_beside_the_pooled_one(tmp_path: Path) -> No
         f"one spread, {pooled.residual_sd:.2g} bits per byte with 16 degrees of freedom"
         in told.text
     )
-    assert all(f"{sd:.2g} for {arm}" in told.text for arm, sd in pooled.residual_sds.items())
+    assert all(f'{sd:.2g} for "{arm}"' in told.text for arm, sd in pooled.residual_sds.items())
     lines = {line[0]: line[1:] for line in detail_lines(material)}
     assert lines["the arm's own"] == tuple(
         f"{pooled.residual_sds[arm]:.3g}" for arm in WIDE_GAINS if arm != "causal"
@@ -65,7 +66,7 @@ def test_a_noise_that_cannot_be_pooled_is_broken_ground(tmp_path: Path) -> None:
         "no",
         "Declared, and not to be had: too few arms trained in every seed.",
     )
-    assert "prefix against causal is unstable" in render_page(material)
+    assert '"prefix" against "causal" is unstable' in unescape(render_page(material))
     assert (
         named(
             "One noise", trust_checks(gather_report_data(make_sized_study(tmp_path / "plain", 4)))

@@ -17,6 +17,7 @@ from paribus.report.numbers import (
     format_scaled,
     format_size,
     percent_level,
+    quote_arm,
     rough,
     score,
     signed_score,
@@ -144,3 +145,7 @@ def test_estimates_have_two_digits_and_other_numbers_three():
 def test_shares_are_whole_and_levels_exact():
     assert (whole_percent(0.4231), whole_percent(1.0)) == ("42 %", "100 %")
     assert (percent_level(0.975), percent_level(0.98333333)) == ("97.5 %", "98.33 %")
+
+
+def test_the_name_of_an_arm_stands_in_straight_quotation_marks() -> None:
+    assert quote_arm("input hidden") == '"input hidden"'

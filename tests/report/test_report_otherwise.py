@@ -185,10 +185,10 @@ def test_arms_with_rates_of_their_own_did_not_all_train_at_the_base_rate(tmp_pat
         for one in sensitivity_lines(gather_report_data(study))
         if one.by == "the base rate, 0.004"
     }
-    assert (found["prefix"].same, found["prefix"].text) == ("–", "prefix trained at 0.008 alone")
+    assert (found["prefix"].same, found["prefix"].text) == ("–", '"prefix" trained at 0.008 alone')
     assert (found["input hidden"].same, found["input hidden"].text) == (
         "yes",
-        "by construction: input hidden trained at it too",
+        'by construction: "input hidden" trained at it too',
     )
 
 

@@ -133,7 +133,9 @@ def test_the_table_stands_before_the_plot_and_the_sentences_are_still_there(mate
 
 def test_the_markdown_begins_with_the_same_table(material):
     told = markdown_report(material)
-    assert told.index("| comparison | verdict |") < told.index("**prefix does better than causal")
+    assert told.index("| comparison | verdict |") < told.index(
+        '**"prefix" does better than "causal"'
+    )
     assert "| long-window+near against causal | better" in told
     assert "Equal in all arms: parameters 37.1k; " in told
 
@@ -159,13 +161,13 @@ def test_seeds_are_columns_and_arms_and_gains_are_lines(material):
 def test_what_it_rests_on_names_the_ends_alone(material):
     told = {one.name: one.text for one in trust_checks(material)}
     assert re.search(
-        r"in bits per byte, at the largest sd these seeds allow, \S+ for [a-z +-]+ to \S+ for"
-        r" [a-z +-]+\.",
+        r'in bits per byte, at the largest sd these seeds allow, \S+ for "[a-z +-]+" to \S+ for'
+        r' "[a-z +-]+"\.',
         told["Seeds"],
     )
     documents = told["Other documents"].partition("on new documents lie between ")[2]
     assert re.fullmatch(
-        r".* \(98.75 %\) for input hidden and .* \(98.75 %\) for long-window\+near\. For .*",
+        r'.* \(98.75 %\) for "input hidden" and .* \(98.75 %\) for "long-window\+near"\. For .*',
         documents,
     )
 

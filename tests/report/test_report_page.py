@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -241,7 +242,7 @@ def test_an_arm_that_never_trained_is_left_out_of_the_curves_in_words(tmp_path):
     assert plot is not None
     assert plot.caption.endswith('Left out, without a run that trained: "prefix".')
     assert {line[0] for line in plot.numbers} == {"causal", "input hidden"}
-    assert "prefix against causal is unstable" in render_page(material)
+    assert '"prefix" against "causal" is unstable' in unescape(render_page(material))
 
 
 def test_more_arms_than_colours_differ_in_their_dashes():

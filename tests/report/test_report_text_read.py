@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from paribus.report.trust import trust_checks
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
 SAID = (
-    "Text differs by the budget chosen (tokens read). prefix reads 50 % fewer bytes than causal,"
-    " and the training text 0.35 times against 0.7. Equal bytes would give it 60 steps, not 30."
+    'Text differs by the budget chosen (tokens read). "prefix" reads 50 % fewer bytes than'
+    ' "causal", and the training text 0.35 times against 0.7. Equal bytes would give it 60'
+    " steps, not 30."
 )
 
 
@@ -50,7 +52,7 @@ def test_unequal_text_stands_on_the_first_screen_and_among_the_grounds(tmp_path:
     assert describe_text_differences(material) == SAID
     (found,) = [one for one in trust_checks(material) if one.name == "Budget"]
     assert (found.mark, found.text) == ("mind", SAID)
-    text = render_page(material)
+    text = unescape(render_page(material))
     assert text.index(SAID) < text.index('id="trust"') < text.rindex(SAID)
     words = markdown_report(material).replace("\\", "")
     assert words.index(SAID) < words.index("## Can I trust it?") < words.rindex(SAID)
@@ -87,10 +89,9 @@ def test_epochs_alone_are_told_without_steps_that_would_not_help(tmp_path: Path)
     said = describe_text_differences(
         gather_report_data(unequal(tmp_path, "tokens_scored", 500.0, "0.9"))
     )
-    assert (
-        said
-        == "Text differs by the budget chosen (tokens scored). prefix reads about as many bytes as"
-        " causal, and the training text 0.9 times against 0.7. Its bytes are as equal as whole"
+    assert said == (
+        'Text differs by the budget chosen (tokens scored). "prefix" reads about as many bytes as'
+        ' "causal", and the training text 0.9 times against 0.7. Its bytes are as equal as whole'
         " steps come."
     )
 

@@ -15,7 +15,8 @@ from paribus.report.markdown import markdown_report
 from paribus.report.numbers import describe_each, format_count
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
-from paribus.report.trust import TrustCheck, _size_digits, trust_checks
+from paribus.report.trust import TrustCheck, trust_checks
+from paribus.report.trust_scope import _size_digits
 from paribus.report.verdicts import verdict_texts
 
 
@@ -64,7 +65,7 @@ def test_rates_that_were_not_tuned_are_to_be_kept_in_mind(tmp_path):
 def test_tuned_rates_are_told(tmp_path):
     found = ground("Learning rates", tmp_path, rates=sweep_record(list(GAINS)))
     assert found.mark == "yes"
-    assert found.text.startswith("Tuned alike, each optimum inside the grid: 0.004 for causal")
+    assert found.text.startswith('Tuned alike, each optimum inside the grid: 0.004 for "causal"')
 
 
 def test_an_optimum_outside_the_grid_is_broken_ground(tmp_path):
@@ -87,7 +88,7 @@ def test_rates_tuned_on_shorter_runs_are_told_under_rates(tmp_path):
 
 def test_a_rate_that_is_the_factor_is_told_arm_by_arm(tmp_path):
     rates = {"causal": 0.004, "prefix": 0.008, "input hidden": 0.004}
-    told = "0.004 for causal, 0.008 for prefix and 0.004 for input hidden"
+    told = '0.004 for "causal", 0.008 for "prefix" and 0.004 for "input hidden"'
     study = set_arm_rates(make_study(tmp_path / "a"), rates, ["training.optimizer.rate"])
     found = next(
         one for one in trust_checks(gather_report_data(study)) if one.name == "Learning rates"
@@ -131,7 +132,7 @@ def test_sizes_are_one_only_where_they_are(tmp_path):
     study.write_plan(plan)
     found = next(one for one in trust_checks(gather_report_data(study)) if one.name == "Size")
     assert found.text.startswith(
-        "Sizes differ between arms: 37.1k for causal, 74.2k for prefix and 37.1k for input"
+        'Sizes differ between arms: 37.1k for "causal", 74.2k for "prefix" and 37.1k for "input'
     )
 
 
@@ -140,11 +141,11 @@ def test_sizes_are_one_only_where_they_are(tmp_path):
     [
         (
             (123_400, 123_401, 123_402),
-            "123.4k for causal, 123.401k for prefix and 123.402k for input hidden",
+            '123.4k for "causal", 123.401k for "prefix" and 123.402k for "input hidden"',
         ),
         (
             (123_400, 123_401, 123_400),
-            "123.4k for causal, 123.401k for prefix and 123.4k for input hidden",
+            '123.4k for "causal", 123.401k for "prefix" and 123.4k for "input hidden"',
         ),
     ],
 )
@@ -183,7 +184,7 @@ def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):
         one for one in trust_checks(replace(material, findings=found)) if one.name == "Window"
     )
     assert told.text.endswith(
-        ": 0 of 12 for causal, 5 of 12 for prefix and 0 of 12 for input hidden."
+        ': 0 of 12 for "causal", 5 of 12 for "prefix" and 0 of 12 for "input hidden".'
     )
 
 
@@ -208,11 +209,9 @@ def test_a_narrower_interval_on_new_documents_is_explained_and_widened(tmp_path)
     narrow = replace(material, findings=replace(material.findings, arms=(other, untold)))
     found = next(one for one in trust_checks(narrow) if one.name == "Other documents")
     assert found.mark == "mind"
-    assert "prefix −0.595 to −0.037 (97.5 %)" in found.text
-    assert (
-        "For prefix the interval on new documents comes out narrower than the one on these items, "
-        in found.text
-    )
+    assert '"prefix" −0.595 to −0.037 (97.5 %)' in found.text
+    narrower = 'For "prefix" the interval on new documents comes out narrower than the one on these'
+    assert f"{narrower} items, " in found.text
     assert (
         "because more degrees of freedom go into its estimate; it is no stronger claim"
         in found.text
@@ -242,8 +241,8 @@ def test_runs_that_were_not_trained_long_enough_are_told_apart_from_failed_ones(
     worse_than_unigrams(study, "prefix", 3)
     material = gather_report_data(study)
     found = {one.name: one for one in trust_checks(material)}
-    assert (
-        found["Failed runs"].text == "1 of 12 runs did not train (prefix, seed 1); none is dropped."
+    assert found["Failed runs"].text == (
+        '1 of 12 runs did not train ("prefix", seed 1); none is dropped.'
     )
     said = (
         "1 run was not trained long enough: the loss was finite and had not risen, but the score is"
@@ -252,14 +251,13 @@ def test_runs_that_were_not_trained_long_enough_are_told_apart_from_failed_ones(
     )
     assert (
         found["Length of training"].text
-        == f"{said} Pairs with these arms get no verdict (1 of prefix)."
+        == f'{said} Pairs with these arms get no verdict (1 of "prefix").'
     )
     assert found["Length of training"].mark == "no"
     first = verdict_texts(material)[0]
-    assert first.failures == f"prefix trained in 2 of 4, causal in 4 of 4. {said}"
-    assert (
-        first.headline
-        == "No verdict on prefix against causal: not trained long enough (prefix in 1 of 4 seeds)"
+    assert first.failures == f'"prefix" trained in 2 of 4, "causal" in 4 of 4. {said}'
+    assert first.headline == (
+        'No verdict on "prefix" against "causal": not trained long enough (prefix in 1 of 4 seeds)'
     )
 
 
@@ -271,7 +269,7 @@ def test_the_control_must_have_come_out_worse(tmp_path):
 
 def test_a_failed_run_is_named(tmp_path):
     found = ground("Failed runs", tmp_path, failed=[("prefix", 3)])
-    assert "1 of 12 runs did not train (prefix, seed 3)" in found.text
+    assert '1 of 12 runs did not train ("prefix", seed 3)' in found.text
 
 
 def test_text_met_twice_is_to_be_kept_in_mind(tmp_path):

@@ -54,7 +54,7 @@ def test_the_word_carries_it_in_terminal_page_markdown_and_latex(tmp_path: Path,
     )
     assert "| what tuning could move | 0.03 | 1e-09 |" in words
     assert "| learning rate | 0.004; 95 % interval 0.0039 to 0.0041 |" in words
-    assert "Tuning could overturn the verdict on prefix." in words
+    assert 'Tuning could overturn the verdict on "prefix".' in words
 
 
 def test_what_tuning_could_move_is_published_with_the_verdicts(tmp_path: Path) -> None:

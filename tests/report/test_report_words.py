@@ -36,9 +36,9 @@ def said(root: Path, **options):
 @pytest.mark.parametrize(
     ("gains", "headline"),
     [
-        (BETTER, "prefix does better than causal, by more than the margin"),
-        (WORSE, "prefix does worse than causal, by more than the margin"),
-        (GAINS, "prefix does better than causal, by less than the margin"),
+        (BETTER, '"prefix" does better than "causal", by more than the margin'),
+        (WORSE, '"prefix" does worse than "causal", by more than the margin'),
+        (GAINS, '"prefix" does better than "causal", by less than the margin'),
     ],
 )
 def test_the_headline_says_who_does_better(tmp_path, gains, headline):
@@ -68,12 +68,12 @@ def paired(root: Path, **options):
 def test_a_pair_is_told_with_what_it_is_judged_against(tmp_path):
     material = paired(tmp_path)
     first, second, last = verdict_texts(material)
-    assert first.headline == "prefix does better than input hidden, by more than the margin"
-    assert second.headline.startswith("prefix does better than causal")
-    assert last.headline.startswith("input hidden does worse than causal")
+    assert first.headline == '"prefix" does better than "input hidden", by more than the margin'
+    assert second.headline.startswith('"prefix" does better than "causal"')
+    assert last.headline.startswith('"input hidden" does worse than "causal"')
     told = markdown_report(material)
     assert "98.33 % interval" in told
-    assert " for prefix against input hidden" in told
+    assert ' for "prefix" against "input hidden"' in told
     assert "better, by more than the margin (against input hidden)" in latex_table(material)
     text = render_page(material)
     assert "gain of prefix against input hidden" in text
@@ -95,11 +95,21 @@ def test_an_arm_without_a_pair_is_in_the_table_without_a_verdict(tmp_path):
     assert r"& -- & -- & -- \\" in latex_table(gather_report_data(study))
 
 
+def test_the_name_of_an_arm_is_quoted_in_sentences_and_bare_in_tables(tmp_path):
+    material = gather_report_data(make_study(tmp_path))
+    words, typeset = markdown_report(material), latex_table(material)
+    assert '**"prefix" does ' in words
+    assert '"input hidden" had to come out worse, and did' in words
+    assert "|  | causal | prefix | input hidden |" in words
+    assert any(line.startswith("prefix & ") for line in typeset.splitlines())
+    assert not any('"' in line for line in words.splitlines() if line.startswith("|  |"))
+
+
 def test_failures_are_told_before_the_numbers(tmp_path):
     first, _ = said(tmp_path, failed=[("prefix", 2)])
     assert first.word == "unstable"
     assert first.failures.startswith(
-        "prefix trained in 3 of 4, causal in 4 of 4; the numbers are of the seeds in which"
+        '"prefix" trained in 3 of 4, "causal" in 4 of 4; the numbers are of the seeds in which'
     )
 
 
@@ -158,7 +168,10 @@ def test_an_anonymous_page_names_no_files_of_text(tmp_path):
 
 def test_of_an_arm_that_never_trained_there_are_no_numbers_to_speak_of(tmp_path):
     first, _ = said(tmp_path, failed=[("prefix", seed) for seed in SEEDS])
-    assert (first.failures, first.numbers) == ("prefix trained in 0 of 4, causal in 4 of 4.", "")
+    assert (first.failures, first.numbers) == (
+        '"prefix" trained in 0 of 4, "causal" in 4 of 4.',
+        "",
+    )
 
 
 def test_an_unstable_arm_is_not_told_that_it_gains(tmp_path):

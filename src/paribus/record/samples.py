@@ -75,16 +75,17 @@ def _read_or_default(path: Path, nothing: Any) -> Any:
 
 def _parse(kind: Any, table: Any, path: Path) -> Any:
     try:
-        present: dict[str, Any] = {}
-        for name, value in table.items():
-            present[_OLDER_NAMES.get(name, name)] = value
-        parsed = kind(**present)
+        parsed = kind(**_with_present_names(table))
         odd = [name for name, value in asdict(parsed).items() if not _is_text(value)]
         if odd:
             raise TypeError(f"{odd[0]} is no text")
         return parsed
     except (TypeError, AttributeError) as fault:
         raise RecordError(f"{path} cannot be read: {fault}; {_REMEDY}") from fault
+
+
+def _with_present_names(table: dict[str, Any]) -> dict[str, Any]:
+    return {_OLDER_NAMES.get(name, name): value for name, value in table.items()}
 
 
 def _is_text(value: Any) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from paribus.analyse import Verdict, column_of
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.contrasts import (
     HEADING,
@@ -29,10 +29,9 @@ from paribus.report.methods import (
     methods,
     results_caption,
 )
-from paribus.report.noise import HEADING as NOISE_HEADING
-from paribus.report.noise import METHOD, describe_noise, noise_lines
+from paribus.report.noise import METHOD, describe_noise, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
-from paribus.report.numbers import MINUS, format_signed, percent_level
+from paribus.report.numbers import DASH, MINUS, format_signed, percent_level
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
 from paribus.report.positive_control import describe_control
 from paribus.report.report_data import ReportData
@@ -41,7 +40,12 @@ from paribus.report.series import describe_series
 from paribus.report.tables import SECONDARY_HEADING, score_summary, secondary_tables
 from paribus.report.text_read import describe_text_differences
 from paribus.report.trust import allowed_confounds, trust_checks
-from paribus.report.verdicts import advice_on_arm, describe_fresh_seeds, verdict_texts
+from paribus.report.verdicts import (
+    advice_on_arm,
+    describe_fresh_seeds,
+    quote_comparison,
+    verdict_texts,
+)
 
 SHORT_VERDICTS = {
     "unstable": "unstable",
@@ -51,28 +55,30 @@ SHORT_VERDICTS = {
 TRUST_MARKS = {"yes": "✓", "mind": "!", "no": "✗"}
 _CODE = re.compile(r"`([^`]*)`")  # a command within a sentence
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&])")
-_LATEX = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    MINUS: "$-$",
-    "–": "--",
-    "±": r"$\pm$",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "β": r"$\beta$",
-    "ε": r"$\epsilon$",
-    "×": r"$\times$",
-    "…": r"\ldots{}",
-    "|": r"\textbar{}",
-}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        MINUS: "$-$",
+        "–": "--",
+        "±": r"$\pm$",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "β": r"$\beta$",
+        "ε": r"$\epsilon$",
+        "×": r"$\times$",
+        "…": r"\ldots{}",
+        "|": r"\textbar{}",
+    }
+)
 
 
 def markdown_report(report: ReportData) -> str:
@@ -82,9 +88,30 @@ def markdown_report(report: ReportData) -> str:
 
 def _markdown_lines(report: ReportData) -> Iterator[str]:
     yield f"# {_escape_markdown(report.plan.question)}\n"
+    yield from _notice_section(report)
+    yield from _verdict_section(report)
+    yield "## Can I trust it?\n"
+    for one in trust_checks(report):
+        name, text = _escape_markdown(one.name), _escape_markdown(one.text)
+        yield f"- {TRUST_MARKS[one.mark]} **{name}.** {text}"
+    yield "\n## Same verdict if …\n"
+    lines = [(one.by, one.arm or "all", one.same, one.text) for one in sensitivity_lines(report)]
+    yield from _table(("made equal in", "arm", "same verdict?", ""), lines)
+    yield "\n## What each arm costs\n"
+    yield from _cost_section(report)
+    yield "\n## This does not show\n"
+    for limit in limitations(report):
+        yield f"- {_escape_markdown(limit)}"
+    yield from _number_sections(report)
+    yield from _method_sections(report)
+
+
+def _notice_section(report: ReportData) -> Iterator[str]:
+    """What is to be known before any verdict."""
     if report.findings.look_description:
         yield f"{_escape_markdown(report.findings.look_description)}.\n"
-    yield from (f"{_escape_markdown(one)}\n" for one in describe_series(report))
+    for one in describe_series(report):
+        yield f"{_escape_markdown(one)}\n"
     lock = report.findings.lock
     if lock is not None and not lock.as_planned:
         yield f"**Not as planned:** {_escape_markdown(lock.description)}.\n"
@@ -93,28 +120,19 @@ def _markdown_lines(report: ReportData) -> Iterator[str]:
     text = describe_text_differences(report)
     if text:
         yield f"{_escape_markdown(text)}\n"
+
+
+def _verdict_section(report: ReportData) -> Iterator[str]:
+    """Every verdict in sentences, and what was measured."""
     for one in contrast_texts(report):
         yield f"**{_escape_markdown(one.headline)}**"
-        numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
-        yield _escape_markdown(" ".join(filter(None, (numbers, one.meaning, one.advice)))) + "\n"
-    briefs = comparison_lines(report)
-    if briefs:
-        yield f"{_escape_markdown(describe_tally(briefs, report))}\n"
-        columns = comparison_headings(briefs, report)
-        yield from _table(columns, [one.cells[: len(columns)] for one in briefs])
-        yield ""
+        yield _paragraph(_number_sentence(one.numbers), one.meaning, one.advice)
+    yield from _overview_table(report)
     for one in verdict_texts(report):
         control = " (the positive control)" if one.is_control else ""
         yield f"**{_escape_markdown(one.headline)}**{control}"
-        numbers = f"{one.numbers.capitalize()}." if one.numbers else ""
-        yield (
-            _escape_markdown(
-                " ".join(
-                    filter(None, (one.failures, numbers, one.meaning, one.compute, one.advice))
-                )
-            )
-            + "\n"
-        )
+        numbers = _number_sentence(one.numbers)
+        yield _paragraph(one.failures, numbers, one.meaning, one.compute, one.advice)
     control = describe_control(report)
     if control:
         yield f"{_escape_markdown(control)}\n"
@@ -122,37 +140,54 @@ def _markdown_lines(report: ReportData) -> Iterator[str]:
     if fresh:
         yield f"{_escape_outside_code(fresh)}\n"
     yield (
-        f"Measured: {_escape_markdown(describe_yardstick(report))}, in {UNIT}. Margin:"
+        f"Measured: {_escape_markdown(describe_yardstick(report))}, in"
+        f" {report.measure.unit}. Margin:"
         f" {_escape_markdown(report.findings.margin_description)}.\n"
     )
-    yield "## Can I trust it?\n"
-    yield from (
-        f"- {TRUST_MARKS[one.mark]} **{_escape_markdown(one.name)}.** {_escape_markdown(one.text)}"
-        for one in trust_checks(report)
-    )
-    yield "\n## Same verdict if …\n"
-    lines = [(one.by, one.arm or "all", one.same, one.text) for one in sensitivity_lines(report)]
-    yield from _table(("made equal in", "arm", "same verdict?", ""), lines)
-    yield "\n## What each arm costs\n"
-    yield from _cost_section(report)
-    yield "\n## This does not show\n"
-    yield from (f"- {_escape_markdown(one)}" for one in limitations(report))
-    behind = detail_lines(report)
-    if behind:
-        yield (
-            f"\n## The numbers behind the verdict\n\n*{_escape_markdown(behind_caption(report))}*\n"
-        )
-        yield from _table(details_heading(report), behind)
-    lines = noise_lines(report)
+
+
+def _number_sentence(numbers: str) -> str:
+    if numbers:
+        return f"{numbers.capitalize()}."
+    return ""
+
+
+def _paragraph(*sentences: str) -> str:
+    """Sentences, of which some may be empty, and an empty line."""
+    return _escape_markdown(" ".join(filter(None, sentences))) + "\n"
+
+
+def _overview_table(report: ReportData) -> Iterator[str]:
+    """A line a comparison, where there are many."""
+    lines = comparison_lines(report)
     if lines:
+        yield f"{_escape_markdown(describe_tally(lines, report))}\n"
+        columns = comparison_headings(lines, report)
+        yield from _table(columns, [one.cells[: len(columns)] for one in lines])
+        yield ""
+
+
+def _number_sections(report: ReportData) -> Iterator[str]:
+    """The tables of numbers that the verdict rests on."""
+    details = detail_lines(report)
+    if details:
+        caption = _escape_markdown(behind_caption(report))
+        yield f"\n## The numbers behind the verdict\n\n*{caption}*\n"
+        yield from _table(details_heading(report), details)
+    components = noise_lines(report)
+    if components:
         yield f"\n## {NOISE}\n\n{_escape_markdown(METHOD)}\n"
-        yield from _table(NOISE_HEADING, lines)
+        yield from _table(noise_heading(report), components)
     if report.findings.contrasts:
         yield f"\n## Contrasts\n\n{_escape_markdown(describe_effect_scale(report))}\n"
         yield from _table(HEADING, contrast_lines(report))
     early = describe_early_order(report)
     if early:
         yield f"\n## {TITLE}\n\n{_escape_markdown(early)}"
+
+
+def _method_sections(report: ReportData) -> Iterator[str]:
+    """How the study was made, and yardsticks beside the primary one."""
     yield f"\n## {METHODS}\n\n{_escape_markdown(methods(report))}\n"
     yield f"## {HYPERPARAMETERS}\n\n*{_escape_markdown(hyperparameter_caption(report))}*\n"
     for columns, lines in hyperparameter_tables(report):
@@ -165,11 +200,9 @@ def _markdown_lines(report: ReportData) -> Iterator[str]:
 
 def _cost_section(report: ReportData) -> Iterator[str]:
     if not report.has_many_columns:
-        return (
-            yield from _table(
-                ("", *report.order), [(line.name, *line.values) for line in cost_lines(report)]
-            )
-        )
+        rows = [(line.name, *line.values) for line in cost_lines(report)]
+        yield from _table(("", *report.order), rows)
+        return
     heading, lines, equal = cost_table(report)
     if len(heading) > 1:
         yield from _table(heading, lines)
@@ -177,9 +210,13 @@ def _cost_section(report: ReportData) -> Iterator[str]:
 
 
 def _table(heading: Sequence[str], lines: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield "| " + " | ".join(map(_escape_markdown, heading)) + " |"
+    yield _table_row(heading)
     yield "|" + "---|" * len(heading)
-    yield from ("| " + " | ".join(map(_escape_markdown, line)) + " |" for line in lines)
+    yield from map(_table_row, lines)
+
+
+def _table_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_escape_markdown, cells)) + " |"
 
 
 def _escape_markdown(text: str) -> str:
@@ -190,57 +227,75 @@ def _escape_markdown(text: str) -> str:
 def _escape_outside_code(text: str) -> str:
     """A sentence of ours whose commands can be copied as they are."""
     parts = _CODE.split(text)  # words and commands in turn
-    return "".join(
-        f"`{part}`" if place % 2 else _MARKDOWN.sub(r"\\\1", part)
-        for place, part in enumerate(parts)
-    )
+    for place, part in enumerate(parts):
+        if place % 2:
+            parts[place] = f"`{part}`"
+        else:
+            parts[place] = _MARKDOWN.sub(r"\\\1", part)
+    return "".join(parts)
 
 
 def latex_table(report: ReportData) -> str:
     """For a paper: booktabs tables of every arm's score, verdict and hyper-parameters, and a
     methods paragraph.
     """
-    column = column_of(report.plan.design.primary.measure.table)
-    lines = [r"\toprule", r"arm & score & gain & interval & verdict \\", r"\midrule"]
-    told = [(name, "–", *cells) for name, *cells in contrast_latex_rows(report)]
-    lines += [" & ".join(map(_escape_latex, one)) + r" \\" for one in told]
-    lines += [r"\midrule"] if told else []
-    for arm, (mean, _) in zip(report.order, score_summary(report, column), strict=True):
-        lines += [
-            " & ".join(map(_escape_latex, (arm, mean, *told))) + r" \\"
-            for told in _comparison_cells(arm, report)
-        ]
-    level = 1 - report.findings.family_alpha / report.findings.n_comparisons
-    about = (
-        f"score: {UNIT} of {column}, lower is better; intervals at {percent_level(level)} unless"
-        " they say otherwise"
-    )
-    if report.findings.look_description:
-        reading = [report.findings.look_description]
-    else:
-        reading = []
-    text = describe_text_differences(report)
-    notes = [
-        about,
-        f"margin: {report.findings.margin_description}",
-        *describe_series(report),
-        *reading,
-        *filter(None, [text, describe_control(report)]),
-        *_advice_notes(report),
-    ]
-    notes += [f"allowed to differ: {one}" for one in allowed_confounds(report)]
-    notes += filter(None, [describe_noise(report)])
-    told = [f"% {' '.join(note.split())}" for note in notes]
-    results = _floating("results", "lrrrl", [*lines, r"\bottomrule"], results_caption(report))
+    lines = [r"\toprule", *_result_lines(report), r"\bottomrule"]
+    results = _floating("results", "lrrrl", lines, results_caption(report))
+    notes = [f"% {' '.join(note.split())}" for note in _result_notes(report)]
     paragraph = rf"\paragraph{{{METHODS}.}} {_typeset_prose(methods(report))}"
-    return "\n".join([*results, *told, "", paragraph, "", *_typeset_hyperparameters(report)]) + "\n"
+    whole = [*results, *notes, "", paragraph, "", *_typeset_hyperparameters(report)]
+    return "\n".join(whole) + "\n"
+
+
+def _result_lines(report: ReportData) -> Iterator[str]:
+    """Every contrast, then every arm's score with its comparisons."""
+    yield r"arm & score & gain & interval & verdict \\"
+    yield r"\midrule"
+    contrasts = contrast_latex_rows(report)
+    for name, *cells in contrasts:
+        yield _typeset_row((name, DASH, *cells))
+    if contrasts:
+        yield r"\midrule"
+    column = column_of(report.plan.design.primary.measure.table)
+    for arm, (mean, _) in zip(report.order, score_summary(report, column), strict=True):
+        for cells in _comparison_cells(arm, report):
+            yield _typeset_row((arm, mean, *cells))
+
+
+def _typeset_row(cells: Iterable[str]) -> str:
+    return " & ".join(map(_escape_latex, cells)) + r" \\"
+
+
+def _result_notes(report: ReportData) -> Iterator[str]:
+    """What stands as comments under the table of results."""
+    measure = report.measure
+    column = column_of(report.plan.design.primary.measure.table)
+    level = 1 - report.findings.family_alpha / report.findings.n_comparisons
+    yield (
+        f"score: {measure.unit} of {column}, {measure.direction}; intervals at"
+        f" {percent_level(level)} unless they say otherwise"
+    )
+    yield f"margin: {report.findings.margin_description}"
+    yield from describe_series(report)
+    beside = (
+        report.findings.look_description,
+        describe_text_differences(report),
+        describe_control(report),
+    )
+    yield from filter(None, beside)
+    yield from _advice_notes(report)
+    for one in allowed_confounds(report):
+        yield f"allowed to differ: {one}"
+    noise = describe_noise(report)
+    if noise:
+        yield noise
 
 
 def _typeset_hyperparameters(material: ReportData) -> Iterator[str]:
     """A table of hyper-parameters, or two where there are many arms."""
     for place, (columns, lines) in enumerate(hyperparameter_tables(material), 1):
-        typeset = [" & ".join(map(_escape_latex, line)) + r" \\" for line in (columns, *lines)]
-        whole = [r"\toprule", typeset[0], r"\midrule", *typeset[1:], r"\bottomrule"]
+        body = map(_typeset_row, lines)
+        whole = [r"\toprule", _typeset_row(columns), r"\midrule", *body, r"\bottomrule"]
         caption = hyperparameter_caption(material)
         yield from _floating(f"hyperparameters-{place}", "l" * len(columns), whole, caption)
 
@@ -263,15 +318,14 @@ def _typeset_prose(text: str) -> str:
 
 def _advice_notes(report: ReportData) -> Iterator[str]:
     """What inconclusive contrasts and comparisons would take, but for the positive control."""
-    yield from (
-        f"{one.name}: {one.advice.removesuffix('.')}"
-        for one in contrast_texts(report)
-        if one.advice
-    )
+    for one in contrast_texts(report):
+        if one.advice:
+            yield f"{one.name}: {one.advice.removesuffix('.')}"
     for arm in report.findings.arms:
         advice = advice_on_arm(arm)
         if advice is not None and arm.name != report.control:
-            yield f"{report.findings.label(arm)}: {advice.description}"
+            name = quote_comparison(arm, report.findings.baseline)
+            yield f"{name}: {advice.description}"
     fresh = describe_fresh_seeds(report)
     if fresh:
         yield fresh
@@ -281,26 +335,31 @@ def _comparison_cells(arm: str, report: ReportData) -> list[tuple[str, str, str]
     """Gain, interval and verdict of every comparison of an arm; of one that has none, that it
     has none.
     """
-    found = report.findings
-    own = [one for one in found.arms if one.name == arm]
-    return [_judgement_cells(one, report) for one in own] or [
-        ("–", "–", "baseline" if arm == found.baseline else "–")
-    ]
+    own = [one for one in report.findings.arms if one.name == arm]
+    if own:
+        return [_judgement_cells(one, report) for one in own]
+    if arm == report.findings.baseline:
+        return [(DASH, DASH, "baseline")]
+    return [(DASH, DASH, DASH)]
 
 
 def _judgement_cells(arm: ArmFinding, report: ReportData) -> tuple[str, str, str]:
-    made = arm.judgement.comparison
+    comparison = arm.judgement.comparison
     verdict = SHORT_VERDICTS.get(arm.judgement.verdict.word, _verdict_cell(arm.judgement.verdict))
-    verdict += "" if arm.against == report.findings.baseline else f" (against {arm.against})"
-    if made is None:
-        return "–", "–", verdict
-    return format_signed(made.effect, digits_of(made)), verdict_interval_cell(made), verdict
+    if arm.against != report.findings.baseline:
+        verdict += f" (against {arm.against})"
+    if comparison is None:
+        return DASH, DASH, verdict
+    gain = format_signed(comparison.effect, digits_of(comparison))
+    return gain, verdict_interval_cell(comparison), verdict
 
 
 def _verdict_cell(verdict: Verdict) -> str:
     """The verdict for a cell; the margin of `equivalent` stands beside its interval."""
-    return str(replace(verdict, detail="") if verdict.word == "equivalent" else verdict)
+    if verdict.word == "equivalent":
+        return str(replace(verdict, detail=""))
+    return str(verdict)
 
 
 def _escape_latex(text: str) -> str:
-    return "".join(_LATEX.get(letter, letter) for letter in " ".join(text.split()))
+    return " ".join(text.split()).translate(_LATEX)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from paribus.masks import (
     Rule,
@@ -45,43 +43,47 @@ class MaskGallery:
 def mask_gallery(report: ReportData) -> MaskGallery:
     """The masks of all arms, in the order in which arms and layers have them."""
     holders: dict[Rule, dict[str, None]] = {}
-    by_arm = {arm: _distinct_rules(report, arm) for arm in report.order}
-    for arm, rules in by_arm.items():
-        for where, rule in rules:
+    by_arm: dict[str, list[tuple[str, Rule]]] = {}
+    for arm in report.order:
+        by_arm[arm] = list(_distinct_rules(report, arm))
+        for where, rule in by_arm[arm]:
             holders.setdefault(rule, {})[f"{arm}{where}"] = None
     order = list(holders)
-    pictures = tuple(
-        MaskPicture(str(rule), svg_path(_visible_squares(rule)), _note(rule), tuple(holders[rule]))
-        for rule in order
-    )
-    return MaskGallery(
-        pictures, {arm: _picture_numbers(rules, order) for arm, rules in by_arm.items()}
-    )
+    pictures = [_mask_picture(rule, tuple(names)) for rule, names in holders.items()]
+    of_arm = {arm: _picture_numbers(rules, order) for arm, rules in by_arm.items()}
+    return MaskGallery(tuple(pictures), of_arm)
+
+
+def _mask_picture(rule: Rule, holders: tuple[str, ...]) -> MaskPicture:
+    outline = svg_path(coarse_mask(rule, SIDE, 0.5))
+    return MaskPicture(rule=str(rule), outline=outline, note=_note(rule), holders=holders)
 
 
 def _picture_numbers(rules: list[tuple[str, Rule]], order: list[Rule]) -> tuple[int, ...]:
-    return tuple(order.index(rule) for _, rule in rules)[:MAX_ICONS]
+    return tuple(order.index(rule) for _, rule in rules[:MAX_ICONS])
 
 
-def _distinct_rules(report: ReportData, arm: str) -> list[tuple[str, Rule]]:
+def _distinct_rules(report: ReportData, arm: str) -> Iterator[tuple[str, Rule]]:
     """Each distinct rule of each stack of an arm, the encoder's first, as it reads first."""
     spec = report.spec(arm)
     if spec.encoder is None:
         stacks = {"": spec.stack}
     else:
         stacks = {", encoder": spec.encoder, ", decoder": spec.stack}
-    return [
-        (where, rule)
-        for where, stack in stacks.items()
-        for rule in dict.fromkeys(part for layer in stack.masks for part in head_rules(layer))
-    ]
-
-
-def _visible_squares(rule: Rule) -> NDArray[np.bool_]:
-    return coarse_mask(rule, SIDE, 0.5)
+    for where, stack in stacks.items():
+        rules: dict[Rule, None] = {}
+        for layer in stack.masks:
+            rules |= dict.fromkeys(head_rules(layer))
+        for rule in rules:
+            yield where, rule
 
 
 def _note(rule: Rule) -> str:
-    notes = ["two documents"] if SameDocument() in leaves(rule) else []
-    wide = coarse_stride(rule, SIDE)
-    return ", ".join(notes + ([f"a square is {wide} positions"] if wide > 1 else []))
+    """What the drawing of a mask assumes."""
+    notes: list[str] = []
+    if SameDocument() in leaves(rule):
+        notes.append("two documents")
+    stride = coarse_stride(rule, SIDE)
+    if stride > 1:
+        notes.append(f"a square is {stride} positions")
+    return ", ".join(notes)

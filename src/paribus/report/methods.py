@@ -4,17 +4,20 @@ captions of tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paribus.analyse import column_of
-from paribus.analyse.findings import UNIT
+from paribus.analyse.plan_rules import plan_measure
 from paribus.report.limits import describe_yardstick, sources_read
 from paribus.report.numbers import (
+    DASH,
     format_count,
     format_plural,
     join_words,
     percent_level,
+    quote_arm,
     significant,
 )
 from paribus.report.report_data import ReportData
@@ -22,7 +25,6 @@ from paribus.spec import ResolvedArchitecture
 
 METHODS = "Methods"
 HYPERPARAMETERS = "Hyper-parameters"
-NOTHING = "–"  # in a cell of an arm that has no such value
 _BUDGETS = {
     "tokens_read": "tokens read",
     "tokens_scored": "tokens scored",
@@ -46,7 +48,7 @@ def methods(material: ReportData) -> str:
 
 def _sentences(material: ReportData) -> Iterator[str]:
     plan, design = material.plan, material.plan.design.table
-    arms = join_words([_quoted(arm) for arm in material.order])
+    arms = join_words(list(map(quote_arm, material.order)))
     yield (
         f"We compare {format_plural(len(material.order), 'arm')}, {arms}, which differ in"
         f" {join_words(plan.declared)}."
@@ -62,29 +64,40 @@ def _sentences(material: ReportData) -> Iterator[str]:
     )
     n_items = design["primary"]["measure"]["n_items"]
     yield (
-        f"The primary measure is {describe_yardstick(material)}, in {UNIT}, on up to {n_items}"
-        " items."
+        f"The primary measure is {describe_yardstick(material)}, in"
+        f" {plan_measure(plan).unit}, on up to {n_items} items."
     )
     yield f"Margin: {material.findings.margin_description}."
     n_words = material.findings.n_comparisons
     if n_words > 1:
-        shared = f"; {n_words} comparisons share {_percent(material.findings.family_alpha)}"
+        shared = f"; {n_words} comparisons share {percent_level(material.findings.family_alpha)}"
     else:
         shared = ""
-    yield f"Intervals are at {_percent(_level(material))} unless they say otherwise{shared}."
-    versions = dict.fromkeys(
-        f"torch {one['torch']}" for one in material.environments if "torch" in one
-    )
+    yield f"Intervals are at {percent_level(_level(material))} unless they say otherwise{shared}."
+    versions = _torch_versions(material)
     if versions:
-        yield f"Runs were made with {join_words(list(versions))}."
+        yield f"Runs were made with {join_words(versions)}."
+
+
+def _torch_versions(material: ReportData) -> list[str]:
+    versions: dict[str, None] = {}
+    for environment in material.environments:
+        if "torch" in environment:
+            versions[f"torch {environment['torch']}"] = None
+    return list(versions)
 
 
 def _equal_sentences(material: ReportData) -> Iterator[str]:
     """How many lines of the control table have each mark, and what was made equal on purpose."""
-    marks = [str(line.mark) for line in material.plan.control if line.mark in _MARKS]
-    counted = [f"{marks.count(mark)} {words}" for mark, words in _MARKS.items() if mark in marks]
-    if counted:
-        yield f"Other fields and quantities of a run, {len(marks)} in all: {join_words(counted)}."
+    marks = Counter(str(line.mark) for line in material.plan.control)
+    counts: list[str] = []
+    n_fields = 0
+    for mark, words in _MARKS.items():
+        if marks[mark]:
+            counts.append(f"{marks[mark]} {words}")
+            n_fields += marks[mark]
+    if counts:
+        yield f"Other fields and quantities of a run, {n_fields} in all: {join_words(counts)}."
     design = material.plan.design.table
     match = design.get("match")
     if match is not None and match["by"] != "nothing":
@@ -97,27 +110,30 @@ def _text_sentences(material: ReportData) -> Iterator[str]:
     """The text of the baseline; of other arms it is said where it is not the same."""
     baseline = material.findings.baseline
     corpus = _stage_table(material, baseline)["corpus"]
-    held_out = f"{_percent(corpus['valid'])} of the documents are held out for validation"
+    valid, test = percent_level(corpus["valid"]), percent_level(corpus["test"])
     yield (
-        f"The text is {sources_read(material, baseline)}; {held_out}, {_percent(corpus['test'])}"
-        " for the test."
+        f"The text is {sources_read(material, baseline)}; {valid} of the documents are held out for"
+        f" validation, {test} for the test."
     )
-    others = [arm for arm in material.order if _stage_table(material, arm)["corpus"] != corpus]
+    others: list[str] = []
+    for arm in material.order:
+        if _stage_table(material, arm)["corpus"] != corpus:
+            others.append(quote_arm(arm))
     if others:
-        yield f"The corpus of {join_words([_quoted(arm) for arm in others])} is another one."
+        yield f"The corpus of {join_words(others)} is another one."
 
 
 def _training_sentences(material: ReportData) -> Iterator[str]:
     """The optimizer and the length of training; what is not the same in all arms is in the
     table.
     """
-    alike = {name: cells[0] for name, *cells in hyperparameters(material) if len(set(cells)) == 1}
-    shared = [
-        f"{alike[name]} {name}"
-        for name in ("steps", "sequences a batch", "tokens a sequence")
-        if name in alike
-    ]
     yield "All arms are trained with AdamW; the table has the hyper-parameters of each."
+    lines = {name: cells for name, *cells in hyperparameters(material)}
+    shared: list[str] = []
+    for name in ("steps", "sequences a batch", "tokens a sequence"):
+        cells = lines.get(name, [])
+        if len(set(cells)) == 1:
+            shared.append(f"{cells[0]} {name}")
     if shared:
         yield f"All arms have {join_words(shared)}."
 
@@ -125,7 +141,7 @@ def _training_sentences(material: ReportData) -> Iterator[str]:
 def _rate_sentence(material: ReportData) -> str:
     tune = material.plan.design.table["tune"]
     if tune is not None and material.findings.rates is not None:
-        seeds, share = format_plural(tune["n_seeds"], "seed"), _percent(tune["share"])
+        seeds, share = format_plural(tune["n_seeds"], "seed"), percent_level(tune["share"])
         return (
             "The learning rate of each arm is tuned by the same search, from a grid of"
             f" {tune['n_rates']} rates a factor 2 apart, on the {tune['split']} split, with {seeds}"
@@ -142,8 +158,14 @@ def hyperparameters(material: ReportData) -> Lines:
     left out.
     """
     columns = [_arm_values(material, arm) for arm in material.order]
-    names = dict.fromkeys(name for column in columns for name in column)
-    return [(name, *(column.get(name, NOTHING) for column in columns)) for name in names]
+    names: dict[str, None] = {}
+    for column in columns:
+        names |= dict.fromkeys(column)
+    lines: Lines = []
+    for name in names:
+        cells = [column.get(name, DASH) for column in columns]
+        lines.append((name, *cells))
+    return lines
 
 
 def hyperparameter_tables(material: ReportData) -> list[tuple[tuple[str, ...], Lines]]:
@@ -153,16 +175,18 @@ def hyperparameter_tables(material: ReportData) -> list[tuple[tuple[str, ...], L
     lines = hyperparameters(material)
     if not material.has_many_columns:
         return [(("", *material.order), lines)]
-    differing = [line for line in lines if len(set(line[1:])) > 1]
-    equal = [line[:2] for line in lines if len(set(line[1:])) == 1]
-    by_arm = [
-        (arm, *(line[place] for line in differing)) for place, arm in enumerate(material.order, 1)
-    ]
-    if differing:
-        tables = [(("arm", *(line[0] for line in differing)), by_arm)]
-    else:
-        tables = []
-    return [*tables, (("", "all arms"), equal)]
+    differing: Lines = [("arm", *material.order)]
+    equal: Lines = []
+    for line in lines:
+        if len(set(line[1:])) > 1:
+            differing.append(line)
+        else:
+            equal.append(line[:2])
+    tables = [(("", "all arms"), equal)]
+    if len(differing) > 1:
+        heading, *by_arm = zip(*differing, strict=True)
+        tables.insert(0, (heading, by_arm))
+    return tables
 
 
 def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
@@ -184,9 +208,10 @@ def _stage_table(material: ReportData, arm: str) -> Mapping[str, Any]:
 def _architecture_values(spec: ResolvedArchitecture, mask: str) -> dict[str, str]:
     block = spec.stack.layers[-1]  # of experts, the last layers have them
     attention, feed_forward = block.attention.model_dump(), block.feed_forward.model_dump()
+    n_encoder_layers = None if spec.encoder is None else len(spec.encoder.layers)
     values = {
         "layers": len(spec.stack.layers),
-        "encoder layers": None if spec.encoder is None else len(spec.encoder.layers),
+        "encoder layers": n_encoder_layers,
         "model width": spec.d_model,
         "attention": attention["kind"],
         "heads": attention["n_heads"],
@@ -197,22 +222,28 @@ def _architecture_values(spec: ResolvedArchitecture, mask: str) -> dict[str, str
         "experts": feed_forward.get("n_experts"),
         "experts a token": feed_forward.get("n_active"),
         "activation": feed_forward["activation"],
-        "gated": "yes" if feed_forward["gated"] else "no",
+        "gated": _yes_or_no(feed_forward["gated"]),
         "mask": mask,
         "positions": _kind_words(spec.stack.positions.model_dump()),
         "norm": f"{spec.norm.kind}, {spec.placement}",
         "vocabulary": spec.n_vocab,
         "longest sequence": spec.max_length,
-        "tied embeddings": "yes" if spec.head.tied else "no",
+        "tied embeddings": _yes_or_no(spec.head.tied),
         "initialisation": _kind_words(spec.init.model_dump()),
         "dropout": f"{spec.dropout:g}",
     }
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
+def _yes_or_no(value: bool) -> str:
+    if value:
+        return "yes"
+    return "no"
+
+
 def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]:
     optimizer = training["optimizer"]
-    clip = optimizer["clip"]
+    clip = "none" if optimizer["clip"] is None else f"{optimizer['clip']:g}"
     return {
         "steps": str(training["n_steps"]),
         "sequences a batch": str(training["n_sequences"]),
@@ -223,7 +254,7 @@ def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]
         "AdamW β1, β2": f"{optimizer['beta1']:g}, {optimizer['beta2']:g}",
         "AdamW ε": f"{optimizer['eps']:g}",
         "weight decay": f"{optimizer['decay']:g}",
-        "gradient clipping": "none" if clip is None else f"{clip:g}",
+        "gradient clipping": clip,
         "z-loss": f"{training['z_loss']:g}",
     }
 
@@ -238,31 +269,31 @@ def _rate(material: ReportData, arm: str) -> float:
 
 def _kind_words(table: Mapping[str, Any]) -> str:
     """A choice with its numbers: `cosine (floor 0.1)`; where files lie is not said."""
-    said = [
-        f"{name} {_value_words(value)}" for name, value in table.items() if _is_said(name, value)
-    ]
-    if said:
-        return f"{table['kind']} ({', '.join(said)})"
+    numbers: list[str] = []
+    for name, value in table.items():
+        if name != "kind" and isinstance(value, int | float):
+            numbers.append(f"{name} {_format_number(value)}")
+    if numbers:
+        return f"{table['kind']} ({', '.join(numbers)})"
     return table["kind"]
 
 
-def _is_said(name: str, value: Any) -> bool:
-    return name != "kind" and isinstance(value, int | float)
-
-
-def _value_words(value: float) -> str:
-    written: Callable[[float], str] = str if isinstance(value, bool) else "{:g}".format
-    return written(value).lower()
+def _format_number(value: float) -> str:
+    """A number, or true or false."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}".lower()
 
 
 def results_caption(material: ReportData) -> str:
     """What the table of scores and verdicts shows."""
     column = column_of(material.plan.design.primary.measure.table)
     seeds = format_plural(len(material.findings.seeds), "seed")
+    measure, baseline = material.measure, quote_arm(material.findings.baseline)
     return (
-        f"Score, gain and verdict of each arm. Score: {UNIT} of {column}, mean over {seeds}, lower"
-        f" is better. Gain: against {_quoted(material.findings.baseline)} unless another arm is"
-        f" named; above 0 is better. Intervals at {_percent(_level(material))} unless they say"
+        f"Score, gain and verdict of each arm. Score: {measure.unit} of {column}, mean over"
+        f" {seeds}, {measure.direction}. Gain: against {baseline} unless another arm is named;"
+        f" above 0 is better. Intervals at {percent_level(_level(material))} unless they say"
         f" otherwise. Margin: {material.findings.margin_description}."
     )
 
@@ -271,8 +302,9 @@ def behind_caption(material: ReportData) -> str:
     """What the table of the numbers behind the verdict shows."""
     column = column_of(material.plan.design.primary.measure.table)
     seeds = format_plural(len(material.findings.seeds), "seed")
+    unit = material.measure.unit
     return (
-        f"What each verdict rests on: {UNIT} of {column}, {seeds}. Margin:"
+        f"What each verdict rests on: {unit} of {column}, {seeds}. Margin:"
         f" {material.findings.margin_description}."
     )
 
@@ -289,11 +321,3 @@ def hyperparameter_caption(material: ReportData) -> str:
 
 def _level(material: ReportData) -> float:
     return 1 - material.findings.family_alpha / material.findings.n_comparisons
-
-
-def _percent(share: float) -> str:
-    return percent_level(share)
-
-
-def _quoted(arm: str) -> str:
-    return f'"{arm}"'

@@ -130,8 +130,7 @@ def format_duration(seconds: float) -> str:
     """0.0123 → 12.3 ms, 90 → 1.5 min, 7200 → 2.0 h, 7.5e10 → 2,377 years."""
     if 0 < seconds < 1:
         return f"{1000 * seconds:.3g} ms"
-    fitting = ((unit, length) for unit, length, longest in _DURATIONS if seconds < longest)
-    unit, length = next(fitting, ("years", _YEAR))
+    unit, length = _duration_unit(seconds)
     number = seconds / length
     if number >= 10**6:
         return f"{format_count(number)} {unit}"
@@ -142,16 +141,27 @@ def format_duration(seconds: float) -> str:
     return f"{number:.1f} {unit}"
 
 
+def _duration_unit(seconds: float) -> tuple[str, float]:
+    """The unit to tell a time in, and how many seconds it has."""
+    for unit, length, longest in _DURATIONS:
+        if seconds < longest:
+            return unit, length
+    return "years", _YEAR
+
+
 def distinguishing_digits(values: Iterable[float]) -> int:
     """How many digits tell different values apart; three at least."""
-    given = list(values)
-    different = len({f"{value:.{EXACT_DIGITS}g}" for value in given})
-    enough = (
-        n
-        for n in range(DIGITS, EXACT_DIGITS)
-        if len({f"{value:.{n}g}" for value in given}) == different
-    )
-    return next(enough, EXACT_DIGITS)
+    numbers = list(values)
+    n_different = _n_different(numbers, EXACT_DIGITS)
+    digits = DIGITS
+    while digits < EXACT_DIGITS and _n_different(numbers, digits) != n_different:
+        digits += 1
+    return digits
+
+
+def _n_different(values: Iterable[float], digits: int) -> int:
+    """How many values there are that look different in so many digits."""
+    return len({f"{value:.{digits}g}" for value in values})
 
 
 def format_distinct(values: Sequence[float], number_format: NumberFormat) -> list[str]:
@@ -162,7 +172,7 @@ def format_distinct(values: Sequence[float], number_format: NumberFormat) -> lis
 
 def are_equal(values: Iterable[float]) -> bool:
     """Whether numbers are one number, but for the rounding of sums."""
-    return len({f"{value:.{EXACT_DIGITS}g}" for value in values}) <= 1
+    return _n_different(values, EXACT_DIGITS) <= 1
 
 
 def format_line_values(
@@ -171,15 +181,15 @@ def format_line_values(
     """The values of one line of the control table; large numbers in short, what else there is
     as `other` writes it.
     """
-    large = [_is_large(path, value) for value in values]
-    digits = distinguishing_digits(
-        value for value, short in zip(values, large, strict=True) if short
-    )
-    writer = format_flops if "flops" in path else format_count
-    return [
-        writer(value, digits) if short else format_other(value)
-        for value, short in zip(values, large, strict=True)
-    ]
+    digits = distinguishing_digits([value for value in values if _is_large(path, value)])
+    format_large = format_flops if "flops" in path else format_count
+    texts: list[str] = []
+    for value in values:
+        if _is_large(path, value):
+            texts.append(format_large(value, digits))
+        else:
+            texts.append(format_other(value))
+    return texts
 
 
 def _is_large(path: str, value: Any) -> bool:
@@ -216,9 +226,10 @@ def quote_arm(name: str) -> str:
 
 def describe_weights(weights: Mapping[str, float]) -> str:
     """Weights by arm as a sum, the largest first: 1 × prefix − 0.5 × causal − 0.5 × full."""
-    order = sorted(weights, key=lambda arm: -weights[arm])
-    signs = {arm: MINUS if weights[arm] < 0 else "+" for arm in order}
-    terms = [f"{signs[arm]} {abs(weights[arm]):g} × {arm}" for arm in order]
+    terms: list[str] = []
+    for arm in sorted(weights, key=lambda arm: -weights[arm]):
+        sign = MINUS if weights[arm] < 0 else "+"
+        terms.append(f"{sign} {abs(weights[arm]):g} × {arm}")
     return " ".join(terms).removeprefix("+ ")
 
 
@@ -238,22 +249,28 @@ def describe_each(values: Mapping[str, float], format_value: Callable[[float], s
     for name in order:
         alike.setdefault(format_value(values[name]), []).append(name)
     if len(alike) > MAX_LISTED:
+        lowest, highest = order[0], order[-1]
         return (
-            f"{format_value(values[order[0]])} for {order[0]} to {format_value(values[order[-1]])}"
-            f" for {order[-1]}"
+            f"{format_value(values[lowest])} for {lowest} to {format_value(values[highest])}"
+            f" for {highest}"
         )
-    about = {
-        text: "" if are_equal(values[name] for name in names) else "about "
-        for text, names in alike.items()
-    }
-    told = [
-        f"{about[text]}{text} for {_describe_names(names, len(values))}"
-        for text, names in alike.items()
-    ]
-    n_pairs = sum(len(names) == 2 for names in alike.values())  # each has an "and" of its own
+    return _describe_groups(alike, values)
+
+
+def _describe_groups(alike: Mapping[str, list[str]], values: Mapping[str, float]) -> str:
+    """Every text with the names whose values look so."""
+    groups: list[str] = []
+    n_pairs = 0  # each has an "and" of its own
+    for text, names in alike.items():
+        whose = _describe_names(names, len(values))
+        n_pairs += len(names) == 2
+        if are_equal(values[name] for name in names):
+            groups.append(f"{text} for {whose}")
+        else:
+            groups.append(f"about {text} for {whose}")
     if n_pairs > 1:
-        return "; ".join(told)
-    return join_words(told)
+        return "; ".join(groups)
+    return join_words(groups)
 
 
 def _describe_names(names: list[str], of: int) -> str:

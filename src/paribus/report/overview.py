@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from paribus.analyse import Comparison
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.verdict import VerdictWord
 from paribus.report.intervals import (
     DASH,
@@ -52,58 +51,62 @@ def comparison_lines(report: ReportData) -> list[ComparisonLine]:
     """Every comparison, the positive control last; none of so few that each has room for its
     sentences.
     """
-    briefs = [_comparison_line(arm, arm.name == report.control) for arm in report.findings.arms]
-    if len(briefs) > MAX_LISTED:
-        return sorted(briefs, key=lambda one: one.is_control)
-    return []
+    arms = report.findings.arms
+    if len(arms) <= MAX_LISTED:
+        return []
+    lines = [_comparison_line(arm, arm.name == report.control) for arm in arms]
+    return sorted(lines, key=lambda one: one.is_control)
 
 
 def comparison_headings(lines: Sequence[ComparisonLine], report: ReportData) -> tuple[str, ...]:
     """Of the columns: comparison, verdict, gain, compute, and advice where there is any."""
+    gain = f"gain, {report.measure.unit}{_describe_level(report)}"
+    headings = ("comparison", "verdict", gain, COMPUTE)
     if any(one.advice for one in lines):
-        advice = ("what it would take",)
-    else:
-        advice = ()
-    made = (arm.judgement.comparison for arm in report.findings.arms)
-    level = next((f"; {percent_level(one.level)} interval" for one in made if one is not None), "")
-    return "comparison", "verdict", f"gain, {UNIT}{level}", COMPUTE, *advice
+        return *headings, "what it would take"
+    return headings
+
+
+def _describe_level(report: ReportData) -> str:
+    """At which level intervals are; empty where no comparison has one."""
+    for arm in report.findings.arms:
+        if arm.judgement.comparison is not None:
+            return f"; {percent_level(arm.judgement.comparison.level)} interval"
+    return ""
 
 
 def describe_tally(lines: Sequence[ComparisonLine], report: ReportData) -> str:
     """How many comparisons got which word; a positive control is not counted."""
     counts = Counter(one.word for one in lines if not one.is_control)
-    many = len(counts) > 1
-    words = [
-        f"{counts[word] if many else 'all'} {TALLY_WORDS.get(word, word)}"
-        for word in get_args(VerdictWord)
-        if counts[word]
-    ]
-    control = " and a positive control" if counts.total() < len(lines) else ""
-    made = format_plural(counts.total(), "comparison")
-    return (
-        f"{made}{control} over {format_plural(len(report.findings.seeds), 'paired seed')}:"
-        f" {', '.join(words)}."
-    )
+    words: list[str] = []
+    for word in filter(counts.get, get_args(VerdictWord)):
+        count = counts[word] if len(counts) > 1 else "all"
+        words.append(f"{count} {TALLY_WORDS.get(word, word)}")
+    comparisons = format_plural(counts.total(), "comparison")
+    if counts.total() < len(lines):
+        comparisons += " and a positive control"
+    seeds = format_plural(len(report.findings.seeds), "paired seed")
+    return f"{comparisons} over {seeds}: {', '.join(words)}."
 
 
 def _comparison_line(arm: ArmFinding, is_control: bool) -> ComparisonLine:
-    judgement, made = arm.judgement, arm.judgement.comparison
-    word = judgement.verdict.word
+    verdict, comparison = arm.judgement.verdict, arm.judgement.comparison
     advice = advice_on_arm(arm)
-    detail = "" if word == "equivalent" else judgement.verdict.detail
+    detail = "" if verdict.word == "equivalent" else verdict.detail
+    brief_advice = "" if advice is None else advice.brief
+    if comparison is None:
+        gain, interval, compute = DASH, "", DASH
+    else:
+        gain = format_signed(comparison.effect, digits_of(comparison))
+        interval, compute = verdict_interval_cell(comparison), multiplier_cell(arm.multiplier)
     return ComparisonLine(
-        arm.name,
-        arm.against,
-        word,
-        "; ".join(filter(None, (detail, judgement.verdict.doubt))),
-        *((DASH, "") if made is None else _gain_cells(made)),
-        DASH if made is None else multiplier_cell(arm.multiplier),
-        "" if advice is None else advice.brief,
-        is_control,
-    )
-
-
-def _gain_cells(comparison: Comparison) -> tuple[str, str]:
-    return format_signed(comparison.effect, digits_of(comparison)), verdict_interval_cell(
-        comparison
+        arm=arm.name,
+        against=arm.against,
+        word=verdict.word,
+        detail="; ".join(filter(None, (detail, verdict.doubt))),
+        gain=gain,
+        interval=interval,
+        compute=compute,
+        advice=brief_advice,
+        is_control=is_control,
     )

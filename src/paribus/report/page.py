@@ -19,7 +19,6 @@ from markupsafe import Markup, escape
 
 from paribus import __version__
 from paribus.analyse import column_of
-from paribus.analyse.findings import UNIT
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.charts import N_COLOURS, Plot
 from paribus.report.contrasts import (
@@ -45,8 +44,7 @@ from paribus.report.effect_plot import effect_plots
 from paribus.report.item_examples import item_examples
 from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.mask_gallery import SIDE, mask_gallery
-from paribus.report.noise import HEADING as NOISE_HEADING
-from paribus.report.noise import METHOD, noise_lines
+from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
@@ -66,7 +64,7 @@ from paribus.report.text_read import describe_text_differences
 from paribus.report.times import time_block
 from paribus.report.toml_text import design_toml
 from paribus.report.trust import trust_checks
-from paribus.report.verdicts import describe_fresh_seeds, verdict_texts
+from paribus.report.verdicts import describe_fresh_seeds, quote_comparison, verdict_texts
 
 HERE = Path(__file__).parent
 MAX_ROWS = 10_000  # of a table that lies in the page: about a megabyte
@@ -88,7 +86,7 @@ def render_page(report: ReportData) -> str:
     return surroundings.get_template("page.html.jinja").render(
         policy=content_security_policy(styles, scripts),
         styles=Markup(styles),
-        scripts=[Markup(script) for script in scripts],
+        scripts=list(map(Markup, scripts)),
         specs=Markup(script_safe_json({key: plot.spec for key, plot in plots.items()})),
         plots=plots,
         **_template_values(report),
@@ -97,74 +95,102 @@ def render_page(report: ReportData) -> str:
 
 def study_plots(report: ReportData) -> dict[str, Plot]:
     """Every plot of a study by its key."""
-    found = [
+    plots = [
         *effect_plots(report),
         *control_plot(report),
         learning_plot(report),
         *difference_plots(report),
         rate_plot(report),
     ]
-    return {plot.key: plot for plot in found if plot is not None}
+    return {plot.key: plot for plot in plots if plot is not None}
 
 
 def _template_values(report: ReportData) -> dict[str, Any]:
-    found, plan = report.findings, report.plan
-    differing, equal = control_rows(report)
-    column = column_of(plan.design.primary.measure.table)
-    briefs = comparison_lines(report)
     return {
-        "briefs": briefs,
-        "brief_headings": comparison_headings(briefs, report),
-        "tally": describe_tally(briefs, report),
-        "many": report.has_many_columns,
-        "costs_by_arm": cost_table(report),
-        "seeds_by_arm": seed_table(report, column),
-        "plan": plan,
-        "found": found,
+        "plan": report.plan,
+        "found": report.findings,
         "order": report.order,
-        "unit": UNIT,
+        "many": report.has_many_columns,
+        "unit": report.measure.unit,
         "version": __version__,
         "side": SIDE,
-        "fresh_seeds": describe_fresh_seeds(report),
+        "gallery": mask_gallery(report),
+        "shade": {arm: place % N_COLOURS for place, arm in enumerate(report.order)},
+        "true_minus": true_minus,
+        "quote_comparison": quote_comparison,
+        **_verdict_values(report),
+        **_detail_values(report),
+        **_table_values(report),
+        **_record_values(report),
+    }
+
+
+def _verdict_values(report: ReportData) -> dict[str, Any]:
+    """What the first screen shows."""
+    findings, lines = report.findings, comparison_lines(report)
+    return {
+        "early": findings.look is not None and len(findings.seeds) < findings.look.n_planned_seeds,
+        "series": describe_series(report),
+        "text_words": describe_text_differences(report),
         "contrasts": contrast_texts(report),
-        "contrast_scale": describe_effect_scale(report),
-        "contrast_heading": HEADING,
-        "contrast_lines": contrast_lines(report),
+        "briefs": lines,
+        "brief_headings": comparison_headings(lines, report),
+        "tally": describe_tally(lines, report),
         "verdicts": verdict_texts(report),
+        "control": report.control,
+        "control_sentence": describe_control(report),
+        "fresh_seeds": describe_fresh_seeds(report),
+        "measured": describe_yardstick(report),
         "grounds": trust_checks(report),
         "otherwise": sensitivity_lines(report),
         "costs": cost_lines(report),
+        "costs_by_arm": cost_table(report),
         "limits": limitations(report),
-        "measured": describe_yardstick(report),
-        "gallery": mask_gallery(report),
+    }
+
+
+def _detail_values(report: ReportData) -> dict[str, Any]:
+    """What stands beside curves, the control table and samples."""
+    differing, equal = control_rows(report)
+    return {
+        "early_title": EARLY,
+        "early_words": describe_early_order(report),
+        "by_rate": rate_table(report),
+        "sweep": describe_sweep_cost(report),
         "differing": differing,
         "equal": equal,
+        "samples": report.samples,
+        "telling": item_examples(report),
+    }
+
+
+def _table_values(report: ReportData) -> dict[str, Any]:
+    """Tables of seeds, details, other yardsticks, noise and contrasts."""
+    column = column_of(report.plan.design.primary.measure.table)
+    return {
         "seeds": seed_lines(report),
+        "seeds_by_arm": seed_table(report, column),
         "summary": score_summary(report, column),
         "behind": detail_lines(report),
         "behind_heading": details_heading(report),
-        "by_rate": rate_table(report),
-        "true_minus": true_minus,
-        "sweep": describe_sweep_cost(report),
-        "text_words": describe_text_differences(report),
-        "early": found.look is not None and len(found.seeds) < found.look.n_planned_seeds,
-        "early_title": EARLY,
-        "early_words": describe_early_order(report),
         "other_heading": SECONDARY_HEADING,
         "others": secondary_tables(report),
-        "telling": item_examples(report),
-        "samples": report.samples,
         "noise": noise_lines(report),
-        "noise_heading": NOISE_HEADING,
+        "noise_heading": noise_heading(report),
         "noise_title": NOISE,
         "noise_method": METHOD,
+        "contrast_scale": describe_effect_scale(report),
+        "contrast_heading": HEADING,
+        "contrast_lines": contrast_lines(report),
+    }
+
+
+def _record_values(report: ReportData) -> dict[str, Any]:
+    """The design, the environment, the clock, and tables to download."""
+    return {
+        "design": design_toml(report.plan.design.table),
         "environments": report.environments,
         "times": time_block(report),
-        "control": report.control,
-        "control_sentence": describe_control(report),
-        "series": describe_series(report),
-        "shade": {arm: place % N_COLOURS for place, arm in enumerate(report.order)},
-        "design": design_toml(plan.design.table),
         "rows": csv_data_url(run_rows(report)),
         "clock": csv_data_url(clock_rows(report)),
         "curve_rows": csv_data_url(curve_rows(report)),
@@ -202,8 +228,8 @@ def _digest(text: str) -> str:
 @lru_cache(maxsize=1)  # putting it together takes seconds
 def _vega_bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script."""
-    made = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    return made.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def csv_data_url(rows: Iterable[dict[str, Any]]) -> str:

@@ -26,11 +26,13 @@ from paribus.analyse.seed_scores import scores_at_rate
 from paribus.errors import SpecError
 from paribus.report.intervals import format_interval
 from paribus.report.numbers import (
+    DASH,
     decimals_for_width,
     format_count,
     format_duration,
     format_flops,
     format_signed,
+    quote_arm,
 )
 from paribus.report.report_data import ReportData
 
@@ -69,12 +71,11 @@ def sensitivity_lines(report: ReportData) -> list[SensitivityLine]:
     if report.findings.agreement.faults:
         return []
     arms = report.findings.arms
-    found = [
-        _merge_equal_lines([_equal_total_line(arm, report, by) for arm in arms])
-        for by in CLOCKLESS_TOTALS
-    ]
-    found.append(_merge_equal_lines([_base_rate_line(arm, report) for arm in arms]))
-    return [one for lines in found for one in lines]
+    lines: list[SensitivityLine] = []
+    for by in CLOCKLESS_TOTALS:
+        lines += _merge_equal_lines([_equal_total_line(arm, report, by) for arm in arms])
+    lines += _merge_equal_lines([_base_rate_line(arm, report) for arm in arms])
+    return lines
 
 
 def sensitivity_to_seconds(report: ReportData) -> list[SensitivityLine]:
@@ -83,12 +84,10 @@ def sensitivity_to_seconds(report: ReportData) -> list[SensitivityLine]:
     """
     if report.findings.agreement.faults:
         return []
-    return _merge_equal_lines(
-        [
-            replace(_equal_total_line(arm, report, "seconds"), same="–")
-            for arm in report.findings.arms
-        ]
-    )
+    lines: list[SensitivityLine] = []
+    for arm in report.findings.arms:
+        lines.append(replace(_equal_total_line(arm, report, "seconds"), same=DASH))
+    return _merge_equal_lines(lines)
 
 
 def _merge_equal_lines(lines: list[SensitivityLine]) -> list[SensitivityLine]:
@@ -100,32 +99,24 @@ def _merge_equal_lines(lines: list[SensitivityLine]) -> list[SensitivityLine]:
 
 
 def _equal_total_line(arm: ArmFinding, report: ReportData, by: Total) -> SensitivityLine:
-    runs = report.findings.runs
+    name, runs = TOTAL_NAMES[by], report.findings.runs
     if arm.judgement.verdict.word == "no verdict":
-        return SensitivityLine(arm.name, TOTAL_NAMES[by], "–", NOTHING_TO_COMPARE)
-    got, comparable = (
-        compare_at_equal_total(runs[arm.against], runs[arm.name], by),
-        report.has_same_task(arm.name, arm.against),
-    )
-    if got.is_equal and comparable:
+        return SensitivityLine(arm.name, name, DASH, NOTHING_TO_COMPARE)
+    at_total = compare_at_equal_total(runs[arm.against], runs[arm.name], by)
+    comparable = report.has_same_task(arm.name, arm.against)
+    if at_total.is_equal and comparable:
         why = "" if by == "seconds" else "by construction: "
-        return SensitivityLine(arm.name, TOTAL_NAMES[by], "yes", f"{why}the totals are equal")
-    if by == "seconds" or got.is_equal:
-        annealed = None
-    else:
+        return SensitivityLine(arm.name, name, "yes", f"{why}the totals are equal")
+    if by != "seconds" and not at_total.is_equal:
         annealed = _annealed_comparison(arm, report, by)
-    if annealed is not None:
-        return _annealed_line(arm, report, annealed)
+        if annealed is not None:
+            return _annealed_line(arm, report, annealed)
     if not comparable:
-        return SensitivityLine(
-            arm.name,
-            TOTAL_NAMES[by],
-            "–",
-            "not comparable: the arms' curves answer different questions",
-        )
-    if got.mid_schedule is None:
-        return SensitivityLine(arm.name, TOTAL_NAMES[by], "–", got.reason)
-    return _mid_schedule_line(arm, report, got, got.mid_schedule)
+        why = "not comparable: the arms' curves answer different questions"
+        return SensitivityLine(arm.name, name, DASH, why)
+    if at_total.mid_schedule is None:
+        return SensitivityLine(arm.name, name, DASH, at_total.reason)
+    return _mid_schedule_line(arm, report, at_total, at_total.mid_schedule)
 
 
 def _annealed_comparison(
@@ -134,16 +125,15 @@ def _annealed_comparison(
     """The comparison at the largest total at which both arms have runs that ended; None where
     there is none.
     """
-    found = report.findings
-    seeds = sorted(found.runs[arm.against].keys() & found.runs[arm.name].keys())
-    before, after = (annealed_lengths(found.table, name, seeds) for name in (arm.against, arm.name))
+    findings = report.findings
+    seeds = sorted(findings.runs[arm.against].keys() & findings.runs[arm.name].keys())
     return compare_annealed_at_equal_total(
-        before,
-        after,
+        annealed_lengths(findings.table, arm.against, seeds),
+        annealed_lengths(findings.table, arm.name, seeds),
         by,
         column_of(report.plan.design.primary.measure.table),
-        found.measure,
-        found.criterion_against(arm.against),
+        findings.measure,
+        findings.criterion_against(arm.against),
     )
 
 
@@ -152,13 +142,13 @@ def _annealed_line(
 ) -> SensitivityLine:
     """What annealed runs say that had spent as much."""
     if comparison.comparison is None:
-        return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], "–", comparison.reason)
-    at, made = TOTAL_FORMATS[comparison.by](comparison.at or 0.0), comparison.comparison
-    said = (
-        f"{made.verdict.word}{_against_note(arm, report)} at {at}: {_describe_gain(made)}, runs"
-        " annealed to that length"
+        return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], DASH, comparison.reason)
+    at, annealed = TOTAL_FORMATS[comparison.by](comparison.at or 0.0), comparison.comparison
+    text = (
+        f"{annealed.verdict.word}{_against_note(arm, report)} at {at}: {_describe_gain(annealed)},"
+        " runs annealed to that length"
     )
-    return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], _same_verdict(arm, made), said)
+    return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], _same_verdict(arm, annealed), text)
 
 
 def _mid_schedule_line(
@@ -168,11 +158,11 @@ def _mid_schedule_line(
     schedule.
     """
     at = TOTAL_FORMATS[comparison.by](comparison.at or 0.0)
-    said = (
+    text = (
         f"{NOT_ANNEALED}: gain{_against_note(arm, report)} {_describe_gain(gain)} at {at}, on"
         " validation text; no verdict"
     )
-    return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], NOT_ANNEALED, said)
+    return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], NOT_ANNEALED, text)
 
 
 def _same_verdict(arm: ArmFinding, comparison: Comparison) -> str:
@@ -190,14 +180,14 @@ def _against_note(arm: ArmFinding, report: ReportData) -> str:
     """What an arm is judged against, where that is not the baseline."""
     if arm.against == report.findings.baseline:
         return ""
-    return f" against {arm.against}"
+    return f" against {quote_arm(arm.against)}"
 
 
 def _base_rate_line(arm: ArmFinding, report: ReportData) -> SensitivityLine:
     rate = report.stage(report.findings.baseline).training.optimizer.rate
     by = f"the base rate, {rate:g}"
     if arm.judgement.verdict.word == "no verdict":
-        return SensitivityLine(arm.name, by, "–", NOTHING_TO_COMPARE)
+        return SensitivityLine(arm.name, by, DASH, NOTHING_TO_COMPARE)
     if report.findings.rates is None:
         return _untuned_rate_line(arm, report, by)
     return _line_at_base_rate(arm, report, rate, by)
@@ -209,27 +199,26 @@ def _line_at_base_rate(
     """What the reported seeds say at the base rate and the reported length; not known where one
     was not trained so.
     """
-    found, seeds = report.findings, report.findings.seeds
+    findings, seeds = report.findings, report.findings.seeds
     column = column_of(report.plan.design.primary.measure.table)
-    before, after = (
-        scores_at_rate(found.table, name, rate, column) for name in (arm.against, arm.name)
-    )
-    if len(seeds) < MIN_SEEDS or any(seed not in before or seed not in after for seed in seeds):
+    before = scores_at_rate(findings.table, arm.against, rate, column)
+    after = scores_at_rate(findings.table, arm.name, rate, column)
+    if len(seeds) < MIN_SEEDS or not set(seeds) <= before.keys() & after.keys():
         why = "the reported seeds were not all trained at it, at the reported length"
         return SensitivityLine(arm.name, by, NOT_KNOWN, why)
     try:
-        made = compare(
-            [found.measure.gain(before[seed], after[seed]) for seed in seeds],
-            found.criterion_against(arm.against).for_seeds(seeds),
-            unit=found.measure.unit,
+        at_rate = compare(
+            [findings.measure.gain(before[seed], after[seed]) for seed in seeds],
+            findings.criterion_against(arm.against).for_seeds(seeds),
+            unit=findings.measure.unit,
         )
     except SpecError as fault:
-        return SensitivityLine(arm.name, by, "–", str(fault))
-    said = (
-        f"{made.verdict.word}{_against_note(arm, report)}: {_describe_gain(made)}, the reported"
-        " seeds at that rate"
+        return SensitivityLine(arm.name, by, DASH, str(fault))
+    text = (
+        f"{at_rate.verdict.word}{_against_note(arm, report)}: {_describe_gain(at_rate)}, the"
+        " reported seeds at that rate"
     )
-    return SensitivityLine(arm.name, by, _same_verdict(arm, made), said)
+    return SensitivityLine(arm.name, by, _same_verdict(arm, at_rate), text)
 
 
 def _untuned_rate_line(arm: ArmFinding, report: ReportData, by: str) -> SensitivityLine:
@@ -237,9 +226,7 @@ def _untuned_rate_line(arm: ArmFinding, report: ReportData, by: str) -> Sensitiv
     if report.has_one_rate:
         return SensitivityLine(arm.name, by, "yes", "by construction: all arms trained at it")
     if report.rate(arm.name) == report.rate(arm.against):
-        return SensitivityLine(
-            arm.name, by, "yes", f"by construction: {arm.name} trained at it too"
-        )
-    return SensitivityLine(
-        arm.name, by, "–", f"{arm.name} trained at {report.rate(arm.name):g} alone"
-    )
+        text = f"by construction: {quote_arm(arm.name)} trained at it too"
+        return SensitivityLine(arm.name, by, "yes", text)
+    text = f"{quote_arm(arm.name)} trained at {report.rate(arm.name):g} alone"
+    return SensitivityLine(arm.name, by, DASH, text)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import isinf
 
-from paribus.analyse.findings import UNIT
 from paribus.record.plan import EarlierRecord, GainRecord
 from paribus.report.numbers import (
     DASH,
@@ -16,6 +15,7 @@ from paribus.report.numbers import (
     format_signed,
     join_words,
     percent_level,
+    quote_arm,
 )
 from paribus.report.report_data import ReportData
 
@@ -30,22 +30,25 @@ def describe_series(report: ReportData) -> list[str]:
     study that stands alone.
     """
     series = report.plan.series
-    later = [
+    later = (
         "Later studies of it, each of fresh seeds and judged alone:"
         f" {join_words(list(report.later_studies))}."
-    ]
+    )
     if series is None:
         if report.later_studies:
-            return [f"Study 1 of a series. {later[0]}"]
+            return [f"Study 1 of a series. {later}"]
         return []
-    place = (
-        f"{describe_series_place(series.number, report.plan.design.declared_seeds)}. {NOT_JUDGED}"
-    )
-    return [
-        place,
-        *(_describe_earlier(one) for one in series.earlier),
-        *(later if report.later_studies else ()),
-    ]
+    place = describe_series_place(series.number, report.plan.design.declared_seeds)
+    sentences = [f"{place}. {NOT_JUDGED}"]
+    unit = report.measure.unit
+    for study in series.earlier:
+        gains = "; ".join(_describe_gain(gain, report.order) for gain in study.gains)
+        sentences.append(
+            f"{_describe_earlier(study)}, gains in {unit}, without a verdict: {gains}."
+        )
+    if report.later_studies:
+        sentences.append(later)
+    return sentences
 
 
 def describe_series_place(number: int, seeds: Sequence[int]) -> str:
@@ -62,27 +65,34 @@ def describe_seeds(seeds: Sequence[int]) -> str:
     whole = ordered == list(range(ordered[0], ordered[-1] + 1))
     if len(ordered) > 1 and whole:
         return f"{ordered[0]} to {ordered[-1]}"
-    return join_words([str(seed) for seed in ordered])
+    return join_words(list(map(str, ordered)))
 
 
 def _describe_earlier(study: EarlierRecord) -> str:
-    gains = "; ".join(_describe_gain(gain) for gain in study.gains)
     seeds = f"{format_plural(len(study.seeds), 'seed')}, {describe_seeds(study.seeds)}"
-    return (
-        f"Study {study.number} ({study.study}; {seeds}), gains in {UNIT}, without a verdict:"
-        f" {gains}."
-    )
+    return f"Study {study.number} ({study.study}; {seeds})"
 
 
-def _describe_gain(gain: GainRecord) -> str:
+def _quote_label(label: str, arms: Sequence[str]) -> str:
+    """The name of a comparison of arms as a sentence has it; a contrast has no quotation marks."""
+    if label in arms:
+        return quote_arm(label)
+    name, _, against = label.partition(" against ")
+    if name in arms and against in arms:
+        return f"{quote_arm(name)} against {quote_arm(against)}"
+    return label
+
+
+def _describe_gain(gain: GainRecord, arms: Sequence[str]) -> str:
+    name = _quote_label(gain.of, arms)
     if gain.gain is None or gain.low is None or gain.high is None or gain.level is None:
-        return f"{gain.of} {DASH}"
+        return f"{name} {DASH}"
     width = (gain.high - gain.low) / 2
     digits = decimals_for_width(width)
     if isinf(width):
-        return f"{gain.of} {format_signed(gain.gain, digits)}"
+        return f"{name} {format_signed(gain.gain, digits)}"
     ends = (
         f"{format_signed(gain.low, digits)} to {format_signed(gain.high, digits)} at"
         f" {percent_level(gain.level)}"
     )
-    return f"{gain.of} {format_signed(gain.gain, digits)} ({ends})"
+    return f"{name} {format_signed(gain.gain, digits)} ({ends})"

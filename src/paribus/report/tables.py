@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.analyse import column_of
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.seed_scores import explored_gain, moments, seed_scores
 from paribus.record import ControlLine, Mark
 from paribus.report.numbers import (
+    DASH,
     decimals_for_width,
     format_line_values,
-    format_plain,
     format_signed,
     score,
     signed_score,
@@ -36,15 +37,32 @@ class ControlRow:
 def control_rows(report: ReportData) -> tuple[list[ControlRow], list[ControlRow]]:
     """What differs, confounds first; and what is equal."""
     ordered = sorted(report.plan.control, key=lambda line: line.mark.place)
-    lines = [_line(line, report.order) for line in ordered]
-    equal = [line for line in lines if line.mark == Mark.EQUAL]
-    return [line for line in lines if line.mark != Mark.EQUAL], equal
+    differing: list[ControlRow] = []
+    equal: list[ControlRow] = []
+    for line in ordered:
+        rows = equal if line.mark == Mark.EQUAL else differing
+        rows.append(_control_row(line, report.order))
+    return differing, equal
 
 
-def _line(line: ControlLine, arms: Sequence[str]) -> ControlRow:
-    values = format_line_values(line.path, [line.values.get(arm) for arm in arms], format_value)
+def control_line(report: ReportData, path: str) -> ControlLine | None:
+    """The line of the control table about a field or quantity; None where there is none."""
+    for line in report.plan.control:
+        if line.path == path:
+            return line
+    return None
+
+
+def _control_row(line: ControlLine, arms: Sequence[str]) -> ControlRow:
+    values = format_line_values(line.path, list(map(line.values.get, arms)), format_value)
     note = f"allowed: {line.allowed}" if line.allowed else line.note
-    return ControlRow(line.path, line.mark, line.mark.meaning, values=tuple(values), note=note)
+    return ControlRow(
+        path=line.path,
+        mark=line.mark,
+        meaning=line.mark.meaning,
+        values=tuple(values),
+        note=note,
+    )
 
 
 def format_value(value: Any) -> str:
@@ -73,52 +91,49 @@ def seed_lines(report: ReportData) -> list[SeedLine]:
     """The primary yardstick, seed by seed; a run that failed is named, not dropped."""
     column = column_of(report.plan.design.primary.measure.table)
     rows = {(row["arm"], row["seed"]): row for row in report.findings.reported_rows}
-    gains = [{one.seed: one.gain for one in arm.judgement.seeds} for arm in report.findings.arms]
-    return [
-        SeedLine(
-            seed,
-            tuple(_format_score(rows[arm, seed], column) for arm in report.order),
-            tuple(_format_gain(own.get(seed)) for own in gains),
-        )
-        for seed in report.findings.seeds
-    ]
+    lines: list[SeedLine] = []
+    for seed in report.findings.seeds:
+        scores = [_format_score(rows[arm, seed], column) for arm in report.order]
+        gains = [_format_gain(arm, seed) for arm in report.findings.arms]
+        lines.append(SeedLine(seed, tuple(scores), tuple(gains)))
+    return lines
 
 
 def seed_table(report: ReportData, column: str) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Scores by seed of many arms: one line per arm, then one line per comparison with its
     gains.
     """
-    lines, arms = seed_lines(report), report.findings.arms
-    made = [arm.judgement.comparison for arm in arms]
-    moments = [
-        ("–", "–") if one is None else (format_signed(one.effect, 4), format_plain(one.sd, 4))
-        for one in made
-    ]
-    scores = [
-        (arm, *(line.scores[place] for line in lines), *score_summary(report, column)[place])
-        for place, arm in enumerate(report.order)
-    ]
-    gains = [
-        (
-            f"gain of {report.findings.label(arm)}",
-            *(line.gains[place] for line in lines),
-            *moments[place],
-        )
-        for place, arm in enumerate(arms)
-    ]
-    return ("", *(f"seed {line.seed}" for line in lines), "mean", "spread"), scores + gains
+    seeds, summaries = seed_lines(report), score_summary(report, column)
+    lines: list[tuple[str, ...]] = []
+    for place, arm in enumerate(report.order):
+        scores = [line.scores[place] for line in seeds]
+        lines.append((arm, *scores, *summaries[place]))
+    for place, arm in enumerate(report.findings.arms):
+        gains = [line.gains[place] for line in seeds]
+        lines.append((f"gain of {report.findings.label(arm)}", *gains, *_gain_moments(arm)))
+    names = [f"seed {line.seed}" for line in seeds]
+    return ("", *names, "mean", "spread"), lines
+
+
+def _gain_moments(arm: ArmFinding) -> tuple[str, str]:
+    """Mean and spread of a comparison's gains."""
+    comparison = arm.judgement.comparison
+    if comparison is None:
+        return DASH, DASH
+    return signed_score(comparison.effect), score(comparison.sd)
 
 
 def score_summary(report: ReportData, column: str) -> list[tuple[str, str]]:
     """Mean and spread of each arm's score at a yardstick; where not all of its runs have one,
     of how many it is.
     """
-    found, n_seeds = [], len(report.findings.seeds)
+    n_seeds = len(report.findings.seeds)
+    summaries: list[tuple[str, str]] = []
     for arm in report.order:
         own = moments(list(seed_scores(report.findings, arm, column).values()))
         count = "" if own.n == n_seeds else f" ({own.n} of {n_seeds})"
-        found.append((score(own.mean) + count, score(own.sd)))
-    return found
+        summaries.append((score(own.mean) + count, score(own.sd)))
+    return summaries
 
 
 SECONDARY_HEADING = ("arm", "mean", "spread", "gain", "95 % interval, exploratory", "seeds")
@@ -128,28 +143,30 @@ def secondary_tables(report: ReportData) -> list[tuple[str, list[tuple[str, ...]
     """Every other yardstick of the design: paired intervals to explore, for no comparison is
     added; no verdict.
     """
-    names = [column_of(measure.table) for measure in report.plan.design.others]
-    return [(name, _secondary_lines(report, name)) for name in names]
+    tables: list[tuple[str, list[tuple[str, ...]]]] = []
+    for yardstick in report.plan.design.others:
+        name = column_of(yardstick.table)
+        tables.append((name, _secondary_lines(report, name)))
+    return tables
 
 
 def _secondary_lines(report: ReportData, column: str) -> list[tuple[str, ...]]:
-    told = zip(report.order, score_summary(report, column), strict=True)
-    return [(arm, *moments, *_exploratory_gain(report, arm, column)) for arm, moments in told]
+    lines: list[tuple[str, ...]] = []
+    for arm, summary in zip(report.order, score_summary(report, column), strict=True):
+        lines.append((arm, *summary, *_exploratory_gain(report, arm, column)))
+    return lines
 
 
 def _exploratory_gain(report: ReportData, arm: str, column: str) -> tuple[str, str, str]:
     """The mean paired gain, its interval and the seeds it is of."""
     if arm == report.findings.baseline:
-        return "–", "–", "–"
-    made = explored_gain(report.findings, arm, column)
-    if made.effect is None or made.low is None or made.high is None:
-        return "–", "–", str(made.n)
-    digits = decimals_for_width((made.high - made.low) / 2)
-    return (
-        format_signed(made.effect, digits),
-        f"{format_signed(made.low, digits)} to {format_signed(made.high, digits)}",
-        str(made.n),
-    )
+        return DASH, DASH, DASH
+    gain = explored_gain(report.findings, arm, column)
+    if gain.effect is None or gain.low is None or gain.high is None:
+        return DASH, DASH, str(gain.n)
+    digits = decimals_for_width((gain.high - gain.low) / 2)
+    interval = f"{format_signed(gain.low, digits)} to {format_signed(gain.high, digits)}"
+    return format_signed(gain.effect, digits), interval, str(gain.n)
 
 
 def _format_score(row: dict[str, Any], column: str) -> str:
@@ -159,7 +176,12 @@ def _format_score(row: dict[str, Any], column: str) -> str:
     return row["outcome"]
 
 
-def _format_gain(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return signed_score(value)
+def _format_gain(arm: ArmFinding, seed: int) -> str:
+    """A comparison's gain in one seed."""
+    gain = None
+    for paired in arm.judgement.seeds:
+        if paired.seed == seed:
+            gain = paired.gain
+    if gain is None:
+        return DASH
+    return signed_score(gain)

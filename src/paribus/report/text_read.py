@@ -10,8 +10,9 @@ from typing import Any
 from paribus.analyse import TextDifference, TextRead, text_differences
 from paribus.analyse.text_read import LARGE_DIFFERENCE, parse_epochs
 from paribus.record.plan import ArmRecord
-from paribus.report.numbers import MAX_LISTED, format_percent
+from paribus.report.numbers import MAX_LISTED, format_percent, quote_arm
 from paribus.report.report_data import ReportData
+from paribus.report.tables import control_line
 
 BUDGET_PHRASE = "differs by the budget chosen"
 
@@ -20,24 +21,16 @@ def describe_text_differences(report: ReportData) -> str:
     """The text of every judged pair that differs by more than 2 %; empty where none does, or by
     no such budget.
     """
-    large = sorted(
-        (one for one in _text_differences(report) if one.is_large),
-        key=_largest_difference,
-        reverse=True,
-    )
+    large = [one for one in _text_differences(report) if one.is_large]
     if not large:
         return ""
+    large.sort(key=_largest_difference, reverse=True)
+    sentences = [_describe_difference(one, report) for one in large[:MAX_LISTED]]
     budget = str(report.plan.design.budget).replace("_", " ")
-    if large[MAX_LISTED:]:
-        more = (
-            f" So it is in {len(large) - MAX_LISTED} more comparisons; the control table lists all."
-        )
-    else:
-        more = ""
-    return (
-        f"Text {BUDGET_PHRASE} ({budget})."
-        f" {' '.join(_describe_difference(one, report) for one in large[:MAX_LISTED])}{more}"
-    )
+    n_more = len(large) - MAX_LISTED
+    if n_more > 0:
+        sentences.append(f"So it is in {n_more} more comparisons; the control table lists all.")
+    return f"Text {BUDGET_PHRASE} ({budget}). {' '.join(sentences)}"
 
 
 def _text_differences(report: ReportData) -> tuple[TextDifference, ...]:
@@ -46,15 +39,17 @@ def _text_differences(report: ReportData) -> tuple[TextDifference, ...]:
         return ()
     reads = {arm: _text_read(plan.arms[arm], str(written[arm])) for arm in report.order}
     pairs = [(arm.name, arm.against) for arm in report.findings.arms]
-    # where contrasts are judged
-    pairs = pairs or [(arm, report.findings.baseline) for arm in report.order[1:]]
+    if not pairs:  # where contrasts are judged
+        pairs = [(arm, report.findings.baseline) for arm in report.order[1:]]
     return text_differences(plan.design.budget, pairs, reads)
 
 
 def epochs_by_arm(report: ReportData) -> Mapping[str, Any] | None:
     """Arm → its epochs, as the control table writes them."""
-    lines = (line.values for line in report.plan.control if line.path == "epochs")
-    return next(lines, None)
+    line = control_line(report, "epochs")
+    if line is None:
+        return None
+    return line.values
 
 
 def _text_read(arm: ArmRecord, epochs: str) -> TextRead:
@@ -68,23 +63,22 @@ def _largest_difference(difference: TextDifference) -> float:
 
 def _describe_difference(difference: TextDifference, report: ReportData) -> str:
     epochs = epochs_by_arm(report) or {}
-    said = (
+    text = (
         f"{_describe_bytes(difference)}, and the training text {epochs[difference.arm]} times"
         f" against {epochs[difference.against]}."
     )
     if difference.steps_for_equal_bytes == difference.n_steps:
-        return f"{said} Its bytes are as equal as whole steps come."
+        return f"{text} Its bytes are as equal as whole steps come."
     return (
-        f"{said} Equal bytes would give it {difference.steps_for_equal_bytes} steps, not"
+        f"{text} Equal bytes would give it {difference.steps_for_equal_bytes} steps, not"
         f" {difference.n_steps}."
     )
 
 
 def _describe_bytes(difference: TextDifference) -> str:
+    arm, against = quote_arm(difference.arm), quote_arm(difference.against)
     if abs(difference.bytes_difference) <= LARGE_DIFFERENCE:
-        return f"{difference.arm} reads about as many bytes as {difference.against}"
+        return f"{arm} reads about as many bytes as {against}"
     fewer = "fewer" if difference.bytes_difference < 0 else "more"
-    return (
-        f"{difference.arm} reads {format_percent(abs(difference.bytes_difference))} {fewer} bytes"
-        f" than {difference.against}"
-    )
+    share = format_percent(abs(difference.bytes_difference))
+    return f"{arm} reads {share} {fewer} bytes than {against}"

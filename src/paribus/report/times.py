@@ -26,10 +26,10 @@ class TimeBlock:
 def time_block(report: ReportData) -> TimeBlock:
     """Of every arm: the time of a run and of a step, tokens a second."""
     return TimeBlock(
-        ("arm", "time a run", "time a step", "tokens a second"),
-        [_time_line(arm, report) for arm in report.order],
-        [(one.arm or "all", one.text) for one in sensitivity_to_seconds(report)],
-        [] if report.anonymous else _dates(report),
+        heading=("arm", "time a run", "time a step", "tokens a second"),
+        lines=[_time_line(arm, report) for arm in report.order],
+        at_equal_seconds=[(one.arm or "all", one.text) for one in sensitivity_to_seconds(report)],
+        dates=_dates(report),
     )
 
 
@@ -47,14 +47,17 @@ def _time_line(arm: str, report: ReportData) -> tuple[str, ...]:
 
 def _dates(report: ReportData) -> list[tuple[str, str]]:
     lock = report.findings.lock
-    if lock is None:
+    if lock is None or report.anonymous:
         return []
-    return [
-        ("plan locked", lock.frozen_at),
-        *((f"changed: {one['what']}", one["when"]) for one in lock.changes),
-    ]
+    dates = [("plan locked", lock.frozen_at)]
+    for change in lock.changes:
+        dates.append((f"changed: {change['what']}", change["when"]))
+    return dates
 
 
 def without_clock(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what the clock decides."""
-    return {name: value for name, value in row.items() if name not in CLOCK_COLUMNS}
+    clockless = dict(row)
+    for name in CLOCK_COLUMNS:
+        clockless.pop(name, None)
+    return clockless

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 WIDTH = 110  # of a line; a longer table gets lines of its own
@@ -20,37 +20,54 @@ def to_toml(table: Mapping[str, Any]) -> str:
 
 def design_toml(design: Mapping[str, Any]) -> str:
     """A design as it was read, which read again is the same."""
-    said = {name: value for name, value in design.items() if value not in ([], {})}
-    return to_toml({**said, "tune": design["tune"] if design["tune"] is not None else False})
+    table = {name: value for name, value in design.items() if value not in ([], {})}
+    if design["tune"] is None:
+        table["tune"] = False
+    return to_toml(table)
 
 
 def _without_none(value: Any) -> Any:
     if isinstance(value, Mapping):
-        told = {
-            name: False if inner is None and name in OFF_WHEN_NONE else inner
-            for name, inner in value.items()
-        }
-        return {name: _without_none(inner) for name, inner in told.items() if inner is not None}
+        return dict(_fields_without_none(value))
     if isinstance(value, list | tuple):
-        return [_without_none(inner) for inner in value]
+        return list(map(_without_none, value))
     return value
 
 
-def _table_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
-    told = {name: f"{_format_key(name)} = {_format_value(value)}" for name, value in table.items()}
-    inner_tables = [name for name, value in table.items() if isinstance(value, Mapping)]
-    long = next(
-        (place for place, name in enumerate(inner_tables) if len(told[name]) > WIDTH),
-        len(inner_tables),
-    )
-    # all from the first long one on: a line after a section would belong to it
-    sections = set(inner_tables[long:])
-    lines = [line for name, line in told.items() if name not in sections]
+def _fields_without_none(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in table.items():
-        if name in sections:
-            inner = (*path, _format_key(name))
-            lines += ["", f"[{'.'.join(inner)}]", *_table_lines(value, inner)]
+        if value is not None:
+            yield name, _without_none(value)
+        elif name in OFF_WHEN_NONE:
+            yield name, False
+
+
+def _table_lines(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    sections = _section_names(table)
+    for name, value in table.items():
+        if name not in sections:
+            lines.append(_field_line(name, value))
+    for name in sections:
+        inner = (*path, _format_key(name))
+        lines += ["", f"[{'.'.join(inner)}]", *_table_lines(table[name], inner)]
     return lines
+
+
+def _section_names(table: Mapping[str, Any]) -> list[str]:
+    """The inner tables that get lines of their own: all from the first long one on, for a line
+    after a section would belong to it.
+    """
+    sections: list[str] = []
+    for name, value in table.items():
+        is_long = len(_field_line(name, value)) > WIDTH
+        if isinstance(value, Mapping) and (sections or is_long):
+            sections.append(name)
+    return sections
+
+
+def _field_line(name: str, value: Any) -> str:
+    return f"{_format_key(name)} = {_format_value(value)}"
 
 
 def _format_key(name: str) -> str:
@@ -64,9 +81,7 @@ def _format_value(value: Any) -> str:
         case str():
             return _quote_text(value)
         case Mapping():
-            inner = ", ".join(
-                f"{_format_key(name)} = {_format_value(one)}" for name, one in value.items()
-            )
+            inner = ", ".join(_field_line(name, one) for name, one in value.items())
             if inner:
                 return f"{{ {inner} }}"
             return "{}"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isinf
 
 from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.run_table import Row
 from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import describe_compute, describe_gain
-from paribus.report.numbers import format_plural, rough, significant
+from paribus.report.numbers import format_plural, quote_arm, rough, significant
 from paribus.report.positive_control import describe_weak_equivalence
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_seeds
@@ -42,32 +43,50 @@ class VerdictText:
 
 def verdict_texts(report: ReportData) -> list[VerdictText]:
     """Every comparison; the positive control last."""
-    said = [_verdict_text(arm, report) for arm in report.findings.arms]
-    return sorted(said, key=lambda one: one.is_control)
+    texts = [_verdict_text(arm, report) for arm in report.findings.arms]
+    return sorted(texts, key=lambda one: one.is_control)
 
 
 def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
-    judgement, baseline = arm.judgement, arm.against
-    made, advice = judgement.comparison, advice_on_arm(arm)
+    baseline, comparison = arm.against, arm.judgement.comparison
+    advice = advice_on_arm(arm)
+    advice_text = "" if advice is None else f"{advice.description}."
+    numbers = meaning = compute = ""
+    if comparison is not None:
+        numbers, meaning = describe_gain(comparison), _describe_reading(arm, comparison, report)
+        compute = describe_compute(arm.name, baseline, arm.multiplier)
     return VerdictText(
-        arm.name,
-        judgement.verdict.word,
-        verdict_headline(arm, baseline, describe_weak_equivalence(report)),
-        _describe_failures(arm, baseline, report),
-        "" if made is None else describe_gain(made),
-        "" if made is None else _describe_reading(arm, made),
-        "" if made is None else describe_compute(arm.name, baseline, arm.multiplier),
-        "" if advice is None else f"{advice.description}.",
-        arm.name == report.control,
+        arm=arm.name,
+        word=arm.judgement.verdict.word,
+        headline=verdict_headline(arm, baseline, describe_weak_equivalence(report)),
+        failures=_describe_failures(arm, baseline, report),
+        numbers=numbers,
+        meaning=meaning,
+        compute=compute,
+        advice=advice_text,
+        is_control=arm.name == report.control,
     )
 
 
-def _describe_reading(arm: ArmFinding, comparison: Comparison) -> str:
+def _describe_reading(arm: ArmFinding, comparison: Comparison, report: ReportData) -> str:
     """What the interval says against the margin, at every rate of a bracket, and what tuning
     could move.
     """
-    said = describe_bracket(arm) or _verdict_meaning(comparison, arm.judgement.verdict.word)
-    return " ".join(filter(None, (said, _symmetry_note(comparison), describe_tuning_doubt(arm))))
+    unit = report.measure.unit
+    meaning = describe_bracket(arm)
+    if not meaning:
+        meaning = _verdict_meaning(comparison, arm.judgement.verdict.word, unit)
+    sentences = (meaning, _symmetry_note(comparison), describe_tuning_doubt(arm, unit))
+    return " ".join(filter(None, sentences))
+
+
+def quote_comparison(arm: ArmFinding, baseline: str) -> str:
+    """The name of a comparison as a sentence has it: its arm, and what it is judged against where
+    that is not the baseline.
+    """
+    if arm.against == baseline:
+        return quote_arm(arm.name)
+    return f"{quote_arm(arm.name)} against {quote_arm(arm.against)}"
 
 
 def advice_on_arm(arm: ArmFinding) -> Advice | None:
@@ -85,24 +104,38 @@ def describe_fresh_seeds(report: ReportData) -> str:
     """How to get fresh seeds, where a contrast, or a comparison that is no control, asks for
     some.
     """
-    asked = [advice_on_arm(arm) for arm in report.findings.arms if arm.name != report.control]
-    asked += [
-        advice_on_comparison(one.comparison, one.word or "") for one in report.findings.contrasts
-    ]
-    if not any(one is not None and one.needs_fresh_seeds for one in asked):
+    if not any(advice.needs_fresh_seeds for advice in _advice_of_study(report)):
         return ""
-    series = report.plan.series
-    scale = report.plan.scale
-    options = f" --scale {scale}" if scale else ""
-    # The same command again would go on with this study, which has a number of its own.
-    options += "" if series is None else f" --name {series.first}-{series.number + 1}"
     used = describe_seeds(report.plan.design.declared_seeds)
     return (
         f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as"
-        f" advised: `paribus run DESIGN{options} --seeds N`, and whatever else was --set or named"
-        " for this study. Its verdict is read from the new seeds alone; seeds added to this study"
-        " would be a second look."
+        f" advised: `paribus run DESIGN{_run_options(report)} --seeds N`, and whatever else was"
+        " --set or named for this study. Its verdict is read from the new seeds alone; seeds added"
+        " to this study would be a second look."
     )
+
+
+def _advice_of_study(report: ReportData) -> Iterator[Advice]:
+    """What inconclusive comparisons and contrasts would take, but for the positive control."""
+    for arm in report.findings.arms:
+        advice = advice_on_arm(arm)
+        if advice is not None and arm.name != report.control:
+            yield advice
+    for contrast in report.findings.contrasts:
+        advice = advice_on_comparison(contrast.comparison, contrast.word or "")
+        if advice is not None:
+            yield advice
+
+
+def _run_options(report: ReportData) -> str:
+    """Options of `paribus run` that make a new study beside this one."""
+    options, series = "", report.plan.series
+    if report.plan.scale:
+        options += f" --scale {report.plan.scale}"
+    if series is not None:
+        # The same command again would go on with this study, which has a number of its own.
+        options += f" --name {series.first}-{series.number + 1}"
+    return options
 
 
 def verdict_headline(arm: ArmFinding, baseline: str, within: str = "") -> str:
@@ -110,22 +143,22 @@ def verdict_headline(arm: ArmFinding, baseline: str, within: str = "") -> str:
 
     `within` says what the margin of an `equivalent` is, where that must be known.
     """
-    doubt, said = arm.judgement.verdict.doubt, _verdict_sentence(arm, baseline, within)
+    doubt, sentence = arm.judgement.verdict.doubt, _verdict_sentence(arm, baseline, within)
     if doubt:
-        return f"{said}; {doubt}"
-    return said
+        return f"{sentence}; {doubt}"
+    return sentence
 
 
-def describe_tuning_doubt(arm: ArmFinding) -> str:
+def describe_tuning_doubt(arm: ArmFinding, unit: str) -> str:
     """Why tuning could overturn a verdict; nothing where it could not."""
     if not arm.judgement.verdict.doubt or arm.tuning_uncertainty is None:
         return ""
     if isinf(arm.tuning_uncertainty):
         return "What tuning could move is not known: a rate was taken without a parabola."
-    move = (
-        f"An error in the arms' rates could move the gain by {rough(arm.tuning_uncertainty)} {UNIT}"
+    move = f"{rough(arm.tuning_uncertainty)} {unit}"
+    return (
+        f"An error in the arms' rates could move the gain by {move}, and more seeds do not heal it."
     )
-    return f"{move}, and more seeds do not heal it."
 
 
 def describe_bracket(arm: ArmFinding) -> str:
@@ -141,8 +174,8 @@ def describe_bracket(arm: ArmFinding) -> str:
     )
 
 
-def _verdict_sentence(arm: ArmFinding, baseline: str, within: str) -> str:
-    name, verdict = arm.name, arm.judgement.verdict
+def _verdict_sentence(arm: ArmFinding, against: str, within: str) -> str:
+    name, baseline, verdict = quote_arm(arm.name), quote_arm(against), arm.judgement.verdict
     detail = f", {verdict.detail}" if verdict.detail else ""
     match verdict.word:
         case "better" | "worse":
@@ -166,13 +199,13 @@ def _verdict_sentence(arm: ArmFinding, baseline: str, within: str) -> str:
             return f"No verdict on {name} against {baseline}: {verdict.detail}"
 
 
-def _verdict_meaning(comparison: Comparison, word: str) -> str:
+def _verdict_meaning(comparison: Comparison, word: str, unit: str) -> str:
     """What an arm's verdict says, which failures can change from what its numbers alone would."""
     average = " on average over seeds" if comparison.margins else ""
     if comparison.margin is None:
         margin = ""
     else:
-        margin = f"±{significant(comparison.margin)} {UNIT}{average}"
+        margin = f"±{significant(comparison.margin)} {unit}{average}"
     match word:
         case "better":
             return "The whole interval lies above zero: over many seeds, the mean would be a gain."
@@ -210,9 +243,11 @@ def _verdict_meaning(comparison: Comparison, word: str) -> str:
 
 def _symmetry_note(comparison: Comparison) -> str:
     """That a word of an open number of seeds rests on symmetric noise, where it does."""
-    return " ".join(
-        f"It {remark}." for remark in comparison.remarks if remark in (NOT_CONFIRMED, TOO_FEW_SEEDS)
-    )
+    notes: list[str] = []
+    for remark in comparison.remarks:
+        if remark in (NOT_CONFIRMED, TOO_FEW_SEEDS):
+            notes.append(f"It {remark}.")
+    return " ".join(notes)
 
 
 def _describe_failures(arm: ArmFinding, baseline: str, report: ReportData) -> str:
@@ -220,21 +255,23 @@ def _describe_failures(arm: ArmFinding, baseline: str, report: ReportData) -> st
     if judgement.arm_trained.k == judgement.baseline_trained.k == len(judgement.seeds):
         return ""
     counts = (
-        f"{arm.name} trained in {judgement.arm_trained}, {baseline} in {judgement.baseline_trained}"
+        f"{quote_arm(arm.name)} trained in {judgement.arm_trained}, {quote_arm(baseline)} in"
+        f" {judgement.baseline_trained}"
     )
     if judgement.comparison is None:
-        of = ""
+        rest = ""
+    elif judgement.undertrained_note:
+        rest = "; the numbers include the scores that the others had reached"
     else:
-        of = "; the numbers are of the seeds in which both did"
-    if judgement.undertrained_note and judgement.comparison is not None:
-        of = "; the numbers include the scores that the others had reached"
-    own = [row for row in report.findings.reported_rows if row["arm"] in (arm.name, baseline)]
-    return " ".join(filter(None, (f"{counts}{of}.", undertrained_advice(own))))
+        rest = "; the numbers are of the seeds in which both did"
+    rows = report.findings.reported_rows
+    own = [row for row in rows if row["arm"] in (arm.name, baseline)]
+    return " ".join(filter(None, (f"{counts}{rest}.", undertrained_advice(own))))
 
 
 def undertrained_advice(rows: Sequence[Row]) -> str:
     """What to do about runs that were not trained long enough; nothing where there are none."""
-    n_short = sum(row["outcome"] == UNDERTRAINED for row in rows)
+    n_short = Counter(row["outcome"] for row in rows)[UNDERTRAINED]
     if not n_short:
         return ""
     was = "was" if n_short == 1 else "were"

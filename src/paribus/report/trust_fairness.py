@@ -1,0 +1,185 @@
+"""Were the arms treated alike? Their learning rates, what a seed fixes in all of them, and the
+text they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from paribus.analyse.remarks import rate_remark
+from paribus.record import Mark
+from paribus.report.numbers import (
+    describe_each,
+    format_count,
+    format_percent,
+    join_words,
+    quote_arm,
+    significant,
+)
+from paribus.report.report_data import ReportData
+from paribus.report.tables import control_line
+from paribus.report.text_read import describe_text_differences
+from paribus.report.trust_check import TrustCheck, yes_unless
+from paribus.report.verdicts import quote_comparison
+
+RATE_PATH = "training.optimizer.rate"
+BATCH_PATHS = (
+    "text",
+    "corpus",
+    "objective",
+    "training.length",
+    "training.n_sequences",
+    "training.data_seed",
+)
+
+
+def rate_check(report: ReportData) -> TrustCheck:
+    """Were the learning rates tuned alike, and found inside the grid?"""
+    rates = report.findings.rates
+    if report.plan.design.tune is None or rates is None:
+        return _untuned_rate_check(report)
+    tuned = _describe_rates(report, lambda arm: rates[arm]["rate"])
+    outside = [quote_arm(arm) for arm in report.order if not rates[arm]["optimum"]["inside"]]
+    if outside:
+        text = f"The optimum of {join_words(outside)} lies outside the grid; used {tuned}."
+        return TrustCheck("Learning rates", "no", text)
+    text = f"Tuned alike, each optimum inside the grid: {tuned}."
+    remarks = "; ".join(_rate_remarks(report))
+    if not remarks:
+        return TrustCheck("Learning rates", "yes", text)
+    text = f"{text} {remarks[:1].upper()}{remarks[1:]}."
+    return TrustCheck("Learning rates", "mind", text)
+
+
+def _describe_rates(report: ReportData, rate: Callable[[str], float]) -> str:
+    """The rate of every arm, in words."""
+    return describe_each({quote_arm(arm): rate(arm) for arm in report.order}, significant)
+
+
+def _rate_remarks(report: ReportData) -> Iterator[str]:
+    """What is odd about the tuned rates, and which verdicts an error in them could overturn."""
+    general = rate_remark(report.plan)
+    if general:
+        yield general
+    rates = report.findings.rates or {}
+    for arm in report.order:
+        remark = rates[arm]["optimum"]["remark"]
+        if remark:
+            yield f"{quote_arm(arm)}: {remark}"
+    doubtful: list[str] = []
+    for arm in report.findings.arms:
+        if arm.judgement.verdict.doubt:
+            doubtful.append(quote_comparison(arm, report.findings.baseline))
+    if doubtful:
+        yield f"tuning could overturn the verdict on {join_words(doubtful)}"
+
+
+def _untuned_rate_check(report: ReportData) -> TrustCheck:
+    """Rates as they were written: one for all, the factor itself, or unequal for another reason."""
+    if report.has_one_rate:
+        rate = report.rate(report.findings.baseline)
+        text = f"Not tuned: every arm trained at {rate:g}, which may suit one better."
+        return TrustCheck("Learning rates", "mind", text)
+    rates = _describe_rates(report, report.rate)
+    if _compares_rates(report):
+        text = f"Not tuned, for the rate is what is compared: {rates}."
+        return TrustCheck("Learning rates", "yes", text)
+    return TrustCheck("Learning rates", "mind", f"Not tuned, and not equal: {rates}.")
+
+
+def _compares_rates(report: ReportData) -> bool:
+    """Is the learning rate, or a table that holds it, what the arms differ in on purpose?"""
+    return any(_is_within(RATE_PATH, path) for path in report.plan.declared)
+
+
+def _is_within(path: str, table: str) -> bool:
+    return path == table or path.startswith(f"{table}.")
+
+
+def pairing_check(report: ReportData) -> TrustCheck:
+    """What runs under one seed have in common, and how much noise that takes away."""
+    shared, differences = _shared_init(report), _batch_differences(report)
+    if differences:
+        verb = "differs" if len(differences) == 1 else "differ"
+        text = (
+            f"Under one seed {shared} of the weights start equal. Arms do not read the same batches"
+            f" alike: {join_words(differences)} {verb}."
+        )
+    else:
+        text = (
+            f"Under one seed all arms read the same batches, and {shared} of their weights start"
+            " equal."
+        )
+    ratios = _noise_ratios(report)
+    if ratios:
+        text += f" Of the noise of unpaired runs this leaves {ratios}."
+    return TrustCheck("Pairing", yes_unless(bool(differences)), text)
+
+
+def _noise_ratios(report: ReportData) -> str:
+    """How much of the noise of unpaired runs is left, by comparison; empty where not known."""
+    ratios: dict[str, float] = {}
+    for arm in report.findings.arms:
+        if arm.pairing is not None:
+            name = quote_comparison(arm, report.findings.baseline)
+            ratios[name] = arm.pairing.variance_ratio
+    return describe_each(ratios, format_percent)
+
+
+def _batch_differences(report: ReportData) -> list[str]:
+    """What of a batch is not equal in all arms, by the control table; an encoder is given its
+    input apart.
+    """
+    differing: list[str] = []
+    for line in report.plan.control:
+        if line.mark != Mark.EQUAL and _is_of_batch(line.path):
+            differing.append(line.path)
+    has_encoder: set[bool] = set()
+    for arm in report.order:
+        has_encoder.add(report.plan.arms[arm].run.architecture.get("encoder") is not None)
+    if len(has_encoder) > 1:
+        differing.append("how input and target are laid out")
+    return differing
+
+
+def _is_of_batch(path: str) -> bool:
+    return any(_is_within(path, table) for table in BATCH_PATHS)
+
+
+def _shared_init(report: ReportData) -> str:
+    line = control_line(report, "starting weights in common")
+    if line is None:
+        return "some"
+    return format_percent(min(map(float, line.values.values())))
+
+
+def text_checks(report: ReportData) -> Iterator[TrustCheck]:
+    """How often the text was read, and where a budget of tokens gave judged arms unequal text."""
+    yield _epoch_check(report)
+    differences = describe_text_differences(report)
+    if differences:
+        yield TrustCheck("Budget", "mind", differences)
+
+
+def _epoch_check(report: ReportData) -> TrustCheck:
+    line = control_line(report, "epochs")
+    if line is None:
+        return TrustCheck("Text", "mind", "How often the text was read is not known.")
+    epochs: list[float] = []
+    for value in line.values.values():
+        epochs += map(float, str(value).split(","))
+    often = significant(min(epochs))
+    if min(epochs) != max(epochs):
+        often += f" to {significant(max(epochs))}"
+    repeated = max(epochs) > 1
+    repetition = "some text was repeated" if repeated else "no text was repeated"
+    text = f"{format_count(_mean_tokens(report))} tokens, {often} epochs; {repetition}."
+    return TrustCheck("Text", yes_unless(repeated), text)
+
+
+def _mean_tokens(report: ReportData) -> float:
+    """Tokens that a run reads, the mean over arms."""
+    total: float = 0
+    for arm in report.order:
+        total += report.plan.arms[arm].work.tokens_read * report.stage(arm).training.n_steps
+    return total / len(report.order)

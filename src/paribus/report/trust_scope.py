@@ -1,0 +1,119 @@
+"""How far does the verdict reach? The size of the models, the contexts that fit, and other
+documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from paribus.analyse.expected_gain import ExpectedGain, expected_gain
+from paribus.report.numbers import (
+    DIGITS,
+    MAX_LISTED,
+    decimals_for_width,
+    describe_each,
+    distinguishing_digits,
+    format_count,
+    format_plain,
+    format_signed,
+    join_words,
+    percent_level,
+    quote_arm,
+)
+from paribus.report.report_data import ReportData
+from paribus.report.trust_check import TrustCheck, yes_unless
+from paribus.report.verdicts import quote_comparison
+
+DOCUMENTS = "Other documents"
+
+
+def size_check(report: ReportData) -> TrustCheck:
+    """How many parameters the arms have."""
+    sizes = {quote_arm(arm): report.plan.arms[arm].price.parameters for arm in report.order}
+    if len(set(sizes.values())) == 1:
+        size = format_count(next(iter(sizes.values())))
+        text = f"One size, {size} parameters: no trend over sizes was measured."
+        return TrustCheck("Size", "mind", text)
+    each = describe_each(sizes, partial(format_count, digits=_size_digits(sizes)))
+    text = f"Sizes differ between arms: {each}, in parameters. No trend over them was measured."
+    return TrustCheck("Size", "mind", text)
+
+
+def _size_digits(sizes: Mapping[str, int]) -> int:
+    """Three where many arms fall into groups so; otherwise as many as tell the sizes apart."""
+    grouped = len(sizes) > MAX_LISTED and len(set(map(format_count, sizes.values()))) > 1
+    if grouped:
+        return DIGITS
+    return distinguishing_digits(sizes.values())
+
+
+def window_checks(report: ReportData) -> Iterator[TrustCheck]:
+    """Where an arm's window was too short for some contexts of the primary yardstick."""
+    n_cut: dict[str, float] = {}
+    n_items = 0
+    for arm, evaluations in report.findings.evaluations.items():
+        first = next(iter(evaluations.values()), None)
+        if first is not None:
+            n_cut[quote_arm(arm)] = float(first.head.n_cut)
+            n_items = max(n_items, first.head.n_items)
+    if any(n_cut.values()):
+        each = describe_each(n_cut, lambda cut: f"{format_plain(cut, 0)} of {n_items}")
+        text = f"Contexts that did not fit, and lost their beginnings: {each}."
+        yield TrustCheck("Window", "mind", text)
+
+
+def new_document_check(report: ReportData) -> TrustCheck:
+    """Which gains to expect on documents that were not among the items."""
+    gains = dict(_expected_gains(report))
+    if not gains:
+        text = "The verdict is about these items, and says nothing of others."
+        return TrustCheck(DOCUMENTS, "mind", text)
+    hulls = [name for name, gain in gains.items() if gain.is_hull]
+    narrower = _describe_narrower(hulls, len(gains))
+    expected = f"Gains to expect on new documents{_describe_gains(gains)}."
+    text = f"The verdict is about these items. {expected}{narrower}"
+    return TrustCheck(DOCUMENTS, yes_unless(bool(narrower)), text)
+
+
+def _expected_gains(report: ReportData) -> Iterator[tuple[str, ExpectedGain]]:
+    for arm in report.findings.arms:
+        gain = expected_gain(arm)
+        if gain is not None:
+            yield quote_comparison(arm, report.findings.baseline), gain
+
+
+def _describe_gains(gains: Mapping[str, ExpectedGain]) -> str:
+    """Every gain with its interval; of many, the lowest and the highest."""
+    if len(gains) <= MAX_LISTED:
+        each = [f"{name} {_describe_interval(gain)}" for name, gain in gains.items()]
+        return f": {join_words(each)}"
+    order = sorted(gains, key=lambda name: gains[name].effect)
+    low, high = order[0], order[-1]
+    return (
+        f" lie between {_describe_interval(gains[low])} for {low} and"
+        f" {_describe_interval(gains[high])} for {high}"
+    )
+
+
+def _describe_narrower(names: list[str], of: int) -> str:
+    """Why an interval on new documents may be the narrower one, where some are."""
+    if not names:
+        return ""
+    if len(names) <= MAX_LISTED:
+        whose = join_words(names)
+    else:
+        whose = f"{len(names)} of {of}"
+    return (
+        f" For {whose} the interval on new documents comes out narrower than the one on these"
+        " items, because more degrees of freedom go into its estimate; it is no stronger claim, so"
+        " what is shown is the hull of both."
+    )
+
+
+def _describe_interval(gain: ExpectedGain) -> str:
+    digits = decimals_for_width((gain.high - gain.low) / 2)
+    return (
+        f"{format_signed(gain.low, digits)} to {format_signed(gain.high, digits)}"
+        f" ({percent_level(gain.level)})"
+    )
