@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 NAMES = [
     "Batch",
     "Design",
+    "Execution",
+    "Workspace",
     "build",
     "build_corpus",
     "demo",

@@ -42,10 +42,14 @@ if TYPE_CHECKING:
     from paribus.record import runs as runs
     from paribus.spec import load as load
     from paribus.spec.design import Design as Design
+    from paribus.workspace import Execution as Execution
+    from paribus.workspace import Workspace as Workspace
 else:
     _HOMES = {
         "Batch": "paribus.batch",
         "Design": "paribus.spec.design",
+        "Execution": "paribus.workspace",
+        "Workspace": "paribus.workspace",
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",
         "demo": "paribus.cli.demo",

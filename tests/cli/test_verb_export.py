@@ -14,6 +14,7 @@ import paribus as pb
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.manifest import write_manifest
+from paribus.workspace import Workspace
 
 SPEC = {
     "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}},
@@ -38,7 +39,11 @@ SPEC = {
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that holds one, `first`, with checkpoints of steps 1, 3 and 5."""
     folder = tmp_path_factory.mktemp("trained")
-    pb.train_run(SPEC, name="first", runs=folder / "runs", cache=folder / "cache", device="cpu")
+    pb.train_run(
+        SPEC,
+        name="first",
+        workspace=Workspace(folder / "runs", cache=folder / "cache", device="cpu"),
+    )
     return folder / "runs"
 
 
@@ -188,7 +193,9 @@ def test_a_text_too_long_for_the_model_is_cut_and_told(ask, runs: Path) -> None:
 def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
     changed = {"objective": "masked", "architecture": SPEC["architecture"] | {"mask": "causal"}}
     pb.train_run(
-        SPEC | changed, name="masked", runs=runs, cache=runs.parent / "cache", device="cpu"
+        SPEC | changed,
+        name="masked",
+        workspace=Workspace(runs, cache=runs.parent / "cache", device="cpu"),
     )
     said = (
         "note: it was trained with 'masked' and never asked what comes next: what it says means"

@@ -25,6 +25,7 @@ from paribus.spec import Corpus, DocumentHalves, HeldOutPairs, PseudoHalves
 from paribus.spec.objectives import CausalLM, MaskedLM
 from paribus.spec.run import load_run
 from paribus.train.loop import train
+from paribus.workspace import Workspace
 
 CPU = torch.device("cpu")
 HALVES = DocumentHalves(n_items=7)
@@ -49,7 +50,7 @@ def trained(
     }
     spec = load_run(table)
     built = prepare_corpus(spec.stages[0].corpus, home / "cache", show_progress=False)
-    return train(spec, built, home / "runs", device=CPU, name=name).folder, built
+    return train(spec, built, Workspace(home / "runs", device="cpu"), name=name).folder, built
 
 
 @pytest.fixture(scope="module")

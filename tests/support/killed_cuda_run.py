@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from paribus.corpus import prepare_corpus
-from paribus.runtime import select_device
 from paribus.spec.run import RunSpec, load_run
 from paribus.train.loop import train
+from paribus.workspace import Workspace
 
 OBJECTIVES = {"unilm": {"kind": "prefix", "grid": 4}}
 
@@ -51,7 +51,7 @@ def main(home: Path, preset: str, at: int) -> None:
 
     spec = run_spec(preset)
     text = prepare_corpus(spec.stages[0].corpus, home / "cache", False)
-    train(spec, text, home, device=select_device("cuda"), name="run", on_step=kill)
+    train(spec, text, Workspace(home, device="cuda"), name="run", on_step=kill)
 
 
 if __name__ == "__main__":

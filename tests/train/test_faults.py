@@ -26,6 +26,7 @@ from train_shell import (
 from paribus.corpus import prepare_corpus
 from paribus.spec.run import load_run
 from paribus.train.loop import train
+from paribus.workspace import Workspace
 
 LAST = "step-000000009"
 
@@ -293,9 +294,9 @@ def test_a_run_that_was_told_nothing_speaks_to_nobody_and_its_notes_are_kept(
     text = prepare_corpus(spec.stages[0].corpus, resumable.cache, False)
     out, err, said = io.StringIO(), io.StringIO(), []
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        done = train(spec, text, resumable.home, device=torch.device("cpu"), name="run")
+        done = train(spec, text, Workspace(resumable.home, device="cpu"), name="run")
         again = train(
-            spec, text, resumable.home, device=torch.device("cpu"), name="run", on_note=said.append
+            spec, text, Workspace(resumable.home, device="cpu"), name="run", on_note=said.append
         )
     assert (out.getvalue(), err.getvalue()) == ("", "")
     assert done.notes == ("it goes on at step 11 of 12",)

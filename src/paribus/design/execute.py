@@ -8,7 +8,7 @@ import signal
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paribus.design.cell_run import is_complete, train_and_measure
 from paribus.design.cells import Cell
@@ -80,7 +80,8 @@ def cells_of_shard(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
 def _run_sequentially(
     cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: Watcher
 ) -> dict[str, str]:
-    failed, means = dict[str, str](), pool.execution
+    failed = dict[str, str]()
+    workspace = replace(pool.execution.workspace, runs=study.root)
     for cell in cells:
         fault = None
         pool.verified_text(cell.dataset)
@@ -90,9 +91,7 @@ def _run_sequentially(
                 cell.run,
                 cell.dataset,
                 cell.measures,
-                study.root,
-                means.device,
-                accept_environment=means.accept_environment,
+                workspace,
                 on_step=lambda step, cell=cell: watcher.step(cell, step + 1),
             )
         except ParibusError as caught:

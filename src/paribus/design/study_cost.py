@@ -7,7 +7,6 @@ import statistics
 import time
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from pathlib import Path
 
 import torch
 
@@ -18,8 +17,10 @@ from paribus.design.variance import noise_crossing
 from paribus.errors import RecordError
 from paribus.record import RunEntry, read_environments, read_rows, run_name, runs
 from paribus.record.file_names import ROWS_FILE
+from paribus.runtime import select_device
 from paribus.spec.design import length_arms
 from paribus.spec.run import addressed_stages
+from paribus.workspace import Workspace
 
 TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually reaches
 CHECKPOINT_BYTES_PER_PARAMETER = 12  # of a parameter in a checkpoint: its value and two moments
@@ -47,7 +48,7 @@ class StudyCost:
         return self.seconds * self.flops_per_seed / self.flops
 
 
-def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
+def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     """An upper bound but for extensions of the grid: of an arm's own rates, as many are counted
     as are mostly needed.
 
@@ -73,7 +74,7 @@ def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
     per_seed = full * n_rates + other
     total = per_seed * n_seeds + full * n_swept * share
     total += n_noise * baseline.step_cost.training_flops * baseline.n_steps
-    speed, basis = _training_speed(plan, root, device)
+    speed, basis = _training_speed(plan, workspace)
     n_bytes = sum(
         arm.price.parameters
         * CHECKPOINT_BYTES_PER_PARAMETER
@@ -139,17 +140,20 @@ def _n_checkpoints(arm: PlannedArm, share: float) -> int:
     return min(training.keep_last + 1, math.ceil(arm.n_steps * share / training.checkpoint_every))
 
 
-def _training_speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
+def _training_speed(plan: Plan, workspace: Workspace) -> tuple[float, str]:
     """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
     finished = [
-        entry for entry in runs(root) if entry.state == "finished" and entry.last_row is not None
+        entry
+        for entry in runs(workspace.runs_folder)
+        if entry.state == "finished" and entry.last_row is not None
     ]
     comparable = [entry for entry in finished if _device(entry) == plan.environment["device"]]
     paces = map(_pace, sorted(comparable, key=_age))
     earlier = list(islice((pace for pace in paces if pace is not None), MAX_EARLIER_RUNS))
     if earlier:
         return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
-    return _matmul_speed(device) * TYPICAL_UTILISATION, "guessed from one matrix product"
+    speed = _matmul_speed(select_device(workspace.device))
+    return speed * TYPICAL_UTILISATION, "guessed from one matrix product"
 
 
 def _age(entry: RunEntry) -> float:

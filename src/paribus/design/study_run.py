@@ -30,7 +30,7 @@ from paribus.design.tune import (
     tuned_rates,
 )
 from paribus.design.variance import variance_cells
-from paribus.design.worker_pool import Execution, Watcher, WorkerPool
+from paribus.design.worker_pool import Watcher, WorkerPool
 from paribus.errors import RecordError
 from paribus.record import (
     PlanLock,
@@ -42,6 +42,7 @@ from paribus.record import (
 )
 from paribus.record.file_names import PLAN_LOCK_FILE
 from paribus.record.plan_file import read_plan
+from paribus.workspace import Execution
 
 # its name, its runs, and the FLOPs of what comes after
 WatcherFactory = Callable[[str, Sequence[Cell], float], Watcher]
@@ -245,7 +246,7 @@ def _require_one_environment(
     pooled silently.
     """
     there = [cell for cell in cells if cell is not None and is_complete(cell, study)]
-    if execution.accept_environment or len(there) == len(cells):
+    if execution.workspace.accept_environment or len(there) == len(cells):
         return
     apart: dict[str, tuple[Any, Any]] = {}
     for name in dict.fromkeys(cell.name for cell in there):

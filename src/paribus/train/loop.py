@@ -19,7 +19,7 @@ from paribus.masks import SequenceLayout
 from paribus.model import build
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, open_run_folder
-from paribus.runtime import cudnn_version, device_kind, prepare_cuda
+from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage, addressed_stages
@@ -33,6 +33,7 @@ from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
 from paribus.train.signals import deferred_signals
+from paribus.workspace import Workspace
 
 OnRow = Callable[[dict[str, Any]], None]
 OnStep = Callable[[int], None]
@@ -52,11 +53,9 @@ class TrainOutcome:
 def train(
     spec: RunSpec,
     dataset: TokenisedCorpus,
-    root: Path,
+    workspace: Workspace,
     *,
-    device: torch.device,
     name: str | None = None,
-    accept_environment: bool = False,
     ranks: Ranks = SINGLE_RANK,
     on_row: OnRow | None = None,
     on_step: OnStep | None = None,
@@ -70,15 +69,19 @@ def train(
     """
     (stage,) = spec.stages
     _require_trainable(spec, stage, dataset)
+    device = select_device(workspace.device)
     require_training_memory(spec, device)
-    prepare_cuda(device)
     if not ranks.is_leader:
         return _Loop(None, spec, stage, dataset, device, ranks, None, None, None).train()
     here = current_environment(
         torch.get_num_threads(), device_kind(device, ranks.world_size), cudnn_version(device)
     )
     with open_run_folder(
-        root, addressed_stages(spec, dataset.fingerprint), here, name, accept_environment
+        workspace.runs_folder,
+        addressed_stages(spec, dataset.fingerprint),
+        here,
+        name,
+        workspace.accept_environment,
     ) as run:
         return _Loop(run, spec, stage, dataset, device, ranks, on_row, on_step, on_note).train()
 
