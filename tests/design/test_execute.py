@@ -22,6 +22,7 @@ from paribus.design import worker_pool as crews
 from paribus.design.cell_run import cell_score, find_evaluation, is_complete, train_and_measure
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.execute import execute_cells, resumable_exit
+from paribus.design.study_watcher import StudyWatcher
 from paribus.design.worker_pool import (
     RESUME_STATUS,
     WorkerPool,
@@ -31,23 +32,31 @@ from paribus.design.worker_pool import (
 from paribus.evaluate import evaluate
 from paribus.record import Study, hold_lock, open_study
 from paribus.spec.yardstick import PseudoHalves
+from paribus.watcher import Watcher
 from paribus.workspace import Execution, Workspace
 
 SHORT = {"base.training.n_steps": 2, "arms.reverse": None}
 
 
-class Silent:
+class StepCounter(Watcher):
+    """Counts the steps of one cell."""
+
+    def __init__(self, cell: Cell, steps: Counter[str]) -> None:
+        self.cell, self.steps = cell, steps
+
+    def step(self, step: int) -> None:
+        self.steps[str(self.cell)] = step + 1
+
+
+class Silent(StudyWatcher):
     """Told of every cell, and remembers."""
 
     def __init__(self) -> None:
         self.ended: list[tuple[str, str | None]] = []
         self.steps: Counter[str] = Counter()
 
-    def begin(self, cell: Cell) -> None:
-        pass
-
-    def step(self, cell: Cell, n: int) -> None:
-        self.steps[str(cell)] = n
+    def begin(self, cell: Cell) -> Watcher:
+        return StepCounter(cell, self.steps)
 
     def end(self, cell: Cell, fault: str | None) -> None:
         self.ended.append((str(cell), fault))
@@ -187,11 +196,14 @@ def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(
 ) -> None:
     cells = cells_of(study_cache, changes={"base.training.n_steps": 6})[:1]
 
-    class Impatient(Silent):
-        def step(self, cell: Cell, n: int) -> None:
-            super().step(cell, n)
-            if n == 3:
+    class Interrupter(Watcher):
+        def step(self, step: int) -> None:
+            if step == 2:
                 signal.raise_signal(signal.SIGTERM)
+
+    class Impatient(Silent):
+        def begin(self, cell: Cell) -> Watcher:
+            return Interrupter()
 
     with pytest.raises(SystemExit) as left, WorkerPool(means) as crew:
         execute_cells(cells, kept, crew, Impatient())

@@ -25,6 +25,7 @@ from paribus.analyse import study_findings, study_rows
 from paribus.analyse.bracket import bracket_rate
 from paribus.cli.run import run
 from paribus.design import freeze, freeze_or_describe_departure, run_study
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, existing_study, open_study
 from paribus.record.checksums import write_listed_file
@@ -41,20 +42,11 @@ LEARNT = {
 }
 
 
-class Quiet:
+class Quiet(StudyWatcher):
     """Told of every cell, and remembers those that ended."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
-
-    def stage(self, name: str, cells: Any, later: float) -> "Quiet":
-        return self
-
-    def begin(self, cell: Any) -> None:
-        pass
-
-    def step(self, cell: Any, n: int) -> None:
-        pass
 
     def end(self, cell: Any, fault: str | None) -> None:
         self.ended.append(str(cell))
@@ -196,7 +188,7 @@ def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_f
             plan,
             kept,
             Execution(Workspace(cache=study_cache, device="cpu"), shard=(attempt % 2 + 1, 2)),
-            watch.stage,
+            watch,
         )
         ended += watch.ended
         waited.append(done.n_waiting)
@@ -227,7 +219,7 @@ def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_f
     assert list(told.arm("causal").gains_by_rate) == rates["full"]["grid"]
     assert told.remarks == ()
     plain = make_small_plan(study_cache, {"arms.reverse": None})
-    run_study(plain, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet().stage)
+    run_study(plain, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet())
     assert kept.read_rates() is None
     assert study_findings(kept).remarks == ("at one rate for all arms, not tuned",)
 
@@ -243,7 +235,7 @@ def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache:
         SpecError,
         match=r"rates: after 2 extensions, to .*, no run of an arm leaves .*: too short to tune",
     ):
-        run_study(plan, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet().stage)
+        run_study(plan, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet())
     assert {cell.purpose for cell in kept.read_cells()} == {"sweep"}
 
 
@@ -363,16 +355,14 @@ def test_runs_made_under_another_environment_are_refused_and_the_plan_stays_as_i
         plan,
         kept,
         Execution(Workspace(cache=study_cache, device="cpu"), shard=(1, 2)),
-        Quiet().stage,
+        Quiet(),
     )
     before = kept.read_lock()
     elsewhere = replace(plan, environment={**plan.environment, "torch": "0.0", "code": "0" * 64})
     with pytest.raises(
         RecordError, match=r"made under another environment: code was .*; torch was "
     ) as caught:
-        run_study(
-            elsewhere, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet().stage
-        )
+        run_study(elsewhere, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet())
     assert "--jobs" not in str(caught.value)
     assert kept.read_lock() == before
 
@@ -387,7 +377,7 @@ def test_runs_that_another_study_had_made_before_are_told(
             make_small_plan(study_cache, {"seeds": 4}),
             kept,
             Execution(Workspace(cache=study_cache, device="cpu")),
-            Quiet().stage,
+            Quiet(),
         )
         lock = kept.read_lock()
         assert lock is not None

@@ -103,7 +103,7 @@ def _run_design(
             seeds_note = None
         _print_plan(study_plan, study, seeds_note, page)
         with StudyBar(page, study) as bar:
-            progress = run_study(study_plan, study, execution, bar.begin_stage)
+            progress = run_study(study_plan, study, execution, bar)
         if not (progress.failures or progress.n_waiting):
             write_study_samples(study_plan, study, select_device(device))
     return progress, study

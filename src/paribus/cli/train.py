@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from paribus.cli.checkup.peak import peak_flops
 from paribus.cli.terminal.arguments import RunSettingsOption, parse_settings
@@ -23,7 +22,7 @@ from paribus.cli.terminal.folders import (
     DeviceOption,
     RunsOption,
 )
-from paribus.cli.terminal.training_bar import training_bar
+from paribus.cli.terminal.training_bar import print_note, training_bar
 from paribus.corpus import corpus_remarks, prepare_corpus
 from paribus.runtime import select_device
 from paribus.spec.run import load_run, run_width_note
@@ -60,20 +59,18 @@ def train_run(
             *corpus_remarks(built, stage.training.length),
         ):
             if remark is not None:
-                _print_note(page, remark)
+                print_note(page, remark)
         peak = peak_flops(own) if ranks.is_leader else 0.0
         with training_bar(
             page, stage.training.n_steps, own.type == "cuda", peak * ranks.world_size
-        ) as watch:
+        ) as bar:
             outcome = train(
                 asked,
                 built,
                 replace(workspace, device=str(own)),
                 name=name,
                 ranks=ranks,
-                on_row=watch.on_row,
-                on_step=watch.on_step,
-                on_note=lambda said: _print_note(page, said),
+                watcher=bar,
             )
         steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
         page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
@@ -99,7 +96,3 @@ def command(
         name=name,
         workspace=Workspace(runs, cache, device, accept_environment),
     )
-
-
-def _print_note(page: Console, text: str) -> None:
-    page.print(f"note: {text}", style="dim", soft_wrap=True)

@@ -17,7 +17,8 @@ from paribus.record import Evaluation, Study, read_evaluations, require_run_inte
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import Yardstick
-from paribus.train.loop import OnRow, OnStep, TrainOutcome, train
+from paribus.train.loop import TrainOutcome, train
+from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
 RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
@@ -28,9 +29,7 @@ def train_and_measure(
     dataset: TokenisedCorpus,
     measures: Sequence[Yardstick],
     workspace: Workspace,
-    *,
-    on_row: OnRow | None = None,
-    on_step: OnStep | None = None,
+    watcher: Watcher | None = None,
 ) -> None:
     """Train and measure; what is done already is not done again, and a run that diverges is a
     result.
@@ -39,15 +38,7 @@ def train_and_measure(
     """
     device = select_device(workspace.device)
     try:
-        done = _retry_while_in_use(
-            lambda: train(
-                run,
-                dataset,
-                workspace,
-                on_row=on_row,
-                on_step=on_step,
-            )
-        )
+        done = _retry_while_in_use(lambda: train(run, dataset, workspace, watcher=watcher))
         for measure in measures:
             evaluate(
                 done.folder,

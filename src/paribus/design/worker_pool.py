@@ -13,26 +13,19 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import torch
 
 from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
 from paribus.design.cells import Cell
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study
 from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES, select_device
 from paribus.workspace import Execution
 
 RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
-
-
-class Watcher(Protocol):
-    """Told of every cell; `n` counts steps done of it."""
-
-    def begin(self, cell: Cell) -> None: ...
-    def step(self, cell: Cell, n: int) -> None: ...
-    def end(self, cell: Cell, fault: str | None) -> None: ...
 
 
 class Worker:
@@ -88,7 +81,9 @@ class WorkerPool:
             self.verified_texts[text.fingerprint] = reverify_text(known)
         return self.verified_texts[text.fingerprint]
 
-    def run_cells(self, cells: Sequence[Cell], study: Study, watcher: Watcher) -> dict[str, str]:
+    def run_cells(
+        self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+    ) -> dict[str, str]:
         """Run cells side by side; why some failed. SIGTERM and Ctrl-C save every run and leave
         by SystemExit(75).
         """

@@ -16,14 +16,26 @@ from paribus.analyse import column_of, score_of
 from paribus.analyse.run_table import outcome_without_score
 from paribus.design import Cell
 from paribus.design.cell_run import find_evaluation, is_complete
+from paribus.design.study_watcher import StudyWatcher
 from paribus.record import Study, last_row
 from paribus.record.file_names import ROWS_FILE
 from paribus.report.numbers import format_duration, score
+from paribus.watcher import Watcher
 
 POLL = 0.5  # seconds between looks at runs that other processes make
 
 
-class StudyBar:
+class _CellWatcher(Watcher):
+    """The steps of one cell, told to the bar of its study."""
+
+    def __init__(self, bar: StudyBar, cell: Cell):
+        self.bar, self.cell = bar, cell
+
+    def step(self, step: int) -> None:
+        self.bar.show_share(self.cell, (step + 1) / self.cell.n_steps)
+
+
+class StudyBar(StudyWatcher):
     """Told of every run of every stage; the time left is of the FLOPs left, at the pace of this
     sitting.
     """
@@ -64,13 +76,15 @@ class StudyBar:
             )
         return self
 
-    def begin(self, cell: Cell) -> None:
+    def begin(self, cell: Cell) -> Watcher:
         done = self._share_done(cell)
         self.running[cell.name], self.done_before[cell.name] = (cell, done), done
         self._show()
+        return _CellWatcher(self, cell)
 
-    def step(self, cell: Cell, n: int) -> None:
-        self.running[cell.name] = (cell, n / cell.n_steps)
+    def show_share(self, cell: Cell, share: float) -> None:
+        """So much of a cell that is at work is done."""
+        self.running[cell.name] = (cell, share)
         self._show()
 
     def end(self, cell: Cell, fault: str | None) -> None:
