@@ -17,6 +17,7 @@ NAMES = [
     "Batch",
     "Design",
     "Execution",
+    "Sampling",
     "Workspace",
     "build",
     "build_corpus",

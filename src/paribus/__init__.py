@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from paribus.cli.show import show as show
     from paribus.cli.train import train_run as train_run
     from paribus.cli.watch import watch as watch
+    from paribus.generate import Sampling as Sampling
     from paribus.interop import export as export
     from paribus.interop import import_ as import_
     from paribus.model import build as build
@@ -49,6 +50,7 @@ else:
         "Batch": "paribus.batch",
         "Design": "paribus.spec.design",
         "Execution": "paribus.workspace",
+        "Sampling": "paribus.generate",
         "Workspace": "paribus.workspace",
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",

@@ -92,7 +92,7 @@ def test_what_transformers_says_is_what_we_say(ask, runs: Path, tmp_path: Path) 
     said = model.generate(**asked, max_new_tokens=9, do_sample=False)[
         0, asked["input_ids"].shape[1] :
     ]
-    ours = pb.generate_text(runs / "first", "abc", n_tokens=9)
+    ours = pb.generate_text(runs / "first", "abc", pb.Sampling(n_tokens=9))
     assert tokenizer.decode(said, skip_special_tokens=True) == ours
 
 
@@ -214,7 +214,7 @@ def test_a_checkpoint_speaks_wherever_it_lies(ask, runs: Path, tmp_path: Path) -
 def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
     said = ask("generate", "first", "abc", "--tokens", "5").out
     assert said == ask("generate", "runs/first", "abc", "--tokens", "5").out
-    assert said == pb.generate_text("first", "abc", n_tokens=5, runs=runs) + "\n"
+    assert said == pb.generate_text("first", "abc", pb.Sampling(n_tokens=5), runs=runs) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -249,4 +249,4 @@ def test_what_cannot_be_drawn_is_refused_before_a_run_is_looked_for(
     given: dict[str, float], complaint: str
 ) -> None:
     with pytest.raises(SpecError, match=complaint):
-        pb.generate_text("nobody", "a", **given)  # pyright: ignore[reportArgumentType]
+        pb.generate_text("nobody", "a", pb.Sampling(**given))  # pyright: ignore[reportArgumentType]

@@ -119,8 +119,8 @@ NAMED = [
 
 @pytest.mark.parametrize("named", NAMED)
 def test_every_verb_takes_it_with_the_same_answer(ask, here: Path, named: str) -> None:
-    said = pb.generate_text("first", TEXT, n_tokens=7)
-    assert pb.generate_text(named, TEXT, n_tokens=7) == said
+    said = pb.generate_text("first", TEXT, pb.Sampling(n_tokens=7))
+    assert pb.generate_text(named, TEXT, pb.Sampling(n_tokens=7)) == said
     assert ask("generate", named, TEXT, "--tokens", "7").out == said + "\n"
     wanted = pb.restore("runs/first/checkpoints/step-000000003").embedding.weight
     assert torch.equal(pb.restore(named).embedding.weight, wanted)
@@ -175,7 +175,7 @@ def test_an_encoder_decoder_is_given_its_own_special_tokens(ask, here: Path) -> 
     said = model.generate(
         input_ids=asked["input_ids"], max_new_tokens=9, do_sample=False, pad_token_id=0
     )[0, 1:]
-    assert pb.generate_text("t5-ours", "the other", n_tokens=9) == tokenizer.decode(
+    assert pb.generate_text("t5-ours", "the other", pb.Sampling(n_tokens=9)) == tokenizer.decode(
         said, skip_special_tokens=True
     )
     told = ask("evaluate", "t5-ours", "--corpus", "text.json", *YARDSTICK)

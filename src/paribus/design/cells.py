@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from paribus.analyse.bracket import SIDES, bracket_rate
 from paribus.corpus import TokenisedCorpus
@@ -81,23 +82,14 @@ def sweep_cells(
     """Every arm at every rate, and at more of its own, under seeds that are never reported."""
     tune = plan.design.tune
     assert tune is not None
-    measure, own = (
-        plan.design.primary.measure.model_copy(update={"split": tune.split}),
-        plan.design_fingerprint,
-    )
-    return tuple(
-        _cell(
-            arm,
-            SWEEP_SEED + number,
-            rate,
-            "sweep",
-            max(2, round(arm.n_steps * tune.share)),
-            (measure,),
-            own,
-        )
-        for number in range(tune.n_seeds)
-        for rate, arm in _rates_by_arm(plan, rates, extra_rates or {})
-    )
+    measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
+    kind = _CellKind("sweep", (measure,), plan.design_fingerprint)
+    cells: list[Cell] = []
+    for number in range(tune.n_seeds):
+        for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
+            n_steps = max(2, round(arm.n_steps * tune.share))
+            cells.append(_cell(kind, arm, SWEEP_SEED + number, rate, n_steps))
+    return tuple(cells)
 
 
 def _rates_by_arm(
@@ -114,11 +106,11 @@ def _rates_by_arm(
 
 def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """Every arm under every reported seed, seed by seed, so that what is there is paired."""
-    measures, own = (plan.design.primary.measure, *plan.design.others), plan.design_fingerprint
+    measures = (plan.design.primary.measure, *plan.design.others)
+    kind = _CellKind("reported", measures, plan.design_fingerprint)
     return tuple(
-        _cell(arm, seed, rates[arm.name], "reported", arm.n_steps, measures, own)
-        for seed in plan.seeds
-        for arm in plan.arms
+        _cell(kind, arm, seed, rates[arm.name], arm.n_steps)
+        for seed, arm in itertools.product(plan.seeds, plan.arms)
     )
 
 
@@ -128,22 +120,13 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
     The full length is the reported run itself.
     """
-    measure, wanted = plan.design.primary.measure, length_arms(plan.design)
+    wanted = length_arms(plan.design)
+    arms = [arm for arm in plan.arms if arm.name in wanted]
     shares = [share for share in plan.design.lengths or () if share < 1]
+    kind = _CellKind("length", (plan.design.primary.measure,), plan.design_fingerprint)
     return tuple(
-        _cell(
-            arm,
-            seed,
-            rates[arm.name],
-            "length",
-            steps_of_share(arm.n_steps, share),
-            (measure,),
-            plan.design_fingerprint,
-        )
-        for seed in plan.seeds
-        for arm in plan.arms
-        if arm.name in wanted
-        for share in shares
+        _cell(kind, arm, seed, rates[arm.name], steps_of_share(arm.n_steps, share))
+        for seed, arm, share in itertools.product(plan.seeds, arms, shares)
     )
 
 
@@ -155,24 +138,22 @@ def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """
     if plan.design.tune is None or not plan.design.tune.bracket:
         return ()
-    measures, own = (plan.design.primary.measure,), plan.design_fingerprint
+    kind = _CellKind("bracket", (plan.design.primary.measure,), plan.design_fingerprint)
     return tuple(
-        _cell(arm, seed, bracket_rate(rates[arm.name], side), "bracket", arm.n_steps, measures, own)
-        for side in SIDES
-        for seed in plan.seeds
-        for arm in plan.arms
+        _cell(kind, arm, seed, bracket_rate(rates[arm.name], side), arm.n_steps)
+        for side, seed, arm in itertools.product(SIDES, plan.seeds, plan.arms)
     )
 
 
-def _cell(
-    arm: PlannedArm,
-    seed: int,
-    rate: float,
-    purpose: Purpose,
-    n_steps: int,
-    measures: tuple[Yardstick, ...],
-    design_fingerprint: str,
-) -> Cell:
+class _CellKind(NamedTuple):
+    """What cells of one stage share."""
+
+    purpose: Purpose
+    measures: tuple[Yardstick, ...]
+    design_fingerprint: str
+
+
+def _cell(kind: _CellKind, arm: PlannedArm, seed: int, rate: float, n_steps: int) -> Cell:
     """A run of the whole recipe, scaled to `n_steps`, whose start and data order have a seed
     each.
     """
@@ -185,13 +166,13 @@ def _cell(
     )
     run = arm.run.model_copy(update={"stages": (stage,)})
     return Cell(
-        arm.name,
-        seed,
-        rate,
-        purpose,
-        run,
-        arm.dataset,
-        measures,
-        arm.step_cost.training_flops * n_steps,
-        design_fingerprint,
+        arm=arm.name,
+        seed=seed,
+        rate=rate,
+        purpose=kind.purpose,
+        run=run,
+        dataset=arm.dataset,
+        measures=kind.measures,
+        flops=arm.step_cost.training_flops * n_steps,
+        design_fingerprint=kind.design_fingerprint,
     )
