@@ -61,9 +61,14 @@ class StudyBar(StudyWatcher):
     def _reset(self, cells: Sequence[Cell], stage: str, later_flops: float) -> None:
         distinct = {cell.name: cell for cell in cells}
         self.stage_name, self.n_cells = stage, len(distinct)
-        todo = [cell for cell in distinct.values() if not is_complete(cell, self.study)]
-        self.n_done, self.flops_left = len(distinct) - len(todo), sum(cell.flops for cell in todo)
-        self.total = (sum(cell.flops for cell in distinct.values()) + later_flops) or 1.0
+        self.n_done, self.flops_left, total = 0, 0.0, 0.0
+        for cell in distinct.values():
+            total += cell.flops
+            if is_complete(cell, self.study):
+                self.n_done += 1
+            else:
+                self.flops_left += cell.flops
+        self.total = (total + later_flops) or 1.0
         self.flops_left += later_flops
         self.flops_done, self.started_at = 0.0, time.monotonic()
 
@@ -109,18 +114,17 @@ class StudyBar(StudyWatcher):
         value = score_of(found)
         if value is None:
             return ": ".join(outcome_without_score(found, self.study, cell.name))
-        return f"{score(value)} bits per byte ({column_of(found.head.yardstick)})"
+        return f"{score(value)} {cell.measures[0].scores.unit} ({column_of(found.head.yardstick)})"
 
     def _time_left(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its
         time.
         """
-        at_work = [
-            (cell.flops, share, self.done_before.get(cell.name, 0.0))
-            for cell, share in self.running.values()
-        ]
-        done = self.flops_done + sum(flops * (share - before) for flops, share, before in at_work)
-        left = self.flops_left - sum(flops * share for flops, share, _ in at_work)
+        now_done = done_of_running = 0.0
+        for cell, share in self.running.values():
+            now_done += cell.flops * (share - self.done_before.get(cell.name, 0.0))
+            done_of_running += cell.flops * share
+        done, left = self.flops_done + now_done, self.flops_left - done_of_running
         if done <= 0 or left <= 0:
             return ""
         return f"  {format_duration((time.monotonic() - self.started_at) / done * left)} left"

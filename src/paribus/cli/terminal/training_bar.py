@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import sub
 from typing import Any
 
 from rich.console import Console
@@ -64,9 +65,7 @@ class TrainingBar(Watcher):
 
     def row(self, row: dict[str, Any]) -> None:
         now = (row["seconds"], row["tokens_read"], row["dense_flops"])
-        seconds, tokens, flops = (
-            after - before for after, before in zip(now, self.last_totals, strict=True)
-        )
+        seconds, tokens, flops = map(sub, now, self.last_totals)
         self.last_totals = now
         if seconds > 0:
             self.pace = Pace(tokens / seconds, flops / seconds / self.peak if self.peak else None)
