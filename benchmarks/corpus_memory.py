@@ -28,6 +28,7 @@ import numpy as np
 import torch
 
 import paribus as pb
+from paribus.workspace import Workspace
 
 N_WORDS, BLOCK_WORDS, PARAGRAPH = 50_000, 2_000_000, 120
 FILE_BYTES = 2**28
@@ -120,7 +121,9 @@ def work(what: str, folder: Path, tokenizer: dict[str, Any]) -> None:
     if what == "build":
         pb.build_corpus(run, cache=folder / "cache")
     elif what == "train":
-        pb.train_run(run, runs=folder / "runs", cache=folder / "cache", device="cpu")
+        pb.train_run(
+            run, workspace=Workspace(folder / "runs", cache=folder / "cache", device="cpu")
+        )
     else:
         assert callable(pb.train_run)
 

@@ -48,6 +48,7 @@ from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.loop import train
 from paribus.train.schedule import learning_rate_at
+from paribus.workspace import Workspace
 
 DEVICE = torch.device("cuda")
 N_WORDS, LENGTH, N_SEQUENCES, N_STEPS = 50304, 1024, 32, 100_000
@@ -321,7 +322,9 @@ def _end(
     stages = (Stage(corpus=built.spec, objective=objective, training=training),)
     with tempfile.TemporaryDirectory() as root:
         folder = train(
-            RunSpec(architecture=architecture, stages=stages), built, Path(root), device=DEVICE
+            RunSpec(architecture=architecture, stages=stages),
+            built,
+            Workspace(Path(root), device=str(DEVICE)),
         ).folder
         return read_rows(folder / "rows.jsonl").rows[-1]["valid_nats"]
 
@@ -374,7 +377,9 @@ def small_loop(built: TokenisedCorpus, n_captured: int) -> float:
     stages = (Stage(corpus=built.spec, objective=CausalLM(), training=training),)
     with tempfile.TemporaryDirectory() as root:
         folder = train(
-            RunSpec(architecture=small_gpt(), stages=stages), built, Path(root), device=DEVICE
+            RunSpec(architecture=small_gpt(), stages=stages),
+            built,
+            Workspace(Path(root), device=str(DEVICE)),
         ).folder
         rows = list(read_rows(folder / "rows.jsonl").rows)
     pairs = pairwise(rows[9:])

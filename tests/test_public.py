@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[1]
 NAMES = [
     "Batch",
     "Design",
+    "Execution",
+    "Sampling",
+    "Workspace",
     "build",
     "build_corpus",
     "demo",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from paribus.cli.show import show as show
     from paribus.cli.train import train_run as train_run
     from paribus.cli.watch import watch as watch
+    from paribus.generate import Sampling as Sampling
     from paribus.interop import export as export
     from paribus.interop import import_ as import_
     from paribus.model import build as build
@@ -42,10 +43,15 @@ if TYPE_CHECKING:
     from paribus.record import runs as runs
     from paribus.spec import load as load
     from paribus.spec.design import Design as Design
+    from paribus.workspace import Execution as Execution
+    from paribus.workspace import Workspace as Workspace
 else:
     _HOMES = {
         "Batch": "paribus.batch",
         "Design": "paribus.spec.design",
+        "Execution": "paribus.workspace",
+        "Sampling": "paribus.generate",
+        "Workspace": "paribus.workspace",
         "build": "paribus.model",
         "build_corpus": "paribus.cli.corpus",
         "demo": "paribus.cli.demo",

@@ -39,8 +39,7 @@ def test_a_pipe_gets_a_line_a_run_and_nothing_else(cells: tuple[Cell, ...], tmp_
     with StudyBar(console, open_study(tmp_path, "one")) as showing:
         stage = showing.begin_stage("runs", cells)
         for cell, fault in ((cells[0], None), (cells[1], "no space left")):
-            stage.begin(cell)
-            stage.step(cell, 3)
+            stage.begin(cell).step(2)
             stage.end(cell, fault)
     first, second = said(console).splitlines()
     assert first.startswith("runs   1/9  full, seed 1: open  ")
@@ -114,12 +113,11 @@ def test_what_an_earlier_sitting_did_takes_no_time_of_this_one(
     (folder / "rows.jsonl").write_text('{"step": 2}\n')
     showing = StudyBar(page(terminal=False), open_study(tmp_path, "one"))
     stage = showing.begin_stage("runs", cells[:1], later_flops=cells[0].flops)
-    stage.begin(cells[0])
+    watcher = stage.begin(cells[0])
     assert showing._time_left() == ""
     showing.started_at = time.monotonic() - 10
-    stage.step(
-        cells[0], 4
-    )  # one of six steps in ten seconds: two are left of this run, six of what comes after
+    # one of six steps in ten seconds: two are left of this run, six of what comes after
+    watcher.step(3)
     assert showing._time_left() == "  80 s left"
     stage.end(cells[0], None)
     assert showing.flops_done == pytest.approx(cells[0].flops / 2)

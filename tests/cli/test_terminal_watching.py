@@ -40,9 +40,9 @@ def told(console: Console) -> str:
 def test_a_line_tells_the_pace_and_its_share_of_the_peak():
     console = page(200, terminal=False)
     with training_bar(console, 10, peak=12e9) as watch:
-        watch.on_row(row(0))
-        watch.on_step(0)
-        watch.on_row(row(1, seconds=1.0, valid_nats=2.25, gap=-0.25))
+        watch.row(row(0))
+        watch.step(0)
+        watch.row(row(1, seconds=1.0, valid_nats=2.25, gap=-0.25))
     first, second = told(console).splitlines()
     assert first == "step      1  nats 2.5000  norm 0.75  rate 0.001  2k tokens/s  50 % of peak"
     assert (
@@ -71,10 +71,10 @@ def test_a_bar_says_that_the_first_step_is_compiled_only_where_it_is(compiles):
         assert watch.bar is not None
         (task,) = watch.bar.tasks
         assert task.fields["said"] == ("compiling" if compiles else "")
-        watch.on_step(0)
+        watch.step(0)
         assert (task.completed, task.fields["said"]) == (1, "")
-        watch.on_row(row(1))
-        watch.on_step(1)
+        watch.row(row(1))
+        watch.step(1)
         assert (task.completed, task.fields["said"]) == (
             2,
             "2.5000 nats  2k tokens/s  50 % of peak",
@@ -84,16 +84,16 @@ def test_a_bar_says_that_the_first_step_is_compiled_only_where_it_is(compiles):
 def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
     with training_bar(page(120, terminal=True), 10, compiles=True) as watch:
         assert watch.bar is not None
-        watch.on_row(row(0))
-        watch.on_step(0)
+        watch.row(row(0))
+        watch.step(0)
         assert watch.bar.tasks[0].fields["said"] == "2.5000 nats  2k tokens/s"
 
 
 def test_the_time_left_of_a_resumed_run_is_told_from_where_it_resumed():
     with training_bar(page(120, terminal=True), 1000) as watch:
         assert watch.bar is not None
-        watch.on_step(900)
-        watch.on_step(901)
+        watch.step(900)
+        watch.step(901)
         (task,) = watch.bar.tasks
         assert task.completed == 902
         assert (
@@ -107,8 +107,8 @@ def test_the_time_left_of_a_resumed_run_is_told_from_where_it_resumed():
 def test_a_narrow_terminal_keeps_the_numbers_whole(width, has_bar, has_pace):
     console = page(width, terminal=True)
     with training_bar(console, 100_000, peak=12e9) as watch:
-        watch.on_row(row(70_000))
-        watch.on_step(70_000)
+        watch.row(row(70_000))
+        watch.step(70_000)
         assert watch.bar is not None
         watch.bar.refresh()
     shown = told(console)

@@ -50,7 +50,7 @@ def test_numbers_are_exact_for_other_programs_and_in_a_notebook(ask, here: Path)
     told = json.loads(
         ask("evaluate", "runs/first", "--items", "3", "--set", "max_bytes=20", "--json").out
     )
-    made = pb.evaluate_run("first", changes={"max_bytes": 20}, n_items=3)
+    made = pb.evaluate_run("first", {"max_bytes": 20, "n_items": 3})
     assert told["n_items"] == len(made.answers) == 3
     assert told["nats_sum"] == pytest.approx(sum(answer.nats for answer in made.answers))
     assert told["items"] == made.head.items

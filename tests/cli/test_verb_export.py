@@ -14,6 +14,7 @@ import paribus as pb
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.manifest import write_manifest
+from paribus.workspace import Workspace
 
 SPEC = {
     "architecture": {"preset": "gpt2", "n_layers": 1, "d_model": 16, "attention": {"n_heads": 2}},
@@ -38,7 +39,11 @@ SPEC = {
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that holds one, `first`, with checkpoints of steps 1, 3 and 5."""
     folder = tmp_path_factory.mktemp("trained")
-    pb.train_run(SPEC, name="first", runs=folder / "runs", cache=folder / "cache", device="cpu")
+    pb.train_run(
+        SPEC,
+        name="first",
+        workspace=Workspace(folder / "runs", cache=folder / "cache", device="cpu"),
+    )
     return folder / "runs"
 
 
@@ -87,7 +92,7 @@ def test_what_transformers_says_is_what_we_say(ask, runs: Path, tmp_path: Path) 
     said = model.generate(**asked, max_new_tokens=9, do_sample=False)[
         0, asked["input_ids"].shape[1] :
     ]
-    ours = pb.generate_text(runs / "first", "abc", n_tokens=9)
+    ours = pb.generate_text(runs / "first", "abc", pb.Sampling(n_tokens=9))
     assert tokenizer.decode(said, skip_special_tokens=True) == ours
 
 
@@ -188,7 +193,9 @@ def test_a_text_too_long_for_the_model_is_cut_and_told(ask, runs: Path) -> None:
 def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
     changed = {"objective": "masked", "architecture": SPEC["architecture"] | {"mask": "causal"}}
     pb.train_run(
-        SPEC | changed, name="masked", runs=runs, cache=runs.parent / "cache", device="cpu"
+        SPEC | changed,
+        name="masked",
+        workspace=Workspace(runs, cache=runs.parent / "cache", device="cpu"),
     )
     said = (
         "note: it was trained with 'masked' and never asked what comes next: what it says means"
@@ -207,7 +214,7 @@ def test_a_checkpoint_speaks_wherever_it_lies(ask, runs: Path, tmp_path: Path) -
 def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
     said = ask("generate", "first", "abc", "--tokens", "5").out
     assert said == ask("generate", "runs/first", "abc", "--tokens", "5").out
-    assert said == pb.generate_text("first", "abc", n_tokens=5, runs=runs) + "\n"
+    assert said == pb.generate_text("first", "abc", pb.Sampling(n_tokens=5), runs=runs) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -242,4 +249,4 @@ def test_what_cannot_be_drawn_is_refused_before_a_run_is_looked_for(
     given: dict[str, float], complaint: str
 ) -> None:
     with pytest.raises(SpecError, match=complaint):
-        pb.generate_text("nobody", "a", **given)  # pyright: ignore[reportArgumentType]
+        pb.generate_text("nobody", "a", pb.Sampling(**given))  # pyright: ignore[reportArgumentType]

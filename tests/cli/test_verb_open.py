@@ -12,6 +12,7 @@ from trained_study import design_table
 import paribus as pb
 from paribus.analyse import detectable_effect
 from paribus.record import existing_study
+from paribus.workspace import Execution, Workspace
 
 SHORT = {
     "seeds": "open",
@@ -55,7 +56,12 @@ def test_seeds_are_added_to_the_same_locked_plan(ask, here: Path, study_cache: P
         in again.out
     )
     assert "runs: 10 of 10 runs are there already" in again.out
-    table = pb.run(design_table(SHORT), seeds=6, name="little", cache=study_cache, device="cpu")
+    table = pb.run(
+        design_table(SHORT),
+        seeds=6,
+        name="little",
+        execution=Execution(Workspace(cache=study_cache, device="cpu")),
+    )
     assert sorted({row["seed"] for row in table}) == [1, 2, 3, 4, 5, 6]
     assert kept.read_lock() == lock
     assert lock is not None

@@ -14,6 +14,7 @@ from tokenizers import models
 from trained_study import design_table
 
 import paribus as pb
+from paribus.workspace import Workspace
 
 
 @pytest.fixture
@@ -143,12 +144,17 @@ def test_python_and_the_command_line_have_the_same_fingerprint(
     ask, here: Path, study_cache: Path
 ) -> None:
     told = json.loads(ask(*words(None, study_cache, "--json", "--set", "seeds=4")).out)
-    made = pb.plan(design_table(), changes={"seeds": 4}, cache=study_cache, device="cpu")
+    made = pb.plan(
+        design_table(), changes={"seeds": 4}, workspace=Workspace(cache=study_cache, device="cpu")
+    )
     assert told["fingerprint"] == made.fingerprint
     assert told["order"] == ["full", "reverse", "causal"]
     assert told["name"] == "little"
     assert (
-        pb.plan(pb.Design(**made.design.model_dump()), cache=study_cache, device="cpu").fingerprint
+        pb.plan(
+            pb.Design(**made.design.model_dump()),
+            workspace=Workspace(cache=study_cache, device="cpu"),
+        ).fingerprint
         == made.fingerprint
     )
 

@@ -12,6 +12,7 @@ from trained_study import design_table
 import paribus as pb
 from paribus.record import existing_study
 from paribus.record.checksums import write_listed_file
+from paribus.workspace import Execution, Workspace
 
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
 LEARNT = {"arms.reverse": None}
@@ -46,7 +47,16 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out
     assert again.out.splitlines()[-4:] == lines[-4:]
-    assert len(pb.run(design_table(LEARNT), name="little", cache=study_cache, device="cpu")) == 6
+    assert (
+        len(
+            pb.run(
+                design_table(LEARNT),
+                name="little",
+                execution=Execution(Workspace(cache=study_cache, device="cpu")),
+            )
+        )
+        == 6
+    )
 
 
 def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Path) -> None:
@@ -71,7 +81,11 @@ def test_a_run_that_failed_by_the_machine_has_status_4_and_is_made_the_next_time
     assert told.status == 4
     assert f"error: {cell.arm}, seed {cell.seed}: " in told.err
     assert "failed" in told.out
-    table = pb.run(design_table(SHORT), name="little", cache=study_cache, device="cpu")
+    table = pb.run(
+        design_table(SHORT),
+        name="little",
+        execution=Execution(Workspace(cache=study_cache, device="cpu")),
+    )
     assert [row["outcome"] for row in table].count("open") == 1
     (Path("runs") / cell.run / "stray").unlink()
     assert ask(*words(SHORT, study_cache)).status == 0

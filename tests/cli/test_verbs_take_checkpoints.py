@@ -18,6 +18,7 @@ from paribus.evaluate import Item, select_items
 from paribus.interop import load_checkpoint
 from paribus.runtime import torch_generator
 from paribus.spec.yardstick import load_yardstick
+from paribus.workspace import Workspace
 
 transformers = pytest.importorskip("transformers")
 
@@ -46,7 +47,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ours.
     """
     folder = tmp_path_factory.mktemp("shelf")
-    pb.train_run(SPEC, name="first", runs=folder / "runs", cache=folder / "cache", device="cpu")
+    pb.train_run(
+        SPEC,
+        name="first",
+        workspace=Workspace(folder / "runs", cache=folder / "cache", device="cpu"),
+    )
     pb.export(folder / "runs/first", folder / "hf")
     pb.import_(folder / "hf", out=folder / "again")
     pb.import_(folder / "hf", out=folder / "runs/shelved")
@@ -114,8 +119,8 @@ NAMED = [
 
 @pytest.mark.parametrize("named", NAMED)
 def test_every_verb_takes_it_with_the_same_answer(ask, here: Path, named: str) -> None:
-    said = pb.generate_text("first", TEXT, n_tokens=7)
-    assert pb.generate_text(named, TEXT, n_tokens=7) == said
+    said = pb.generate_text("first", TEXT, pb.Sampling(n_tokens=7))
+    assert pb.generate_text(named, TEXT, pb.Sampling(n_tokens=7)) == said
     assert ask("generate", named, TEXT, "--tokens", "7").out == said + "\n"
     wanted = pb.restore("runs/first/checkpoints/step-000000003").embedding.weight
     assert torch.equal(pb.restore(named).embedding.weight, wanted)
@@ -170,7 +175,7 @@ def test_an_encoder_decoder_is_given_its_own_special_tokens(ask, here: Path) -> 
     said = model.generate(
         input_ids=asked["input_ids"], max_new_tokens=9, do_sample=False, pad_token_id=0
     )[0, 1:]
-    assert pb.generate_text("t5-ours", "the other", n_tokens=9) == tokenizer.decode(
+    assert pb.generate_text("t5-ours", "the other", pb.Sampling(n_tokens=9)) == tokenizer.decode(
         said, skip_special_tokens=True
     )
     told = ask("evaluate", "t5-ours", "--corpus", "text.json", *YARDSTICK)
@@ -187,11 +192,9 @@ def test_an_imported_decoder_is_measured_as_transformers_would(
     monkeypatch.chdir(here)
     made = pb.evaluate_run(
         "foreign",
+        {"max_bytes": 20, "n_items": 5},
         corpus="text.json",
-        changes={"max_bytes": 20},
-        n_items=5,
-        cache="cache",
-        device="cpu",
+        workspace=Workspace(cache="cache", device="cpu"),
     )
     assert made.head.part["objective"]["kind"] == "causal"
     model = transformers.AutoModelForCausalLM.from_pretrained("theirs").eval()
@@ -200,11 +203,9 @@ def test_an_imported_decoder_is_measured_as_transformers_would(
     assert [answer.nats for answer in made.answers] == pytest.approx(exact, rel=1e-4)
     again = pb.evaluate_run(
         "foreign",
+        {"max_bytes": 20, "n_items": 5},
         corpus="text.json",
-        changes={"max_bytes": 20},
-        n_items=5,
-        cache="cache",
-        device="cpu",
+        workspace=Workspace(cache="cache", device="cpu"),
     )
     assert again == made
     assert len(list((here / "foreign/evaluations").iterdir())) == 1
@@ -418,7 +419,7 @@ def test_an_encoder_is_not_asked_for_a_likelihood(
     with pytest.raises(
         UnsupportedError, match="filler was not trained here, and neither a config nor a spec says"
     ):
-        pb.evaluate_run("filler", corpus="text.json", cache="cache")
+        pb.evaluate_run("filler", corpus="text.json", workspace=Workspace(cache="cache"))
 
 
 def test_a_loaded_checkpoint_holds_model_tokenizer_vocabulary_and_stage(here: Path):

@@ -18,6 +18,7 @@ from paribus.cli.rows import rows
 from paribus.cli.run import run
 from paribus.errors import RecordError
 from paribus.record import CellRecord, Study, existing_study
+from paribus.workspace import Execution, Workspace
 
 LAST = "checkpoints/step-000000015"
 
@@ -93,10 +94,8 @@ def open_home(tmp_path_factory: pytest.TempPathFactory, study_cache: Path) -> Pa
         run(
             design_table({"seeds": "open", "arms.reverse": None}),
             name="little",
-            runs=home,
-            cache=study_cache,
-            device="cpu",
             seeds=4,
+            execution=Execution(Workspace(home, cache=study_cache, device="cpu")),
         )
     return home
 

@@ -11,33 +11,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import CPU, design_table, make_small_plan
+from trained_study import design_table, make_small_plan
 
 from paribus.cli import main
-from paribus.design import Execution, Plan, freeze, run_study
+from paribus.design import Plan, freeze, run_study
 from paribus.design.cell_run import is_complete
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study, open_study, read_stages
 from paribus.record.lock import hold_lock
+from paribus.workspace import Execution, Workspace
 
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2, "arms.reverse": None}
 
 
-class Meddler:
+class Meddler(StudyWatcher):
     """Told of every cell; meddles when the first one has ended."""
 
     def __init__(self, meddle: Any = lambda: None) -> None:
         self.meddle, self.n_ended = meddle, 0
 
-    def stage(self, name: str, cells: Any, later: float) -> Meddler:
+    def begin_stage(self, name: str, cells: Any, later_flops: float = 0.0) -> Meddler:
         self.cells = cells
         return self
-
-    def begin(self, cell: Any) -> None:
-        pass
-
-    def step(self, cell: Any, n: int) -> None:
-        pass
 
     def end(self, cell: Any, fault: str | None) -> None:
         self.n_ended += 1
@@ -81,7 +77,9 @@ def test_files_that_change_while_a_study_goes_on_change_no_run_of_it(
     plan, kept, source = plan_and_study(tmp_path)
     written(source, "b")
     watch = Meddler()
-    done = run_study(plan, kept, Execution(tmp_path / "cache", CPU, jobs), watch.stage)
+    done = run_study(
+        plan, kept, Execution(Workspace(cache=tmp_path / "cache", device="cpu"), jobs), watch
+    )
     assert (done.failures, done.n_waiting) == ({}, 0)
     assert all(is_complete(cell, kept) for cell in watch.cells)
     runs = [path.parent for path in kept.root.glob("*/spec.json")]
@@ -106,7 +104,12 @@ def test_a_text_changed_in_the_cache_stops_the_study(tmp_path: Path, jobs: int) 
     with pytest.raises(
         RecordError, match=r"0.train.tokens is not what was written \(sha256 differs\); remove that"
     ):
-        run_study(plan, kept, Execution(tmp_path / "cache", CPU, jobs), watch.stage)
+        run_study(
+            plan,
+            kept,
+            Execution(Workspace(cache=tmp_path / "cache", device="cpu"), jobs),
+            watch,
+        )
     assert watch.n_ended < 6
 
 
@@ -118,7 +121,12 @@ def test_a_run_that_is_gone_when_its_study_ends_is_told(tmp_path: Path) -> None:
         (state,) = kept.root.glob("*/state")
         shutil.rmtree(state.parent)
 
-    done = run_study(plan, kept, Execution(tmp_path / "cache", CPU), Meddler(remove).stage)
+    done = run_study(
+        plan,
+        kept,
+        Execution(Workspace(cache=tmp_path / "cache", device="cpu")),
+        Meddler(remove),
+    )
     (said,) = done.failures.values()
     assert said.startswith(f"{kept.root}/")
     assert said.endswith(" is not done though it was carried out; run the study again")
@@ -155,8 +163,8 @@ def test_a_text_changed_at_the_same_size_and_time_is_found_before_anything_is_fr
 
 def test_another_plan_is_not_begun_while_one_is_being_carried_out(tmp_path: Path) -> None:
     plan, kept, source = plan_and_study(tmp_path)
-    means = Execution(tmp_path / "cache", CPU, shard=(1, 2))
-    run_study(plan, kept, means, Meddler().stage)
+    means = Execution(Workspace(cache=tmp_path / "cache", device="cpu"), shard=(1, 2))
+    run_study(plan, kept, means, Meddler())
     written(source, "b")
     other = make_small_plan(tmp_path / "cache", of_files(source))
     busy = kept.root / kept.read_cells()[0].run
@@ -168,7 +176,12 @@ def test_another_plan_is_not_begun_while_one_is_being_carried_out(tmp_path: Path
             match=r"is being carried out by the plan .*: arms.*text .* → .*; wait until that",
         ),
     ):
-        run_study(other, kept, Execution(tmp_path / "cache", CPU, shard=(2, 2)), Meddler().stage)
+        run_study(
+            other,
+            kept,
+            Execution(Workspace(cache=tmp_path / "cache", device="cpu"), shard=(2, 2)),
+            Meddler(),
+        )
     before = kept.read_lock()
     assert before is not None
     assert before.latest_fingerprint == plan.fingerprint
@@ -183,4 +196,4 @@ def test_a_plan_that_another_process_changed_meanwhile_is_told(tmp_path: Path) -
         RecordError,
         match=r"was begun by the plan .*, and its plan.lock now holds .*; carry one plan",
     ):
-        run_study(plan, kept, Execution(tmp_path / "cache", CPU), watch.stage)
+        run_study(plan, kept, Execution(Workspace(cache=tmp_path / "cache", device="cpu")), watch)

@@ -22,9 +22,9 @@ from paribus.design import worker_pool as crews
 from paribus.design.cell_run import cell_score, find_evaluation, is_complete, train_and_measure
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.execute import execute_cells, resumable_exit
+from paribus.design.study_watcher import StudyWatcher
 from paribus.design.worker_pool import (
     RESUME_STATUS,
-    Execution,
     WorkerPool,
     next_cell_index,
     worker_device,
@@ -32,22 +32,31 @@ from paribus.design.worker_pool import (
 from paribus.evaluate import evaluate
 from paribus.record import Study, hold_lock, open_study
 from paribus.spec.yardstick import PseudoHalves
+from paribus.watcher import Watcher
+from paribus.workspace import Execution, Workspace
 
 SHORT = {"base.training.n_steps": 2, "arms.reverse": None}
 
 
-class Silent:
+class StepCounter(Watcher):
+    """Counts the steps of one cell."""
+
+    def __init__(self, cell: Cell, steps: Counter[str]) -> None:
+        self.cell, self.steps = cell, steps
+
+    def step(self, step: int) -> None:
+        self.steps[str(self.cell)] = step + 1
+
+
+class Silent(StudyWatcher):
     """Told of every cell, and remembers."""
 
     def __init__(self) -> None:
         self.ended: list[tuple[str, str | None]] = []
         self.steps: Counter[str] = Counter()
 
-    def begin(self, cell: Cell) -> None:
-        pass
-
-    def step(self, cell: Cell, n: int) -> None:
-        self.steps[str(cell)] = n
+    def begin(self, cell: Cell) -> Watcher:
+        return StepCounter(cell, self.steps)
 
     def end(self, cell: Cell, fault: str | None) -> None:
         self.ended.append((str(cell), fault))
@@ -73,7 +82,7 @@ def kept(tmp_path: Path) -> Study:
 
 @pytest.fixture
 def means(study_cache: Path) -> Execution:
-    return Execution(study_cache, CPU)
+    return Execution(Workspace(cache=study_cache, device="cpu"))
 
 
 def test_every_cell_is_trained_and_measured_and_found_again(
@@ -171,7 +180,7 @@ def test_shards_are_disjoint_and_together_complete(
     kept: Study, means: Execution, study_cache: Path
 ) -> None:
     cells = cells_of(study_cache)
-    parts = [Execution(means.cache, CPU, shard=(part, 2)) for part in (1, 2)]
+    parts = [Execution(means.workspace, shard=(part, 2)) for part in (1, 2)]
     first, one = done(cells, kept, parts[0])
     assert 0 < len(first.ended) < 6
     assert {str(cell) for cell in one.open_elsewhere} == {str(cell) for cell in cells} - {
@@ -187,11 +196,14 @@ def test_an_interrupted_run_leaves_with_75_and_is_gone_on_with(
 ) -> None:
     cells = cells_of(study_cache, changes={"base.training.n_steps": 6})[:1]
 
-    class Impatient(Silent):
-        def step(self, cell: Cell, n: int) -> None:
-            super().step(cell, n)
-            if n == 3:
+    class Interrupter(Watcher):
+        def step(self, step: int) -> None:
+            if step == 2:
                 signal.raise_signal(signal.SIGTERM)
+
+    class Impatient(Silent):
+        def begin(self, cell: Cell) -> Watcher:
+            return Interrupter()
 
     with pytest.raises(SystemExit) as left, WorkerPool(means) as crew:
         execute_cells(cells, kept, crew, Impatient())
@@ -235,7 +247,9 @@ def test_workers_side_by_side_make_every_run_with_one_thread_each(
     stray = cells[1]
     (kept.root / stray.name).mkdir(parents=True)
     (kept.root / stray.name / "stray").touch()
-    watcher, result = done(cells, kept, Execution(study_cache, CPU, n_jobs=2))
+    watcher, result = done(
+        cells, kept, Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
+    )
     assert sorted(name for name, fault in watcher.ended if fault is None) == [
         "causal, seed 2",
         "full, seed 1",
@@ -256,7 +270,9 @@ def test_a_worker_that_dies_is_told_and_what_it_left_is_resumed(
 ) -> None:
     cells = cells_of(study_cache)[:2]
     monkeypatch.setattr(crews.sys, "executable", "false")
-    watcher, result = done(cells, kept, Execution(study_cache, CPU, n_jobs=2))
+    watcher, result = done(
+        cells, kept, Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)
+    )
     assert "its process ended with status 1; run again to resume it" in result.failures.values()
     assert len(result.failures) == 2
     monkeypatch.undo()
@@ -268,7 +284,7 @@ def test_a_worker_that_died_is_replaced_and_the_rest_is_run(
     kept: Study, study_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cells = cells_of(study_cache)[:4]
-    with WorkerPool(Execution(study_cache, CPU, n_jobs=2)) as crew:
+    with WorkerPool(Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)) as crew:
         monkeypatch.setattr(crews.sys, "executable", "false")
         assert len(execute_cells(cells[:2], kept, crew, Silent()).failures) == 2
         monkeypatch.undo()
@@ -296,7 +312,7 @@ def test_a_signal_stops_the_workers_and_leaves_with_75(kept: Study, study_cache:
     try:
         with (
             pytest.raises(SystemExit) as left,
-            WorkerPool(Execution(study_cache, CPU, n_jobs=2)) as crew,
+            WorkerPool(Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)) as crew,
         ):
             execute_cells(cells, kept, crew, watcher)
     finally:
@@ -350,7 +366,7 @@ def test_a_run_that_another_process_has_is_waited_for(kept: Study, study_cache: 
     holder = threading.Thread(target=hold)
     holder.start()
     threading.Timer(1.2, let_go.set).start()
-    train_and_measure(cell.run, cell.dataset, cell.measures, kept.root, CPU)
+    train_and_measure(cell.run, cell.dataset, cell.measures, Workspace(kept.root, device="cpu"))
     assert let_go.is_set()
     holder.join()
     assert is_complete(cell, kept)
@@ -363,7 +379,7 @@ def test_workers_take_the_devices_in_turn_unless_one_was_asked_for() -> None:
 
 def test_workers_stay_for_the_next_runs(kept: Study, study_cache: Path) -> None:
     cells = cells_of(study_cache)
-    with WorkerPool(Execution(study_cache, CPU, n_jobs=2)) as crew:
+    with WorkerPool(Execution(Workspace(cache=study_cache, device="cpu"), n_jobs=2)) as crew:
         execute_cells(cells[:2], kept, crew, Silent())
         before = [worker.process.pid for worker in crew.workers]
         assert execute_cells(cells, kept, crew, Silent()).failures == {}

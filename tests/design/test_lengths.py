@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import CPU, make_small_plan, train_study
+from trained_study import make_small_plan, train_study
 
 from paribus.analyse import study_findings, study_rows
 from paribus.design import described, estimate_cost
 from paribus.design.cells import length_cells, reported_cells
 from paribus.errors import SpecError
 from paribus.spec.design import length_arms
+from paribus.workspace import Workspace
 
 LENGTHS: dict[str, Any] = {"lengths": [0.25, 0.5, 1]}
 COMPUTE: dict[str, Any] = {"primary.margin": "10 % compute", **LENGTHS}
@@ -80,8 +81,8 @@ def test_a_design_without_lengths_makes_none_and_is_written_as_before(study_cach
 
 
 def test_lengths_are_counted_in_the_cost(study_cache: Path, tmp_path: Path) -> None:
-    without = estimate_cost(make_small_plan(study_cache), tmp_path, CPU)
-    cost = estimate_cost(make_small_plan(study_cache, LENGTHS), tmp_path, CPU)
+    without = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path, device="cpu"))
+    cost = estimate_cost(make_small_plan(study_cache, LENGTHS), Workspace(tmp_path, device="cpu"))
     assert (without.n_runs, cost.n_runs, cost.n_length_runs) == (9, 15, 6)
     (full,) = [arm for arm in make_small_plan(study_cache).arms if arm.name == "full"]
     assert cost.flops - without.flops == pytest.approx(

@@ -8,6 +8,7 @@ import pytest
 import paribus as pb
 from paribus.record import run_address
 from paribus.spec.run import addressed_stages
+from paribus.workspace import Workspace
 
 TEXT = "\n\n".join(
     f"Line {number} of a small text that is long enough to be held out." for number in range(300)
@@ -52,7 +53,7 @@ def test_a_plan_and_its_runs_have_the_same_names_wherever_the_design_lies(
     here, there = written(tmp_path / "here"), written(tmp_path / "there")
     monkeypatch.chdir(here.parent)
     plans = [
-        pb.plan(source, cache=tmp_path / "cache", runs=tmp_path / "runs")
+        pb.plan(source, workspace=Workspace(tmp_path / "runs", cache=tmp_path / "cache"))
         for source in ("mine.json", there)
     ]
     assert plans[0].fingerprint == plans[1].fingerprint

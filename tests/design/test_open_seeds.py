@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import CPU, design_table
+from trained_study import design_table
 
 from paribus.design import Plan, described, estimate_cost, find_design, make_plan
 from paribus.design.cells import rate_grid, reported_cells, sweep_cells
@@ -16,13 +16,21 @@ from paribus.errors import SpecError
 from paribus.record import open_study
 from paribus.spec.design import SWEEP_SEED
 from paribus.spec.design_reading import load_design
+from paribus.workspace import Execution, Workspace
 
 OPEN = {"seeds": "open"}
 
 
 def plan_of(cache: Path, changes: dict[str, Any], n_seeds: int | None = None) -> Plan:
     name, design = find_design(design_table(changes))
-    return make_plan(design, name, None, cache, CPU, show_progress=False, n_seeds=n_seeds)
+    return make_plan(
+        design,
+        name,
+        None,
+        Execution(Workspace(cache=cache, device="cpu")),
+        show_progress=False,
+        n_seeds=n_seeds,
+    )
 
 
 def test_an_open_design_has_as_many_seeds_as_are_asked_for_and_five_at_first() -> None:
@@ -70,10 +78,10 @@ def test_more_seeds_are_the_same_plan_with_the_same_runs_and_more(
     assert n_begun_seeds(kept, few.design_fingerprint) == 5
     assert n_begun_seeds(kept, "of another design") == 0
     assert (
-        estimate_cost(few, tmp_path, CPU).n_runs,
-        estimate_cost(more, tmp_path, CPU).n_runs,
+        estimate_cost(few, Workspace(tmp_path, device="cpu")).n_runs,
+        estimate_cost(more, Workspace(tmp_path, device="cpu")).n_runs,
     ) == (15, 24)
-    cost = estimate_cost(few, tmp_path, CPU)
+    cost = estimate_cost(few, Workspace(tmp_path, device="cpu"))
     assert cost.flops_per_seed == pytest.approx(cost.flops / 5)
     assert cost.seconds_per_seed == pytest.approx(cost.seconds / 5)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from pair_design import pair_design
-from trained_study import CPU, LENGTH, N_SEQUENCES, N_STEPS, RATE, design_table, make_small_plan
+from trained_study import LENGTH, N_SEQUENCES, N_STEPS, RATE, design_table, make_small_plan
 
 from paribus.design import described, estimate_cost, find_design, make_plan
 from paribus.design.plan import tuning_description
@@ -19,6 +19,7 @@ from paribus.errors import ConfoundError, SpecError
 from paribus.record import Study
 from paribus.spec.design import Design
 from paribus.spec.design_reading import load_design
+from paribus.workspace import Execution, Workspace
 
 HALVES = {"kind": "halves", "n_items": 5, "max_bytes": 16}
 WIDE = {"architecture": {"mask": "causal", "feed_forward": {"d_ff": 96}}}
@@ -54,7 +55,13 @@ def test_pairs_are_planned_with_the_kernels_that_take_padding(tmp_path: Path) ->
     table = pair_design(tmp_path, {"factor": "architecture.mask"})
     table["arms"] = {"decoder": {}, "hidden": {"architecture": {"mask": "causal & same_side"}}}
     name, design = find_design(table)
-    plan = make_plan(design, name, None, tmp_path / "cache", CPU, show_progress=False)
+    plan = make_plan(
+        design,
+        name,
+        None,
+        Execution(Workspace(cache=tmp_path / "cache", device="cpu")),
+        show_progress=False,
+    )
     line = next(line for line in plan.control_lines if line.path == "kernel")
     assert (line.mark, set(line.values.values())) == ("✓", {"masked"})
 
@@ -439,10 +446,21 @@ def test_runs_side_by_side_are_planned_with_the_one_thread_they_have(study_cache
 
 def test_a_design_made_in_python_is_checked_and_has_the_same_fingerprint(study_cache: Path) -> None:
     made = Design.model_validate(load_design(design_table()).model_dump())
-    plan = make_plan(made, "design", None, study_cache, CPU, show_progress=False)
+    plan = make_plan(
+        made,
+        "design",
+        None,
+        Execution(Workspace(cache=study_cache, device="cpu")),
+        show_progress=False,
+    )
     assert plan.fingerprint == make_small_plan(study_cache).fingerprint
     with pytest.raises(SpecError, match="seeds has 2"):
-        make_plan(made.model_copy(update={"seeds": (1, 2)}), "design", None, study_cache, CPU)
+        make_plan(
+            made.model_copy(update={"seeds": (1, 2)}),
+            "design",
+            None,
+            Execution(Workspace(cache=study_cache, device="cpu")),
+        )
     with pytest.raises(SpecError, match="seeds has 2"):
         find_design(made.model_copy(update={"seeds": (1, 2)}))
 
@@ -495,7 +513,7 @@ def test_the_pace_of_a_run_is_what_it_has_between_most_of_its_rows(
         for number, row in enumerate(rows):  # a minute of compiling, then 100 FLOPs a second
             row |= {"seconds": 60.0 + number, "dense_flops": 100.0 * number}
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    cost = estimate_cost(make_small_plan(study_cache), tmp_path / "runs", CPU)
+    cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path / "runs", device="cpu"))
     assert cost.seconds == pytest.approx(cost.flops / 100)
 
 
@@ -503,19 +521,20 @@ def test_the_cost_counts_sweeps_and_runs(
     study_cache: Path, tmp_path: Path, finished_home: Path
 ) -> None:
     plan = make_small_plan(study_cache, {"tune": {"share": 0.5}})
-    cost = estimate_cost(plan, tmp_path, CPU)
+    cost = estimate_cost(plan, Workspace(tmp_path, device="cpu"))
     assert (cost.n_runs, cost.n_sweep_runs) == (3 * 3 + 48, 48)
     per_run = plan.arms[0].step_cost.training_flops * N_STEPS
     assert cost.flops == pytest.approx(per_run * 3 * (3 + 8))
     assert cost.basis == "guessed from one matrix product"
     assert cost.seconds > 0
     bracketed = estimate_cost(
-        make_small_plan(study_cache, {"tune": {"share": 0.5, "bracket": True}}), tmp_path, CPU
+        make_small_plan(study_cache, {"tune": {"share": 0.5, "bracket": True}}),
+        Workspace(tmp_path, device="cpu"),
     )
     assert (bracketed.n_runs, bracketed.n_sweep_runs) == (3 * 9 + 48, 48)
     assert bracketed.flops == pytest.approx(per_run * 3 * (9 + 8))
     assert bracketed.flops_per_seed == pytest.approx(3 * cost.flops_per_seed)
-    earlier = estimate_cost(plan, finished_home, CPU)
+    earlier = estimate_cost(plan, Workspace(finished_home, device="cpu"))
     assert earlier.basis == "at the pace of 9 earlier runs"
 
 
@@ -525,11 +544,11 @@ def test_a_damaged_run_is_no_reason_not_to_plan(study_cache: Path, tmp_path: Pat
     (folder / "spec.json").write_text('{"stages": [{}]}')
     (folder / "state").write_text("finished\n")
     (folder / "rows.jsonl").write_text('{"step": 1, "seconds": 2.0, "dense_flops": 0.0}\n')
-    cost = estimate_cost(make_small_plan(study_cache), tmp_path, CPU)
+    cost = estimate_cost(make_small_plan(study_cache), Workspace(tmp_path, device="cpu"))
     assert cost.basis == "guessed from one matrix product"
     (folder / "rows.jsonl").write_text('{"step": 1, "seconds": 2.0, "dense_flops": 9.0}\n')
     assert (
-        estimate_cost(make_small_plan(study_cache), tmp_path, CPU).basis
+        estimate_cost(make_small_plan(study_cache), Workspace(tmp_path, device="cpu")).basis
         == "guessed from one matrix product"
     )
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from trained_study import CPU, design_table
+from trained_study import design_table
 
 from paribus.analyse import RowTable, study_verdicts
 from paribus.cli.run import run
@@ -23,6 +23,7 @@ from paribus.spec.design import (
     length_arms,
 )
 from paribus.spec.design_reading import load_design
+from paribus.workspace import Execution, Workspace
 
 TRANSLATED = {
     "base.corpus": {"sources": [{"kind": "translation", "n_documents": 400, "form": "text"}]}
@@ -55,7 +56,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_a_shipped_design_runs_at_smoke(name: str, home: Path, study_cache: Path) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
-        table = run(name, scale="smoke", runs=home, cache=study_cache, device="cpu")
+        table = run(
+            name,
+            scale="smoke",
+            execution=Execution(Workspace(home, cache=study_cache, device="cpu")),
+        )
     _, design = find_design(name, "smoke")
     assert {row["outcome"] for row in table if row["purpose"] == "reported"} == {"finished"}
     assert {row["outcome"] for row in table} <= {
@@ -78,9 +83,7 @@ def test_a_shipped_design_makes_six_steps(name: str, home: Path, study_cache: Pa
             scale="smoke",
             changes=TINY,
             name=f"{name}-tiny",
-            runs=home,
-            cache=study_cache,
-            device="cpu",
+            execution=Execution(Workspace(home, cache=study_cache, device="cpu")),
         )
     assert {row["outcome"] for row in table} <= {
         "finished",
@@ -105,7 +108,13 @@ def complete(table: RowTable, design: Design, study: str) -> None:
 def test_a_shipped_design_can_be_planned_at_laptop(name: str, study_cache: Path) -> None:
     pairs = name == "bidirectional-input"  # which invents its own text there
     called, design = find_design(name, "laptop", None if pairs else TRANSLATED)
-    plan = make_plan(design, called, "laptop", study_cache, CPU, show_progress=False)
+    plan = make_plan(
+        design,
+        called,
+        "laptop",
+        Execution(Workspace(cache=study_cache, device="cpu")),
+        show_progress=False,
+    )
     assert plan.arms[0].name == design.baseline
     assert not plan.allowed_lines
 

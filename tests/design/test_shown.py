@@ -10,6 +10,7 @@ from paribus.cli.plan import plan
 from paribus.design.samples import write_study_samples
 from paribus.record import existing_study
 from paribus.record.samples import read_item_texts, read_samples
+from paribus.workspace import Execution, Workspace
 
 DESIGN = {
     "question": "Does it see?",
@@ -50,7 +51,9 @@ DESIGN = {
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("shown")
-    pb.run(DESIGN, runs=root / "runs", cache=root / "cache", device="cpu")
+    pb.run(
+        DESIGN, execution=Execution(Workspace(root / "runs", cache=root / "cache", device="cpu"))
+    )
     return root
 
 
@@ -71,7 +74,9 @@ def test_they_are_made_again_the_same(root):
     study = existing_study(root / "runs", "design")
     before = read_samples(study), read_item_texts(study)
     write_study_samples(
-        plan(DESIGN, cache=root / "cache", device="cpu"), study, torch.device("cpu")
+        plan(DESIGN, workspace=Workspace(cache=root / "cache", device="cpu")),
+        study,
+        torch.device("cpu"),
     )
     assert (read_samples(study), read_item_texts(study)) == before
 
@@ -82,7 +87,9 @@ def test_an_arm_that_never_trained_says_so(root):
         if cell.arm == "prefix":
             (root / "runs" / cell.run / "state").write_text("failed: DivergedError: nan\n")
     write_study_samples(
-        plan(DESIGN, cache=root / "cache", device="cpu"), study, torch.device("cpu")
+        plan(DESIGN, workspace=Workspace(cache=root / "cache", device="cpu")),
+        study,
+        torch.device("cpu"),
     )
     (sample,) = read_samples(study)
     assert sample.refusals == {"prefix": "none of its runs trained; there is nothing to go on with"}

@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import CPU, design_table, make_small_plan, train_study
+from trained_study import design_table, make_small_plan, train_study
 
 from paribus.analyse import study_findings, study_rows
 from paribus.analyse.bracket import bracket_rate
 from paribus.cli.run import run
-from paribus.design import Execution, freeze, freeze_or_describe_departure, run_study
+from paribus.design import freeze, freeze_or_describe_departure, run_study
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, existing_study, open_study
 from paribus.record.checksums import write_listed_file
+from paribus.workspace import Execution, Workspace
 
 RUNNER = Path(__file__).parents[1] / "support" / "study_runner.py"
 SHORT = {"base.training.n_steps": 2, "base.training.checkpoint_every": 2}
@@ -40,20 +42,11 @@ LEARNT = {
 }
 
 
-class Quiet:
+class Quiet(StudyWatcher):
     """Told of every cell, and remembers those that ended."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
-
-    def stage(self, name: str, cells: Any, later: float) -> "Quiet":
-        return self
-
-    def begin(self, cell: Any) -> None:
-        pass
-
-    def step(self, cell: Any, n: int) -> None:
-        pass
 
     def end(self, cell: Any, fault: str | None) -> None:
         self.ended.append(str(cell))
@@ -155,7 +148,9 @@ def test_a_finished_study_is_found_and_nothing_is_done(
     page = io.StringIO()
     with contextlib.redirect_stdout(page):
         table = run(
-            design_table(), name="little", runs=finished_home, cache=study_cache, device="cpu"
+            design_table(),
+            name="little",
+            execution=Execution(Workspace(finished_home, cache=study_cache, device="cpu")),
         )
     assert "runs: 9 of 9 runs are there already" in page.getvalue()
     assert result_files(finished_home) == before
@@ -171,7 +166,11 @@ def test_two_arms_that_differ_in_name_only_are_one_run_and_identical(
         "two": {"architecture": {"mask": "full"}},
     }
     with contextlib.redirect_stdout(io.StringIO()):
-        run(table, name="twins", runs=tmp_path, cache=study_cache, device="cpu")
+        run(
+            table,
+            name="twins",
+            execution=Execution(Workspace(tmp_path, cache=study_cache, device="cpu")),
+        )
     kept = existing_study(tmp_path, "twins")
     assert len({cell.run for cell in kept.read_cells()}) == 3
     assert len(list(tmp_path.glob("*/state"))) == 3
@@ -186,7 +185,10 @@ def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_f
     for attempt in range(12):
         watch = Quiet()
         done = run_study(
-            plan, kept, Execution(study_cache, CPU, shard=(attempt % 2 + 1, 2)), watch.stage
+            plan,
+            kept,
+            Execution(Workspace(cache=study_cache, device="cpu"), shard=(attempt % 2 + 1, 2)),
+            watch,
         )
         ended += watch.ended
         waited.append(done.n_waiting)
@@ -217,7 +219,7 @@ def test_a_study_swept_in_shards_makes_every_run_once_and_reports_at_the_rates_f
     assert list(told.arm("causal").gains_by_rate) == rates["full"]["grid"]
     assert told.remarks == ()
     plain = make_small_plan(study_cache, {"arms.reverse": None})
-    run_study(plain, kept, Execution(study_cache, CPU), Quiet().stage)
+    run_study(plain, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet())
     assert kept.read_rates() is None
     assert study_findings(kept).remarks == ("at one rate for all arms, not tuned",)
 
@@ -233,7 +235,7 @@ def test_a_sweep_in_which_no_rate_trains_is_refused(tmp_path: Path, study_cache:
         SpecError,
         match=r"rates: after 2 extensions, to .*, no run of an arm leaves .*: too short to tune",
     ):
-        run_study(plan, kept, Execution(study_cache, CPU), Quiet().stage)
+        run_study(plan, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet())
     assert {cell.purpose for cell in kept.read_cells()} == {"sweep"}
 
 
@@ -259,7 +261,11 @@ def test_an_arm_that_did_not_train_is_an_outcome_that_no_seed_hides(
     table["arms"] = {"fit": {}, "unfit": {"training": {"optimizer": {"rate": rate}}}}
     table["base"]["architecture"]["mask"] = "full"
     with contextlib.redirect_stdout(io.StringIO()):
-        found = run(table, name="unfit", runs=tmp_path, cache=study_cache, device="cpu")
+        found = run(
+            table,
+            name="unfit",
+            execution=Execution(Workspace(tmp_path, cache=study_cache, device="cpu")),
+        )
     assert [row["outcome"] for row in found] == ["finished"] * 3 + [outcome] * 3
     assert reason in found[5]["reason"]
     judgement = study_findings(existing_study(tmp_path, "unfit")).arm("unfit").judgement
@@ -330,10 +336,9 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
         run(
             design_table(),
             name="little",
-            runs=kept.root,
-            cache=study_cache,
-            device="cpu",
-            accept_environment=True,
+            execution=Execution(
+                Workspace(kept.root, cache=study_cache, device="cpu", accept_environment=True)
+            ),
         )
     assert study_findings(kept).remarks[-1] == "runs were made under different n_threads"
 
@@ -346,13 +351,18 @@ def test_runs_made_under_another_environment_are_refused_and_the_plan_stays_as_i
     """
     plan = make_small_plan(study_cache, SHORT | SWEPT)
     kept = open_study(tmp_path, "swept")
-    run_study(plan, kept, Execution(study_cache, CPU, shard=(1, 2)), Quiet().stage)
+    run_study(
+        plan,
+        kept,
+        Execution(Workspace(cache=study_cache, device="cpu"), shard=(1, 2)),
+        Quiet(),
+    )
     before = kept.read_lock()
     elsewhere = replace(plan, environment={**plan.environment, "torch": "0.0", "code": "0" * 64})
     with pytest.raises(
         RecordError, match=r"made under another environment: code was .*; torch was "
     ) as caught:
-        run_study(elsewhere, kept, Execution(study_cache, CPU), Quiet().stage)
+        run_study(elsewhere, kept, Execution(Workspace(cache=study_cache, device="cpu")), Quiet())
     assert "--jobs" not in str(caught.value)
     assert kept.read_lock() == before
 
@@ -366,8 +376,8 @@ def test_runs_that_another_study_had_made_before_are_told(
         run_study(
             make_small_plan(study_cache, {"seeds": 4}),
             kept,
-            Execution(study_cache, CPU),
-            Quiet().stage,
+            Execution(Workspace(cache=study_cache, device="cpu")),
+            Quiet(),
         )
         lock = kept.read_lock()
         assert lock is not None

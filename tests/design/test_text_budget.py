@@ -14,6 +14,7 @@ from paribus.design import Plan, arms_of
 from paribus.design.field_paths import require_known_paths
 from paribus.errors import ConfoundError, SpecError
 from paribus.spec.design_reading import load_design
+from paribus.workspace import Workspace
 
 HALVES = {"kind": "halves", "n_items": 5, "max_bytes": 16}
 N_LITTLE = 16  # steps of the little study
@@ -179,5 +180,9 @@ def test_pairs_that_are_not_judged_confound_nothing(study_cache: Path) -> None:
 
 
 def test_the_verb_counts_padding_neither(tmp_path: Path) -> None:
-    made = plan(pair_design(tmp_path), cache=tmp_path / "cache", device="cpu", name="pairs")
+    made = plan(
+        pair_design(tmp_path),
+        name="pairs",
+        workspace=Workspace(cache=tmp_path / "cache", device="cpu"),
+    )
     assert len({arm.n_steps for arm in made.arms}) == 1

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from trained_study import design_table, make_small_plan, train_study
 
 from paribus.analyse import study_findings, study_rows
@@ -22,6 +21,7 @@ from paribus.report.noise import describe_noise, noise_lines
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.spec.design_reading import load_design
+from paribus.workspace import Workspace
 
 ASKED = {"variance": {"starts": 2, "orders": 3, "reruns": 2}, "arms.reverse": None}
 RATES = {"full": 0.05, "causal": 0.05}
@@ -68,7 +68,7 @@ def test_a_rerun_has_an_address_of_its_own_and_no_other_run_changes_its(plan: Pl
 
 def test_the_cost_counts_them(plan: Plan, tmp_path: Path) -> None:
     without = replace(plan, design=plan.design.model_copy(update={"variance": None}))
-    more, less = (estimate_cost(one, tmp_path, torch.device("cpu")) for one in (plan, without))
+    more, less = (estimate_cost(one, Workspace(tmp_path, device="cpu")) for one in (plan, without))
     assert more.n_runs - less.n_runs == 2 * 3 - 2 + 2
     own = plan.arms[0]
     assert more.flops - less.flops == pytest.approx(6 * own.step_cost.training_flops * own.n_steps)

@@ -19,12 +19,14 @@ from paribus.evaluate import (
     select_items,
     unigram_nats,
 )
+from paribus.evaluate.likelihood import AskedModel
 from paribus.model import restore
 from paribus.record import read_evaluation, read_evaluations, write_evaluation
 from paribus.spec import Corpus, DocumentHalves, HeldOutPairs, PseudoHalves
 from paribus.spec.objectives import CausalLM, MaskedLM
 from paribus.spec.run import load_run
 from paribus.train.loop import train
+from paribus.workspace import Workspace
 
 CPU = torch.device("cpu")
 HALVES = DocumentHalves(n_items=7)
@@ -49,7 +51,7 @@ def trained(
     }
     spec = load_run(table)
     built = prepare_corpus(spec.stages[0].corpus, home / "cache", show_progress=False)
-    return train(spec, built, home / "runs", device=CPU, name=name).folder, built
+    return train(spec, built, Workspace(home / "runs", device="cpu"), name=name).folder, built
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,9 @@ def test_a_run_answers_with_its_last_checkpoint_in_the_window_it_was_trained_on(
     made = evaluate(folder, HALVES, built, device=CPU)
     model = restore(folder / "checkpoints" / "step-000000002")
     asked = select_items(built, HALVES)
-    assert made.answers == likelihoods(model, CausalLM(), built.tokenizer, asked, window=24)
+    assert made.answers == likelihoods(
+        AskedModel(model, CausalLM(), built.tokenizer, window=24), asked
+    )
     head = made.head
     assert (head.label, head.step, head.window, head.n_items) == ("likelihood", 2, 24, 7)
     assert head.part == {"objective": {"kind": "causal"}, "weight": 1.0, "mode": None}
@@ -152,7 +156,7 @@ def test_an_encoder_is_measured_by_pseudo_likelihood_and_called_so(home: Path) -
     asked = select_items(built, PseudoHalves(n_items=3))
     assert made.head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked)))
     assert made.answers == likelihoods(
-        model, MaskedLM(), built.tokenizer, asked, "pseudo-likelihood", window=24
+        AskedModel(model, MaskedLM(), built.tokenizer, window=24), asked, "pseudo-likelihood"
     )
     with pytest.raises(
         SpecError, match="'masked', which gives no likelihood of a target after its context"

@@ -13,6 +13,7 @@ from paribus.batch import Batch
 from paribus.corpus import Tokenizer
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answer_totals, likelihoods
+from paribus.evaluate.likelihood import AskedModel
 from paribus.model import Transformer
 from paribus.spec.objectives import (
     UL2,
@@ -49,7 +50,9 @@ def nats(
 ) -> list[float]:
     return [
         one.nats
-        for one in likelihoods(model, objective, BYTE_TOKENIZER, items, n_sequences=n_sequences)
+        for one in likelihoods(
+            AskedModel(model, objective, BYTE_TOKENIZER), items, n_sequences=n_sequences
+        )
     ]
 
 
@@ -89,7 +92,9 @@ def test_under_a_prefix_mask_hidden_answers_see_the_whole_text(objective: Object
         [
             one.nats
             for one in likelihoods(
-                byte_model("gpt2", changes={"mask": mask}), objective, BYTE_TOKENIZER, ITEMS, label
+                AskedModel(byte_model("gpt2", changes={"mask": mask}), objective, BYTE_TOKENIZER),
+                ITEMS,
+                label,
             )
         ]
         for mask in ("prefix", "full", "causal")
@@ -103,16 +108,19 @@ def test_under_a_prefix_mask_hidden_answers_see_the_whole_text(objective: Object
 def test_an_item_long_enough_for_a_detour_is_refused() -> None:
     """Its answer is seen 300 positions ahead: no shorter item has the room."""
     model = byte_model("gpt2", 400, {"mask": "by_layer(causal, strided(300))"})
-    likelihoods(model, CausalLM(), BYTE_TOKENIZER, (random_item(250, 40),))
+    likelihoods(AskedModel(model, CausalLM(), BYTE_TOKENIZER), (random_item(250, 40),))
     with pytest.raises(
         SpecError, match=r"must predict the token at \d+, but it can see it: .* \(strided\(300\)\)"
     ):
-        likelihoods(model, CausalLM(), BYTE_TOKENIZER, (random_item(250, 40), random_item(40, 310)))
+        likelihoods(
+            AskedModel(model, CausalLM(), BYTE_TOKENIZER),
+            (random_item(250, 40), random_item(40, 310)),
+        )
 
 
 def test_answers_count_tokens_and_bytes_and_carry_names() -> None:
     given = (Item("one", "page", "déjà ", "vu 5 €"), Item("two", "page", "a", "b"))
-    one, two = likelihoods(byte_model("gpt2"), CausalLM(), BYTE_TOKENIZER, given)
+    one, two = likelihoods(AskedModel(byte_model("gpt2"), CausalLM(), BYTE_TOKENIZER), given)
     assert (one.item, one.document, one.n_tokens, one.n_bytes, one.n_cut) == (
         "one",
         "page",
@@ -126,7 +134,7 @@ def test_answers_count_tokens_and_bytes_and_carry_names() -> None:
 
 def test_a_target_is_as_likely_as_the_product_of_its_tokens() -> None:
     model, one = byte_model("gpt2"), random_item(23, 9)
-    (answer,) = likelihoods(model, CausalLM(), BYTE_TOKENIZER, [one])
+    (answer,) = likelihoods(AskedModel(model, CausalLM(), BYTE_TOKENIZER), [one])
     text = [VOCABULARY.eos, *one.context.encode(), *one.target.encode()]
     logits = model(torch.tensor([text])).logits_BTV[0]
     assert answer.nats == pytest.approx(
@@ -138,7 +146,8 @@ def test_targets_of_one_length_are_a_distribution() -> None:
     """Over every single byte and every sign that could have followed, chances add up to one."""
     model = byte_model("unilm")
     found = likelihoods(
-        model, PrefixLM(), BYTE_TOKENIZER, [Item(str(n), "", "abc", chr(n)) for n in range(128)]
+        AskedModel(model, PrefixLM(), BYTE_TOKENIZER),
+        [Item(str(n), "", "abc", chr(n)) for n in range(128)],
     )
     text = torch.tensor([[VOCABULARY.eos, *b"abc"]])
     rest = model(Batch.of(text, prefix=4)).logits_BTV[0, -1].softmax(-1)[128:].sum().item()
@@ -147,7 +156,7 @@ def test_targets_of_one_length_are_a_distribution() -> None:
 
 def test_the_last_token_asked_again_and_again_is_a_chain() -> None:
     model, one = byte_model("bert"), random_item(11, 7)
-    (answer,) = likelihoods(model, LastToken(), BYTE_TOKENIZER, [one], n_sequences=4)
+    (answer,) = likelihoods(AskedModel(model, LastToken(), BYTE_TOKENIZER), [one], n_sequences=4)
     read, total = [VOCABULARY.eos, *one.context.encode()], 0.0
     for token in one.target.encode():
         total += token_nats(
@@ -160,7 +169,7 @@ def test_the_last_token_asked_again_and_again_is_a_chain() -> None:
 def test_a_pseudo_likelihood_masks_each_token_in_turn() -> None:
     model = byte_model("bert")
     answers = likelihoods(
-        model, MaskedLM(), BYTE_TOKENIZER, ITEMS, "pseudo-likelihood", n_sequences=5
+        AskedModel(model, MaskedLM(), BYTE_TOKENIZER), ITEMS, "pseudo-likelihood", n_sequences=5
     )
     for one, answer in zip(ITEMS, answers, strict=True):
         text, begins, total = (
@@ -188,7 +197,7 @@ def test_a_context_that_does_not_fit_is_cut_from_the_left_and_counted(
 ) -> None:
     model, long = byte_model(preset, max_length=17), random_item(40, 7)
     short = Item("short", "", long.context[-n_kept:], long.target)
-    cut, whole = likelihoods(model, objective, BYTE_TOKENIZER, [long, short])
+    cut, whole = likelihoods(AskedModel(model, objective, BYTE_TOKENIZER), [long, short])
     assert (cut.n_cut, whole.n_cut) == (40 - n_kept, 0)
     assert cut.nats == pytest.approx(whole.nats, rel=1e-6)
     assert answer_totals([cut, whole]).n_truncated == 1
@@ -197,17 +206,17 @@ def test_a_context_that_does_not_fit_is_cut_from_the_left_and_counted(
 
 def test_a_window_may_be_narrower_than_the_model() -> None:
     model, long = byte_model("gpt2"), random_item(40, 7)
-    (narrow,) = likelihoods(model, CausalLM(), BYTE_TOKENIZER, [long], window=17)
+    (narrow,) = likelihoods(AskedModel(model, CausalLM(), BYTE_TOKENIZER, window=17), [long])
     (cut,) = likelihoods(
-        model,
-        CausalLM(),
-        BYTE_TOKENIZER,
+        AskedModel(model, CausalLM(), BYTE_TOKENIZER, window=17),
         [Item("", "", long.context[-10:], long.target)],
-        window=17,
     )
     assert narrow.n_cut == 30
     assert narrow.nats == pytest.approx(cut.nats, rel=1e-6)
-    assert likelihoods(model, CausalLM(), BYTE_TOKENIZER, [long], window=1000)[0].n_cut == 0
+    assert (
+        likelihoods(AskedModel(model, CausalLM(), BYTE_TOKENIZER, window=1000), [long])[0].n_cut
+        == 0
+    )
 
 
 def test_a_target_that_does_not_fit_is_refused_by_name() -> None:
@@ -215,7 +224,8 @@ def test_a_target_that_does_not_fit_is_refused_by_name() -> None:
         UnsupportedError, match=r"item 3\+20 has a target of 20 tokens, .* in a window of 17"
     ):
         likelihoods(
-            byte_model("gpt2", max_length=17), CausalLM(), BYTE_TOKENIZER, [random_item(3, 20)]
+            AskedModel(byte_model("gpt2", max_length=17), CausalLM(), BYTE_TOKENIZER),
+            [random_item(3, 20)],
         )
 
 
@@ -223,7 +233,7 @@ def test_what_sees_the_answer_is_refused_with_how_it_does() -> None:
     with pytest.raises(
         SpecError, match="position 0 must predict the token at 1, but it can see it: layer 0"
     ):
-        likelihoods(byte_model("bert"), CausalLM(), BYTE_TOKENIZER, ITEMS)
+        likelihoods(AskedModel(byte_model("bert"), CausalLM(), BYTE_TOKENIZER), ITEMS)
 
 
 def test_a_question_without_a_framing_is_refused() -> None:
@@ -231,7 +241,7 @@ def test_a_question_without_a_framing_is_refused() -> None:
         SpecError,
         match="'causal' for an encoder-decoder, but it leaves the encoder nothing to read",
     ):
-        likelihoods(byte_model("t5"), CausalLM(), BYTE_TOKENIZER, ITEMS)
+        likelihoods(AskedModel(byte_model("t5"), CausalLM(), BYTE_TOKENIZER), ITEMS)
 
 
 def test_another_tokenizer_than_the_models_is_refused() -> None:
@@ -239,7 +249,10 @@ def test_another_tokenizer_than_the_models_is_refused() -> None:
         SpecError,
         match="the model has n_vocab 300, but the tokenizer and our special tokens need 363; give",
     ):
-        likelihoods(byte_model("gpt2", changes={"n_vocab": 300}), CausalLM(), BYTE_TOKENIZER, ITEMS)
+        likelihoods(
+            AskedModel(byte_model("gpt2", changes={"n_vocab": 300}), CausalLM(), BYTE_TOKENIZER),
+            ITEMS,
+        )
 
 
 def test_a_tokenizer_that_loses_text_is_refused() -> None:
@@ -247,17 +260,24 @@ def test_a_tokenizer_that_loses_text_is_refused() -> None:
     library.pre_tokenizer = pre_tokenizers.Whitespace()
     library.decoder = decoders.WordPiece()
     lossy = Tokenizer(library)
-    likelihoods(byte_model("gpt2"), CausalLM(), lossy, [Item("good", "", "one", "two one")])
+    likelihoods(
+        AskedModel(byte_model("gpt2"), CausalLM(), lossy), [Item("good", "", "one", "two one")]
+    )
     with pytest.raises(
         UnsupportedError, match="item bad has the target 'two  one', which the tokenizer does not"
     ):
-        likelihoods(byte_model("gpt2"), CausalLM(), lossy, [Item("bad", "", "one", "two  one")])
+        likelihoods(
+            AskedModel(byte_model("gpt2"), CausalLM(), lossy), [Item("bad", "", "one", "two  one")]
+        )
     with pytest.raises(
         UnsupportedError,
         match="item worse has the target 'two three', in which the tokenizer does no",
     ):
-        likelihoods(byte_model("gpt2"), CausalLM(), lossy, [Item("worse", "", "one", "two three")])
+        likelihoods(
+            AskedModel(byte_model("gpt2"), CausalLM(), lossy),
+            [Item("worse", "", "one", "two three")],
+        )
 
 
 def test_nothing_asked_is_nothing_answered() -> None:
-    assert likelihoods(byte_model("gpt2"), CausalLM(), BYTE_TOKENIZER, []) == ()
+    assert likelihoods(AskedModel(byte_model("gpt2"), CausalLM(), BYTE_TOKENIZER), []) == ()

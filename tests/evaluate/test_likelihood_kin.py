@@ -13,6 +13,7 @@ from byte_models import BYTE_TOKENIZER, ITEMS, VOCABULARY
 from torch import Tensor
 
 from paribus.evaluate import Item, likelihoods
+from paribus.evaluate.likelihood import AskedModel
 from paribus.interop import import_
 from paribus.runtime import torch_generator
 from paribus.spec.objectives import UL2, CausalLM, Objective, PrefixLM, Seq2Seq, SpanCorruption
@@ -78,7 +79,9 @@ def assert_equal(found: list[float], wanted: list[float]) -> None:
 @pytest.mark.parametrize("n_sequences", [1, 3, 100])
 def test_gpt2_gives_what_transformers_gives(gpt2: tuple[Any, Any], n_sequences: int) -> None:
     theirs, ours = gpt2
-    found = likelihoods(ours, CausalLM(), BYTE_TOKENIZER, ITEMS, n_sequences=n_sequences)
+    found = likelihoods(
+        AskedModel(ours, CausalLM(), BYTE_TOKENIZER), ITEMS, n_sequences=n_sequences
+    )
     wanted = []
     for one in ITEMS:
         text = torch.tensor([[VOCABULARY.eos, *one.context.encode(), *one.target.encode()]])
@@ -108,7 +111,7 @@ def test_t5_gives_what_transformers_gives(
     t5: tuple[Any, Any], objective: Objective, n_sequences: int
 ) -> None:
     theirs, ours = t5
-    found = likelihoods(ours, objective, BYTE_TOKENIZER, ITEMS, n_sequences=n_sequences)
+    found = likelihoods(AskedModel(ours, objective, BYTE_TOKENIZER), ITEMS, n_sequences=n_sequences)
     wanted = []
     for one in ITEMS:
         source, opens = framed(objective, one)
@@ -120,7 +123,7 @@ def test_t5_gives_what_transformers_gives(
 
 def test_a_cut_context_gives_what_transformers_gives_the_rest(gpt2: tuple[Any, Any]) -> None:
     theirs, ours = gpt2
-    (answer,) = likelihoods(ours, CausalLM(), BYTE_TOKENIZER, [ITEMS[4]], window=31)
+    (answer,) = likelihoods(AskedModel(ours, CausalLM(), BYTE_TOKENIZER, window=31), [ITEMS[4]])
     text = torch.tensor([[*ITEMS[4].context.encode()[-24:], *ITEMS[4].target.encode()]])
     assert answer.n_cut == 67 - 24
     assert abs(answer.nats - summed(theirs(text).logits[0, :-1], ITEMS[4].target.encode())) < CLOSE

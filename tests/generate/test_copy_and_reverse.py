@@ -11,7 +11,7 @@ import torch
 from paribus.batch import Vocabulary
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus import prepare_corpus as build_corpus
-from paribus.generate import continuation
+from paribus.generate import Sampling, continuation
 from paribus.model import Transformer, build
 from paribus.objectives import pose_problem
 from paribus.spec import Architecture, Corpus, load
@@ -104,7 +104,11 @@ def exact(model: Transformer, held: TokenisedCorpus) -> float:
     begins, ends = reading.targets_from_B, reading.real_BT.sum(1)
     longest = int((ends - begins).max())
     told = continuation(
-        model, held.vocabulary, reading.tokens_BT[:, : int(begins.max())], longest, lengths_B=begins
+        model,
+        held.vocabulary,
+        reading.tokens_BT[:, : int(begins.max())],
+        Sampling(longest),
+        lengths_B=begins,
     )
     right = 0
     for row in range(N_ASKED):

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import CPU, design_table
+from trained_study import design_table
 
 from paribus.design import make_plan
 from paribus.design.arms import arms_of
@@ -20,6 +20,7 @@ from paribus.design.control import describe_confounds, field_lines, judge_pairs
 from paribus.errors import ConfoundError, SpecError
 from paribus.spec.design_reading import load_design
 from paribus.spec.reading import assign
+from paribus.workspace import Execution, Workspace
 
 # Fields and values that an arm may have beside any other of them, but for heads, layers and widths
 # that do not fit.
@@ -241,7 +242,11 @@ def test_a_whole_plan_answers_the_same_under_any_baseline(baseline: str, study_c
         "baseline": baseline,
     }
     plan = make_plan(
-        load_design(design_table(fair)), "any", None, study_cache, CPU, show_progress=False
+        load_design(design_table(fair)),
+        "any",
+        None,
+        Execution(Workspace(cache=study_cache, device="cpu")),
+        show_progress=False,
     )
     marks = {
         line.path: line.mark
@@ -253,5 +258,11 @@ def test_a_whole_plan_answers_the_same_under_any_baseline(baseline: str, study_c
     with pytest.raises(
         ConfoundError, match=r"^architecture.norm.eps is .*, but it is not the factor: "
     ) as refused:
-        make_plan(unfair, "any", None, study_cache, CPU, show_progress=False)
+        make_plan(
+            unfair,
+            "any",
+            None,
+            Execution(Workspace(cache=study_cache, device="cpu")),
+            show_progress=False,
+        )
     assert len(refused.value.problems) == 1

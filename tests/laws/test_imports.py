@@ -16,6 +16,8 @@ LEVELS = {
     "spec": 0,
     "record": 0,
     "runtime": 1,
+    "workspace": 1,
+    "watcher": 1,
     "batch": 1,
     "analyse": 1,
     "corpus": 2,
@@ -48,6 +50,8 @@ WITHOUT_TORCH = {
     "masks",
     "spec",
     "record",
+    "workspace",
+    "watcher",
     "analyse",
     "report",
 }

@@ -15,6 +15,7 @@ from paribus.record import (
     latest_checkpoint,
     verify_checkpoint,
 )
+from paribus.record.checkpoints import Retention
 
 FULL_DISK = """
 import resource, sys
@@ -147,12 +148,13 @@ def test_keeping_none_is_refused(tmp_path: Path):
     with pytest.raises(
         RecordError, match=f"^{tmp_path}: 0 checkpoints would be kept; keep 1 or more"
     ):
-        commit_checkpoint(tmp_path, 1, fill, keep_last=0)
+        commit_checkpoint(tmp_path, 1, fill, retention=Retention(keep_last=0))
 
 
 def test_the_last_good_checkpoint_is_used_and_the_others_are_named_with_the_reason(tmp_path: Path):
     good, flipped, short, bare = (
-        commit_checkpoint(tmp_path, step, fill, keep_last=4) for step in (2, 3, 5, 7)
+        commit_checkpoint(tmp_path, step, fill, retention=Retention(keep_last=4))
+        for step in (2, 3, 5, 7)
     )
     whole = (flipped.folder / "weights.bin").read_bytes()
     (flipped.folder / "weights.bin").write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
@@ -211,7 +213,7 @@ def test_checkpoints_that_were_skipped_do_not_push_out_good_ones(tmp_path: Path)
     commit_checkpoint(tmp_path, 2, fill)
     bad = commit_checkpoint(tmp_path, 9, fill, score=0.1)
     (bad.folder / "weights.bin").write_bytes(b"")
-    saved = commit_checkpoint(tmp_path, 3, fill, keep_last=1)
+    saved = commit_checkpoint(tmp_path, 3, fill, retention=Retention(keep_last=1))
     assert names(tmp_path) == ["step-000000003"]
     assert latest_checkpoint(tmp_path) == (saved, ())
 
@@ -232,27 +234,27 @@ def test_an_old_checkpoint_that_cannot_be_removed_is_told_of(
         RecordError,
         match=f"^{old.folder} cannot be removed: Permission denied; make its folder writ",
     ):
-        commit_checkpoint(tmp_path, 2, fill, keep_last=1)
+        commit_checkpoint(tmp_path, 2, fill, retention=Retention(keep_last=1))
     assert names(tmp_path) == ["step-000000001", "step-000000002"]
 
 
 def test_the_last_few_and_the_best_are_kept(tmp_path: Path):
     scores = {1: 5.0, 2: 3.0, 3: 4.0, 5: None, 7: math.nan, 11: 3.0, 13: math.inf}
     for step, score in scores.items():
-        commit_checkpoint(tmp_path, step, fill, score=score, keep_last=2)
+        commit_checkpoint(tmp_path, step, fill, score=score, retention=Retention(keep_last=2))
     assert names(tmp_path) == [f"step-{step:09}" for step in (2, 11, 13)]
     assert json.loads((tmp_path / "step-000000013" / "checkpoint.json").read_text()) == {
         "step": 13,
         "score": None,
     }
-    commit_checkpoint(tmp_path, 17, fill, score=1.0, keep_last=1)
+    commit_checkpoint(tmp_path, 17, fill, score=1.0, retention=Retention(keep_last=1))
     assert names(tmp_path) == ["step-000000017"]
 
 
 def test_the_best_is_the_one_with_the_lowest_score_that_is_whole(tmp_path: Path):
     assert best_checkpoint(tmp_path) == (None, ())
     saved = [
-        commit_checkpoint(tmp_path, step, fill, score, keep_last=9)
+        commit_checkpoint(tmp_path, step, fill, score, retention=Retention(keep_last=9))
         for step, score in enumerate((4.0, 2.0, 3.0, 2.0, None))
     ]
     assert best_checkpoint(tmp_path) == (saved[1], ())
@@ -267,5 +269,5 @@ def test_a_checkpoint_whose_score_cannot_be_read_is_not_the_best(tmp_path: Path)
     first = commit_checkpoint(tmp_path, 1, fill, score=0.5)
     (first.folder / "checkpoint.json").write_text("{" + " " * 200)
     commit_checkpoint(tmp_path, 2, fill, score=2.0)
-    commit_checkpoint(tmp_path, 3, fill, score=3.0, keep_last=1)
+    commit_checkpoint(tmp_path, 3, fill, score=3.0, retention=Retention(keep_last=1))
     assert names(tmp_path) == ["step-000000002", "step-000000003"]

@@ -20,6 +20,7 @@ from paribus.record import (
     read_rows,
     read_stages,
 )
+from paribus.record.checkpoints import Retention
 from paribus.record.disk import remove_leftovers
 
 EVENTS = {
@@ -77,10 +78,18 @@ def kill_at_every_point(
 def check_save(root: Path) -> None:
     start = root.with_name("start")
     commit_checkpoint(
-        start, 2, lambda folder: write_checkpoint_files(folder, "two"), score=2.0, keep_last=2
+        start,
+        2,
+        lambda folder: write_checkpoint_files(folder, "two"),
+        score=2.0,
+        retention=Retention(keep_last=2),
     )
     commit_checkpoint(
-        start, 3, lambda folder: write_checkpoint_files(folder, "three"), score=3.0, keep_last=2
+        start,
+        3,
+        lambda folder: write_checkpoint_files(folder, "three"),
+        score=3.0,
+        retention=Retention(keep_last=2),
     )
 
     def prepare() -> None:
@@ -100,7 +109,11 @@ def check_save(root: Path) -> None:
     kill_at_every_point(
         prepare,
         lambda: commit_checkpoint(
-            root, 5, lambda folder: write_checkpoint_files(folder, "five"), score=1.0, keep_last=1
+            root,
+            5,
+            lambda folder: write_checkpoint_files(folder, "five"),
+            score=1.0,
+            retention=Retention(keep_last=1),
         ),
         check,
     )

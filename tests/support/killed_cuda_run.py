@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 from paribus.corpus import prepare_corpus
-from paribus.runtime import select_device
 from paribus.spec.run import RunSpec, load_run
 from paribus.train.loop import train
+from paribus.watcher import Watcher
+from paribus.workspace import Workspace
 
 OBJECTIVES = {"unilm": {"kind": "prefix", "grid": 4}}
 
@@ -45,13 +46,14 @@ def run_spec(preset: str) -> RunSpec:
 
 
 def main(home: Path, preset: str, at: int) -> None:
-    def kill(step: int) -> None:
-        if step == at:
-            os.kill(os.getpid(), signal.SIGKILL)
+    class Killer(Watcher):
+        def step(self, step: int) -> None:
+            if step == at:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     spec = run_spec(preset)
     text = prepare_corpus(spec.stages[0].corpus, home / "cache", False)
-    train(spec, text, home, device=select_device("cuda"), name="run", on_step=kill)
+    train(spec, text, Workspace(home, device="cuda"), name="run", watcher=Killer())
 
 
 if __name__ == "__main__":

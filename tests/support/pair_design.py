@@ -10,6 +10,7 @@ import torch
 
 from paribus.design import Plan, find_design, make_plan
 from paribus.spec.reading import assign
+from paribus.workspace import Execution, Workspace
 
 CPU = torch.device("cpu")
 N_PAIRS, LENGTH, N_STEPS = 300, 96, 24
@@ -71,4 +72,10 @@ def pair_design(folder: Path, changes: dict[str, Any] | None = None) -> dict[str
 
 def pair_plan(folder: Path, changes: dict[str, Any] | None = None) -> Plan:
     name, design = find_design(pair_design(folder, changes))
-    return make_plan(design, name, None, folder / "cache", CPU, show_progress=False)
+    return make_plan(
+        design,
+        name,
+        None,
+        Execution(Workspace(cache=folder / "cache", device="cpu")),
+        show_progress=False,
+    )

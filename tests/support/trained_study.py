@@ -22,6 +22,7 @@ from paribus.record.checksums import remove_listed_file
 from paribus.record.file_names import CELLS_FILE, PLAN_LOCK_FILE
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.spec.reading import assign
+from paribus.workspace import Execution, Workspace
 
 CPU = torch.device("cpu")
 N_STEPS, RATE, N_SEQUENCES, LENGTH = 16, 0.05, 8, 32
@@ -106,7 +107,13 @@ def replace_plan(
 
 def make_small_plan(cache: Path, changes: dict[str, Any] | None = None, n_jobs: int = 1) -> Plan:
     name, design = find_design(design_table(changes))
-    return make_plan(design, name, None, cache, CPU, show_progress=False, n_jobs=n_jobs)
+    return make_plan(
+        design,
+        name,
+        None,
+        Execution(Workspace(cache=cache, device="cpu"), n_jobs=n_jobs),
+        show_progress=False,
+    )
 
 
 def train_study(
@@ -114,5 +121,9 @@ def train_study(
 ) -> Study:
     """The little study run to its end, in silence."""
     with contextlib.redirect_stdout(io.StringIO()):
-        run(design_table(changes), name=name, runs=home, cache=cache, device="cpu")
+        run(
+            design_table(changes),
+            name=name,
+            execution=Execution(Workspace(home, cache=cache, device="cpu")),
+        )
     return existing_study(home, name)

@@ -16,6 +16,7 @@ import torch
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.spec.run import RunSpec, load_run
 from paribus.train.loop import train
+from paribus.workspace import Workspace
 
 N_STEPS, CHECKPOINT_EVERY = 80, 4
 
@@ -51,7 +52,7 @@ def run_spec(objective: str) -> RunSpec:
 
 def attempt_run(spec: RunSpec, text: TokenisedCorpus, root: Path) -> int:
     try:
-        train(spec, text, root, device=torch.device("cpu"), name="run")
+        train(spec, text, Workspace(root, device="cpu"), name="run")
     except BaseException:
         traceback.print_exc()
         return 1

@@ -12,7 +12,6 @@ import torch
 from copy_task import VOCABULARY, copy_batch, pose_copy_task, tiny_copy_model
 
 from paribus.design import worker_pool
-from paribus.design.worker_pool import Execution
 from paribus.errors import UnsupportedError
 from paribus.record import current_environment
 from paribus.record.address import run_address
@@ -123,8 +122,8 @@ def test_workers_on_cuda_are_given_the_workspace(
     monkeypatch.delenv(CUBLAS_WORKSPACE_VARIABLE, raising=False)
     monkeypatch.setattr(subprocess, "Popen", started)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    worker_pool._start_process(0, Execution(tmp_path, torch.device("cuda")))
-    worker_pool._start_process(0, Execution(tmp_path, torch.device("cpu")))
+    worker_pool._start_process(0, torch.device("cuda"))
+    worker_pool._start_process(0, torch.device("cpu"))
     assert given[0][CUBLAS_WORKSPACE_VARIABLE] == ":4096:8"
     assert CUBLAS_WORKSPACE_VARIABLE not in given[1]
 

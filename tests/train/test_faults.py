@@ -26,6 +26,8 @@ from train_shell import (
 from paribus.corpus import prepare_corpus
 from paribus.spec.run import load_run
 from paribus.train.loop import train
+from paribus.watcher import Watcher
+from paribus.workspace import Workspace
 
 LAST = "step-000000009"
 
@@ -286,21 +288,29 @@ def test_of_a_run_whose_weights_break_the_newest_good_checkpoint_is_named_and_st
     )
 
 
+class NoteListener(Watcher):
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
 def test_a_run_that_was_told_nothing_speaks_to_nobody_and_its_notes_are_kept(
     resumable: TrainShell,
 ) -> None:
     spec = load_run(resumable.home / "run.json")
     text = prepare_corpus(spec.stages[0].corpus, resumable.cache, False)
-    out, err, said = io.StringIO(), io.StringIO(), []
+    out, err, listener = io.StringIO(), io.StringIO(), NoteListener()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        done = train(spec, text, resumable.home, device=torch.device("cpu"), name="run")
+        done = train(spec, text, Workspace(resumable.home, device="cpu"), name="run")
         again = train(
-            spec, text, resumable.home, device=torch.device("cpu"), name="run", on_note=said.append
+            spec, text, Workspace(resumable.home, device="cpu"), name="run", watcher=listener
         )
     assert (out.getvalue(), err.getvalue()) == ("", "")
     assert done.notes == ("it goes on at step 11 of 12",)
     assert again.notes == ("it was finished before; nothing was done",)
-    assert said == [*again.notes]
+    assert listener.notes == [*again.notes]
 
 
 def test_a_run_killed_between_its_last_checkpoint_and_its_end_has_nothing_left_to_do(

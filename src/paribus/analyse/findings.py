@@ -69,9 +69,8 @@ from paribus.record import (
 from paribus.record.file_names import ROWS_FILE
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
-from paribus.spec.measure import LIKELIHOOD, Measure
+from paribus.spec.measure import Measure
 
-UNIT = LIKELIHOOD.unit
 NO_STATEMENT_WHEN_OPEN = (
     f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 )

@@ -113,8 +113,11 @@ def verbs() -> dict[str, str]:
     """Verb → the name of its module; a Python keyword such as `import` carries an underscore
     there.
     """
-    names = (module.name for module in iter_modules(__path__) if not module.ispkg)
-    return {name.rstrip("_"): name for name in names if not name.startswith("_")}
+    modules: dict[str, str] = {}
+    for module in iter_modules(__path__):
+        if not module.ispkg and not module.name.startswith("_"):
+            modules[module.name.rstrip("_")] = module.name
+    return modules
 
 
 def verb_summary(module: str) -> str:

@@ -16,12 +16,13 @@ from paribus.cli.terminal.arguments import JsonOption, RunSettingsOption, parse_
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.corpus_samples import print_samples, samples_json
 from paribus.cli.terminal.corpus_table import corpus_json, print_build_summary, print_corpus_table
-from paribus.cli.terminal.folders import CacheOption, cache_folder
+from paribus.cli.terminal.folders import CacheOption
 from paribus.corpus import Split, TokenisedCorpus, prepare_corpus
 from paribus.corpus.splits import SPLITS
 from paribus.errors import SpecError
 from paribus.nearest import did_you_mean
 from paribus.spec.run import load_text
+from paribus.workspace import cache_folder
 
 ACTIONS = ("build", "show", "sample")
 N_SAMPLES = 3

@@ -14,25 +14,24 @@ import typer
 
 from paribus.cli import report
 from paribus.cli import run as running
-from paribus.cli.plan import DeviceOption
 from paribus.cli.terminal.console import print_notes
-from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption
+from paribus.cli.terminal.folders import RUNS, CacheOption, DeviceOption, RunsOption
 from paribus.report.formats import missing_package
 from paribus.runtime import select_device
+from paribus.workspace import Execution, Workspace
 
 DESIGN, SCALE = "bidirectional-input", "laptop"
 STUDY = f"{DESIGN}-{SCALE}"
 
 
-def demo(
-    *, runs: str | Path = RUNS, cache: str | Path | None = None, device: str | None = None
-) -> Path:
+def demo(workspace: Workspace | None = None) -> Path:
     """Carry the demonstration out, or go on with it; its page, or its text where a page cannot
     be drawn.
     """
     kind = best_format()
-    running.run(DESIGN, scale=SCALE, runs=runs, cache=cache, device=device, jobs=n_jobs(device))
-    return report.write_report(STUDY, runs=runs, formats=kind)[0]
+    workspace = workspace or Workspace()
+    running.run(DESIGN, scale=SCALE, execution=_one_run_per_core(workspace))
+    return report.write_report(STUDY, runs=workspace.runs_folder, formats=kind)[0]
 
 
 def command(
@@ -42,7 +41,8 @@ def command(
     open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
 ) -> None:
     kind = best_format()
-    running.run_and_print(DESIGN, SCALE, None, None, runs, cache, device, n_jobs(device))
+    execution = _one_run_per_core(Workspace(runs, cache, device))
+    running.run_and_print(DESIGN, scale=SCALE, execution=execution)
     report.command(STUDY, runs=runs, format=kind, open_it=open_it)
 
 
@@ -58,6 +58,10 @@ def best_format() -> str:
         " later"
     )
     return "md"
+
+
+def _one_run_per_core(workspace: Workspace) -> Execution:
+    return Execution(workspace, n_jobs(workspace.device))
 
 
 def n_jobs(device: str | None) -> int:

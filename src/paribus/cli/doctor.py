@@ -63,13 +63,9 @@ def command(
     ] = "auto",
     json: JsonOption = False,
 ) -> None:
-    found = _run_checkup(
-        [
-            load_architecture(name, parse_settings(settings))
-            for name in ([arch] if arch else presets())
-        ],
-        kernel,
-    )
+    names = [arch] if arch else presets()
+    changes = parse_settings(settings)
+    found = _run_checkup([load_architecture(name, changes) for name in names], kernel)
     if json:
         print_json({**asdict(found), "healthy": found.healthy})
     else:
@@ -80,11 +76,10 @@ def command(
 
 def _run_checkup(architectures: Sequence[NamedArchitecture], kernel: str) -> Checkup:
     wanted, device = parse_kernel(kernel), best_device()
-    tried = tuple(
-        check_kernel(case, names, device, wanted)
-        for case, names in attention_cases(architectures).items()
-    )
-    return Checkup(inspect_machine(Path.cwd()), tried)
+    checks: list[KernelCheck] = []
+    for case, names in attention_cases(architectures).items():
+        checks.append(check_kernel(case, names, device, wanted))
+    return Checkup(inspect_machine(Path.cwd()), tuple(checks))
 
 
 def _print_checkup(checkup: Checkup) -> None:
@@ -133,6 +128,6 @@ def _kernel_table(checks: Sequence[KernelCheck]) -> Table:
         else:
             mark = Text("✗", style="bold red")
         mask = f"{one.mask}, bias" if one.biased else one.mask
-        errors = (f"{error:.1e}" for error in (one.forward_error, one.gradient_error))
-        table.add_row(mark, mask, one.kernel, *errors, ", ".join(one.used_by))
+        forward, gradient = f"{one.forward_error:.1e}", f"{one.gradient_error:.1e}"
+        table.add_row(mark, mask, one.kernel, forward, gradient, ", ".join(one.used_by))
     return table

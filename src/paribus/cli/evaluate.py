@@ -27,52 +27,68 @@ from paribus.cli.terminal.folders import (
     RUN_HELP,
     RUNS,
     CacheOption,
+    DeviceOption,
     RunsOption,
     TokenizerOption,
-    cache_folder,
 )
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
 from paribus.evaluate import evaluate_checkpoint, last_stage_of
+from paribus.evaluate.likelihood import N_SEQUENCES
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.record import Evaluation, read_stages
 from paribus.runtime import select_device
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import load_text
-from paribus.spec.yardstick import default_yardstick, load_yardstick
+from paribus.spec.yardstick import Yardstick, default_yardstick, load_yardstick
+from paribus.workspace import Workspace
 
 
 def evaluate_run(
     run: str | Path,
-    yardstick: str | None = None,
+    yardstick: str | Mapping[str, Any] | None = None,
     *,
-    changes: Mapping[str, Any] | None = None,
-    n_items: int | None = None,
     corpus: str | Path | Mapping[str, Any] | None = None,
     tokenizer: str | Path | None = None,
-    runs: str | Path = RUNS,
-    cache: str | Path | None = None,
-    device: str | None = None,
-    n_sequences: int = 16,
+    workspace: Workspace | None = None,
+    n_sequences: int = N_SEQUENCES,
 ) -> Evaluation:
-    """A run, given by its name or folder, or a checkpoint, measured; `changes` are to the
-    yardstick's fields.
+    """A run, given by its name or folder, or a checkpoint, measured.
 
-    `corpus` is the spec of the text that a checkpoint which was not trained here is measured on.
+    `yardstick` is a kind, or a table of fields, such as {"kind": "halves", "n_items": 50}; the kind
+    is by default the one that suits the run. `corpus` is the spec of the text that a checkpoint
+    which was not trained here is measured on.
     """
-    loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
+    workspace = workspace or Workspace()
+    loaded = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
     print_notes(*loaded.notes)
     text = _corpus_of(loaded, corpus)
-    asked = dict(changes or {}) | ({} if n_items is None else {"n_items": n_items})
-    wanted = load_yardstick(yardstick or default_yardstick(text, loaded.objective()).kind, asked)
-    built = prepare_corpus(text, cache_folder(cache), show_progress=True)
+    wanted = _yardstick_of(loaded, text, yardstick)
+    built = prepare_corpus(text, workspace.cache_folder, show_progress=True)
     if loaded.run is not None and built.fingerprint != read_stages(loaded.run)[-1].get("text"):
         print_notes("the text is not what the run was trained on: its sources have changed since")
     made = evaluate_checkpoint(
-        loaded, wanted, built, device=select_device(device), n_sequences=n_sequences
+        loaded,
+        wanted,
+        built,
+        device=select_device(workspace.device),
+        n_sequences=n_sequences,
     )
     print_notes(*evaluation_remarks(made))
     return made
+
+
+def _yardstick_of(
+    loaded: LoadedCheckpoint, text: Corpus, yardstick: str | Mapping[str, Any] | None
+) -> Yardstick:
+    if yardstick is None or isinstance(yardstick, str):
+        kind, fields = yardstick, {}
+    else:
+        fields = dict(yardstick)
+        kind = fields.pop("kind", None)
+    if kind is None:
+        kind = default_yardstick(text, loaded.objective()).kind
+    return load_yardstick(kind, fields)
 
 
 def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None) -> Corpus:
@@ -120,25 +136,21 @@ def command(
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best."),
-    ] = None,
+    device: DeviceOption = None,
     n_sequences: Annotated[
         int, typer.Option("--sequences", min=1, metavar="N", help="At a time.")
-    ] = 16,
+    ] = N_SEQUENCES,
     json: JsonOption = False,
 ) -> None:
+    fields = {"kind": yardstick, **parse_settings(settings)}
+    if n_items is not None:
+        fields["n_items"] = n_items
     made = evaluate_run(
         run,
-        yardstick,
-        changes=parse_settings(settings),
-        n_items=n_items,
+        fields,
         corpus=corpus,
         tokenizer=tokenizer,
-        runs=runs,
-        cache=cache,
-        device=device,
+        workspace=Workspace(runs, cache, device),
         n_sequences=n_sequences,
     )
     if json:

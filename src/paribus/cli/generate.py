@@ -1,6 +1,7 @@
 """What a run would say after a text: greedily, or drawn at a temperature."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUN_HELP, RUNS, RunsOption, TokenizerOption
 from paribus.errors import SpecError
 from paribus.evaluate import context_is_prefix
-from paribus.generate import continuation, require_sampling
+from paribus.generate import Sampling, continuation
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.model import Transformer
 from paribus.spec.objectives import LastToken, MaskedLM, components_of
@@ -20,9 +21,8 @@ from paribus.spec.objectives import LastToken, MaskedLM, components_of
 def generate_text(
     run: str | Path,
     text: str,
-    n_tokens: int = 100,
-    temperature: float = 0.0,
-    seed: int = 0,
+    sampling: Sampling | None = None,
+    *,
     runs: str | Path = RUNS,
     tokenizer: str | Path | None = None,
 ) -> str:
@@ -32,24 +32,22 @@ def generate_text(
     Of a run, the newest whole checkpoint is taken. `tokenizer` is a tokenizer.json for a checkpoint
     that has none.
     """
-    require_sampling(n_tokens, temperature, seed)
+    sampling = sampling or Sampling()
     loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
     print_notes(*loaded.notes)
     if not loaded.tokenizer.encode(text):
         raise SpecError("TEXT is empty; give something to go on from")
     ids, vocabulary = loaded.encode_text(text), loaded.vocabulary
     model = loaded.restore()
-    n_read, n_said = _split_length(model, len(ids), n_tokens)
+    n_read, n_said = _split_length(model, len(ids), sampling.n_tokens)
     print_notes(*_remarks(loaded), *_truncation_note(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
     is_prefix = loaded.stage is None or context_is_prefix(loaded.stage.objective)
-    answer = continuation(
-        model, vocabulary, context, n_said, temperature, seed, context_is_prefix=is_prefix
-    )
+    fitting = replace(sampling, n_tokens=n_said)
+    answer = continuation(model, vocabulary, context, fitting, context_is_prefix=is_prefix)
     special = set((vocabulary.own_special_tokens or {}).values())
-    return loaded.tokenizer.decode(
-        [number for number in answer[0].tolist() if number not in special]
-    )
+    text_ids = [number for number in answer[0].tolist() if number not in special]
+    return loaded.tokenizer.decode(text_ids)
 
 
 def _split_length(model: Transformer, n_context: int, n_tokens: int) -> tuple[int, int]:
@@ -103,6 +101,6 @@ def command(
     runs: RunsOption = RUNS,
 ) -> None:
     page = console()
-    page.print(
-        generate_text(run, text, n_tokens, temperature, seed, runs, tokenizer), soft_wrap=True
-    )
+    sampling = Sampling(n_tokens, temperature, seed)
+    answer = generate_text(run, text, sampling, runs=runs, tokenizer=tokenizer)
+    page.print(answer, soft_wrap=True)

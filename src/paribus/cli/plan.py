@@ -17,7 +17,7 @@ from rich.console import Console
 from paribus.analyse import largest_past_noise
 from paribus.cli.terminal.arguments import DesignSettingsOption, JsonOption, parse_settings
 from paribus.cli.terminal.console import console, print_json
-from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption, cache_folder
+from paribus.cli.terminal.folders import RUNS, CacheOption, DeviceOption, RunsOption
 from paribus.cli.terminal.plan_tables import (
     print_control_table,
     print_cost,
@@ -44,7 +44,9 @@ from paribus.record.folder import NAME_ADVICE
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
 from paribus.train.memory import require_training_memory
+from paribus.workspace import Execution, Workspace
 
+DesignSource = str | Path | Mapping[str, Any] | Design
 DESIGN_HELP = "A design that comes with paribus, or a .toml or .json file."
 DesignArgument = Annotated[str, typer.Argument(metavar="DESIGN", help=DESIGN_HELP)]
 ScaleOption = Annotated[
@@ -64,37 +66,50 @@ SeedsOption = Annotated[
         help="With seeds = 'open': carry it to N. Else: a new study of N fresh seeds.",
     ),
 ]
-DeviceOption = Annotated[
-    str | None,
-    typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best."),
-]
 
 
 def plan(
-    design: str | Path | Mapping[str, Any] | Design,
+    design: DesignSource,
     *,
     scale: str | None = None,
     changes: Mapping[str, Any] | None = None,
     name: str | None = None,
-    cache: str | Path | None = None,
-    device: str | None = None,
-    jobs: int = 1,
     seeds: int | None = None,
-    runs: str | Path = RUNS,
+    workspace: Workspace | None = None,
 ) -> Plan:
     """The plan of a design; ConfoundError where something besides the factor differs.
 
     `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it
     plans a new study of so many fresh ones.
     """
+    return plan_execution(
+        design,
+        scale=scale,
+        changes=changes,
+        name=name,
+        seeds=seeds,
+        execution=Execution(workspace or Workspace()),
+    )
+
+
+def plan_execution(
+    design: DesignSource,
+    *,
+    scale: str | None,
+    changes: Mapping[str, Any] | None,
+    name: str | None,
+    seeds: int | None,
+    execution: Execution,
+) -> Plan:
+    """The plan of a design whose runs are carried out so."""
     if name is not None and not is_folder_name(name):
         raise SpecError(f"the study name is {name!r}, which cannot be a folder's; {NAME_ADVICE}")
     called, asked = find_design(design, scale, changes)
-    called, own = called if name is None else name, select_device(device)
+    called = called if name is None else name
     if seeds is None or asked.seeds == OPEN_SEEDS:
-        return make_plan(asked, called, scale, cache_folder(cache), own, n_jobs=jobs, n_seeds=seeds)
-    member = series_member(Path(runs), called, asked, seeds)
-    made = make_plan(member.design, member.name, scale, cache_folder(cache), own, n_jobs=jobs)
+        return make_plan(asked, called, scale, execution, n_seeds=seeds)
+    member = series_member(execution.workspace.runs_folder, called, asked, seeds)
+    made = make_plan(member.design, member.name, scale, execution)
     require_same_design(member, plan_record(made))
     return replace(made, series=member.series)
 
@@ -111,23 +126,20 @@ def command(
     device: DeviceOption = None,
     json: JsonOption = False,
 ) -> None:
-    page = console()
+    page, workspace = console(), Workspace(runs, cache, device)
     try:
         made = plan(
             design,
             scale=scale,
             changes=parse_settings(settings),
             name=name,
-            cache=cache,
-            device=device,
             seeds=seeds,
-            runs=runs,
+            workspace=workspace,
         )
     except ConfoundError as fault:
         if not json:
             print_control_table(fault.lines, page, every)
         raise
-    own = select_device(device)
     changed = freeze_or_describe_departure(made, open_study(runs, made.name))
     if json:
         print_json(described(made))
@@ -139,10 +151,10 @@ def command(
     print_unused_allowances(made, page)
     print_identical_arms(made, page)
     print_width_notes(made, page)
-    _print_memory_notes(made, own, page)
+    _print_memory_notes(made, select_device(device), page)
     page.print()
     earlier = largest_past_noise(runs, made.design.primary.measure.model_dump(mode="json"))
-    print_cost(made, estimate_cost(made, runs, own), page, earlier)
+    print_cost(made, estimate_cost(made, workspace), page, earlier)
     said = f"frozen     {runs}/{STUDIES}/{made.name}/{PLAN_LOCK_FILE}, {made.fingerprint[:16]}"
     page.print(said if changed is None else f"not frozen {changed}", soft_wrap=True)
 

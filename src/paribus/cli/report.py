@@ -88,9 +88,9 @@ def _write_files(
     material = gather_report_data(kept, anonymous)
     folder = kept.folder if out is None else Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    files = {
-        name: content for kind in wanted for name, content in _contents(kind, material).items()
-    }
+    files: dict[str, bytes] = {}
+    for kind in wanted:
+        files |= _contents(kind, material)
     for name, content in files.items():
         replace(folder / name, content)
     return material, tuple(folder / name for name in files)

@@ -26,9 +26,8 @@ def rows(study: str, runs: str | Path = RUNS) -> RowTable:
     """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
     there = existing_study(Path(runs), study)
     found = rows_of(there)
-    require_study_integrity(
-        there, read_plan(there), (row["run"] for row in found if row["outcome"] in ENDED_OUTCOMES)
-    )
+    ended = [row["run"] for row in found if row["outcome"] in ENDED_OUTCOMES]
+    require_study_integrity(there, read_plan(there), ended)
     return found
 
 

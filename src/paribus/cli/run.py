@@ -10,31 +10,34 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from paribus.analyse import RowTable, study_rows
 from paribus.cli.plan import (
     DesignArgument,
-    DeviceOption,
+    DesignSource,
     NameOption,
     ScaleOption,
     SeedsOption,
-    plan,
+    plan_execution,
 )
-from paribus.cli.terminal.arguments import DesignSettingsOption
-from paribus.cli.terminal.arguments import parse_settings as read
+from paribus.cli.terminal.arguments import DesignSettingsOption, parse_settings
 from paribus.cli.terminal.console import console, print_errors, print_notes
-from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption, cache_folder
+from paribus.cli.terminal.folders import (
+    RUNS,
+    AcceptEnvironmentOption,
+    CacheOption,
+    DeviceOption,
+    RunsOption,
+)
 from paribus.cli.terminal.plan_tables import print_control_table, print_series, print_width_notes
 from paribus.cli.terminal.results_table import print_results
 from paribus.cli.terminal.study_bar import StudyBar
 from paribus.design import (
     RESUME_STATUS,
-    Design,
-    Execution,
     Plan,
     StudyProgress,
     describe_departure,
@@ -48,93 +51,80 @@ from paribus.record import Study, open_study
 from paribus.runtime import select_device
 from paribus.spec.design import OPEN_SEEDS
 from paribus.train.memory import require_training_memory
+from paribus.workspace import Execution, Workspace
 
 FAILED_STATUS = 4
 JOBS_HELP = "Runs at a time; on a CPU, 1 has all threads, and of more each has one."
 
 
 def run(
-    design: str | Path | Mapping[str, Any] | Design,
+    design: DesignSource,
     *,
     scale: str | None = None,
     changes: Mapping[str, Any] | None = None,
     name: str | None = None,
-    runs: str | Path = RUNS,
-    cache: str | Path | None = None,
-    device: str | None = None,
-    jobs: int = 1,
-    shard: str | None = None,
-    accept_environment: bool = False,
     seeds: int | None = None,
+    execution: Execution | None = None,
 ) -> RowTable:
     """Carry a design out, or go on with it; its rows.
 
     `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it
     makes a new study of so many fresh ones, judged alone.
     """
-    carried, kept = _run_design(
-        design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment, seeds
-    )
-    if carried.failures:
-        print_errors(f"{cell}: {why}" for cell, why in carried.failures.items())
-    return study_rows(kept)
+    progress, study = _run_design(design, scale, changes, name, seeds, execution or Execution())
+    _print_failures(progress)
+    return study_rows(study)
 
 
 def _run_design(
-    design: str | Path | Mapping[str, Any] | Design,
+    design: DesignSource,
     scale: str | None,
     changes: Mapping[str, Any] | None,
     name: str | None,
-    runs: str | Path,
-    cache: str | Path | None,
-    device: str | None,
-    jobs: int,
-    shard: str | None,
-    accept_environment: bool,
     seeds: int | None,
+    execution: Execution,
 ) -> tuple[StudyProgress, Study]:
     page = console()
-    part = _parse_shard(shard)
-    if jobs < 1:
-        raise SpecError(f"--jobs is {jobs}; use 1 or more")
+    device = execution.workspace.device
     with _note_on_interrupt(), resumable_exit():
-        made = plan(
-            design,
-            scale=scale,
-            changes=changes,
-            name=name,
-            cache=cache,
-            device=device,
-            jobs=jobs,
-            seeds=seeds,
-            runs=runs,
+        study_plan = plan_execution(
+            design, scale=scale, changes=changes, name=name, seeds=seeds, execution=execution
         )
-        for arm in made.arms:
-            require_training_memory(arm.run, select_device(device), jobs)
-        kept = open_study(Path(runs), made.name)
-        page.print(made.design.question, style="bold", soft_wrap=True)
-        print_series(made, page)
-        if made.design.seeds == OPEN_SEEDS and seeds is None:
-            made = _extend_to_begun_seeds(made, kept)
-            said = (
-                f"{len(made.seeds)} seeds, for the design leaves their number open; --seeds N"
+        for arm in study_plan.arms:
+            require_training_memory(arm.run, select_device(device), execution.n_jobs)
+        study = open_study(execution.workspace.runs_folder, study_plan.name)
+        if study_plan.design.seeds == OPEN_SEEDS and seeds is None:
+            study_plan = _extend_to_begun_seeds(study_plan, study)
+            seeds_note = (
+                f"{len(study_plan.seeds)} seeds, for the design leaves their number open; --seeds N"
                 " carries it further"
             )
-            page.print(said, soft_wrap=True)
-        print_control_table(made.control_lines, page, every=False)
-        print_width_notes(made, page)
-        changed = describe_departure(made, kept)
-        if changed is not None:
-            page.print(f"not as planned: {changed}", style="yellow", soft_wrap=True)
-        page.print()
-        means = Execution(
-            cache_folder(cache), select_device(device), jobs, part, accept_environment
-        )
-        with StudyBar(page, kept) as showing:
-            carried = run_study(made, kept, means, showing.begin_stage)
-        if not (carried.failures or carried.n_waiting):
-            write_study_samples(made, kept, means.device)
-    return carried, kept
+        else:
+            seeds_note = None
+        _print_plan(study_plan, study, seeds_note, page)
+        with StudyBar(page, study) as bar:
+            progress = run_study(study_plan, study, execution, bar)
+        if not (progress.failures or progress.n_waiting):
+            write_study_samples(study_plan, study, select_device(device))
+    return progress, study
+
+
+def _print_plan(study_plan: Plan, study: Study, seeds_note: str | None, page: Console) -> None:
+    page.print(study_plan.design.question, style="bold", soft_wrap=True)
+    print_series(study_plan, page)
+    if seeds_note is not None:
+        page.print(seeds_note, soft_wrap=True)
+    print_control_table(study_plan.control_lines, page, every=False)
+    print_width_notes(study_plan, page)
+    departure = describe_departure(study_plan, study)
+    if departure is not None:
+        page.print(f"not as planned: {departure}", style="yellow", soft_wrap=True)
+    page.print()
+
+
+def _print_failures(progress: StudyProgress) -> None:
+    if progress.failures:
+        print_errors(f"{cell}: {why}" for cell, why in progress.failures.items())
 
 
 @contextmanager
@@ -166,63 +156,48 @@ def command(
     shard: Annotated[
         str | None, typer.Option(metavar="I/N", help="The I-th of N parts, for job arrays.")
     ] = None,
-    accept_environment: Annotated[
-        bool,
-        typer.Option(
-            "--accept-environment", help="Go on under other versions or threads; rows are marked."
-        ),
-    ] = False,
+    accept_environment: AcceptEnvironmentOption = False,
 ) -> None:
-    kept = run_and_print(
+    workspace = Workspace(runs, cache, device, accept_environment)
+    study = run_and_print(
         design,
-        scale,
-        read(settings),
-        name,
-        runs,
-        cache,
-        device,
-        jobs,
-        shard,
-        accept_environment,
-        seeds,
+        scale=scale,
+        changes=parse_settings(settings),
+        name=name,
+        seeds=seeds,
+        execution=Execution(workspace, jobs, _parse_shard(shard)),
     )
     where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
-    said = f"the verdict, and a page: paribus report {shlex.quote(kept.folder.name)}{where}"
-    console().print(said, soft_wrap=True, highlight=False)
+    report = f"paribus report {shlex.quote(study.folder.name)}{where}"
+    console().print(f"the verdict, and a page: {report}", soft_wrap=True, highlight=False)
 
 
 def run_and_print(
     design: str,
+    *,
     scale: str | None,
-    changes: Mapping[str, Any] | None,
-    name: str | None,
-    runs: Path,
-    cache: Path | None,
-    device: str | None,
-    jobs: int,
-    shard: str | None = None,
-    accept_environment: bool = False,
+    changes: Mapping[str, Any] | None = None,
+    name: str | None = None,
     seeds: int | None = None,
+    execution: Execution,
 ) -> Study:
     """Carry a design out and print what each run scored; SystemExit where runs failed or are
     not done.
     """
-    carried, kept = _run_design(
-        design, scale, changes, name, runs, cache, device, jobs, shard, accept_environment, seeds
-    )
+    progress, study = _run_design(design, scale, changes, name, seeds, execution)
     page = console()
-    if carried.failures:
-        print_errors(f"{cell}: {why}" for cell, why in carried.failures.items())
+    if progress.failures:
+        _print_failures(progress)
         raise SystemExit(FAILED_STATUS)
-    if carried.n_waiting:
+    if progress.n_waiting:
         print_notes(
-            f"{carried.n_waiting} runs of other shards are not done; run this one again when"
+            f"{progress.n_waiting} runs of other shards are not done; run this one again when"
             " they are"
         )
         raise SystemExit(RESUME_STATUS)
     page.print()
-    print_results(study_rows(kept), kept, page)
-    return kept
+    print_results(study_rows(study), study, page)
+    return study
 
 
 def _parse_shard(text: str | None) -> tuple[int, int]:

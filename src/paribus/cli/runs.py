@@ -41,7 +41,7 @@ def _entry_cells(entry: RunEntry) -> tuple[str, ...]:
     step = str(last["step"] + 1) if "step" in last else "0"
     of = _stage_value(stage, "training", "n_steps")
     mask = _stage_value(stage, "architecture", "mask")
-    nats, valid = (score(last.get(name)) for name in ("nats", "valid_nats"))
+    nats, valid = score(last.get("nats")), score(last.get("valid_nats"))
     state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
     state = f"{state}: {entry.reason}" if entry.reason else state
     return entry.name, state, _stage_value(stage, "objective", "kind"), mask, step, of, nats, valid

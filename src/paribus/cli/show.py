@@ -127,13 +127,11 @@ def _priced_architectures(
     architectures: Sequence[NamedArchitecture], length: int | None, prefix: int | None
 ) -> list[PricedArchitecture]:
     """Each at the same text, or at the longest that it reads itself."""
-    lengths = [
-        longest_text([one.spec], prefix) if length is None else length for one in architectures
-    ]
-    return [
-        PricedArchitecture(one, text_price(one.spec, n, prefix))
-        for one, n in zip(architectures, lengths, strict=True)
-    ]
+    entries: list[PricedArchitecture] = []
+    for one in architectures:
+        n_tokens = longest_text([one.spec], prefix) if length is None else length
+        entries.append(PricedArchitecture(one, text_price(one.spec, n_tokens, prefix)))
+    return entries
 
 
 def _print_architectures(entries: Sequence[PricedArchitecture]) -> None:

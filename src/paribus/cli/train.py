@@ -6,22 +6,29 @@ save it first; exit status 130 and 143: interrupted, run it again.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from paribus.cli.checkup.peak import peak_flops
 from paribus.cli.terminal.arguments import RunSettingsOption, parse_settings
 from paribus.cli.terminal.console import console
-from paribus.cli.terminal.folders import RUNS, CacheOption, RunsOption, cache_folder, parse_folder
-from paribus.cli.terminal.training_bar import training_bar
+from paribus.cli.terminal.folders import (
+    RUNS,
+    AcceptEnvironmentOption,
+    CacheOption,
+    DeviceOption,
+    RunsOption,
+)
+from paribus.cli.terminal.training_bar import print_note, training_bar
 from paribus.corpus import corpus_remarks, prepare_corpus
 from paribus.runtime import select_device
 from paribus.spec.run import load_run, run_width_note
 from paribus.train.loop import TrainOutcome, train
 from paribus.train.ranks import join_ranks
+from paribus.workspace import Workspace
 
 
 def train_run(
@@ -29,10 +36,7 @@ def train_run(
     *,
     changes: Mapping[str, Any] | None = None,
     name: str | None = None,
-    runs: str | Path = RUNS,
-    cache: str | Path | None = None,
-    device: str | None = None,
-    accept_environment: bool = False,
+    workspace: Workspace | None = None,
 ) -> TrainOutcome:
     """Train a run, or go on with one, and print how it goes; `spec` is a file or a mapping of
     its tables.
@@ -41,33 +45,32 @@ def train_run(
     """
     asked = load_run(spec, changes)
     stage = asked.stages[0]
-    with join_ranks(select_device(device)) as (ranks, own):
+    workspace = workspace or Workspace()
+    with join_ranks(select_device(workspace.device)) as (ranks, own):
         page = console()
         page.quiet = not ranks.is_leader
         built = ranks.leader_first(
-            lambda: prepare_corpus(stage.corpus, cache_folder(cache), show_progress=ranks.is_leader)
+            lambda: prepare_corpus(
+                stage.corpus, workspace.cache_folder, show_progress=ranks.is_leader
+            )
         )
         for remark in (
             run_width_note(spec, changes),
             *corpus_remarks(built, stage.training.length),
         ):
             if remark is not None:
-                _print_note(page, remark)
+                print_note(page, remark)
         peak = peak_flops(own) if ranks.is_leader else 0.0
         with training_bar(
             page, stage.training.n_steps, own.type == "cuda", peak * ranks.world_size
-        ) as watch:
+        ) as bar:
             outcome = train(
                 asked,
                 built,
-                parse_folder("--runs", runs),
-                device=own,
+                replace(workspace, device=str(own)),
                 name=name,
-                accept_environment=accept_environment,
                 ranks=ranks,
-                on_row=watch.on_row,
-                on_step=watch.on_step,
-                on_note=lambda said: _print_note(page, said),
+                watcher=bar,
             )
         steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
         page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
@@ -84,27 +87,12 @@ def command(
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
-    device: Annotated[
-        str | None,
-        typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best."),
-    ] = None,
-    accept_environment: Annotated[
-        bool,
-        typer.Option(
-            "--accept-environment", help="Go on under other versions or threads; rows are marked."
-        ),
-    ] = False,
+    device: DeviceOption = None,
+    accept_environment: AcceptEnvironmentOption = False,
 ) -> None:
     train_run(
         spec,
         changes=parse_settings(settings),
         name=name,
-        runs=runs,
-        cache=cache,
-        device=device,
-        accept_environment=accept_environment,
+        workspace=Workspace(runs, cache, device, accept_environment),
     )
-
-
-def _print_note(page: Console, text: str) -> None:
-    page.print(f"note: {text}", style="dim", soft_wrap=True)

@@ -1,6 +1,7 @@
 """Watch the runs of a study, or of all, from another terminal."""
 
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,23 +44,22 @@ def _state_table(root: Path, study: str | None) -> Table:
     if study is None:
         lines = [_entry_line(entry) for entry in found.values()]
     else:
-        lines = [
-            _cell_line(cell, found.get(cell.run))
-            for cell in existing_study(root, study).planned_cells()
-        ]
+        cells = existing_study(root, study).planned_cells()
+        lines = [_cell_line(cell, found.get(cell.run)) for cell in cells]
     order = {"running": 0, "stopped": 1, "failed": 2, "waiting": 3, "finished": 4}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("run", "of", "state", "step", "nats", "valid"):
         table.add_column(
             heading, justify="left" if heading in ("run", "of", "state") else "right", no_wrap=True
         )
-    states = [line[2] for line in lines]
+    counts = Counter(line[2] for line in lines)
     for line in sorted(lines, key=lambda line: order.get(line[2], 2)):
         table.add_row(*line)
-    table.caption = (
-        ", ".join(f"{states.count(state)} {state}" for state in order if state in states)
-        or "no runs"
-    )
+    summary: list[str] = []
+    for state in order:
+        if counts[state]:
+            summary.append(f"{counts[state]} {state}")
+    table.caption = ", ".join(summary) or "no runs"
     return table
 
 

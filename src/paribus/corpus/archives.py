@@ -25,10 +25,10 @@ from paribus.corpus.decompression_limit import (
     limited_stream,
 )
 from paribus.corpus.documents import SourceNotes
-from paribus.corpus.progress import Progress
 from paribus.corpus.zstandard import open_zstandard
 from paribus.errors import RecordError, SpecError
 from paribus.files import expand_home, looked_for, open_regular_file
+from paribus.watcher import Watcher
 
 COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
 SHORT_SUFFIXES = {".tgz": ".tar.gz", ".txz": ".tar.xz"}
@@ -129,7 +129,7 @@ def open_members(
     path: Path,
     suffixes: Sequence[str],
     notes: SourceNotes,
-    progress: Progress,
+    progress: Watcher,
     limit: DecompressionLimit,
 ) -> Iterator[ArchiveMember]:
     """A file itself, or each file of a tar that can be read, in its order; one must be read
@@ -200,7 +200,7 @@ def _describe_read_error(fault: Exception) -> str:
 
 @contextmanager
 def _open_with_progress(
-    path: Path, progress: Progress, limit: DecompressionLimit
+    path: Path, progress: Watcher, limit: DecompressionLimit
 ) -> Iterator[IO[bytes]]:
     raw = _ProgressFile(open_regular_file(path))
     raw.where, raw.progress, raw.limit = (
@@ -216,7 +216,7 @@ class _ProgressFile(io.FileIO):
     """A file that tells how much of it was read; what is not packed is text already."""
 
     where: str
-    progress: Progress
+    progress: Watcher
     limit: DecompressionLimit | None
 
     def readinto(self, buffer: Any, /) -> int:

@@ -51,6 +51,7 @@ from paribus.spec.corpus import (
     TokenizerFile,
     gives_pairs,
 )
+from paribus.watcher import Watcher
 
 
 def prepare_corpus(
@@ -60,11 +61,11 @@ def prepare_corpus(
     key = source_key(corpus)
     index = find_cached_index(cache, key)
     if index is None:
-        progress = Progress(show_progress)
+        progress = Progress(is_shown=show_progress)
         with build_folder(cache) as folder:
             index = _write_shards(corpus, folder, progress, worker_count(n_workers))
             if store_folder(folder, cache, index, key):
-                progress.print_line(
+                progress.note(
                     f"{cache / index.fingerprint} was damaged, or of an earlier form, and is built"
                     " anew"
                 )
@@ -73,7 +74,7 @@ def prepare_corpus(
     )
 
 
-def _write_shards(corpus: Corpus, folder: Path, progress: Progress, n_workers: int) -> Index:
+def _write_shards(corpus: Corpus, folder: Path, progress: Watcher, n_workers: int) -> Index:
     """Every shard of a corpus, and what there is to know about them."""
     sources = [
         _read_source(corpus, source, folder / str(number), progress, n_workers)
@@ -93,7 +94,7 @@ def _write_shards(corpus: Corpus, folder: Path, progress: Progress, n_workers: i
 
 
 def _read_source(
-    corpus: Corpus, source: Source, stem: Path, progress: Progress, n_workers: int
+    corpus: Corpus, source: Source, stem: Path, progress: Watcher, n_workers: int
 ) -> SourceIndex:
     """A source's text by split, one byte a token."""
     notes, digest, n_pieces = SourceNotes(), hashlib.sha256(), 2 if gives_pairs(source) else 1
@@ -138,7 +139,7 @@ def _split_stem(stem: Path, split: Split) -> Path:
     return stem.with_name(f"{stem.name}.{split}")
 
 
-def _make_tokenizer(corpus: Corpus, folder: Path, progress: Progress) -> Tokenizer:
+def _make_tokenizer(corpus: Corpus, folder: Path, progress: Watcher) -> Tokenizer:
     match corpus.tokenizer:
         case ByteTokenizer():
             return byte_tokenizer()
@@ -162,7 +163,7 @@ def _encode_source(
     source: SourceIndex,
     folder: Path,
     tokenizer: Tokenizer,
-    progress: Progress,
+    progress: Watcher,
 ) -> SourceIndex:
     """A source's splits in tokens; their bytes are gone from the folder afterwards."""
     losses, counts = LostText(), dict[Split, TextCounts]()

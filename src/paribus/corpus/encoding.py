@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from paribus.corpus.formats import cut_position
 from paribus.corpus.order import shuffled_indices
-from paribus.corpus.progress import Progress
 from paribus.corpus.shards import Shard, ShardWriter
 from paribus.corpus.tokenizer import Encoding, Tokenizer
+from paribus.watcher import Watcher
 
 # bytes encoded at once; a longer piece is cut at a line or word, so that memory has a bound
 CHUNK_BYTES = 2**16
@@ -22,7 +22,7 @@ LIBRARY_BATCH_BYTES = 2**21  # bytes handed to the library at once
 MAX_TOKENIZER_TEXT = 2**27  # bytes a tokenizer is trained on
 
 
-def tokenizer_text(shards: list[Shard], progress: Progress) -> Iterator[str]:
+def tokenizer_text(shards: list[Shard], progress: Watcher) -> Iterator[str]:
     """The text to train a tokenizer on: all of it, or where that is long whole pieces evenly
     from all of it.
     """
@@ -48,7 +48,7 @@ class LostText:
 
 
 def encode_shard(
-    shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Progress, losses: LostText
+    shard: Shard, tokenizer: Tokenizer, writer: ShardWriter, progress: Watcher, losses: LostText
 ) -> None:
     """Every piece of a shard, in order."""
     waiting: list[tuple[int, int, bool]] = []  # stretches, and whether each ends its piece

@@ -12,12 +12,13 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainin
 from rich.progress import Progress as Bar
 
 from paribus.escapes import SafeConsole, escape_unprintable
+from paribus.watcher import Watcher
 
 SECONDS_BETWEEN_LINES = 10.0
 
 
 @dataclass
-class Progress:
+class Progress(Watcher):
     """One stage after another, each with its amount of work; silent where not `shown`."""
 
     is_shown: bool = False
@@ -46,7 +47,7 @@ class Progress:
             self._bar = None
         else:
             yield
-            self.print_line(f"{name}: done")
+            self.note(f"{name}: done")
 
     def advance(self, amount: int) -> None:
         if not self.is_shown:
@@ -59,13 +60,13 @@ class Progress:
                 share = f"{min(1, self._done / self._total):.0%}"
             else:
                 share = f"{self._done:,}"
-            self.print_line(f"{self._stage}: {share}")
+            self.note(f"{self._stage}: {share}")
 
-    def print_line(self, line: str) -> None:
+    def note(self, text: str) -> None:
         """A line of its own, between stages."""
         if self.is_shown:
             self._last_line_time = time.monotonic()
-            print(escape_unprintable(line), file=sys.stderr, flush=True)
+            print(escape_unprintable(text), file=sys.stderr, flush=True)
 
 
 def _bar(console: SafeConsole) -> Bar:

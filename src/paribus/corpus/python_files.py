@@ -19,8 +19,8 @@ from pathlib import Path
 
 from paribus.corpus.documents import Document
 from paribus.corpus.parallel import map_in_order
-from paribus.corpus.progress import Progress
 from paribus.spec.corpus import InstalledPython
+from paribus.watcher import Watcher
 
 PACKAGES = ("torch", "numpy", "scipy")
 EXCLUDED_FOLDERS = {"__pycache__", "site-packages", "dist-packages"}
@@ -58,7 +58,7 @@ def installation_identity(source: InstalledPython) -> dict[str, str | int]:
 
 
 def python_documents(
-    source: InstalledPython, progress: Progress, n_workers: int
+    source: InstalledPython, progress: Watcher, n_workers: int
 ) -> Iterator[Document]:
     """Read by processes of their own, in an order that does not depend on how many there are."""
     found = list(installed_files(source).values())

@@ -13,7 +13,6 @@ from paribus.corpus.documents import Document, SourceNotes
 from paribus.corpus.formats import KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
 from paribus.corpus.formats import file_documents as filed
 from paribus.corpus.languages.questions import language_documents as invented
-from paribus.corpus.progress import Progress
 from paribus.corpus.python_files import installation_identity as installation
 from paribus.corpus.python_files import python_documents as installed
 from paribus.record.disk import explained
@@ -26,10 +25,11 @@ from paribus.spec.corpus import (
     PythonSummaries,
     Source,
 )
+from paribus.watcher import Watcher
 
 
 def source_documents(
-    source: Source, notes: SourceNotes, progress: Progress, n_workers: int
+    source: Source, notes: SourceNotes, progress: Watcher, n_workers: int
 ) -> Iterator[Document]:
     """All documents in an order that is always the same."""
     match source:
@@ -70,7 +70,7 @@ def _readable_suffixes(source: Files | PairFiles) -> tuple[str, ...]:
 
 
 def _read_files(
-    source: Files | PairFiles, notes: SourceNotes, progress: Progress
+    source: Files | PairFiles, notes: SourceNotes, progress: Watcher
 ) -> Iterator[Document]:
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)

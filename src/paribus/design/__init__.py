@@ -24,5 +24,4 @@ from paribus.design.study_run import freeze as freeze
 from paribus.design.study_run import freeze_or_describe_departure as freeze_or_describe_departure
 from paribus.design.study_run import run_study as run_study
 from paribus.design.worker_pool import RESUME_STATUS as RESUME_STATUS
-from paribus.design.worker_pool import Execution as Execution
 from paribus.spec.design import Design as Design

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 
@@ -15,9 +14,12 @@ from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
 from paribus.record import Evaluation, Study, read_evaluations, require_run_integrity
+from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import Yardstick
-from paribus.train.loop import OnRow, OnStep, TrainOutcome, train
+from paribus.train.loop import TrainOutcome, train
+from paribus.watcher import Watcher
+from paribus.workspace import Workspace
 
 RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
 
@@ -26,30 +28,17 @@ def train_and_measure(
     run: RunSpec,
     dataset: TokenisedCorpus,
     measures: Sequence[Yardstick],
-    root: Path,
-    device: torch.device,
-    *,
-    accept_environment: bool = False,
-    on_row: OnRow | None = None,
-    on_step: OnStep | None = None,
+    workspace: Workspace,
+    watcher: Watcher | None = None,
 ) -> None:
     """Train and measure; what is done already is not done again, and a run that diverges is a
     result.
 
     A run that another process is at, such as a worker of a study that was killed, is waited for.
     """
+    device = select_device(workspace.device)
     try:
-        done = _retry_while_in_use(
-            lambda: train(
-                run,
-                dataset,
-                root,
-                device=device,
-                accept_environment=accept_environment,
-                on_row=on_row,
-                on_step=on_step,
-            )
-        )
+        done = _retry_while_in_use(lambda: train(run, dataset, workspace, watcher=watcher))
         for measure in measures:
             evaluate(
                 done.folder,

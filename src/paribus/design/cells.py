@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from paribus.analyse.bracket import SIDES, bracket_rate
 from paribus.corpus import TokenisedCorpus
@@ -82,11 +83,12 @@ def sweep_cells(
     tune = plan.design.tune
     assert tune is not None
     measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
-    own, cells = plan.design_fingerprint, []
+    kind = _CellKind("sweep", (measure,), plan.design_fingerprint)
+    cells: list[Cell] = []
     for number in range(tune.n_seeds):
         for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
-            seed, n_steps = SWEEP_SEED + number, max(2, round(arm.n_steps * tune.share))
-            cells.append(_cell(arm, seed, rate, "sweep", n_steps, (measure,), own))
+            n_steps = max(2, round(arm.n_steps * tune.share))
+            cells.append(_cell(kind, arm, SWEEP_SEED + number, rate, n_steps))
     return tuple(cells)
 
 
@@ -104,12 +106,12 @@ def _rates_by_arm(
 
 def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """Every arm under every reported seed, seed by seed, so that what is there is paired."""
-    measures, own = (plan.design.primary.measure, *plan.design.others), plan.design_fingerprint
-    cells = []
-    for seed, arm in itertools.product(plan.seeds, plan.arms):
-        rate = rates[arm.name]
-        cells.append(_cell(arm, seed, rate, "reported", arm.n_steps, measures, own))
-    return tuple(cells)
+    measures = (plan.design.primary.measure, *plan.design.others)
+    kind = _CellKind("reported", measures, plan.design_fingerprint)
+    return tuple(
+        _cell(kind, arm, seed, rates[arm.name], arm.n_steps)
+        for seed, arm in itertools.product(plan.seeds, plan.arms)
+    )
 
 
 def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
@@ -118,15 +120,14 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
     The full length is the reported run itself.
     """
-    measures, own = (plan.design.primary.measure,), plan.design_fingerprint
     wanted = length_arms(plan.design)
     arms = [arm for arm in plan.arms if arm.name in wanted]
     shares = [share for share in plan.design.lengths or () if share < 1]
-    cells = []
-    for seed, arm, share in itertools.product(plan.seeds, arms, shares):
-        rate, n_steps = rates[arm.name], steps_of_share(arm.n_steps, share)
-        cells.append(_cell(arm, seed, rate, "length", n_steps, measures, own))
-    return tuple(cells)
+    kind = _CellKind("length", (plan.design.primary.measure,), plan.design_fingerprint)
+    return tuple(
+        _cell(kind, arm, seed, rates[arm.name], steps_of_share(arm.n_steps, share))
+        for seed, arm, share in itertools.product(plan.seeds, arms, shares)
+    )
 
 
 def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
@@ -137,23 +138,22 @@ def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """
     if plan.design.tune is None or not plan.design.tune.bracket:
         return ()
-    measures, own = (plan.design.primary.measure,), plan.design_fingerprint
-    cells = []
-    for side, seed, arm in itertools.product(SIDES, plan.seeds, plan.arms):
-        rate = bracket_rate(rates[arm.name], side)
-        cells.append(_cell(arm, seed, rate, "bracket", arm.n_steps, measures, own))
-    return tuple(cells)
+    kind = _CellKind("bracket", (plan.design.primary.measure,), plan.design_fingerprint)
+    return tuple(
+        _cell(kind, arm, seed, bracket_rate(rates[arm.name], side), arm.n_steps)
+        for side, seed, arm in itertools.product(SIDES, plan.seeds, plan.arms)
+    )
 
 
-def _cell(
-    arm: PlannedArm,
-    seed: int,
-    rate: float,
-    purpose: Purpose,
-    n_steps: int,
-    measures: tuple[Yardstick, ...],
-    design_fingerprint: str,
-) -> Cell:
+class _CellKind(NamedTuple):
+    """What cells of one stage share."""
+
+    purpose: Purpose
+    measures: tuple[Yardstick, ...]
+    design_fingerprint: str
+
+
+def _cell(kind: _CellKind, arm: PlannedArm, seed: int, rate: float, n_steps: int) -> Cell:
     """A run of the whole recipe, scaled to `n_steps`, whose start and data order have a seed
     each.
     """
@@ -169,10 +169,10 @@ def _cell(
         arm=arm.name,
         seed=seed,
         rate=rate,
-        purpose=purpose,
+        purpose=kind.purpose,
         run=run,
         dataset=arm.dataset,
-        measures=measures,
+        measures=kind.measures,
         flops=arm.step_cost.training_flops * n_steps,
-        design_fingerprint=design_fingerprint,
+        design_fingerprint=kind.design_fingerprint,
     )

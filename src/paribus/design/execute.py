@@ -8,11 +8,12 @@ import signal
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paribus.design.cell_run import is_complete, train_and_measure
 from paribus.design.cells import Cell
-from paribus.design.worker_pool import RESUME_STATUS, Watcher, WorkerPool
+from paribus.design.study_watcher import StudyWatcher
+from paribus.design.worker_pool import RESUME_STATUS, WorkerPool
 from paribus.errors import ParibusError
 from paribus.record import Study
 
@@ -41,7 +42,7 @@ def resumable_exit() -> Iterator[None]:
 
 
 def execute_cells(
-    cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: Watcher
+    cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: StudyWatcher
 ) -> ExecutionResult:
     """Carry out what is open of these cells, each run once; SystemExit(75) when interrupted."""
     means = pool.execution
@@ -79,22 +80,21 @@ def cells_of_shard(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
 
 
 def _run_sequentially(
-    cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: Watcher
+    cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: StudyWatcher
 ) -> dict[str, str]:
-    failed, means = dict[str, str](), pool.execution
+    failed = dict[str, str]()
+    workspace = replace(pool.execution.workspace, runs=study.root)
     for cell in cells:
         fault = None
         pool.verified_text(cell.dataset)
-        watcher.begin(cell)
+        run_watcher = watcher.begin(cell)
         try:
             train_and_measure(
                 cell.run,
                 cell.dataset,
                 cell.measures,
-                study.root,
-                means.device,
-                accept_environment=means.accept_environment,
-                on_step=lambda step, cell=cell: watcher.step(cell, step + 1),
+                workspace,
+                run_watcher,
             )
         except ParibusError as caught:
             fault = failed[str(cell)] = str(caught)

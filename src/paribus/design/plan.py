@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,12 +35,13 @@ from paribus.design.text_lines import describe_text_confounds
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import ControlLine, current_environment
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
-from paribus.runtime import cudnn_version, device_kind
+from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import OPEN_SEEDS, Design, compared_pairs, n_judged
 from paribus.spec.design_reading import require_valid_design
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.run import RunSpec
+from paribus.workspace import Execution
 
 VERDICT_RULE = (
     "{test}, Bonferroni over one family a report, {equal} for equivalence, last checkpoint"
@@ -130,15 +130,16 @@ def make_plan(
     design: Design,
     name: str,
     scale: str | None,
-    cache: Path,
-    device: torch.device,
+    execution: Execution,
+    *,
     show_progress: bool = True,
-    n_jobs: int = 1,
     n_seeds: int | None = None,
 ) -> Plan:
     """Resolve every arm, refuse what is no fair comparison, match sizes and budgets; `n_seeds`
     of an open design.
     """
+    cache = execution.workspace.cache_folder
+    device = select_device(execution.workspace.device)
     require_valid_design(design)
     seeds = reported_seeds(design, n_seeds)
     arms = arms_of(design)
@@ -161,7 +162,7 @@ def make_plan(
     require_trainable_lengths(design, ready)
     lines = _control_lines(design, arms, ready, findings)
     _refuse_confounds(lines)
-    here = run_environment(device, n_jobs)
+    here = run_environment(device, execution.n_jobs)
     return Plan(
         name=name,
         scale=scale,

@@ -14,7 +14,7 @@ from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.errors import UnsupportedError
 from paribus.evaluate import context_is_prefix, select_items
-from paribus.generate import continuation
+from paribus.generate import Sampling, continuation
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.model import Transformer
 from paribus.record import CHECKPOINTS, Study, latest_checkpoint
@@ -96,7 +96,7 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
         model,
         vocabulary,
         context,
-        N_SAMPLE_TOKENS,
+        Sampling(N_SAMPLE_TOKENS),
         context_is_prefix=sampled_model.context_is_prefix,
     )
     return tokenizer.decode(tokens_BT[0].tolist())

@@ -8,7 +8,6 @@ import statistics
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,8 +19,10 @@ from paribus.design.variance import noise_crossing
 from paribus.errors import RecordError
 from paribus.record import RunEntry, read_environments, read_rows, run_name, runs
 from paribus.record.file_names import ROWS_FILE
+from paribus.runtime import select_device
 from paribus.spec.design import length_arms
 from paribus.spec.run import addressed_stages
+from paribus.workspace import Workspace
 
 TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually reaches
 CHECKPOINT_BYTES_PER_PARAMETER = 12  # of a parameter in a checkpoint: its value and two moments
@@ -49,7 +50,7 @@ class StudyCost:
         return self.seconds * self.flops_per_seed / self.flops
 
 
-def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
+def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     """An upper bound but for extensions of the grid: of an arm's own rates, as many are counted
     as are mostly needed.
 
@@ -75,7 +76,7 @@ def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
     per_seed = full * n_rates + other
     total = per_seed * n_seeds + full * n_swept * share
     total += n_noise * baseline.step_cost.training_flops * baseline.n_steps
-    speed, basis = _training_speed(plan, root, device)
+    speed, basis = _training_speed(plan, workspace)
     n_bytes = 0
     for arm in arms:
         n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
@@ -134,10 +135,10 @@ def _checkpoint_bytes(arm: PlannedArm, share: float) -> int:
     return arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_checkpoints
 
 
-def _training_speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
+def _training_speed(plan: Plan, workspace: Workspace) -> tuple[float, str]:
     """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
     comparable = []
-    for entry in runs(root):
+    for entry in runs(workspace.runs_folder):
         is_finished = entry.state == "finished" and entry.last_row is not None
         if is_finished and _device(entry) == plan.environment["device"]:
             comparable.append(entry)
@@ -146,7 +147,8 @@ def _training_speed(plan: Plan, root: Path, device: torch.device) -> tuple[float
     earlier = list(itertools.islice(filter(None, paces), MAX_EARLIER_RUNS))
     if earlier:
         return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
-    return _matmul_speed(device) * TYPICAL_UTILISATION, "guessed from one matrix product"
+    speed = _matmul_speed(select_device(workspace.device))
+    return speed * TYPICAL_UTILISATION, "guessed from one matrix product"
 
 
 def _age(entry: RunEntry) -> float:

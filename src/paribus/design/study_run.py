@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from paribus.design.cells import (
 from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
+from paribus.design.study_watcher import StudyWatcher
 from paribus.design.tune import (
     extended_grid,
     next_extra_rates,
@@ -31,7 +32,7 @@ from paribus.design.tune import (
     tuned_rates,
 )
 from paribus.design.variance import variance_cells
-from paribus.design.worker_pool import Execution, Watcher, WorkerPool
+from paribus.design.worker_pool import WorkerPool
 from paribus.errors import RecordError
 from paribus.record import (
     PlanLock,
@@ -43,9 +44,7 @@ from paribus.record import (
 )
 from paribus.record.file_names import PLAN_LOCK_FILE
 from paribus.record.plan_file import read_plan
-
-# its name, its runs, and the FLOPs of what comes after
-WatcherFactory = Callable[[str, Sequence[Cell], float], Watcher]
+from paribus.workspace import Execution
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _changed_fields(plan: Plan, study: Study) -> tuple[str, ...]:
 
 
 def run_study(
-    plan: Plan, study: Study, execution: Execution, make_watcher: WatcherFactory
+    plan: Plan, study: Study, execution: Execution, watcher: StudyWatcher
 ) -> StudyProgress:
     """Sweeps first, then the reported runs, then those of other lengths, each made at most once."""
     _require_one_environment(_known_cells(plan, study), plan, study, execution)
@@ -117,7 +116,7 @@ def run_study(
             crew.verified_text(arm.dataset)
         _require_nobody_at_work(plan, study)
         freeze(plan, study)
-        carried = _run_rounds(plan, study, crew, make_watcher)
+        carried = _run_rounds(plan, study, crew, watcher)
         _require_own_plan(plan, study)
         return carried
 
@@ -151,12 +150,10 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
         )
 
 
-def _run_rounds(
-    plan: Plan, study: Study, pool: WorkerPool, make_watcher: WatcherFactory
-) -> StudyProgress:
+def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatcher) -> StudyProgress:
     rates = _written_rates(plan)
     if plan.design.tune is not None:
-        swept, done = _tune_rates(plan, study, pool, make_watcher)
+        swept, done = _tune_rates(plan, study, pool, watcher)
         if swept is None:
             return StudyProgress(done.failures, len(done.open_elsewhere), None)
         rates = swept
@@ -172,7 +169,7 @@ def _run_rounds(
     for name, own in rounds.items():
         mine, *later = later
         rest = _flops(itertools.chain.from_iterable(later))
-        done = execute_cells(own, study, pool, make_watcher(name, mine, rest))
+        done = execute_cells(own, study, pool, watcher.begin_stage(name, mine, rest))
         failed |= done.failures
         n_waiting += len(done.open_elsewhere)
     return StudyProgress(failed, n_waiting, rates)
@@ -254,7 +251,7 @@ def _require_one_environment(
     for cell in cells:
         if cell is not None and is_complete(cell, study):
             there.append(cell)
-    if execution.accept_environment or len(there) == len(cells):
+    if execution.workspace.accept_environment or len(there) == len(cells):
         return
     changes: dict[str, tuple[Any, Any]] = {}
     for name in dict.fromkeys([cell.name for cell in there]):
@@ -293,7 +290,7 @@ def _note_older_runs(cells: Sequence[Cell], study: Study) -> None:
 
 
 def _tune_rates(
-    plan: Plan, study: Study, pool: WorkerPool, make_watcher: WatcherFactory
+    plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatcher
 ) -> tuple[dict[str, float] | None, ExecutionResult]:
     """The rate of each arm; None where runs failed or other shards are not done.
 
@@ -309,8 +306,8 @@ def _tune_rates(
     while True:
         cells = sweep_cells(plan, grid, more)
         study.add_cells([cell.record for cell in cells])
-        watcher = make_watcher("sweep", cells_of_shard(cells, shard), later)
-        done = execute_cells(cells, study, pool, watcher)
+        mine = cells_of_shard(cells, pool.execution.shard)
+        done = execute_cells(cells, study, pool, watcher.begin_stage("sweep", mine, later))
         if done.failures or done.open_elsewhere:
             return None, done
         swept = sweep_scores(cells, study)

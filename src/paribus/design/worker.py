@@ -21,10 +21,10 @@ from paribus.corpus.verified_text import FileStamp
 from paribus.design.cell_run import train_and_measure
 from paribus.errors import ParibusError
 from paribus.escapes import escaped_streams
-from paribus.runtime import select_device
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import read_yardstick
+from paribus.workspace import Workspace
 
 
 def _run_job(line: str) -> dict[str, Any]:
@@ -35,9 +35,11 @@ def _run_job(line: str) -> dict[str, Any]:
             run,
             _open_text(run.stages[-1].corpus, job),
             list(map(read_yardstick, job["measures"])),
-            Path(job["root"]),
-            select_device(job["device"]),
-            accept_environment=job["accept_environment"],
+            Workspace(
+                job["root"],
+                device=job["device"],
+                accept_environment=job["accept_environment"],
+            ),
         )
     except ParibusError as fault:
         return {"failed": str(fault)}

@@ -10,57 +10,39 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Protocol, Self
+from dataclasses import asdict
+from typing import Any, Self
 
 import torch
 
 from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
 from paribus.design.cells import Cell
+from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study
-from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES
+from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES, select_device
+from paribus.workspace import Execution
 
 RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
-
-
-class Watcher(Protocol):
-    """Told of every cell; `n` counts steps done of it."""
-
-    def begin(self, cell: Cell) -> None: ...
-    def step(self, cell: Cell, n: int) -> None: ...
-    def end(self, cell: Cell, fault: str | None) -> None: ...
-
-
-@dataclass(frozen=True)
-class Execution:
-    """With what cells are carried out."""
-
-    cache: Path
-    device: torch.device
-    n_jobs: int = 1
-    shard: tuple[int, int] = (1, 1)  # which of how many
-    accept_environment: bool = False
 
 
 class Worker:
     """A process, and the arms it has run: what it compiled for them it need not compile again."""
 
-    def __init__(self, number: int, execution: Execution):
-        self.number, self.execution = number, execution
-        self.process = _start_process(number, execution)
+    def __init__(self, number: int, device: torch.device):
+        self.number, self.device = number, device
+        self.process = _start_process(number, device)
         self.arms: set[str] = set()
 
-    def run_cell(self, cell: Cell, study: Study, text: VerifiedText) -> str | None:
+    def run_cell(self, cell: Cell, job: Mapping[str, Any]) -> str | None:
         """Why a cell failed, if it did; a process that has died is replaced before the next one."""
         if self.process.poll() is not None:
             self.close()
-            self.process, self.arms = _start_process(self.number, self.execution), set()
+            self.process, self.arms = _start_process(self.number, self.device), set()
         self.arms.add(cell.arm)
-        return _run_in_process(self.process, cell, study, self.execution, text)
+        return _send_job(self.process, job)
 
     def close(self) -> None:
         """Sent no more, a process ends by itself."""
@@ -77,6 +59,7 @@ class WorkerPool:
 
     def __init__(self, execution: Execution):
         self.execution = execution
+        self.device = select_device(execution.workspace.device)
         self.workers: list[Worker] = []
         self.verified_texts: dict[str, VerifiedText] = {}  # by their fingerprints
 
@@ -98,12 +81,14 @@ class WorkerPool:
             self.verified_texts[text.fingerprint] = reverify_text(known)
         return self.verified_texts[text.fingerprint]
 
-    def run_cells(self, cells: Sequence[Cell], study: Study, watcher: Watcher) -> dict[str, str]:
+    def run_cells(
+        self, cells: Sequence[Cell], study: Study, watcher: StudyWatcher
+    ) -> dict[str, str]:
         """Run cells side by side; why some failed. SIGTERM and Ctrl-C save every run and leave
         by SystemExit(75).
         """
         for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
-            self.workers.append(Worker(number, self.execution))
+            self.workers.append(Worker(number, self.device))
         queue, failed, lock, caught = list(cells), dict[str, str](), threading.Lock(), list[int]()
 
         def toil(worker: Worker) -> None:
@@ -139,10 +124,21 @@ class WorkerPool:
     def _run(self, worker: Worker, cell: Cell, study: Study, queue: list[Cell]) -> str | None:
         """Why a cell failed, if it did; where its text has changed, no other cell is begun."""
         try:
-            return worker.run_cell(cell, study, self.verified_text(cell.dataset))
+            return worker.run_cell(cell, self._job(cell, study))
         except RecordError as changed:
             queue.clear()
             return str(changed)
+
+    def _job(self, cell: Cell, study: Study) -> dict[str, Any]:
+        """A cell as it is sent to a worker."""
+        return {
+            "run": cell.run.model_dump(mode="json"),
+            "measures": [measure.model_dump(mode="json") for measure in cell.measures],
+            "root": str(study.root),
+            "text": asdict(self.verified_text(cell.dataset)),
+            "device": self.device.type,
+            "accept_environment": self.execution.workspace.accept_environment,
+        }
 
 
 def next_cell_index(
@@ -157,17 +153,17 @@ def next_cell_index(
     )
 
 
-def _start_process(number: int, execution: Execution) -> subprocess.Popen[str]:
+def _start_process(number: int, device: torch.device) -> subprocess.Popen[str]:
     surroundings = dict(os.environ)
-    if execution.device.type == "cpu":
+    if device.type == "cpu":
         surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
-    elif execution.device.type == "cuda":
+    elif device.type == "cuda":
         seen = os.environ.get("CUDA_VISIBLE_DEVICES")
         if seen:
             names = seen.split(",")
         else:
             names = list(map(str, range(torch.cuda.device_count())))
-        surroundings["CUDA_VISIBLE_DEVICES"] = worker_device(names, number, execution.device.index)
+        surroundings["CUDA_VISIBLE_DEVICES"] = worker_device(names, number, device.index)
         surroundings.setdefault(
             CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES[0]
         )  # before CUDA starts there
@@ -190,24 +186,10 @@ def worker_device(device_names: Sequence[str], number: int, device_index: int | 
     return device_names[device_index]
 
 
-def _run_in_process(
-    process: subprocess.Popen[str],
-    cell: Cell,
-    study: Study,
-    execution: Execution,
-    text: VerifiedText,
-) -> str | None:
-    """Why a cell failed in a worker, if it did."""
+def _send_job(process: subprocess.Popen[str], job: Mapping[str, Any]) -> str | None:
+    """Why a job failed in a worker, if it did."""
     assert process.stdin is not None
     assert process.stdout is not None
-    job = {
-        "run": cell.run.model_dump(mode="json"),
-        "measures": [measure.model_dump(mode="json") for measure in cell.measures],
-        "root": str(study.root),
-        "text": asdict(text),
-        "device": execution.device.type,
-        "accept_environment": execution.accept_environment,
-    }
     try:
         process.stdin.write(json.dumps(job) + "\n")
         process.stdin.flush()

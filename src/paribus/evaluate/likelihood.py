@@ -9,6 +9,7 @@ are divided by are those of the text, in every arm. Where each token is asked by
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import torch
@@ -36,27 +37,38 @@ CHECK_LENGTH = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class AskedModel:
+    """A model, what it was trained to do, and its tokens.
+
+    `vocabulary` says which ids are special tokens where they are not ours after the tokenizer's
+    text. `window` is at most the model's max_length, and by default that.
+    """
+
+    model: Transformer
+    objective: Objective
+    tokenizer: Tokenizer
+    vocabulary: Vocabulary | None = None
+    window: int | None = None
+
+
 def likelihoods(
-    model: Transformer,
-    objective: Objective,
-    tokenizer: Tokenizer,
+    asked_model: AskedModel,
     items: Sequence[Item],
     label: LikelihoodKind = "likelihood",
     *,
     n_sequences: int = N_SEQUENCES,
-    window: int | None = None,
-    vocabulary: Vocabulary | None = None,
 ) -> tuple[Answer, ...]:
-    """An answer to each item, in their order; `window` is at most the model's max_length, and
-    by default that.
+    """An answer to each item, in their order.
 
-    `vocabulary` says which ids are special tokens where they are not ours after the tokenizer's
-    text. Labelled `pseudo-likelihood` they are those of a model that fills masks, to be compared
-    with its like alone.
+    Labelled `pseudo-likelihood` they are those of a model that fills masks, to be compared with its
+    like alone.
     """
     assert n_sequences >= 1
-    part, vocabulary = answering_component(objective, label), vocabulary or vocabulary_of(tokenizer)
-    window = min(window or model.spec.max_length, model.spec.max_length)
+    model, tokenizer = asked_model.model, asked_model.tokenizer
+    part = answering_component(asked_model.objective, label)
+    vocabulary = asked_model.vocabulary or vocabulary_of(tokenizer)
+    window = min(asked_model.window or model.spec.max_length, model.spec.max_length)
     _require_vocabulary_fits(model, vocabulary)
     require_permitted(mixture_of_one(part), model.spec, min(window, CHECK_LENGTH))
     laid = item_layout(part, model.spec, vocabulary, window)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -11,7 +12,7 @@ from paribus.corpus import TokenisedCorpus
 from paribus.errors import RecordError
 from paribus.evaluate.component import answering_component
 from paribus.evaluate.items import Item, items_fingerprint, select_items
-from paribus.evaluate.likelihood import N_SEQUENCES, likelihoods
+from paribus.evaluate.likelihood import N_SEQUENCES, AskedModel, likelihoods
 from paribus.evaluate.unigram import unigram_nats
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.interop.loaded_checkpoint import last_stage_of as last_stage_of
@@ -55,15 +56,15 @@ def evaluate(
         run_folder / ROWS_FILE
     ).exists():  # a run of which only the checkpoints were kept may be measured too
         require_checkpoint_rows(run_folder, found.step)
-    return _evaluate_in_folder(
-        run_folder,
-        load_checkpoint(found.folder),
-        found.step,
-        yardstick,
-        dataset,
-        device,
-        n_sequences,
+    measurement = _Measurement(
+        checkpoint=load_checkpoint(found.folder),
+        step=found.step,
+        yardstick=yardstick,
+        dataset=dataset,
+        device=device,
+        n_sequences=n_sequences,
     )
+    return _evaluate_in_folder(run_folder, measurement)
 
 
 def evaluate_checkpoint(
@@ -80,65 +81,59 @@ def evaluate_checkpoint(
     beside it. Those of an earlier checkpoint of a run are not kept: they would take the place of
     the newest one's.
     """
+    measurement = _Measurement(
+        checkpoint=checkpoint,
+        step=0,
+        yardstick=yardstick,
+        dataset=dataset,
+        device=device,
+        n_sequences=n_sequences,
+    )
     if checkpoint.run is None:
-        return _evaluate_in_folder(
-            checkpoint.folder, checkpoint, 0, yardstick, dataset, device, n_sequences
-        )
+        return _evaluate_in_folder(checkpoint.folder, measurement)
     newest = latest_checkpoint(checkpoint.run / CHECKPOINTS).checkpoint
     if newest is not None and newest.folder.samefile(checkpoint.folder):
         return evaluate(checkpoint.run, yardstick, dataset, device=device, n_sequences=n_sequences)
-    weights, step = (
-        file_sha256(checkpoint.folder / WEIGHTS_FILE),
-        verify_checkpoint(checkpoint.folder).step,
-    )
-    return _measure_checkpoint(
-        checkpoint,
-        step,
-        weights,
-        yardstick,
-        dataset,
-        select_items(dataset, yardstick),
-        device,
-        n_sequences,
-    )
+    weights = file_sha256(checkpoint.folder / WEIGHTS_FILE)
+    measurement = replace(measurement, step=verify_checkpoint(checkpoint.folder).step)
+    return _measure_checkpoint(measurement, weights, select_items(dataset, yardstick))
 
 
-def _evaluate_in_folder(
-    folder: Path,
-    checkpoint: LoadedCheckpoint,
-    step: int,
-    yardstick: Yardstick,
-    dataset: TokenisedCorpus,
-    device: torch.device,
-    n_sequences: int,
-) -> Evaluation:
+@dataclass(frozen=True, eq=False)
+class _Measurement:
+    """A checkpoint of a step, and what it is measured with."""
+
+    checkpoint: LoadedCheckpoint
+    step: int
+    yardstick: Yardstick
+    dataset: TokenisedCorpus
+    device: torch.device
+    n_sequences: int
+
+
+def _evaluate_in_folder(folder: Path, measurement: _Measurement) -> Evaluation:
     """The answers kept in a folder where they are of these weights and unchanged; else made,
     and kept there.
     """
-    asked, weights = select_items(dataset, yardstick), file_sha256(checkpoint.folder / WEIGHTS_FILE)
-    path = evaluation_path(folder, yardstick.model_dump(mode="json"), items_fingerprint(asked))
+    yardstick = measurement.yardstick
+    items = select_items(measurement.dataset, yardstick)
+    weights = file_sha256(measurement.checkpoint.folder / WEIGHTS_FILE)
+    path = evaluation_path(folder, yardstick.model_dump(mode="json"), items_fingerprint(items))
     if path.exists():
         require_unchanged_evaluation(path)
         done = read_evaluation(path)
         if done.head.weights == weights:
             return done
-    made = _measure_checkpoint(
-        checkpoint, step, weights, yardstick, dataset, asked, device, n_sequences
-    )
-    write_evaluation(path, made)
-    return made
+    evaluation = _measure_checkpoint(measurement, weights, items)
+    write_evaluation(path, evaluation)
+    return evaluation
 
 
 def _measure_checkpoint(
-    checkpoint: LoadedCheckpoint,
-    step: int,
-    weights: str,
-    yardstick: Yardstick,
-    dataset: TokenisedCorpus,
-    items: Sequence[Item],
-    device: torch.device,
-    n_sequences: int,
+    measurement: _Measurement, weights: str, items: Sequence[Item]
 ) -> Evaluation:
+    checkpoint, yardstick = measurement.checkpoint, measurement.yardstick
+    dataset, device = measurement.dataset, measurement.device
     label, objective, vocabulary = (
         yardstick.scores.kind,
         checkpoint.objective(),
@@ -151,21 +146,19 @@ def _measure_checkpoint(
         window = most
     else:
         window = min(checkpoint.stage.training.length, most)
-    told = likelihoods(
-        model,
-        objective,
-        checkpoint.tokenizer,
-        items,
-        label,
-        n_sequences=n_sequences,
-        window=window,
+    asked_model = AskedModel(
+        model=model,
+        objective=objective,
+        tokenizer=checkpoint.tokenizer,
         vocabulary=vocabulary,
+        window=window,
     )
+    told = likelihoods(asked_model, items, label, n_sequences=measurement.n_sequences)
     head = EvaluationHead(
         yardstick=yardstick.model_dump(mode="json"),
         label=label,
         part=answering_component(objective, label).model_dump(mode="json"),
-        step=step,
+        step=measurement.step,
         weights=weights,
         window=window,
         items=items_fingerprint(items),

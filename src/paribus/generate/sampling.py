@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -29,14 +30,27 @@ def can_generate(model: Transformer, length: int | None = None, prefix: int = 0)
     return find_leak(model.spec.stack.masks, SequenceLayout(length, prefix), answers) is None
 
 
+@dataclass(frozen=True)
+class Sampling:
+    """How many tokens are said, and how they are drawn: the likeliest at temperature 0.
+
+    SpecError unless tokens can be drawn so.
+    """
+
+    n_tokens: int = 100
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _require_sampling(self.n_tokens, self.temperature, self.seed)
+
+
 @torch.no_grad()
 def continuation(
     model: Transformer,
     vocabulary: Vocabulary,
     context_BT: Tensor,
-    n_tokens: int,
-    temperature: float = 0.0,
-    seed: int = 0,
+    sampling: Sampling,
     lengths_B: Tensor | None = None,
     context_is_prefix: bool = True,
 ) -> Tensor:
@@ -47,8 +61,7 @@ def continuation(
     is. After an `end`, or where the model has no more room, a row is padded. An encoder reads the
     context; without one it is the prefix, unless the model was trained without.
     """
-    require_sampling(n_tokens, temperature, seed)
-    temperature = float(temperature)
+    n_tokens, temperature = sampling.n_tokens, float(sampling.temperature)
     _require_lengths(context_BT, lengths_B)
     _require_generation(model, context_BT, n_tokens, lengths_B)
     told = context_BT[:, :0]
@@ -63,15 +76,14 @@ def continuation(
         if temperature == 0:
             token_B = logits_BV.argmax(-1)
         else:
-            token_B = _sample_tokens(logits_BV, temperature, seed, place)
+            token_B = _sample_tokens(logits_BV, temperature, sampling.seed, place)
         token_B = torch.where(done, vocabulary.pad, token_B)
         done = done | (token_B == vocabulary.eos)
         told = torch.cat([told, token_B[:, None]], 1)
     return told
 
 
-def require_sampling(n_tokens: int, temperature: float, seed: int) -> None:
-    """SpecError unless tokens can be drawn so."""
+def _require_sampling(n_tokens: int, temperature: float, seed: int) -> None:
     problems = []
     if not _is_integer(n_tokens) or n_tokens < 1:
         problems.append(f"n_tokens is {n_tokens!r}; use a whole number from 1 up")

@@ -39,6 +39,13 @@ class SkippedCheckpoint(NamedTuple):
     reason: str
 
 
+class Retention(NamedTuple):
+    """Which checkpoints are kept: the last few, and none that was skipped when the run resumed."""
+
+    keep_last: int = 2
+    skipped: Collection[Path] = ()
+
+
 class CheckpointSearch(NamedTuple):
     """The checkpoint that was looked for, if one verifies, and those skipped to get to it."""
 
@@ -51,27 +58,29 @@ def commit_checkpoint(
     step: int,
     fill: Callable[[Path], object],
     score: float | None = None,
-    keep_last: int = 2,
-    skipped: Collection[Path] = (),
+    retention: Retention | None = None,
     rows_sha256: str | None = None,
 ) -> Checkpoint:
-    """Let `fill` write its files into a new checkpoint under `folder`, and keep the last `keep`
-    and the best.
+    """Let `fill` write its files into a new checkpoint under `folder`, and keep the last few and
+    the best.
 
     Whatever goes wrong, the checkpoints there were remain. An intact checkpoint of the same step is
     the same state: it stays and is not written again. One that is not intact is replaced. Those
-    that were `skipped` when the run resumed, and later ones, which a run that stands at `step`
-    cannot have resumed from, are then removed. `rows` is the sha256 of the rows that the checkpoint
+    that were skipped when the run resumed, and later ones, which a run that stands at `step` cannot
+    have resumed from, are then removed. `rows_sha256` is that of the rows that the checkpoint
     counts on.
     """
     if not 0 <= step <= _MAX_STEP:
         raise RecordError(f"{folder}: step is {step}; give 0 to {_MAX_STEP}")
-    if keep_last < 1:
-        raise RecordError(f"{folder}: {keep_last} checkpoints would be kept; keep 1 or more")
+    retention = retention or Retention()
+    if retention.keep_last < 1:
+        raise RecordError(
+            f"{folder}: {retention.keep_last} checkpoints would be kept; keep 1 or more"
+        )
     place = folder / checkpoint_name(step)
     if not _is_intact(place):
         _write(place, step, fill, score, rows_sha256)
-    _retain(folder, step, keep_last, {*skipped} - {place})
+    _retain(folder, step, retention.keep_last, {*retention.skipped} - {place})
     return _read_checkpoint(place)
 
 

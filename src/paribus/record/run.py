@@ -14,6 +14,7 @@ from paribus.record.address import StageTable, run_address
 from paribus.record.checkpoints import (
     Checkpoint,
     CheckpointSearch,
+    Retention,
     checkpoint_folders,
     commit_checkpoint,
     latest_checkpoint,
@@ -121,7 +122,12 @@ class Run:
         sync_rows(self.folder / ROWS_FILE)
         rows = rows_sha256(self.folder / ROWS_FILE)
         saved = commit_checkpoint(
-            self.folder / CHECKPOINTS, step, fill, score, keep_last, self._skipped, rows
+            self.folder / CHECKPOINTS,
+            step,
+            fill,
+            score,
+            Retention(keep_last, self._skipped),
+            rows,
         )
         self._skipped.clear()
         return saved

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from paribus.masks import SequenceLayout
 from paribus.model import build
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, open_run_folder
-from paribus.runtime import cudnn_version, device_kind, prepare_cuda
+from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage, addressed_stages
@@ -33,10 +32,8 @@ from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
 from paribus.train.signals import deferred_signals
-
-OnRow = Callable[[dict[str, Any]], None]
-OnStep = Callable[[int], None]
-OnNote = Callable[[str], None]
+from paribus.watcher import Watcher
+from paribus.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -45,42 +42,42 @@ class TrainOutcome:
 
     folder: Path
     step: int
-    # what a person should be told, and `on_note` was: checkpoints skipped, rows cut, …
+    # what a person should be told, and the watcher was: checkpoints skipped, rows cut, …
     notes: tuple[str, ...]
 
 
 def train(
     spec: RunSpec,
     dataset: TokenisedCorpus,
-    root: Path,
+    workspace: Workspace,
     *,
-    device: torch.device,
     name: str | None = None,
-    accept_environment: bool = False,
     ranks: Ranks = SINGLE_RANK,
-    on_row: OnRow | None = None,
-    on_step: OnStep | None = None,
-    on_note: OnNote | None = None,
+    watcher: Watcher | None = None,
 ) -> TrainOutcome:
     """Train, or go on training; a finished run is left as it is.
 
     Where it begins is noted before its first step. A signal saves the run after its step and leaves
-    by SystemExit(128 + signal). Of several ranks the first one keeps the record and calls back; the
+    by SystemExit(128 + signal). Of several ranks the first one keeps the record and is watched; the
     others learn with it.
     """
     (stage,) = spec.stages
     _require_trainable(spec, stage, dataset)
+    device = select_device(workspace.device)
     require_training_memory(spec, device)
-    prepare_cuda(device)
     if not ranks.is_leader:
-        return _Loop(None, spec, stage, dataset, device, ranks, None, None, None).train()
+        return _Loop(None, spec, dataset, device, ranks, Watcher()).train()
     here = current_environment(
         torch.get_num_threads(), device_kind(device, ranks.world_size), cudnn_version(device)
     )
     with open_run_folder(
-        root, addressed_stages(spec, dataset.fingerprint), here, name, accept_environment
+        workspace.runs_folder,
+        addressed_stages(spec, dataset.fingerprint),
+        here,
+        name,
+        workspace.accept_environment,
     ) as run:
-        return _Loop(run, spec, stage, dataset, device, ranks, on_row, on_step, on_note).train()
+        return _Loop(run, spec, dataset, device, ranks, watcher or Watcher()).train()
 
 
 def _require_trainable(spec: RunSpec, stage: Stage, dataset: TokenisedCorpus) -> None:
@@ -101,21 +98,14 @@ class _Loop:
         self,
         run: Run | None,
         spec: RunSpec,
-        stage: Stage,
         dataset: TokenisedCorpus,
         device: torch.device,
         ranks: Ranks,
-        on_row: OnRow | None,
-        on_step: OnStep | None,
-        on_note: OnNote | None,
+        watcher: Watcher,
     ):
+        (stage,) = spec.stages
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
-        self.on_row, self.on_step, self.on_note, self.tokenizer = (
-            on_row,
-            on_step,
-            on_note,
-            dataset.tokenizer.json,
-        )
+        self.watcher, self.tokenizer = watcher, dataset.tokenizer.json
         model = build(spec.architecture, seed=stage.training.seed, device=device)
         self.learner = Learner(model, stage.training, dataset.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
@@ -159,8 +149,7 @@ class _Loop:
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
-        if self.on_note is not None:
-            self.on_note(text)
+        self.watcher.note(text)
 
     def _restore_state(self, folder: Path, step: int) -> None:
         pending = training_state.load_training_state(folder, self.learner)
@@ -202,8 +191,7 @@ class _Loop:
                     f"interrupted: step {step + 1} of {n_steps} is saved; the same command goes on"
                 )
                 raise SystemExit(128 + (caught[0] if caught else signal.SIGTERM))
-            if self.on_step is not None:
-                self.on_step(step)
+            self.watcher.step(step)
 
     def _update_timer(self) -> None:
         """Time up to here is training; validation and saving are not, and start the clock anew
@@ -342,9 +330,7 @@ class _Loop:
             else:
                 row["gap"] = self.valid_nats - row["nats"]
             self.timer_start = time.monotonic()
-        written = rows.write(row)
-        if self.on_row is not None:
-            self.on_row(written)
+        self.watcher.row(rows.write(row))
 
     def _validation_loss(self) -> float | None:
         scores = [self.learner.score(problem) for problem in self.loader.validation_problems()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -54,9 +55,8 @@ def attention_cases(architectures: Sequence[NamedArchitecture]) -> dict[Attentio
     """Every distinct kind of attention in these architectures, and who has it."""
     found: dict[AttentionCase, list[str]] = {}
     for one in architectures:
-        for case in dict.fromkeys(
-            case for stack in one.spec.stacks for case in _stack_cases(stack)
-        ):
+        cases = chain.from_iterable(map(_stack_cases, one.spec.stacks))
+        for case in dict.fromkeys(cases):
             found.setdefault(case, []).append(one.name)
     return found
 
@@ -71,10 +71,7 @@ def check_kernel(
     tensors = _trial_tensors(case, view.n_heads, dtype, device)
     truth = _outputs_and_gradients([tensor.float() for tensor in tensors], view, "dense", case)
     ours = _outputs_and_gradients(tensors, view, kernel, case)
-    errors = [
-        ((a.float() - b).abs().max() / b.abs().max()).item()
-        for a, b in zip(ours, truth, strict=True)
-    ]
+    errors = list(map(_relative_error, ours, truth))
     return KernelCheck(
         mask=str(case.rule),
         biased=case.biased,
@@ -86,16 +83,19 @@ def check_kernel(
     )
 
 
+def _relative_error(ours: Tensor, truth: Tensor) -> float:
+    return ((ours.float() - truth).abs().max() / truth.abs().max()).item()
+
+
 def _stack_cases(stack: Stack) -> list[AttentionCase]:
     biased = isinstance(stack.positions, RelativeBias | Alibi)
-    own = [
-        AttentionCase(block.mask, biased, _head_width(block.attention)) for block in stack.layers
-    ]
-    cross = [
-        AttentionCase(block.cross, False, _head_width(block.attention))
-        for block in stack.layers
-        if block.cross
-    ]
+    own: list[AttentionCase] = []
+    cross: list[AttentionCase] = []
+    for block in stack.layers:
+        width = _head_width(block.attention)
+        own.append(AttentionCase(block.mask, biased, width))
+        if block.cross:
+            cross.append(AttentionCase(block.cross, False, width))
     return own + cross
 
 
@@ -125,11 +125,11 @@ def _trial_tensors(
 ) -> list[Tensor]:
     """Query, key, value, the gradient of the answer, and a bias."""
     shapes = [(1, n_heads, _LENGTH, case.d_head)] * 4 + [(1, n_heads, _LENGTH, _LENGTH)]
-    draws = [
-        torch.randn(shape, generator=torch_generator(1, "doctor", place))
-        for place, shape in enumerate(shapes)
-    ]
-    return [draw.to(device, dtype) for draw in draws]
+    tensors: list[Tensor] = []
+    for place, shape in enumerate(shapes):
+        draw = torch.randn(shape, generator=torch_generator(1, "doctor", place))
+        tensors.append(draw.to(device, dtype))
+    return tensors
 
 
 def _outputs_and_gradients(

@@ -140,14 +140,12 @@ def _describe_feed_forward(spec: Dense | Experts) -> str:
 
 
 def _mask_pictures(spec: ResolvedArchitecture, price: Price, page: Console) -> Columns:
-    drawn = [
-        _draw_panel(panel, page)
-        for name, stack in _named_stacks(spec)
-        for panel in mask_panels(
-            stack, name, price.prefix / price.length if stack is spec.stack else 1
-        )
-    ]
-    return Columns(drawn, padding=(1, 4, 0, 0))
+    pictures: list[RenderableType] = []
+    for name, stack in _named_stacks(spec):
+        prefix_share = price.prefix / price.length if stack is spec.stack else 1
+        for panel in mask_panels(stack, name, prefix_share):
+            pictures.append(_draw_panel(panel, page))
+    return Columns(pictures, padding=(1, 4, 0, 0))
 
 
 def _draw_panel(panel: MaskPanel, page: Console) -> RenderableType:

@@ -37,6 +37,11 @@ class ArchitectureColumn:
     drop_order: int = 0
     is_number: bool = True
 
+    @property
+    def name(self) -> str:
+        """The heading on one line."""
+        return self.heading.replace("\n", " ")
+
 
 def _layer_counts(entry: PricedArchitecture) -> str:
     encoder = entry.arch.spec.encoder
@@ -86,16 +91,15 @@ def architecture_table(
     """The table, and the headings there was no room for: first masks are broken into lines,
     then columns leave.
     """
-    tries = [
-        (columns, _build_table(entries, columns, folded))
-        for columns, folded in _narrower_layouts(page.options.ascii_only)
-    ]
-    columns, table = next(
-        (one for one in tries if table_width(one[1], page).maximum <= page.width), tries[-1]
-    )
-    return table, tuple(
-        column.heading.replace("\n", " ") for column in tries[0][0] if column not in columns
-    )
+    layouts = list(_narrower_layouts(page.options.ascii_only))
+    widest, folded = layouts[0]
+    columns, table = widest, _build_table(entries, widest, folded)
+    for columns, folded in layouts:
+        table = _build_table(entries, columns, folded)
+        if table_width(table, page).maximum <= page.width:
+            break
+    left_out = tuple(column.name for column in widest if column not in columns)
+    return table, left_out
 
 
 def _narrower_layouts(ascii_only: bool) -> Iterator[tuple[list[ArchitectureColumn], bool]]:
@@ -104,9 +108,8 @@ def _narrower_layouts(ascii_only: bool) -> Iterator[tuple[list[ArchitectureColum
     """
     kept = [column for column in COLUMNS if column.cell is not _mask_icons or not ascii_only]
     yield kept, False
-    for leaving in sorted(
-        (column for column in kept if column.drop_order), key=lambda column: column.drop_order
-    ):
+    droppable = [column for column in kept if column.drop_order]
+    for leaving in sorted(droppable, key=lambda column: column.drop_order):
         yield kept, True
         kept = [column for column in kept if column is not leaving]
     yield kept, True
@@ -125,6 +128,8 @@ def _build_table(
             style=style,
         )
     for entry in entries:
-        cells = (column.cell(entry) for column in columns)
-        table.add_row(*(cell.replace(", ", ",\n") if folded else cell for cell in cells))
+        cells = [column.cell(entry) for column in columns]
+        if folded:
+            cells = [cell.replace(", ", ",\n") for cell in cells]
+        table.add_row(*cells)
     return table

@@ -89,7 +89,11 @@ def architecture_notes(architectures: Sequence[NamedArchitecture]) -> list[str]:
     """What should be known of architectures beside their numbers, each with the name it was
     asked by.
     """
-    return [f"note: {one.name}: {one.note}" for one in architectures if one.note is not None]
+    notes: list[str] = []
+    for one in architectures:
+        if one.note is not None:
+            notes.append(f"note: {one.name}: {one.note}")
+    return notes
 
 
 def parse_settings(settings: Sequence[str] | None, option: str = "--set") -> dict[str, Any]:

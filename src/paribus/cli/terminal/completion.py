@@ -42,7 +42,9 @@ def complete(
 
 def _typed_verb() -> str | None:
     """The verb of the line that a shell has so far."""
-    line = next((os.environ[name] for name in _TYPED if name in os.environ), "")
+    line = ""
+    for name in reversed(_TYPED):
+        line = os.environ.get(name, line)
     return next(iter(line.split()[1:2]), None)
 
 

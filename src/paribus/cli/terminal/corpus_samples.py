@@ -45,5 +45,7 @@ def _sample_lines(sample: DocumentSample, width: int) -> list[str]:
     for number, (piece, length) in enumerate(zip(sample.pieces, sample.lengths, strict=True)):
         mark = "→ " if number else "  "
         lines = crop_lines(piece, width - len(mark), is_complete=length <= MAX_TOKENS)
-        shown += [f"{mark if place == 0 else '  '}{line}" for place, line in enumerate(lines)]
+        for line in lines:
+            shown.append(f"{mark}{line}")
+            mark = "  "
     return shown

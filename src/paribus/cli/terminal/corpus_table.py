@@ -46,6 +46,11 @@ class CorpusColumn:
     drop_order: int = 0
     is_number: bool = True
 
+    @property
+    def name(self) -> str:
+        """The heading on one line."""
+        return self.heading.replace("\n", " ")
+
 
 def _format_optional(value: float | None, form: str) -> str:
     if value is None:
@@ -97,13 +102,12 @@ def print_corpus_table(dataset: TokenisedCorpus, training: Training | None, page
 def print_build_summary(dataset: TokenisedCorpus, seconds: float, page: Console) -> None:
     """What was built, and where it lies."""
     for number, source in enumerate(dataset.spec.sources):
-        parts = [held for held in split_counts(dataset) if held.source == number]
-        n_documents, n_tokens, n_bytes = (
-            sum(values)
-            for values in zip(
-                *((one.n_documents, one.n_tokens, one.n_bytes) for one in parts), strict=True
-            )
-        )
+        n_documents, n_tokens, n_bytes = 0, 0, 0
+        for held in split_counts(dataset):
+            if held.source == number:
+                n_documents += held.n_documents
+                n_tokens += held.n_tokens
+                n_bytes += held.n_bytes
         page.print(
             f"{source.kind}: {n_documents:,} documents, {format_count(n_tokens)} tokens,"
             f" {format_size(n_bytes)}"
@@ -118,26 +122,21 @@ def corpus_json(dataset: TokenisedCorpus, training: Training | None) -> dict[str
     """The corpus table for another program."""
     epochs, _ = _epochs_and_notes(dataset, training)
     lines = _corpus_lines(dataset, epochs)
-    sources = [
-        {
+    sources: list[dict[str, Any]] = []
+    for number, index in enumerate(dataset.index.sources):
+        own = [line for line in lines if line.split_count.source == number]
+        source = {
             "kind": index.kind,
-            "share": next(
-                line.split_count.share for line in lines if line.split_count.source == number
-            ),
+            "share": own[0].split_count.share,
             "epochs": None if epochs is None else epochs[number],
             "n_replaced": index.n_replaced,
             "n_empty": index.n_empty,
             "n_passed_over": index.n_passed_over,
             "n_unknown": index.n_unknown,
             "n_lost": index.n_lost,
-            "splits": {
-                line.split_count.split: _line_counts(line)
-                for line in lines
-                if line.split_count.source == number
-            },
+            "splits": {line.split_count.split: _line_counts(line) for line in own},
         }
-        for number, index in enumerate(dataset.index.sources)
-    ]
+        sources.append(source)
     return {
         "fingerprint": dataset.fingerprint,
         "folder": str(dataset.folder),
@@ -174,12 +173,13 @@ def _epochs_and_notes(
 
 
 def _corpus_lines(dataset: TokenisedCorpus, epochs: tuple[float, ...] | None) -> list[CorpusLine]:
-    return [
-        CorpusLine(
-            held, epochs[held.source] if epochs is not None and held.split == "train" else None
-        )
-        for held in split_counts(dataset)
-    ]
+    lines: list[CorpusLine] = []
+    for held in split_counts(dataset):
+        if epochs is not None and held.split == "train":
+            lines.append(CorpusLine(held, epochs[held.source]))
+        else:
+            lines.append(CorpusLine(held, None))
+    return lines
 
 
 def _reading_notes(dataset: TokenisedCorpus) -> Iterator[str]:
@@ -192,11 +192,9 @@ def _reading_notes(dataset: TokenisedCorpus) -> Iterator[str]:
             "tokens for words that the tokenizer does not know": source.n_unknown,
             "letters or so lost, which have no token": source.n_lost,
         }
-        if any(met.values()):
-            yield (
-                f"{source.kind}:"
-                f" {', '.join(f'{number:,} {what}' for what, number in met.items() if number)}"
-            )
+        remarks = [f"{number:,} {what}" for what, number in met.items() if number]
+        if remarks:
+            yield f"{source.kind}: {', '.join(remarks)}"
 
 
 def _fact_table(dataset: TokenisedCorpus, training: Training | None) -> Table:
@@ -224,21 +222,20 @@ def _fact_table(dataset: TokenisedCorpus, training: Training | None) -> Table:
 
 def _fit_table(lines: Sequence[CorpusLine], page: Console) -> tuple[Table, tuple[str, ...]]:
     """The table, and the headings there was no room for."""
-    every = [column for column in COLUMNS if any(column.cell(line) for line in lines)]
-    tries = [(columns, _build_table(lines, columns)) for columns in _narrower_columns(every)]
-    columns, table = next(
-        (one for one in tries if table_width(one[1], page).maximum <= page.width), tries[-1]
-    )
-    return table, tuple(
-        column.heading.replace("\n", " ") for column in every if column not in columns
-    )
+    every = [column for column in COLUMNS if any(map(column.cell, lines))]
+    columns, table = every, _build_table(lines, every)
+    for columns in _narrower_columns(every):
+        table = _build_table(lines, columns)
+        if table_width(table, page).maximum <= page.width:
+            break
+    left_out = tuple(column.name for column in every if column not in columns)
+    return table, left_out
 
 
 def _narrower_columns(columns: list[CorpusColumn]) -> Iterator[list[CorpusColumn]]:
     yield columns
-    for leaving in sorted(
-        (column for column in columns if column.drop_order), key=lambda column: column.drop_order
-    ):
+    droppable = [column for column in columns if column.drop_order]
+    for leaving in sorted(droppable, key=lambda column: column.drop_order):
         columns = [column for column in columns if column is not leaving]
         yield columns
 

@@ -1,6 +1,6 @@
 """Fields of a spec in writing, as short as they stay exact."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
@@ -42,14 +42,20 @@ def format_field(value: Any, key: str = "") -> str:
                 return f"({inside})"
             return inside
         case list():
-            runs = (
-                (len(list(run)), text)
-                for text, run in groupby(format_field(inner, "item") for inner in value)
-            )
-            return ", ".join(f"{n} × {text}" if n > 1 else text for n, text in runs)
+            return ", ".join(_count_repeats(format_field(inner, "item") for inner in value))
         case bool() | None:
             return {True: "true", False: "false", None: "none"}[value]
         case float():
             return significant(value, 6)
         case _:
             return str(value)
+
+
+def _count_repeats(texts: Iterable[str]) -> Iterator[str]:
+    """Each text once, with how often it stands in a row."""
+    for text, repeats in groupby(texts):
+        n = len(list(repeats))
+        if n > 1:
+            yield f"{n} × {text}"
+        else:
+            yield text

@@ -22,18 +22,13 @@ def interlinear_lines(rows: Sequence[InterlinearRow], width: int) -> Iterator[Te
     rows of nothing go.
     """
     edge = max(cell_len(row.label) for row in rows) + 2
-    widths = [
-        max(map(cell_len, column)) + 1 for column in zip(*(row.words for row in rows), strict=True)
-    ]
+    columns = zip(*(row.words for row in rows), strict=True)
+    widths = [max(map(cell_len, column)) + 1 for column in columns]
     for first, last in _column_blocks(widths, width - edge):
         if first and len(rows) > 1:
             yield Text()
         for label, words, style in rows:
-            parts = [
-                _pad_right(word, size)
-                for word, size in zip(words[first:last], widths[first:last], strict=True)
-            ]
-            line = "".join(parts).rstrip()
+            line = "".join(map(_pad_right, words[first:last], widths[first:last])).rstrip()
             if line:
                 yield Text.assemble((_pad_right(label, edge), "dim"), (line, style))
 

@@ -44,16 +44,13 @@ def mask_panels(stack: Stack, name: str, prefix_share: float) -> list[MaskPanel]
     layers: dict[Rule, list[int]] = {}
     for number, rule in enumerate(stack.masks):
         layers.setdefault(rule, []).append(number)
-    return [
-        MaskPanel(
-            f"{name} {format_ranges(numbers)}{heads}",
-            part,
-            coarse_stride(part, SIDE),
-            coarse_mask(part, SIDE, prefix_share),
-        )
-        for rule, numbers in layers.items()
-        for part, heads in _head_labels(rule, n_heads).items()
-    ]
+    panels: list[MaskPanel] = []
+    for rule, numbers in layers.items():
+        for part, heads in _head_labels(rule, n_heads).items():
+            where = f"{name} {format_ranges(numbers)}{heads}"
+            squares = coarse_mask(part, SIDE, prefix_share)
+            panels.append(MaskPanel(where, part, coarse_stride(part, SIDE), squares))
+    return panels
 
 
 def draw_mask(visible: BoolArray, ascii_only: bool) -> str:
@@ -61,11 +58,13 @@ def draw_mask(visible: BoolArray, ascii_only: bool) -> str:
     if ascii_only:
         return mask_text(visible)
     edge = "─" * visible.shape[1]
-    lines = (
-        "".join(_HALVES[bool(a), bool(b)] for a, b in zip(*pair, strict=True))
-        for pair in _row_pairs(visible)
-    )
-    return "\n".join([f"┌{edge}┐", *(f"│{line}│" for line in lines), f"└{edge}┘"])
+    lines = [f"┌{edge}┐"]
+    for upper, lower in _row_pairs(visible):
+        squares = "".join(
+            _HALVES[pair] for pair in zip(upper.tolist(), lower.tolist(), strict=True)
+        )
+        lines.append(f"│{squares}│")
+    return "\n".join([*lines, f"└{edge}┘"])
 
 
 def draw_icon(visible: BoolArray) -> str:
@@ -85,10 +84,9 @@ def _head_labels(rule: Rule, n_heads: int) -> dict[Rule, str]:
     found: dict[Rule, list[int]] = {}
     for head in range(n_heads):
         found.setdefault(at_head(rule, head, n_heads), []).append(head)
-    return {
-        part: f", heads {format_ranges(numbers)}" if len(found) > 1 else ""
-        for part, numbers in found.items()
-    }
+    if len(found) == 1:
+        return dict.fromkeys(found, "")
+    return {part: f", heads {format_ranges(numbers)}" for part, numbers in found.items()}
 
 
 def _row_pairs(visible: BoolArray) -> zip[tuple[BoolArray, BoolArray]]:

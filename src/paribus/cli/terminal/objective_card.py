@@ -54,23 +54,20 @@ def objective_json(objective: Objective) -> dict[str, Any]:
     """An objective for another program; under `presets`, null where one may be trained, else
     why not.
     """
-    shown = [
-        {**asdict(one), "part": one.part.model_dump(mode="json")}
-        for one in objective_examples(objective)
-    ]
     return {
         "objective": objective.model_dump(mode="json"),
-        "examples": [
-            {
-                **one,
-                "asked": [
-                    {"at": place, "answer": answer} for place, answer in one["asked"].items()
-                ],
-                "under_prefix_mask": PREFIX_NOTES[one["frame"]],
-            }
-            for one in shown
-        ],
+        "examples": [_example_json(one) for one in objective_examples(objective)],
         "presets": preset_refusals(objective),
+    }
+
+
+def _example_json(example: ObjectiveExample) -> dict[str, Any]:
+    table = asdict(example)
+    return {
+        **table,
+        "part": example.part.model_dump(mode="json"),
+        "asked": [{"at": place, "answer": answer} for place, answer in table["asked"].items()],
+        "under_prefix_mask": PREFIX_NOTES[table["frame"]],
     }
 
 
@@ -89,10 +86,9 @@ def _example_rows(example: ObjectiveExample) -> Iterator[list[InterlinearRow]]:
         yield [InterlinearRow("  encoder reads", example.source)]
         yield [InterlinearRow("  decoder reads", example.reads), answers]
     else:
-        lines = [
-            "─" * len(word) if place < example.prefix else ""
-            for place, word in enumerate(example.reads)
-        ]
+        lines = [""] * len(example.reads)
+        for place, word in enumerate(example.reads[: example.prefix]):
+            lines[place] = "─" * len(word)
         yield [
             InterlinearRow("  reads", example.reads),
             InterlinearRow("  prefix", lines, "dim"),
@@ -101,16 +97,16 @@ def _example_rows(example: ObjectiveExample) -> Iterator[list[InterlinearRow]]:
 
 
 def _preset_table(refusals: dict[str, str | None]) -> Table:
+    allowed: list[str] = []
     refused: dict[str, list[str]] = {}
     for name, why in refusals.items():
-        if why is not None:
+        if why is None:
+            allowed.append(name)
+        else:
             refused.setdefault(shorten_refusal(why), []).append(name)
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
-    table.add_row(
-        "presets allowed",
-        ", ".join(name for name, why in refusals.items() if why is None) or "none",
-    )
+    table.add_row("presets allowed", ", ".join(allowed) or "none")
     for why, names in refused.items():
         table.add_row("refused", Text.assemble(", ".join(names), (f": {why}", "dim")))
     return table

@@ -59,8 +59,8 @@ def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool
         cells = format_line(line.path, [line.values[arm] for arm in arms])
         table.add_row(line.mark, line.path, *cells, note, style=STYLES[line.mark])
     page.print(table)
-    n_equal = sum(line.mark == Mark.EQUAL for line in ordered)
     if not every:
+        n_equal = len(ordered) - len(shown)
         page.print(
             f"✓  {n_equal} other fields and quantities are equal; --all lists them", style="green"
         )
@@ -85,10 +85,10 @@ def print_identical_arms(plan: Plan, page: Console) -> None:
             soft_wrap=True,
         )
         return
-    for names in ([arm.name for arm in group] for group in groups if len(group) > 1):
-        page.print(
-            f"note       {', '.join(names)} differ in name only: one run each seed", soft_wrap=True
-        )
+    for group in groups:
+        if len(group) > 1:
+            names = ", ".join(arm.name for arm in group)
+            page.print(f"note       {names} differ in name only: one run each seed", soft_wrap=True)
 
 
 def print_width_notes(plan: Plan, page: Console) -> None:
@@ -110,9 +110,12 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
     the noise.
     """
     parts = {"to find rates": cost.n_sweep_runs, "of other lengths": cost.n_length_runs}
-    told = "".join(f", {n} of them {what}" for what, n in parts.items() if n)
+    shares = ""
+    for what, n in parts.items():
+        if n:
+            shares += f", {n} of them {what}"
     bound = "at most " if cost.n_sweep_runs else ""
-    n_runs, time = f"{bound}{cost.n_runs}{told}", format_duration(cost.seconds)
+    n_runs, time = f"{bound}{cost.n_runs}{shares}", format_duration(cost.seconds)
     page.print(
         f"runs       {n_runs}; {format_flops(cost.flops)}, about {time} ({cost.basis})",
         soft_wrap=True,
@@ -178,7 +181,8 @@ def _print_plan_power(plan: Plan, past_noise: PastNoise | None, page: Console) -
         last = f", at the share of the last look, {share:g}"
     else:
         last = ""
-    print_power_table(lines, len(plan.seeds), f"{_describe_family(plan)}{last}", past_noise, page)
+    family, unit = f"{_describe_family(plan)}{last}", plan.design.primary.measure.scores.unit
+    print_power_table(lines, len(plan.seeds), family, past_noise, unit, page)
 
 
 def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
@@ -187,7 +191,8 @@ def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
         return
     n, m, looks = len(plan.seeds), plan.n_comparisons, plan.design.looks or {}
     share = looks[max(looks)] if looks else FAMILY_ALPHA
-    effect, margin = (ask(n, m, alpha=share) for ask in (detectable_effect, equivalence_margin))
+    effect = detectable_effect(n, m, alpha=share)
+    margin = equivalence_margin(n, m, alpha=share)
     if len(looks) > 1:
         last = f"; at the last of {len(looks)} looks, with its share of {share:g}"
     else:
@@ -217,9 +222,8 @@ def _describe_open_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[s
     """At a few numbers of seeds, each taken alone: whoever looks at all of them sees no less."""
     m, sd = plan.n_comparisons, 1.0 if past_noise is None else past_noise.upper_sd
     at = sorted({*OPEN_SEED_COUNTS, len(plan.seeds)})
-    effects, margins = (
-        [ask(n, m, open_ended=True) for n in at] for ask in (detectable_effect, equivalence_margin)
-    )
+    effects = [detectable_effect(n, m, open_ended=True) for n in at]
+    margins = [equivalence_margin(n, m, open_ended=True) for n in at]
     seeds = (
         f"with {', '.join(map(str, at))} seeds, of a number that is open, and"
         f" {_describe_family(plan)}"
@@ -230,8 +234,9 @@ def _describe_open_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[s
         f" {_join_numbers(margins)} sd"
     )
     if past_noise is not None:
+        unit = plan.design.primary.measure.scores.unit
         yield (
-            f"           in bits per byte, {_join_numbers([sd * one for one in effects])}; "
+            f"           in {unit}, {_join_numbers([sd * one for one in effects])}; "
             f"{_join_numbers([sd * one for one in margins])}; {describe_past_noise(past_noise)}"
         )
 

@@ -10,18 +10,17 @@ from rich.table import Table
 from paribus.analyse import PastNoise, PowerRow
 from paribus.report.numbers import rough, significant
 
-UNIT = "bits per byte"
-
 
 def print_power_table(
     lines: tuple[PowerRow, ...],
     n_planned: int,
     family: str,
     past_noise: PastNoise | None,
+    unit: str,
     page: Console,
 ) -> None:
     """A line a number of seeds: the smallest effect seen and the smallest margin, in sd and, if
-    known, in bits.
+    known, in the unit of the scores.
 
     `n_own` seeds are the plan's. `about` says what shares the 5 %.
     """
@@ -34,8 +33,8 @@ def print_power_table(
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in (
         f"{'seeds':>16}",
-        *_headings("effect", past_noise),
-        *_headings("margin", past_noise),
+        *_headings("effect", past_noise, unit),
+        *_headings("margin", past_noise, unit),
     ):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
@@ -58,10 +57,10 @@ def describe_past_noise(past_noise: PastNoise) -> str:
     )
 
 
-def _headings(what: str, past_noise: PastNoise | None) -> tuple[str, ...]:
+def _headings(what: str, past_noise: PastNoise | None, unit: str) -> tuple[str, ...]:
     if past_noise is None:
         return (f"{what},\nsd",)
-    return (f"{what},\nsd", f"{what},\n{UNIT}")
+    return (f"{what},\nsd", f"{what},\n{unit}")
 
 
 def _cells(value: float, past_noise: PastNoise | None) -> tuple[str, ...]:

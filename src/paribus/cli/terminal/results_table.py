@@ -28,10 +28,7 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
         table.add_column(heading, justify="left" if heading == "arm" else "right")
     for arm in plan.order:
         own = {row["seed"]: row for row in reported if row["arm"] == arm}
-        trained = [
-            own[seed] for seed in seeds if seed in own and own[seed]["outcome"] != UNDERTRAINED
-        ]
-        values = [row.get(column) for row in trained]
+        values = _trained_scores(own, seeds, column)
         rate = significant(next(iter(own.values()))["rate"]) if own else DASH
         table.add_row(
             arm,
@@ -51,11 +48,23 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
     )
 
 
-def _format_mean(values: Sequence[float | None], n_seeds: int) -> str:
+def _trained_scores(
+    rows_by_seed: dict[int, dict[str, Any]], seeds: Sequence[int], column: str
+) -> list[float]:
+    """The scores that there are, but for those of undertrained runs."""
+    scores: list[float] = []
+    for seed in seeds:
+        row = rows_by_seed.get(seed)
+        if row is None or row["outcome"] == UNDERTRAINED or row.get(column) is None:
+            continue
+        scores.append(row[column])
+    return scores
+
+
+def _format_mean(values: Sequence[float], n_seeds: int) -> str:
     """Over the runs that have a value, with their count where that is not all of them."""
-    kept = [value for value in values if value is not None]
-    count = "" if len(kept) == n_seeds else f" ({len(kept)} of {n_seeds})"
-    mean = fmean(kept) if kept else None
+    count = "" if len(values) == n_seeds else f" ({len(values)} of {n_seeds})"
+    mean = fmean(values) if values else None
     return f"{score(mean)}{count}"
 
 

@@ -16,14 +16,26 @@ from paribus.analyse import column_of, score_of
 from paribus.analyse.run_table import outcome_without_score
 from paribus.design import Cell
 from paribus.design.cell_run import find_evaluation, is_complete
+from paribus.design.study_watcher import StudyWatcher
 from paribus.record import Study, last_row
 from paribus.record.file_names import ROWS_FILE
 from paribus.report.numbers import format_duration, score
+from paribus.watcher import Watcher
 
 POLL = 0.5  # seconds between looks at runs that other processes make
 
 
-class StudyBar:
+class _CellWatcher(Watcher):
+    """The steps of one cell, told to the bar of its study."""
+
+    def __init__(self, bar: StudyBar, cell: Cell):
+        self.bar, self.cell = bar, cell
+
+    def step(self, step: int) -> None:
+        self.bar.show_share(self.cell, (step + 1) / self.cell.n_steps)
+
+
+class StudyBar(StudyWatcher):
     """Told of every run of every stage; the time left is of the FLOPs left, at the pace of this
     sitting.
     """
@@ -49,9 +61,14 @@ class StudyBar:
     def _reset(self, cells: Sequence[Cell], stage: str, later_flops: float) -> None:
         distinct = {cell.name: cell for cell in cells}
         self.stage_name, self.n_cells = stage, len(distinct)
-        todo = [cell for cell in distinct.values() if not is_complete(cell, self.study)]
-        self.n_done, self.flops_left = len(distinct) - len(todo), sum(cell.flops for cell in todo)
-        self.total = (sum(cell.flops for cell in distinct.values()) + later_flops) or 1.0
+        self.n_done, self.flops_left, total = 0, 0.0, 0.0
+        for cell in distinct.values():
+            total += cell.flops
+            if is_complete(cell, self.study):
+                self.n_done += 1
+            else:
+                self.flops_left += cell.flops
+        self.total = (total + later_flops) or 1.0
         self.flops_left += later_flops
         self.flops_done, self.started_at = 0.0, time.monotonic()
 
@@ -64,13 +81,15 @@ class StudyBar:
             )
         return self
 
-    def begin(self, cell: Cell) -> None:
+    def begin(self, cell: Cell) -> Watcher:
         done = self._share_done(cell)
         self.running[cell.name], self.done_before[cell.name] = (cell, done), done
         self._show()
+        return _CellWatcher(self, cell)
 
-    def step(self, cell: Cell, n: int) -> None:
-        self.running[cell.name] = (cell, n / cell.n_steps)
+    def show_share(self, cell: Cell, share: float) -> None:
+        """So much of a cell that is at work is done."""
+        self.running[cell.name] = (cell, share)
         self._show()
 
     def end(self, cell: Cell, fault: str | None) -> None:
@@ -95,18 +114,17 @@ class StudyBar:
         value = score_of(found)
         if value is None:
             return ": ".join(outcome_without_score(found, self.study, cell.name))
-        return f"{score(value)} bits per byte ({column_of(found.head.yardstick)})"
+        return f"{score(value)} {cell.measures[0].scores.unit} ({column_of(found.head.yardstick)})"
 
     def _time_left(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its
         time.
         """
-        at_work = [
-            (cell.flops, share, self.done_before.get(cell.name, 0.0))
-            for cell, share in self.running.values()
-        ]
-        done = self.flops_done + sum(flops * (share - before) for flops, share, before in at_work)
-        left = self.flops_left - sum(flops * share for flops, share, _ in at_work)
+        now_done = done_of_running = 0.0
+        for cell, share in self.running.values():
+            now_done += cell.flops * (share - self.done_before.get(cell.name, 0.0))
+            done_of_running += cell.flops * share
+        done, left = self.flops_done + now_done, self.flops_left - done_of_running
         if done <= 0 or left <= 0:
             return ""
         return f"  {format_duration((time.monotonic() - self.started_at) / done * left)} left"

@@ -15,12 +15,13 @@ def crop_lines(text: str, width: int, is_complete: bool, n_lines: int = N_LINES)
     """
     given = text if is_complete else text.rstrip("\ufffd")  # half a letter, where it was cut
     lines = escape_unprintable(given.rstrip("\n")).expandtabs(4).split("\n")
-    kept = [
-        line if cell_len(line) <= width else _crop_line(line, width) for line in lines[:n_lines]
-    ]
-    if (len(lines) > n_lines or not is_complete) and not kept[-1].endswith("…"):
-        kept[-1] = _crop_line(kept[-1] + " ", width)
-    return kept
+    first_lines = lines[:n_lines]
+    for place, line in enumerate(first_lines):
+        if cell_len(line) > width:
+            first_lines[place] = _crop_line(line, width)
+    if (len(lines) > n_lines or not is_complete) and not first_lines[-1].endswith("…"):
+        first_lines[-1] = _crop_line(first_lines[-1] + " ", width)
+    return first_lines
 
 
 def _crop_line(line: str, width: int) -> str:

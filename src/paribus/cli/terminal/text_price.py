@@ -75,8 +75,13 @@ def describe_priced_text(
     text = (
         f"Priced for one text of {length} tokens: {n_input} of input, {length - n_input} of target."
     )
-    apart = [one.name for one in architectures if one.spec.encoder is not None]
-    whole = [one.name for one in architectures if one.spec.encoder is None]
+    apart: list[str] = []
+    whole: list[str] = []
+    for one in architectures:
+        if one.spec.encoder is None:
+            whole.append(one.name)
+        else:
+            apart.append(one.name)
     if not apart or not whole:
         return text
     return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import sub
 from typing import Any
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from paribus.report.numbers import (
     significant,
     whole_percent,
 )
+from paribus.watcher import Watcher
 
 # columns under which the bar itself leaves, then the pace, so that the rest stays whole
 NARROW, NARROWER = (
@@ -47,8 +49,8 @@ class Pace:
 
 
 @dataclass
-class TrainingBar:
-    """Told of every step and every row."""
+class TrainingBar(Watcher):
+    """A bar that goes on with every step, and a line where a row is of interest."""
 
     page: Console
     bar: Progress | None
@@ -61,11 +63,9 @@ class TrainingBar:
     )  # seconds, tokens and FLOPs at the last row
     has_begun: bool = False
 
-    def on_row(self, row: dict[str, Any]) -> None:
+    def row(self, row: dict[str, Any]) -> None:
         now = (row["seconds"], row["tokens_read"], row["dense_flops"])
-        seconds, tokens, flops = (
-            after - before for after, before in zip(now, self.last_totals, strict=True)
-        )
+        seconds, tokens, flops = map(sub, now, self.last_totals)
         self.last_totals = now
         if seconds > 0:
             self.pace = Pace(tokens / seconds, flops / seconds / self.peak if self.peak else None)
@@ -80,7 +80,7 @@ class TrainingBar:
                 self.bar.task_ids[0], said=f"{_format_number(row, 'nats', score)} nats{pace}"
             )
 
-    def on_step(self, step: int) -> None:
+    def step(self, step: int) -> None:
         if self.bar is None:
             return
         if (
@@ -91,6 +91,14 @@ class TrainingBar:
             if self.pace is None:
                 self.bar.update(self.bar.task_ids[0], said="")
         self.bar.update(self.bar.task_ids[0], completed=step + 1)
+
+    def note(self, text: str) -> None:
+        print_note(self.page, text)
+
+
+def print_note(page: Console, text: str) -> None:
+    """Something that a person should know of a run."""
+    page.print(f"note: {text}", style="dim", soft_wrap=True)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from random import Random
 from paribus.corpus.documents import Document
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
-from paribus.corpus.progress import Progress
 from paribus.runtime import derive_seed
 from paribus.spec.corpus import (
     SYMBOLS,
@@ -27,11 +26,12 @@ from paribus.spec.corpus import (
     SortLanguage,
     TranslationLanguage,
 )
+from paribus.watcher import Watcher
 
 QUESTIONS_PER_STREAM = 1024  # questions drawn from one stream
 
 
-def language_documents(language: InventedLanguage, progress: Progress) -> Iterator[Document]:
+def language_documents(language: InventedLanguage, progress: Watcher) -> Iterator[Document]:
     """All questions with their answers, as pairs or as text."""
     with progress.stage(f"inventing {language.kind}", language.n_documents):
         for first in range(0, language.n_documents, QUESTIONS_PER_STREAM):

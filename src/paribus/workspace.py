@@ -1,0 +1,73 @@
+"""Where runs and texts are kept, and what computes: values that go from verb to verb."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.errors import SpecError
+from paribus.files import expand_home
+from paribus.record import RUNS
+
+DEFAULT_CACHE = "~/.cache/paribus"
+
+
+def parse_folder(option: str, value: str | Path) -> Path:
+    """A folder that an option names; an empty one would be the current folder, which nobody
+    asked for.
+    """
+    if value == "":
+        raise SpecError(f"{option} is empty; name a folder, such as '.', or leave it out")
+    return Path(value)
+
+
+def cache_folder(value: str | Path | None) -> Path:
+    """The folder asked for, or the one of this user."""
+    if value is None:
+        folder = expand_home("--cache", DEFAULT_CACHE)
+    else:
+        folder = parse_folder("--cache", value)
+    if folder.is_file():
+        raise SpecError(f"--cache is {folder}, which is a file; name a folder")
+    return folder
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The folder of runs, the folder of tokenised text and the device.
+
+    `cache` is by default the folder of this user, `device` the best one of this machine: cpu, cuda
+    or mps. With `accept_environment`, a run goes on under other versions or threads, and its rows
+    are marked.
+    """
+
+    runs: str | Path = RUNS
+    cache: str | Path | None = None
+    device: str | None = None
+    accept_environment: bool = False
+
+    @property
+    def runs_folder(self) -> Path:
+        return parse_folder("--runs", self.runs)
+
+    @property
+    def cache_folder(self) -> Path:
+        return cache_folder(self.cache)
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How the runs of a study are carried out: where, how many at a time, and which of them."""
+
+    workspace: Workspace = Workspace()
+    n_jobs: int = 1
+    shard: tuple[int, int] = (1, 1)  # which of how many
+
+    def __post_init__(self) -> None:
+        number, total = self.shard
+        if not 1 <= number <= total:
+            raise SpecError(
+                f"--shard is '{number}/{total}'; write I/N with I from 1 to N, such as 2/8"
+            )
+        if self.n_jobs < 1:
+            raise SpecError(f"--jobs is {self.n_jobs}; use 1 or more")
