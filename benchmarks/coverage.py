@@ -24,6 +24,7 @@ from paribus.analyse import (
     interval,
     p_value,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import moments
 from paribus.analyse.looks import SUGGESTED_LOOKS
 from paribus.analyse.verdict import LESS_THAN_MARGIN
@@ -105,7 +106,7 @@ def within(gains: Array, margin: float) -> float:
     """How often a difference is found smaller than the margin, whether or not it is also found
     to be there.
     """
-    verdicts = [compare(one, margin=margin).verdict for one in gains.tolist()]
+    verdicts = [compare(one, Criterion(margin=margin)).verdict for one in gains.tolist()]
     return share(
         [verdict.word == "equivalent" or verdict.detail == LESS_THAN_MARGIN for verdict in verdicts]
     )

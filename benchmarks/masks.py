@@ -21,7 +21,14 @@ import torch.nn.functional as F
 from paribus.batch import BatchLayout
 from paribus.errors import UnsupportedError
 from paribus.masks import parse_rule
-from paribus.model.kernels import AttentionMask, KernelChoice, attend, choose_kernel, parse_kernel
+from paribus.model.kernels import (
+    AttentionMask,
+    KernelChoice,
+    ScoreChange,
+    attend,
+    choose_kernel,
+    parse_kernel,
+)
 
 MASKS = (
     "causal",
@@ -67,7 +74,7 @@ def step(
         view = _view(mask, shape, device)
         name, run = (
             choose_kernel(view, dtype, D_HEAD, False, kernel),
-            lambda q, k, v: attend(q, k, v, view, D_HEAD**-0.5, None, kernel),
+            lambda q, k, v: attend(q, k, v, view, ScoreChange(D_HEAD**-0.5), kernel),
         )
 
     def once() -> None:

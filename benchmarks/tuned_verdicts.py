@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.analyse import compare, extend_grid, refine_vertex
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.tuning import tuning_could_overturn
 
 Array = NDArray[np.float64]
@@ -101,7 +102,7 @@ def false_words(scores: Array, excess: Array, n: int) -> tuple[float, float]:
     draws, n_arms = scores.shape
     runs = scores[:, :, None] + SD / np.sqrt(2) * rng.standard_normal((draws, n_arms, n))
     for gains, own in zip(runs[:, :1] - runs[:, 1:], excess, strict=True):
-        made = [compare(one, n_comparisons=n_arms - 1) for one in gains.tolist()]
+        made = [compare(one, Criterion(n_comparisons=n_arms - 1)) for one in gains.tolist()]
         doubts = [
             tuning_could_overturn(one, max(own[0], other))
             for one, other in zip(made, own[1:], strict=True)

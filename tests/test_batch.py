@@ -46,10 +46,9 @@ def test_everything_given_arrives_where_it_belongs():
         documents_BT=documents,
         real_BT=real,
         positions_BT=positions,
-        segments_BT=segments,
         source=source,
-        rows_B=rows,
     )
+    batch = batch.with_segments(segments).with_rows(rows)
     assert batch.layout.prefix is prefix
     assert batch.layout.documents_BT is documents
     assert batch.layout.real_BT is real
@@ -115,3 +114,9 @@ WRONG = [
 def test_a_batch_that_does_not_fit_together_is_refused(given, message):
     with pytest.raises(SpecError, match=message):
         Batch.of(**({"tokens_BT": WORDS} | given))
+
+
+def test_segments_of_another_shape_are_refused():
+    message = r"^segments_BT is torch.int64 \[2, 4\] beside tokens .*; give one of their shape$"
+    with pytest.raises(SpecError, match=message):
+        Batch.of(WORDS).with_segments(torch.zeros(2, 4, dtype=torch.long))

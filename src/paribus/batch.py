@@ -113,9 +113,7 @@ class Batch:
         documents_BT: Tensor | None = None,
         real_BT: Tensor | None = None,
         positions_BT: Tensor | None = None,
-        segments_BT: Tensor | None = None,
         source: Tensor | Batch | None = None,
-        rows_B: Tensor | None = None,
     ) -> Batch:
         """A batch from its tokens; the layout's length follows from their shape.
 
@@ -132,18 +130,9 @@ class Batch:
                 " positions]"
             )
         n_sequences, length = tokens_BT.shape
-        laid = {
-            "documents_BT": documents_BT,
-            "real_BT": real_BT,
-            "positions_BT": positions_BT,
-            "segments_BT": segments_BT,
-        }
-        for name, tensor in laid.items():
-            if tensor is not None and tensor.shape != tokens_BT.shape:
-                raise SpecError(
-                    f"{name} is {_describe(tensor)} beside tokens {_describe(tokens_BT)}; give one"
-                    " of their shape"
-                )
+        _require_shape("documents_BT", documents_BT, tokens_BT)
+        _require_shape("real_BT", real_BT, tokens_BT)
+        _require_shape("positions_BT", positions_BT, tokens_BT)
         if real_BT is not None and real_BT.dtype != torch.bool:
             raise SpecError(
                 f"real_BT holds {real_BT.dtype}; give torch.bool, True where there is a token"
@@ -158,7 +147,16 @@ class Batch:
                 f"source has {source.layout.n_sequences} sequences beside {n_sequences}, or a"
                 " source of its own; give one sequence for each, without"
             )
-        return Batch(tokens_BT, layout, segments_BT, source, rows_B)
+        return Batch(tokens_BT, layout, source=source)
+
+    def with_segments(self, segments_BT: Tensor | None) -> Batch:
+        """The batch with the segment that each token belongs to."""
+        _require_shape("segments_BT", segments_BT, self.tokens_BT)
+        return replace(self, segments_BT=segments_BT)
+
+    def with_rows(self, rows_B: Tensor) -> Batch:
+        """The batch with each sequence's number in the global batch."""
+        return replace(self, rows_B=rows_B)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,6 +262,14 @@ class TextBatch:
 def _source_of(tokens_BS: Tensor) -> Batch:
     source = Batch.of(tokens_BS)
     return replace(source, layout=replace(source.layout, prefix=source.layout.length))
+
+
+def _require_shape(name: str, tensor: Tensor | None, tokens_BT: Tensor) -> None:
+    if tensor is not None and tensor.shape != tokens_BT.shape:
+        raise SpecError(
+            f"{name} is {_describe(tensor)} beside tokens {_describe(tokens_BT)}; give one of their"
+            " shape"
+        )
 
 
 def _require_prefix(prefix: int | Tensor, n_sequences: int, length: int) -> None:

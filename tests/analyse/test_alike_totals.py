@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from measures import LOWER
 
 from paribus.analyse import (
     annealed_lengths,
@@ -80,7 +81,9 @@ def test_fewer_bits_at_equal_totals_are_a_gain(bits, gain):
     assert read is not None
     assert read.effect == pytest.approx(gain, abs=0.02)
     assert read.low < read.effect < read.high
-    found = compare_annealed_at_equal_total(lengths(1, 5), lengths(2, bits), "tokens_read", SCORE)
+    found = compare_annealed_at_equal_total(
+        lengths(1, 5), lengths(2, bits), "tokens_read", SCORE, LOWER
+    )
     assert found is not None
     assert found.comparison is not None
     assert found.comparison.effect == pytest.approx(gain, abs=0.02)
@@ -106,7 +109,9 @@ def test_a_curve_that_begins_later_is_told():
 
 
 def test_annealed_runs_are_compared_at_the_longest_that_had_spent_as_much():
-    found = compare_annealed_at_equal_total(lengths(1, 5), lengths(2, 5), "tokens_read", SCORE)
+    found = compare_annealed_at_equal_total(
+        lengths(1, 5), lengths(2, 5), "tokens_read", SCORE, LOWER
+    )
     assert found is not None
     assert (found.at, found.mid_schedule) == (
         800,
@@ -116,7 +121,9 @@ def test_annealed_runs_are_compared_at_the_longest_that_had_spent_as_much():
 
 @pytest.mark.parametrize(("speed", "agrees"), [(2.009, True), (2.011, False), (3, False)])
 def test_annealed_runs_must_have_spent_as_much_within_half_a_percent(speed, agrees):
-    found = compare_annealed_at_equal_total(lengths(1, 5), lengths(speed, 5), "tokens_read", SCORE)
+    found = compare_annealed_at_equal_total(
+        lengths(1, 5), lengths(speed, 5), "tokens_read", SCORE, LOWER
+    )
     assert (found is not None) is agrees
 
 
@@ -137,7 +144,7 @@ def test_gains_that_no_seed_moves_are_told():
     same, other = (
         {2: dict.fromkeys((1, 2, 3), own[2][1])} for own in (lengths(1, 5), lengths(1, 4))
     )
-    found = compare_annealed_at_equal_total(same, other, "tokens_read", SCORE)
+    found = compare_annealed_at_equal_total(same, other, "tokens_read", SCORE, LOWER)
     assert found is not None
     assert "the seed does not reach the runs" in found.reason
 
@@ -170,4 +177,6 @@ def test_tokens_with_padding_are_not_compared_with_tokens_without() -> None:
         }
         for steps, own in lengths(2, 5).items()
     }
-    assert compare_annealed_at_equal_total(lengths(1, 5), padded, "tokens_read", SCORE) is None
+    assert (
+        compare_annealed_at_equal_total(lengths(1, 5), padded, "tokens_read", SCORE, LOWER) is None
+    )

@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from measures import LOWER
 from scipy import stats
 
 from paribus.analyse import (
@@ -17,6 +18,7 @@ from paribus.analyse import (
     seeds_needed,
     sign_flip,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
 
 GAINS = (0.8, 1.1, 0.9, 1.4, 1.2)
@@ -63,25 +65,25 @@ def test_the_first_condition_that_holds_gives_the_word(
 
 
 def test_the_level_is_shared_by_the_family_and_by_looks() -> None:
-    found = compare(GAINS, n_comparisons=4, family_alpha=0.01)
+    found = compare(GAINS, Criterion(n_comparisons=4, family_alpha=0.01))
     assert found.level == 1 - 0.01 / 4
     assert found.p_adjusted == pytest.approx(4 * 5 * found.p)
     low, high = stats.ttest_1samp(GAINS, 0).confidence_interval(1 - 0.0025)
     assert (found.low, found.high) == pytest.approx((low, high))
-    assert compare([0.1, -0.2, 0.3], n_comparisons=3).p_adjusted == 1
+    assert compare([0.1, -0.2, 0.3], Criterion(n_comparisons=3)).p_adjusted == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_interval_adjusted_p_and_word_never_contradict_each_other(seed: int) -> None:
     gains = np.random.default_rng(seed).normal(1.2, 1, size=5).tolist()
-    found = compare(gains, n_comparisons=3, family_alpha=0.04)
+    found = compare(gains, Criterion(n_comparisons=3, family_alpha=0.04))
     decided = found.verdict.word in ("better", "worse")
     assert decided == (found.p_adjusted < 0.05) == (found.low > 0 or found.high < 0)
 
 
 def test_the_sentence_says_on_what_the_verdict_rests() -> None:
     assert (
-        compare(GAINS, margin=0.5, n_comparisons=3, unit="nats").description
+        compare(GAINS, Criterion(margin=0.5, n_comparisons=3), unit="nats").description
         == "better, by more than the margin: gain 1.08 nats, 98.33 % interval 0.6571 to 1.503, 5"
         " seeds, 1 of 3 comparisons, margin 0.5 nats; on these items, at these rates."
     )
@@ -89,10 +91,10 @@ def test_the_sentence_says_on_what_the_verdict_rests() -> None:
 
 
 def test_equal_runs_are_identical() -> None:
-    found = compare([0.0] * 5, margin=0.1)
+    found = compare([0.0] * 5, Criterion(margin=0.1))
     assert str(found.verdict) == "identical, the same runs: nothing was compared"
     assert (found.low, found.high, found.p, found.advice) == (0, 0, 1, None)
-    assert compare([0.0] * 5, open_ended=True).verdict.word == "identical"
+    assert compare([0.0] * 5, Criterion(open_ended=True)).verdict.word == "identical"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_what_cannot_be_judged_is_refused(gains: list[float], message: str) -> N
 
 def test_a_margin_a_family_and_a_share_must_be_possible() -> None:
     with pytest.raises(SpecError, match="margin is 0; use a difference above 0") as refusal:
-        compare(GAINS, margin=0.0, n_comparisons=0, family_alpha=0.06)
+        compare(GAINS, Criterion(margin=0.0, n_comparisons=0, family_alpha=0.06))
     assert refusal.value.problems[1:] == (
         "n_comparisons is 0; use the size of the family, 1 or more",
         "share is 0.06; use above 0, up to 0.05",
@@ -145,7 +147,9 @@ def _numbers(found: Comparison) -> list[float]:
 def test_the_order_of_seeds_changes_no_bit() -> None:
     rng = np.random.default_rng(3)
     gains = rng.normal(size=11)
-    assert compare(rng.permutation(gains).tolist(), margin=1) == compare(gains.tolist(), margin=1)
+    assert compare(rng.permutation(gains).tolist(), Criterion(margin=1)) == compare(
+        gains.tolist(), Criterion(margin=1)
+    )
 
 
 def test_names_of_arms_their_order_and_a_constant_for_each_seed_change_nothing() -> None:
@@ -156,8 +160,8 @@ def test_names_of_arms_their_order_and_a_constant_for_each_seed_change_nothing()
         name: dict(reversed(list(enumerate(row))))
         for name, row in zip("zyx", shifted.tolist()[::-1], strict=True)
     }
-    first = judge_family(before, "a", lower_is_better=True, margin=0.5)
-    second = judge_family(after, "x", lower_is_better=True, margin=0.5)
+    first = judge_family(before, "a", measure=LOWER, criterion=Criterion(margin=0.5))
+    second = judge_family(after, "x", measure=LOWER, criterion=Criterion(margin=0.5))
     for old, new in (("b", "y"), ("c", "z")):
         one, other = first[old, "a"].comparison, second[new, "x"].comparison
         assert one and other  # noqa: PT018
@@ -166,7 +170,10 @@ def test_names_of_arms_their_order_and_a_constant_for_each_seed_change_nothing()
 
 
 def test_exchanging_arm_and_baseline_mirrors_the_verdict() -> None:
-    there, back = compare(GAINS, margin=0.5), compare([-gain for gain in GAINS], margin=0.5)
+    there, back = (
+        compare(GAINS, Criterion(margin=0.5)),
+        compare([-gain for gain in GAINS], Criterion(margin=0.5)),
+    )
     assert (there.verdict.word, back.verdict.word) == ("better", "worse")
     assert (back.low, back.high, back.p) == pytest.approx((-there.high, -there.low, there.p))
 
@@ -207,22 +214,22 @@ def test_the_mean_without_one_seed_is_by_hand() -> None:
 def test_an_inconclusive_comparison_says_what_the_margin_would_need() -> None:
     gains = [1.5, -1.0, 0.9, -0.4, 0.5]
     assert (
-        str(compare(gains, margin=1).advice)
+        str(compare(gains, Criterion(margin=1)).advice)
         == "To see a difference of the margin, 1, with 80 % power, if the noise is as large as 5"
         " seeds allow: 22 fresh seeds, judged alone"
     )
     assert (
-        str(compare(gains, margin=0.0001).advice)
+        str(compare(gains, Criterion(margin=0.0001)).advice)
         == "A difference of the margin, 0.0001, is not within reach of 60 fresh seeds, judged"
         " alone, nor is one of 100 margins: it takes longer runs, another yardstick or a wider"
         " margin"
     )
     assert compare(gains).description.endswith("longer runs, another yardstick or a margin.")
-    assert compare(gains, margin=1).description.endswith("22 fresh seeds, judged alone.")
+    assert compare(gains, Criterion(margin=1)).description.endswith("22 fresh seeds, judged alone.")
 
 
 def test_a_margin_out_of_reach_is_told_with_what_fresh_seeds_would_see() -> None:
-    found = compare([0.5, 0.58, 1.0], margin=0.02381, n_comparisons=3)
+    found = compare([0.5, 0.58, 1.0], Criterion(margin=0.02381, n_comparisons=3))
     assert found.verdict.word == "inconclusive"
     wider = [
         (times, seeds_needed(times * 0.02381, found.sd, 3, 0.05 / 3)) for times in (2, 5, 10, 20)
@@ -241,7 +248,7 @@ def test_a_margin_out_of_reach_is_told_with_what_fresh_seeds_would_see() -> None
 
 def test_seeds_of_an_open_number_may_go_on() -> None:
     gains = [1.5, -1.0, 0.9, -0.4, 0.5]
-    assert str(compare(gains, margin=2, open_ended=True).advice).endswith(
+    assert str(compare(gains, Criterion(margin=2, open_ended=True)).advice).endswith(
         ": 14 seeds of this open number"
     )
 
@@ -250,13 +257,16 @@ def test_advice_knows_the_margin_and_the_noise_but_not_the_effect() -> None:
     gains = np.array([1.5, -1.0, 0.9, -0.4, 0.5])
     for margin in (1, 0.1):
         assert (
-            compare((gains - 0.2).tolist(), margin=margin).advice
-            == compare(gains.tolist(), margin=margin).advice
+            compare((gains - 0.2).tolist(), Criterion(margin=margin)).advice
+            == compare(gains.tolist(), Criterion(margin=margin)).advice
         )
 
 
 def test_an_open_number_of_seeds_widens_the_interval() -> None:
-    fixed, open_ended = compare(GAINS, margin=2), compare(GAINS, margin=2, open_ended=True)
+    fixed, open_ended = (
+        compare(GAINS, Criterion(margin=2)),
+        compare(GAINS, Criterion(margin=2, open_ended=True)),
+    )
     half = 5.3574 * fixed.sd / np.sqrt(5)
     assert (open_ended.low, open_ended.high) == pytest.approx((1.08 - half, 1.08 + half), abs=1e-4)
     assert (open_ended.inner_low, open_ended.inner_high) == (open_ended.low, open_ended.high)
@@ -269,7 +279,7 @@ def test_an_open_number_of_seeds_widens_the_interval() -> None:
         "rests on symmetric noise: a sign test, which does not, is read from 8 seeds on."
     )
     assert str(open_ended.verdict) == "better, by less than the margin"
-    assert compare(GAINS[:3], open_ended=True).verdict == Verdict("inconclusive")
+    assert compare(GAINS[:3], Criterion(open_ended=True)).verdict == Verdict("inconclusive")
 
 
 def test_a_comparison_cannot_be_changed() -> None:

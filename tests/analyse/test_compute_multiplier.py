@@ -7,6 +7,7 @@ from math import exp, inf, log
 import numpy as np
 import pytest
 from margin_simulation import multiplier_coverage
+from measures import HIGHER, LOWER
 
 from paribus.analyse import (
     Comparison,
@@ -16,6 +17,7 @@ from paribus.analyse import (
     end_slopes,
     margins_in_compute,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.multiplier import linearising_power
 
 SHARES = (0.25, 0.5, 1.0)
@@ -59,17 +61,17 @@ def test_the_slope_at_full_length_is_the_quadratics_where_the_loss_is_convex() -
     straight, convex, concave = -0.2 * x, -0.2 * x + 0.05 * x**2, -0.2 * x - 0.05 * x**2
     # of the concave one: the last interval, for the quadratic would say 0.2
     last = 0.2 + 0.05 * log(2)
-    assert end_slopes(x, [straight, convex], lower_is_better=True) == pytest.approx([0.2, 0.2])
-    assert end_slopes(x, concave, lower_is_better=True) == pytest.approx(0.2 - 0.05 * log(2))
-    assert end_slopes(x, -concave, lower_is_better=False) == pytest.approx(0.2 - 0.05 * log(2))
+    assert end_slopes(x, [straight, convex], measure=LOWER) == pytest.approx([0.2, 0.2])
+    assert end_slopes(x, concave, measure=LOWER) == pytest.approx(0.2 - 0.05 * log(2))
+    assert end_slopes(x, -concave, measure=HIGHER) == pytest.approx(0.2 - 0.05 * log(2))
     assert last > 0.2
     rising = 0.1 * x
-    assert end_slopes(x, rising, lower_is_better=True) == pytest.approx(-0.1)
+    assert end_slopes(x, rising, measure=LOWER) == pytest.approx(-0.1)
 
 
 def test_of_more_than_three_lengths_the_last_three_count() -> None:
     x = np.log([0.1, 0.25, 0.5, 1.0])
-    assert end_slopes(x, [9.0, *(-0.3 * x[1:])], lower_is_better=True) == pytest.approx(0.3)
+    assert end_slopes(x, [9.0, *(-0.3 * x[1:])], measure=LOWER) == pytest.approx(0.3)
 
 
 def test_each_seed_has_its_own_margin() -> None:
@@ -150,7 +152,9 @@ def test_without_a_curve_or_an_interval_there_is_a_reason_or_no_ends() -> None:
         == "does not clearly improve with more tokens"
     )
     few = {seed: gains[seed] for seed in range(3)}
-    opened = compute_multiplier(compare(list(few.values()), open_ended=True), few, curves(0.2))
+    opened = compute_multiplier(
+        compare(list(few.values()), Criterion(open_ended=True)), few, curves(0.2)
+    )
     assert (opened.low, opened.high) == (None, None)
     assert opened.factor is not None
 

@@ -14,10 +14,12 @@ from factorial_study import (
     make_factorial_study,
 )
 from handmade_study import MANY_ARMS, SEEDS, make_study, make_study_at_look
+from measures import measure_in
 from test_undertrained import below_unigrams
 
 from paribus.analyse import compare, factorial_effects, study_findings, study_rows, study_verdicts
 from paribus.analyse.contrasts import ContrastFinding
+from paribus.analyse.criterion import Criterion
 from paribus.record import Study
 
 
@@ -40,7 +42,7 @@ def test_a_two_by_two_that_declares_none_has_its_interaction_first_and_no_word(
     assert found.n_comparisons == 3
     weights = {"causal": 1.0, "prefix": -1.0, "causal+far": -1.0, "prefix+far": 1.0}
     assert found.contrasts[0].weights == weights
-    by_hand = compare(gains_by_hand(study, weights), margin=0.02, n_comparisons=3)
+    by_hand = compare(gains_by_hand(study, weights), Criterion(margin=0.02, n_comparisons=3))
     made_of = found.contrasts[0].comparison
     assert made_of is not None
     assert (made_of.effect, made_of.low, made_of.high) == (
@@ -75,7 +77,7 @@ def test_written_contrasts_are_judged_with_the_pairs_and_their_weights(tmp_path:
     found = study_findings(study)
     assert found.n_comparisons == 5
     (one,) = found.contrasts
-    by_hand = compare(gains_by_hand(study, weights), margin=0.02, n_comparisons=5)
+    by_hand = compare(gains_by_hand(study, weights), Criterion(margin=0.02, n_comparisons=5))
     assert one.comparison is not None
     assert (one.comparison.effect, one.comparison.low) == (
         pytest.approx(by_hand.effect),
@@ -209,8 +211,15 @@ def test_a_two_by_two_without_any_effect_gets_false_words_in_one_family_only() -
             cell: dict(enumerate(row))
             for cell, row in zip(((0, 0), (0, 1), (1, 0), (1, 1)), scores, strict=True)
         }
-        found = factorial_effects(cells, lower_is_better=True, scale="bits", n_comparisons=6)
-        pairs = [compare(list(scores[0] - scores[place]), n_comparisons=6) for place in (1, 2, 3)]
+        found = factorial_effects(
+            cells,
+            measure=measure_in("bits", lower_is_better=True),
+            criterion=Criterion(n_comparisons=6),
+        )
+        pairs = [
+            compare(list(scores[0] - scores[place]), Criterion(n_comparisons=6))
+            for place in (1, 2, 3)
+        ]
         words = {one.verdict.word for one in (*found.contrasts.values(), *pairs)}
         n_false += bool(words & {"better", "worse"})
     assert n_false / n_draws <= 0.064

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from handmade_study import GAINS
+from measures import LOWER
 from sized_study import WIDE_GAINS, make_sized_study
 
 from paribus.analyse import Findings, pool_noise, study_findings
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.pooled_judgements import POOLED_NOISE_REMARK
 
 
@@ -20,7 +22,7 @@ def scores_of(found: Findings) -> dict[str, dict[int, float]]:
 def test_verdict_interval_and_p_come_from_the_pooled_residual(tmp_path: Path) -> None:
     found = study_findings(make_sized_study(tmp_path / "a", 5, WIDE_GAINS, equal_noise=True))
     plain = study_findings(make_sized_study(tmp_path / "b", 5, WIDE_GAINS))
-    wanted = pool_noise(scores_of(found), "causal", lower_is_better=True, margin=0.02)
+    wanted = pool_noise(scores_of(found), "causal", measure=LOWER, criterion=Criterion(margin=0.02))
     assert found.pooled == wanted
     assert plain.pooled is None
     for arm in found.arms:

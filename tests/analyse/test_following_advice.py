@@ -10,6 +10,7 @@ import pytest
 from noise_draws import N_DRAWS
 
 from paribus.analyse import Comparison, compare
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import interval
 
 FALSE = ("better", "worse")
@@ -33,7 +34,7 @@ def first_studies(
     """
     found = []
     for gains in np.random.default_rng(271 + n).normal(size=(N_DRAWS, n)).tolist():
-        made = compare(gains, margin=margin, n_comparisons=n_comparisons)
+        made = compare(gains, Criterion(margin=margin, n_comparisons=n_comparisons))
         found.append(
             (
                 gains,
@@ -83,9 +84,9 @@ def test_the_second_study_judged_alone_keeps_false_words_few(
     assert np.mean(false) <= 0.064
     for gains in fresh[:60]:
         few = gains[:20]  # turning signs of many is slow, and decides nothing
-        assert (compare(few, n_comparisons=n_comparisons).verdict.word in FALSE) == is_false(
-            few, n_comparisons
-        )
+        assert (
+            compare(few, Criterion(n_comparisons=n_comparisons)).verdict.word in FALSE
+        ) == is_false(few, n_comparisons)
 
 
 def test_keeping_the_old_seeds_would_say_something_false_too_often() -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from first_edition import compute_factor, mean_slope
+from measures import LOWER
 from scipy import stats
 
 from paribus.analyse import end_slopes, judge_family, seed_curves
+from paribus.analyse.criterion import Criterion
 from paribus.record.plan_design import DesignRecord
 from paribus.record.plan_formats import convert_design
 from paribus.spec.design import compute_margin
@@ -84,7 +86,11 @@ def test_the_numbers_of_a_report_by_the_first_rules_are_those_of_its_rows(study:
     pairs = None if written is None else [(name, against) for name, against in written]
     scores = scores_of(study, design)
     judged = judge_family(
-        scores, design["baseline"], lower_is_better=True, margin=margin, comparisons=pairs
+        scores,
+        design["baseline"],
+        measure=LOWER,
+        criterion=Criterion(margin=margin),
+        comparisons=pairs,
     )
     tabled = {
         (arm, against): (word, *numbers) for arm, against, word, *numbers in TABLED.findall(report)
@@ -135,7 +141,7 @@ def compute_margins(study: str, arm: str, column: str) -> np.ndarray | None:
     n_seeds = len({row["seed"] for row in rows})
     tokens = np.array([float(row["tokens_read"]) for row in rows]).reshape(n_seeds, -1)
     scores = np.array([float(row[column]) for row in rows]).reshape(n_seeds, -1)
-    slopes = end_slopes(np.log(tokens), scores, lower_is_better=True)
+    slopes = end_slopes(np.log(tokens), scores, measure=LOWER)
     sure = stats.ttest_1samp(slopes, 0, alternative="greater").pvalue < 0.05
     return np.log(1.1) * slopes if sure else None
 

@@ -12,9 +12,11 @@ from margin_simulation import (
     share_equivalent,
     share_equivalent_at_mean,
 )
+from measures import HIGHER
 from scipy.stats import ttest_1samp
 
 from paribus.analyse import compare, judge_family
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.verdict import decide_verdict
 from paribus.errors import SpecError
 
@@ -23,12 +25,16 @@ GAINS = [0.8, 1.1, 0.9, 1.4, 1.2]
 
 @pytest.mark.parametrize("margin", [0.5, 0.7, 1.0, 1.3, 1.5, 4.0])
 def test_equal_margins_decide_as_one_number_does(margin: float) -> None:
-    one, each = compare(GAINS, margin=margin), compare(GAINS, margin=[margin] * 5)
+    one, each = (
+        compare(GAINS, Criterion(margin=margin)),
+        compare(GAINS, Criterion(margin=[margin] * 5)),
+    )
     assert (one.verdict.word, each.verdict.word) == ("better", "better")
     assert one.verdict.detail == each.verdict.detail
     near = [gain - 1.0 for gain in GAINS]
     assert (
-        compare(near, margin=margin).verdict.word == compare(near, margin=[margin] * 5).verdict.word
+        compare(near, Criterion(margin=margin)).verdict.word
+        == compare(near, Criterion(margin=[margin] * 5)).verdict.word
     )
 
 
@@ -39,7 +45,7 @@ def test_equivalence_is_two_paired_tests_on_gain_less_and_plus_margin() -> None:
             gains, margins = rng.normal(0.2, 0.5, n), rng.normal(0.9, 0.5, n)
             if margins.mean() <= 0:
                 continue
-            made = compare(gains.tolist(), margin=margins.tolist(), n_comparisons=2)
+            made = compare(gains.tolist(), Criterion(margin=margins.tolist(), n_comparisons=2))
             above = ttest_1samp(gains + margins, 0, alternative="greater").pvalue
             below = ttest_1samp(gains - margins, 0, alternative="less").pvalue
             within = max(above, below) < 0.025
@@ -58,16 +64,17 @@ def test_a_margin_that_follows_the_gain_decides_what_its_mean_would_not() -> Non
     gains = [0.1, 0.5, 0.9, 1.3, 1.7]
     margins = [gain + 0.2 + 0.01 * place for place, gain in enumerate(gains)]
     assert (
-        compare(gains, margin=float(np.mean(margins))).verdict.detail != "by less than the margin"
+        compare(gains, Criterion(margin=float(np.mean(margins)))).verdict.detail
+        != "by less than the margin"
     )
-    made = compare(gains, margin=margins)
+    made = compare(gains, Criterion(margin=margins))
     assert (made.verdict.word, made.verdict.detail) == ("better", "by less than the margin")
     assert made.margin_intervals is not None
     assert made.margin_intervals.inner_minus[1] < 0 < made.margin_intervals.inner_plus[0]
 
 
 def test_negative_margins_of_single_seeds_are_used_as_they_are() -> None:
-    made = compare([0.01, -0.02, 0.0, 0.01, -0.01], margin=[0.5, 0.4, -0.02, 0.6, 0.5])
+    made = compare([0.01, -0.02, 0.0, 0.01, -0.01], Criterion(margin=[0.5, 0.4, -0.02, 0.6, 0.5]))
     assert made.margins == (0.5, 0.4, -0.02, 0.6, 0.5)
     assert made.margin == pytest.approx(0.396)
     assert made.verdict.word == "equivalent"
@@ -75,14 +82,14 @@ def test_negative_margins_of_single_seeds_are_used_as_they_are() -> None:
 
 def test_the_words_of_equivalent_give_the_interval_that_decides_with_its_level() -> None:
     gains = [0.8, 1.1, 0.9, 1.4, -4.0]
-    made = compare(gains, margin=2.3)
+    made = compare(gains, Criterion(margin=2.3))
     assert made.verdict.word == "equivalent"
     assert made.low < -2.3 < made.inner_low
     decided = (
         r"90 % interval -2\.1\d* to 2\.2\d*, inside the margin of ±2\.3; 95 % interval -2\.\d+ to"
     )
     assert re.search(decided, made.description)
-    each = compare(gains, margin=[2.7, 2.6, 2.5, 2.6, 2.6])
+    each = compare(gains, Criterion(margin=[2.7, 2.6, 2.5, 2.6, 2.6]))
     assert each.verdict.word == "equivalent"
     assert (
         "90 % intervals, each seed with its own margin: gain − margin is at most -0.3"
@@ -95,7 +102,7 @@ def test_the_words_of_equivalent_give_the_interval_that_decides_with_its_level()
 def test_as_many_digits_are_printed_as_keep_the_interval_inside_the_margin() -> None:
     gains = [0.1, 0.2, -0.3, 0.05, 0.0]
     inner = compare(gains)
-    made = compare(gains, margin=max(-inner.inner_low, inner.inner_high) + 1e-9)
+    made = compare(gains, Criterion(margin=max(-inner.inner_low, inner.inner_high) + 1e-9))
     assert made.verdict.word == "equivalent"
     low, high, margin = re.search(
         r"90 % interval (\S+) to (\S+), inside the margin of ±(\S+);", made.description
@@ -105,9 +112,9 @@ def test_as_many_digits_are_printed_as_keep_the_interval_inside_the_margin() -> 
 
 def test_an_open_number_of_seeds_uses_its_own_bound_beside_the_margin() -> None:
     gains = [0.1, -0.1, 0.05, 0.0, -0.05, 0.02, 0.08, -0.02]
-    fixed = compare(gains, margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15])
+    fixed = compare(gains, Criterion(margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15]))
     opened = compare(
-        gains, margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15], open_ended=True
+        gains, Criterion(margin=[0.15, 0.16, 0.14, 0.15, 0.15, 0.16, 0.14, 0.15], open_ended=True)
     )
     assert fixed.margin_intervals is not None
     assert opened.margin_intervals is not None
@@ -116,7 +123,7 @@ def test_an_open_number_of_seeds_uses_its_own_bound_beside_the_margin() -> None:
 
 
 def test_too_few_seeds_of_an_open_number_have_no_interval_in_words() -> None:
-    made = compare([0.1, 0.2, 0.3], open_ended=True)
+    made = compare([0.1, 0.2, 0.3], Criterion(open_ended=True))
     assert "no interval at 95 % yet" in made.description
     assert "inf" not in made.description
 
@@ -135,7 +142,7 @@ def test_too_few_seeds_of_an_open_number_have_no_interval_in_words() -> None:
 )
 def test_margins_that_do_not_fit_are_refused(margin: list[float], words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        compare(GAINS, margin=margin)
+        compare(GAINS, Criterion(margin=margin))
 
 
 def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_that_trained() -> (
@@ -148,7 +155,11 @@ def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_
     }
     margins = {"a": {1: 3.0, 2: 3.1, 3: 2.9, 4: 3.0}, "b": {1: 1.0, 2: 1.1, 3: 0.9}}
     found = judge_family(
-        arms, "a", lower_is_better=False, comparisons=[("b", "a"), ("c", "b")], margins=margins
+        arms,
+        "a",
+        measure=HIGHER,
+        comparisons=[("b", "a"), ("c", "b")],
+        criterion=Criterion(margin_against=margins),
     )
     assert found["b", "a"].comparison is not None
     assert found["c", "b"].comparison is not None
@@ -158,8 +169,8 @@ def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_
         judge_family(
             {"a": arms["a"], "c": arms["c"]},
             "a",
-            lower_is_better=False,
-            margins={"a": {1: 1.0, 3: 1.0, 4: 1.0}},
+            measure=HIGHER,
+            criterion=Criterion(margin_against={"a": {1: 1.0, 3: 1.0, 4: 1.0}}),
         )
 
 
@@ -182,11 +193,13 @@ def test_not_worse_is_one_sided_against_a_loss_of_the_margin() -> None:
 
 
 def test_not_worse_prints_its_one_sided_bound() -> None:
-    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=0.5, test="not worse")
+    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], Criterion(margin=0.5, test="not worse"))
     assert str(made.verdict) == "not worse"
     assert "one-sided 95 % bound: at least -0.08" in made.description
     assert "above the margin of −0.5" in made.description
-    each = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=[0.5, 0.4, 0.6, 0.5, 0.5], test="not worse")
+    each = compare(
+        [0.3, -0.2, 1.4, 0.2, 0.9], Criterion(margin=[0.5, 0.4, 0.6, 0.5, 0.5], test="not worse")
+    )
     assert (
         "one-sided 95 % bound, each seed with its own margin: gain + margin is at least 0.3"
         in each.description
@@ -198,7 +211,7 @@ def test_a_loss_of_the_margin_is_seldom_called_not_worse(n: int) -> None:
     rng = np.random.default_rng(41)
     gains = rng.normal(-1.0, 1.0, (2000, n))
     said = [
-        compare(one, margin=1.0, test="not worse").verdict.word == "not worse"
+        compare(one, Criterion(margin=1.0, test="not worse")).verdict.word == "not worse"
         for one in gains.tolist()
     ]
     assert 3 <= 100 * np.mean(said) <= 7
@@ -221,7 +234,7 @@ def test_to_take_the_mean_margin_as_known_would_call_it_smaller_too_often() -> N
 def test_simulated_studies_are_decided_as_compare_decides() -> None:
     gains, margins = draw_gains_and_margins(5, 0.5, 0.7, 0.35, truth=0.4)
     for one, own in zip(gains[:200].tolist(), margins[:200].tolist(), strict=True):
-        verdict = compare(one, margin=own).verdict
+        verdict = compare(one, Criterion(margin=own)).verdict
         within = share_equivalent(np.array([one]), np.array([own])) == 100
         assert (
             verdict.word == "equivalent" or verdict.detail == "by less than the margin"
@@ -235,6 +248,8 @@ def test_arms_that_do_not_differ_are_found_within_the_margin_in_compute() -> Non
 def test_seeds_left_after_failures_whose_margins_are_not_above_zero_have_no_margin() -> None:
     arms = {"a": {1: 0.0, 2: 0.1, 3: -0.1, 4: 0.05}, "b": {1: 0.1, 2: 0.1, 3: 0.0, 4: None}}
     margins = {"a": {1: 0.1, 2: -0.2, 3: 0.0, 4: 3.0}}
-    own = judge_family(arms, "a", lower_is_better=False, margins=margins)["b", "a"].comparison
+    own = judge_family(arms, "a", measure=HIGHER, criterion=Criterion(margin_against=margins))[
+        "b", "a"
+    ].comparison
     assert own is not None
     assert (own.margin, own.margins) == (None, ())

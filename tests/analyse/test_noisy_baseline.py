@@ -4,6 +4,7 @@ not, and is refused.
 
 import numpy as np
 import pytest
+from measures import HIGHER
 from noise_draws import N_DRAWS
 
 from paribus.analyse import judge_family, pool_noise
@@ -29,7 +30,7 @@ def test_each_pairs_own_noise_keeps_false_words_few(n_arms: int, n: int) -> None
     names = [str(number) for number in range(n_arms)]
     for table, wanted in zip(scores[:N_REAL].tolist(), false, strict=False):
         arms = {name: dict(enumerate(row)) for name, row in zip(names, table, strict=True)}
-        found = judge_family(arms, "0", lower_is_better=False)
+        found = judge_family(arms, "0", measure=HIGHER)
         assert any(one.verdict.word in ("better", "worse") for one in found.values()) == wanted
 
 
@@ -38,6 +39,6 @@ def test_one_noise_for_all_arms_says_something_false_too_often() -> None:
     false = []
     for table in scores_of(7, 5, 500).tolist():
         arms = {name: dict(enumerate(row)) for name, row in zip("abcdefg", table, strict=True)}
-        found = pool_noise(arms, "a", lower_is_better=False).verdicts
+        found = pool_noise(arms, "a", measure=HIGHER).verdicts
         false.append(any(one.word in ("better", "worse") for one in found.values()))
     assert np.mean(false) > 0.08

@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from factorial_study import INTERACTION, MAIN_EFFECTS, OPPOSITE_GAINS, make_factorial_study
 from handmade_study import plan_of_arms
+from measures import LOWER
 from noise_draws import N_DRAWS
 
 from paribus.analyse import compare, judge_family, study_findings, study_verdicts
 from paribus.analyse.contrasts import (
-    VerdictSettings,
     contrast_findings,
     plan_factorial,
     plan_family,
     plan_family_size,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import interval
 from paribus.analyse.judgement import Scores
 from paribus.record.plan import PlanRecord
@@ -48,11 +49,15 @@ def report_words(plan: PlanRecord, scores: dict[str, Scores]) -> list[str]:
     judged = {}
     if pairs:
         judged = judge_family(
-            scores, baseline, lower_is_better=True, comparisons=pairs, n_comparisons=n_family
+            scores,
+            baseline,
+            measure=LOWER,
+            comparisons=pairs,
+            criterion=Criterion(n_comparisons=n_family),
         )
-    setting = VerdictSettings(None, 0.05, "bits", False, (), n_family)
-    factorial = plan_factorial(plan, scores, {}, setting)
-    found = contrast_findings(plan, scores, {}, setting, factorial)
+    own = Criterion(n_comparisons=n_family)
+    factorial = plan_factorial(plan, scores, {}, own)
+    found = contrast_findings(plan, scores, {}, own, factorial)
     return [one.verdict.word for one in judged.values()] + [
         one.word for one in found if one.word is not None
     ]
@@ -207,5 +212,5 @@ def test_written_pairs_of_a_two_by_two_are_its_whole_family(tmp_path: Path) -> N
     assert found.n_comparisons == 2
     made = found.arms[0].judgement.comparison
     assert made is not None
-    assert made.level == pytest.approx(compare([1.0, 2.0, 3.0], n_comparisons=2).level)
+    assert made.level == pytest.approx(compare([1.0, 2.0, 3.0], Criterion(n_comparisons=2)).level)
     assert [one.word for one in found.contrasts] == [None] * 3

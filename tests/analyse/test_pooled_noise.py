@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from measures import HIGHER, LOWER
 
 from paribus.analyse import pool_noise
+from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
 
 
@@ -15,7 +17,7 @@ def _covered(sds: tuple[float, ...], draws: int = 1000) -> float:
     for _ in range(draws):
         scores = np.array(sds)[:, None] * rng.normal(size=(len(sds), 5)) + 10 * rng.normal(size=5)
         low, high = pool_noise(
-            _arms(scores), "a", lower_is_better=True, family_alpha=0.05
+            _arms(scores), "a", measure=LOWER, criterion=Criterion(family_alpha=0.05)
         ).intervals["b"]
         hits += low < 0 < high
     return 100 * hits / draws
@@ -23,7 +25,7 @@ def _covered(sds: tuple[float, ...], draws: int = 1000) -> float:
 
 def test_the_residual_of_all_arms_is_pooled() -> None:
     scores = np.random.default_rng(89).normal(size=(4, 5))
-    found = pool_noise(_arms(scores), "a", lower_is_better=False, margin=9)
+    found = pool_noise(_arms(scores), "a", measure=HIGHER, criterion=Criterion(margin=9))
     left = scores - scores.mean(1, keepdims=True) - scores.mean(0, keepdims=True) + scores.mean()
     assert (found.df, found.residual_sd) == (12, pytest.approx(np.sqrt((left**2).sum() / 12)))
     assert found.effects["c"] == pytest.approx(scores[2].mean() - scores[0].mean())
@@ -42,7 +44,7 @@ def test_equal_noise_covers_and_unequal_noise_does_not() -> None:
 def test_an_arm_equal_to_the_baseline_is_identical() -> None:
     scores = np.random.default_rng(89).normal(size=(3, 5))
     scores[1] = scores[0]
-    found = pool_noise(_arms(scores), "a", lower_is_better=True)
+    found = pool_noise(_arms(scores), "a", measure=LOWER)
     assert found.verdicts["b"].word == "identical"
 
 
@@ -51,31 +53,34 @@ def test_pooling_needs_three_arms_and_whole_seeds() -> None:
     with pytest.raises(
         SpecError, match="equal_noise: a, b against a; use it from 3 arms, one the baseline"
     ):
-        pool_noise({name: arms[name] for name in "ab"}, "a", lower_is_better=True)
+        pool_noise({name: arms[name] for name in "ab"}, "a", measure=LOWER)
     del arms["c"][2]
     with pytest.raises(
         SpecError, match="equal_noise: arms differ in seeds; give every arm the same 3 or more"
     ):
-        pool_noise(arms, "a", lower_is_better=True)
+        pool_noise(arms, "a", measure=LOWER)
 
 
 def test_each_arms_own_spread_is_on_the_scale_of_the_pooled_one() -> None:
     scores = np.random.default_rng(89).normal(size=(4, 5)) + 10 * np.random.default_rng(97).normal(
         size=5
     )
-    found = pool_noise(_arms(scores), "a", lower_is_better=False)
+    found = pool_noise(_arms(scores), "a", measure=HIGHER)
     assert np.mean(np.square(list(found.residual_sds.values()))) == pytest.approx(
         found.residual_sd**2
     )
     assert max(found.residual_sds.values()) < min(found.score_sds.values())
     many = np.array([1, 1, 1, 3])[:, None] * np.random.default_rng(101).normal(size=(4, 4000))
     assert list(
-        pool_noise(_arms(many), "a", lower_is_better=False).residual_sds.values()
+        pool_noise(_arms(many), "a", measure=HIGHER).residual_sds.values()
     ) == pytest.approx([np.sqrt((9 * s + 12 - s) / 12) for s in (1, 1, 1, 9)], rel=0.05)
 
 
 def test_a_larger_family_widens_the_intervals() -> None:
     arms = _arms(np.random.default_rng(89).normal(size=(3, 5)))
-    two, four = (pool_noise(arms, "a", lower_is_better=True, n_comparisons=m) for m in (None, 4))
+    two, four = (
+        pool_noise(arms, "a", measure=LOWER, criterion=Criterion(n_comparisons=m))
+        for m in (None, 4)
+    )
     assert (two.level, four.level) == (1 - 0.05 / 2, 1 - 0.05 / 4)
     assert four.intervals["b"][0] < two.intervals["b"][0] < two.inner_intervals["b"][0]

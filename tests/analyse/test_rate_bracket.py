@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from handmade_study import GAINS, N_STEPS, SEEDS, make_study, sweep_record, write_run
+from measures import LOWER
 
 from paribus.analyse import compare, judge_arm, study_findings
 from paribus.analyse.bracket import (
@@ -74,7 +75,7 @@ def test_a_doubt_stays_with_a_word_that_holds() -> None:
 
 def test_a_judgement_and_a_contrast_that_lose_their_word_give_no_advice() -> None:
     scores = {seed: 2.0 - gain for seed, gain in enumerate(GAINED)}
-    own = judge_arm(dict.fromkeys(scores, 2.0), scores, lower_is_better=True)
+    own = judge_arm(dict.fromkeys(scores, 2.0), scores, measure=LOWER)
     lost = judgement_across_bracket(own, {"above": replace(own, verdict=WORSE)})
     assert lost.verdict.word == "inconclusive"
     assert lost.comparison is not None

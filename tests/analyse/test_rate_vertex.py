@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from measures import HIGHER, LOWER
 
 from paribus.analyse import (
     extend_grid,
@@ -47,10 +48,10 @@ def test_the_vertex_of_a_bowl_is_found_between_the_rates() -> None:
 
 def test_higher_scores_are_better_where_they_are() -> None:
     turned = [(rate, -score) for rate, score in _sweep(_bowl(-9.7)) if score is not None]
-    found = fit_vertex(turned, lower_is_better=False)
+    found = fit_vertex(turned, measure=HIGHER)
     assert found.rate == pytest.approx(2**-9.7)
     assert found.coefficients == pytest.approx((-1, -19.4, -3.5 - 9.7**2))
-    assert not fit_vertex(turned, lower_is_better=True).inside
+    assert not fit_vertex(turned, measure=LOWER).inside
 
 
 MEASURED = [(0.0005, 1.9718), (0.001, 1.7970), (0.002, 1.7245), (0.004, 1.7320)] * 2

@@ -9,6 +9,7 @@ from noise_draws import N_DRAWS, NoiseDraw, heavy_tailed, normal, skewed
 from sized_study import make_sized_study
 
 from paribus.analyse import always_valid_t, compare
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import moments
 from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS, log_e_value, sign_test
 from paribus.report.details import detail_lines
@@ -97,16 +98,16 @@ def test_a_seed_without_a_difference_has_no_sign() -> None:
 
 
 def test_a_word_that_the_signs_do_not_confirm_rests_on_symmetric_noise() -> None:
-    few = compare([1.0, 1.1, 0.9, 1.05, 0.95, 1.02], open_ended=True)
+    few = compare([1.0, 1.1, 0.9, 1.05, 0.95, 1.02], Criterion(open_ended=True))
     assert few.verdict.word == "better"
     assert TOO_FEW_SEEDS in few.remarks
     same_sign = [1.0, 1.1, 0.9, 1.05, 0.95, 1.02, 0.97, 1.01]
     assert (
-        compare(same_sign, open_ended=True).remarks
-        == compare(same_sign, open_ended=True).remarks[:1]
+        compare(same_sign, Criterion(open_ended=True)).remarks
+        == compare(same_sign, Criterion(open_ended=True)).remarks[:1]
     )
     spread = [3.0, 2.5, 2.8, -0.3, 2.2, -0.2, 2.6, 2.4, -0.1, 2.7, 2.9, 2.3, -0.2, 2.5]
-    silent = compare(spread, open_ended=True)
+    silent = compare(spread, Criterion(open_ended=True))
     assert silent.verdict.word == "better"
     assert NOT_CONFIRMED in silent.remarks
     assert NOT_CONFIRMED in silent.description

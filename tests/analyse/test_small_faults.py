@@ -10,9 +10,11 @@ import pytest
 from extra_runs import add_curved_lengths
 from factorial_study import make_factorial_study
 from handmade_study import GAINS, MANY_ARMS, SEEDS, make_study, make_study_at_look
+from measures import LOWER
 from scipy import stats
 
 from paribus.analyse import Verdict, always_valid_t, compare, early_order, judge_arm, study_findings
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.verdict import MORE_THAN_MARGIN
 from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
 
@@ -26,7 +28,7 @@ BY_HAND = (0.8, 1.1, 0.9, 1.4, 1.2)  # outer interval 0.7836 to 1.3764, inner 0.
 def test_by_more_than_the_margin_needs_the_outer_interval(
     margin: float, detail: str, sign: int, word: str
 ) -> None:
-    found = compare([sign * gain for gain in BY_HAND], margin=margin)
+    found = compare([sign * gain for gain in BY_HAND], Criterion(margin=margin))
     assert found.verdict == Verdict(word, detail)
 
 
@@ -39,7 +41,7 @@ def test_one_half_of_the_seeds_is_set_against_the_other() -> None:
         seed: {1: 3.0 - gain, 2: 3.0 - gain} for seed, gain in enumerate((1, 1, 1, -1, -1, -1))
     }
     arms = {"base": level, "split": split, "third": level, "fourth": level}
-    found = early_order(arms, "base", lower_is_better=True, decided_arms=["split"])
+    found = early_order(arms, "base", measure=LOWER, decided_arms=["split"])
     assert found.agreement == {1: 0.0, 2: 0.0}
 
 
@@ -49,10 +51,10 @@ def test_mcnemar_counts_seeds_that_failed_in_one_arm_alone() -> None:
     """
     baseline = {seed: None if seed in (1, 2) else 2.0 + 0.01 * seed for seed in range(1, 13)}
     arm = {seed: None if seed in (2, 3, 4, 5) else 2.0 + 0.02 * seed for seed in range(1, 13)}
-    assert judge_arm(baseline, arm, lower_is_better=True).mcnemar == pytest.approx(0.625)
-    assert judge_arm(arm, baseline, lower_is_better=True).mcnemar == pytest.approx(0.625)
+    assert judge_arm(baseline, arm, measure=LOWER).mcnemar == pytest.approx(0.625)
+    assert judge_arm(arm, baseline, measure=LOWER).mcnemar == pytest.approx(0.625)
     both = {seed: None if seed < 4 else 2.0 + 0.01 * seed for seed in range(1, 13)}
-    assert judge_arm(both, {**both, 12: 2.5}, lower_is_better=True).mcnemar is None
+    assert judge_arm(both, {**both, 12: 2.5}, measure=LOWER).mcnemar is None
 
 
 def with_looks(study: Study, looks: dict[str, float]) -> Study:

@@ -15,6 +15,7 @@ from noise_draws import N_DRAWS
 from planted_sweep import run_sweep
 
 from paribus.analyse import compare
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.tuning import tuning_could_overturn
 
 GRID = tuple(2.0**k for k in range(-12, -7))
@@ -115,7 +116,7 @@ def false_words(scores: np.ndarray, excess: np.ndarray, n: int) -> tuple[float, 
     for study in np.flatnonzero(clear.any(1)):
         words = []
         for arm in np.flatnonzero(clear[study]):
-            made = compare(gains[study, arm].tolist(), n_comparisons=n_arms - 1)
+            made = compare(gains[study, arm].tolist(), Criterion(n_comparisons=n_arms - 1))
             if made.verdict.word in ("better", "worse"):
                 words.append(
                     tuning_could_overturn(made, max(excess[study, 0], excess[study, arm + 1]))

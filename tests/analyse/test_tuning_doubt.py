@@ -5,9 +5,11 @@ from math import inf
 from typing import Any
 
 import pytest
+from measures import LOWER
 
 from paribus.analyse import compare, judge_arm
 from paribus.analyse.contrasts import ContrastFinding
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.tuning import (
     OVERTURN,
     comparison_with_doubt,
@@ -39,38 +41,38 @@ def test_the_distance_of_a_difference_is_that_of_the_ends_that_decide_it(
     margin, words: str, expected: float
 ) -> None:
     for sign in (1, -1):
-        made = compare([sign * one for one in GAINS], margin=margin)
+        made = compare([sign * one for one in GAINS], Criterion(margin=margin))
         assert str(made.verdict) == (words if sign > 0 else words.replace("better", "worse"))
         assert distance_to_other_verdict(made) == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_distance_of_an_equivalence_is_from_the_nearer_margin() -> None:
-    made = compare([one - 1 for one in GAINS], margin=0.5)
+    made = compare([one - 1 for one in GAINS], Criterion(margin=0.5))
     assert made.verdict.word == "equivalent"
     assert distance_to_other_verdict(made) == pytest.approx(0.5 - 0.3076, abs=1e-4)
     assert distance_to_other_verdict(
-        compare([1 - one for one in GAINS], margin=0.5)
+        compare([1 - one for one in GAINS], Criterion(margin=0.5))
     ) == pytest.approx(0.5 - 0.3076, abs=1e-4)
 
 
 def test_where_each_seed_has_its_margin_the_distance_is_that_of_gain_and_margin() -> None:
-    made = compare([one - 1 for one in GAINS], margin=[0.5, 0.52, 0.48, 0.51, 0.49])
+    made = compare([one - 1 for one in GAINS], Criterion(margin=[0.5, 0.52, 0.48, 0.51, 0.49]))
     assert made.verdict.word == "equivalent"
     assert made.margin_intervals is not None
     assert distance_to_other_verdict(made) == pytest.approx(
         min(made.margin_intervals.inner_plus[0], -made.margin_intervals.inner_minus[1])
     )
-    less = compare(GAINS, margin=[1.5, 1.52, 1.48, 1.51, 1.49])
+    less = compare(GAINS, Criterion(margin=[1.5, 1.52, 1.48, 1.51, 1.49]))
     assert less.verdict.detail == "by less than the margin"
     assert less.margin_intervals is not None
     assert distance_to_other_verdict(less) == pytest.approx(-less.margin_intervals.inner_minus[1])
 
 
 def test_the_distance_of_not_worse_is_from_the_margin_and_from_what_it_adds() -> None:
-    made = compare([one - 1 for one in GAINS], margin=0.5, test="not worse")
+    made = compare([one - 1 for one in GAINS], Criterion(margin=0.5, test="not worse"))
     assert made.verdict.word == "not worse"
     assert distance_to_other_verdict(made) == pytest.approx(made.inner_low + 0.5)
-    better = compare(GAINS, margin=0.5, test="not worse")
+    better = compare(GAINS, Criterion(margin=0.5, test="not worse"))
     assert better.verdict.detail == "and better"
     assert distance_to_other_verdict(better) == pytest.approx(0.7836, abs=1e-4)
 
@@ -110,13 +112,13 @@ def test_a_pair_moves_by_the_larger_excess_and_a_contrast_by_its_weights() -> No
 def test_a_judgement_carries_it_with_its_own_word_alone() -> None:
     scores = {seed: 2.0 - gain for seed, gain in enumerate(GAINS)}
     baseline = dict.fromkeys(scores, 2.0)
-    own = judge_arm(baseline, scores, lower_is_better=True)
+    own = judge_arm(baseline, scores, measure=LOWER)
     assert judgement_with_doubt(own, 0.8).verdict.doubt == OVERTURN
     assert judgement_with_doubt(own, 0.8).description.startswith(
         "better (tuning could overturn it)"
     )
     assert judgement_with_doubt(own, 0.1) == own
-    failed = judge_arm(baseline, {**scores, 4: None}, lower_is_better=True)
+    failed = judge_arm(baseline, {**scores, 4: None}, measure=LOWER)
     assert failed.verdict.word == "unstable"
     assert judgement_with_doubt(failed, 5.0) == failed
 
@@ -132,20 +134,20 @@ def test_a_contrast_without_a_word_carries_none() -> None:
 
 def test_under_margins_by_seed_the_ends_of_gain_less_and_plus_margin_count() -> None:
     near, margins = [one - 1.0 for one in GAINS], [0.6, 0.8, 0.7, 0.7, 0.9]
-    made = compare(near, margin=margins)
+    made = compare(near, Criterion(margin=margins))
     assert made.verdict.word == "equivalent"
     assert made.margin_intervals is not None
     assert distance_to_other_verdict(made) == pytest.approx(
         min(made.margin_intervals.inner_plus[0], -made.margin_intervals.inner_minus[1])
     )
-    more = compare(list(GAINS), margin=[0.2, 0.3, 0.1, 0.2, 0.2])
+    more = compare(list(GAINS), Criterion(margin=[0.2, 0.3, 0.1, 0.2, 0.2]))
     assert more.verdict.detail == "by more than the margin"
     assert more.margin_intervals is not None
     assert distance_to_other_verdict(more) == pytest.approx(more.margin_intervals.outer_minus[0])
 
 
 def test_tuning_could_overturn_a_test_of_not_worse() -> None:
-    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], margin=0.5, test="not worse")
+    made = compare([0.3, -0.2, 1.4, 0.2, 0.9], Criterion(margin=0.5, test="not worse"))
     assert made.verdict.word == "not worse"
     assert distance_to_other_verdict(made) == pytest.approx(made.inner_low + 0.5)
     assert tuning_could_overturn(made, 0.6)

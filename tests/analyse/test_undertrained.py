@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from handmade_study import GAINS, MANY_ARMS, SEEDS, make_study
+from measures import LOWER
 
 from paribus.analyse import judge_family, study_findings, study_rows
-from paribus.analyse.undertrained import has_risen
+from paribus.analyse.undertrained import UndertrainedRuns, has_risen
 from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
 from paribus.report.markdown import latex_table, markdown_report
 from paribus.report.overview import comparison_lines, describe_tally
@@ -190,7 +191,7 @@ def test_only_the_declared_control_may_be_worse() -> None:
     reached = {"arm": {seed: score + 1 + 0.01 * seed for seed, score in BASE.items()}}
     for control, word in (("arm", "worse"), (None, "no verdict")):
         found = judge_family(
-            arms, "base", lower_is_better=True, undertrained=reached, control=control
+            arms, "base", measure=LOWER, undertrained=UndertrainedRuns(reached, control)
         )
         assert found["arm", "base"].verdict.word == word
 

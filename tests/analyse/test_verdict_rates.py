@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from measures import HIGHER
 from noise_draws import N_DRAWS, normal_gains
 
 from paribus.analyse import alpha_at_look, always_valid_t, compare, judge_family, p_value
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import moments
 from paribus.analyse.looks import SUGGESTED_LOOKS
 from paribus.analyse.verdict import LESS_THAN_MARGIN, Verdict
@@ -31,7 +33,7 @@ def _false_alarms(effects: tuple[float, ...], n: int = 5) -> float:
     false = []
     for table in scores.tolist():
         arms = {name: dict(enumerate(row)) for name, row in zip("abcd", table, strict=True)}
-        found = judge_family(arms, "a", lower_is_better=False)
+        found = judge_family(arms, "a", measure=HIGHER)
         false.append(any(found[name, "a"].verdict.word in DECIDED for name in nulls))
     return _share(false)
 
@@ -47,7 +49,12 @@ def test_one_true_effect_does_not_raise_false_alarms_about_the_others() -> None:
 @pytest.mark.parametrize("n", [3, 5, 10])
 def test_an_effect_as_large_as_the_margin_is_seldom_called_smaller(n: int) -> None:
     assert (
-        _share([_within(compare(one, margin=2).verdict) for one in normal_gains(23, n, effect=2)])
+        _share(
+            [
+                _within(compare(one, Criterion(margin=2)).verdict)
+                for one in normal_gains(23, n, effect=2)
+            ]
+        )
         <= 6.4
     )
 
@@ -58,7 +65,9 @@ def test_arms_that_do_not_differ_are_found_within_a_wide_margin(
 ) -> None:
     assert (
         least
-        < _share([_within(compare(one, margin=2).verdict) for one in normal_gains(29, n)])
+        < _share(
+            [_within(compare(one, Criterion(margin=2)).verdict) for one in normal_gains(29, n)]
+        )
         <= most
     )
 
@@ -80,7 +89,9 @@ def _at_looks(effect: float, margin: float | None) -> list[list[Verdict]]:
     """The verdict at each look, for each of 4,000 experiments that go on to the last."""
     return [
         [
-            compare(one[:n], margin=margin, family_alpha=alpha_at_look(SUGGESTED_LOOKS, n)).verdict
+            compare(
+                one[:n], Criterion(margin=margin, family_alpha=alpha_at_look(SUGGESTED_LOOKS, n))
+            ).verdict
             for n in SUGGESTED_LOOKS
         ]
         for one in normal_gains(37, max(SUGGESTED_LOOKS), effect)

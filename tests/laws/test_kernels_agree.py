@@ -11,7 +11,7 @@ from torch import Tensor
 from paribus.batch import BatchLayout
 from paribus.errors import UnsupportedError
 from paribus.masks import parse_rule
-from paribus.model.kernels import AttentionMask, Kernel, attend, choose_kernel
+from paribus.model.kernels import AttentionMask, Kernel, ScoreChange, attend, choose_kernel
 from paribus.model.kernels.centred_keys import centred_keys
 
 MASKS = (
@@ -83,7 +83,7 @@ def answer(
     inputs: list[Tensor], upstream: Tensor, view: AttentionMask, kernel: Kernel, bias: Tensor | None
 ) -> list[Tensor]:
     leaves = [tensor.detach().requires_grad_() for tensor in inputs]
-    out = attend(*leaves, view, 0.31, bias, kernel)
+    out = attend(*leaves, view, ScoreChange(0.31, bias), kernel)
     return [out, *torch.autograd.grad(out, leaves, upstream)]
 
 
@@ -193,7 +193,9 @@ def test_centred_keys_give_the_same_answers_and_slopes() -> None:
     view = AttentionMask.of(parse_rule("prefix"), queries, keys, 6, torch.device("cpu"))
     *inputs, upstream = (torch.randn(3, 6, 13, 5, dtype=torch.float64) for _ in range(4))
     leaves = [tensor.requires_grad_() for tensor in inputs]
-    out = attend(leaves[0], centred_keys(leaves[1] + 50.0, 7), leaves[2], view, 0.31, None, "dense")
+    out = attend(
+        leaves[0], centred_keys(leaves[1] + 50.0, 7), leaves[2], view, ScoreChange(0.31), "dense"
+    )
     got = [out, *torch.autograd.grad(out, leaves, upstream)]
     for mine, true in zip(got, answer(inputs, upstream, view, "dense", None), strict=True):
         torch.testing.assert_close(mine, true, atol=1e-12, rtol=1e-12)
@@ -219,13 +221,13 @@ def test_the_chosen_kernel_agrees_under_compilation(mask: str) -> None:
     )
 
     def loss(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        return attend(query, key, value, view, 0.125)
+        return attend(query, key, value, view, ScoreChange(0.125))
 
     leaves = [tensor.requires_grad_() for tensor in inputs]
     got = torch.compile(loss, dynamic=False)(*leaves)
     grads = torch.autograd.grad(got, leaves, upstream)
     true_leaves = [tensor.detach().double().requires_grad_() for tensor in inputs]
-    true = attend(*true_leaves, view, 0.125, None, "dense")
+    true = attend(*true_leaves, view, ScoreChange(0.125), "dense")
     truth = [true, *torch.autograd.grad(true, true_leaves, upstream.double())]
     for mine, exact in zip([got, *grads], truth, strict=True):
         assert (mine.double() - exact).abs().max() <= 4e-2 * exact.abs().max().clamp(min=1)

@@ -265,7 +265,8 @@ class Inputs:
     @property
     def batch(self) -> Batch:
         source = None if self.source is None else Batch.of(self.source, real_BT=self.source_real)
-        return Batch.of(self.tokens, real_BT=self.real, segments_BT=self.segments, source=source)
+        batch = Batch.of(self.tokens, real_BT=self.real, source=source)
+        return batch.with_segments(self.segments)
 
     @property
     def theirs(self) -> dict[str, Tensor]:
@@ -574,9 +575,8 @@ def test_given_positions_agree(met: Met):
     with torch.no_grad():
         logits = met.reference(**met.given.theirs, position_ids=places).logits
     given = met.given.batch
-    batch = Batch.of(
-        given.tokens_BT, real_BT=met.given.real, segments_BT=given.segments_BT, positions_BT=places
-    )
+    batch = Batch.of(given.tokens_BT, real_BT=met.given.real, positions_BT=places)
+    batch = batch.with_segments(given.segments_BT)
     with torch.no_grad():
         assert apart(logits, met.model(batch).logits_BTV, met.given) < CLOSE
     assert apart(met.logits, logits, met.given) > BROKEN

@@ -8,7 +8,7 @@ from tiny_model import PRESETS, tiny_architecture, tiny_batch
 
 from paribus.batch import Batch
 from paribus.masks import SequenceLayout, reachability
-from paribus.model import build
+from paribus.model import Forward, build
 from paribus.model.kernels import KernelChoice
 from paribus.spec import resolve
 
@@ -26,11 +26,15 @@ def influence(
     source = None
     if model.encoder is not None and given.source is not None:
         blocks = model.stack.layers if model.spec.shared else model.encoder.layers
-        encoded = model.encoder(model._embed(given.source), given.source.layout, blocks, None, None)
+        encoded = model.encoder(
+            model._embed(given.source), given.source.layout, blocks, None, Forward()
+        )
         source = (encoded.states_BTD.detach(), given.source.layout)
 
     embedded.requires_grad_()
-    states_TD = model.stack(embedded, given.layout, model.stack.layers, source, None).states_BTD[0]
+    states_TD = model.stack(
+        embedded, given.layout, model.stack.layers, source, Forward()
+    ).states_BTD[0]
     # a sum that hides nothing but by chance
     told_T = states_TD @ torch.rand(states_TD.shape[1], dtype=torch.float64)
     slopes = [
@@ -94,7 +98,7 @@ def test_input_tokens_change_no_logit_beyond_the_boundary(
     assert (before[inside] != after[inside]).any(-1).all()
     given = Batch.of(tokens, prefix=prefix)
     embedded = model._embed(given).detach().requires_grad_()
-    states = model.stack(embedded, given.layout, model.stack.layers, None, None).states_BTD
+    states = model.stack(embedded, given.layout, model.stack.layers, None, Forward()).states_BTD
     (grad_BTD,) = torch.autograd.grad(states[~inside].square().sum(), embedded)
     assert (grad_BTD[inside] == 0).all()
     assert (grad_BTD[~inside] != 0).any(-1).all()

@@ -6,6 +6,7 @@ import torch
 from paribus.batch import BatchLayout
 from paribus.masks import parse_rule
 from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
+from paribus.model.forward import Forward
 from paribus.model.kernels import AttentionMask
 from paribus.model.positions import Rotation
 from paribus.spec import Latent, LayerNorm, MultiHead, RMSNorm
@@ -29,9 +30,8 @@ def _multi_head(norm=None, **given):
 
 def _sight(mask="causal", keys=None, n_heads=6, turn=None, bias=None, kernel="auto"):
     layout = BatchLayout(B, T)
-    return AttentionContext(
-        AttentionMask.of(parse_rule(mask), layout, keys or layout, n_heads, CPU), turn, bias, kernel
-    )
+    view = AttentionMask.of(parse_rule(mask), layout, keys or layout, n_heads, CPU)
+    return AttentionContext(view, turn, bias), Forward(kernel=kernel)
 
 
 def _hidden(length=T, seed=5):
@@ -101,21 +101,21 @@ def _causal(t, s):
 @pytest.mark.parametrize("n_kv_heads", [6, 3, 2, 1])
 def test_multi_grouped_and_multi_query_heads_equal_the_formula(n_kv_heads, kernel):
     attention = _multi_head(n_kv_heads=n_kv_heads, bias=True)
-    out = attention(_hidden(), _sight(kernel=kernel))
+    out = attention(_hidden(), *_sight(kernel=kernel))
     torch.testing.assert_close(out, _plainly(attention, _hidden(), _causal), atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [0.5, 1.0, 0.125])
 def test_scores_are_scaled_as_the_spec_says(scale):
     attention = _multi_head(score_scale=scale)
-    out = attention(_hidden(), _sight("window(2)"))
+    out = attention(_hidden(), *_sight("window(2)"))
     expected = _plainly(attention, _hidden(), lambda t, s: t - 2 < s <= t)
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
 
 def test_an_odd_head_width_apart_from_the_models():
     attention = _multi_head(d_head=5, n_heads=3, n_kv_heads=3)
-    out = attention(_hidden(), _sight("full", n_heads=3))
+    out = attention(_hidden(), *_sight("full", n_heads=3))
     torch.testing.assert_close(
         out, _plainly(attention, _hidden(), lambda t, s: True), atol=1e-5, rtol=1e-5
     )
@@ -123,7 +123,7 @@ def test_an_odd_head_width_apart_from_the_models():
 
 def test_groups_of_heads_see_by_their_own_rule():
     attention = _multi_head(n_kv_heads=2)
-    out = attention(_hidden(), _sight("by_head(causal, reverse)", kernel="dense"))
+    out = attention(_hidden(), *_sight("by_head(causal, reverse)", kernel="dense"))
     whole = _hidden()
     parts = [
         _plainly_heads(attention, whole, heads, sees)
@@ -159,7 +159,7 @@ def test_qk_norm_brings_each_heads_queries_and_keys_to_unit_scale():
         return rows / (rows.square().mean(-1, keepdim=True) + 0.01).sqrt() * gain
 
     attention = _multi_head(norm=RMSNorm(eps=0.01), qk_norm=True, n_kv_heads=3)
-    out = attention(_hidden(), _sight())
+    out = attention(_hidden(), *_sight())
     torch.testing.assert_close(
         out, _plainly(attention, _hidden(), _causal, norm=rms), atol=1e-5, rtol=1e-5
     )
@@ -167,7 +167,7 @@ def test_qk_norm_brings_each_heads_queries_and_keys_to_unit_scale():
 
 def test_queries_and_keys_are_turned_and_values_are_not():
     attention = _multi_head(n_kv_heads=2)
-    out = attention(_hidden(), _sight(turn=_turn(4)))
+    out = attention(_hidden(), *_sight(turn=_turn(4)))
     torch.testing.assert_close(
         out, _plainly(attention, _hidden(), _causal, rotary=True), atol=1e-5, rtol=1e-5
     )
@@ -176,7 +176,7 @@ def test_queries_and_keys_are_turned_and_values_are_not():
 def test_keys_and_values_may_come_from_another_sequence():
     attention = _multi_head(n_kv_heads=3)
     source = _hidden(length=3, seed=11)
-    out = attention(_hidden(), _sight("full", keys=BatchLayout(B, 3)), source)
+    out = attention(_hidden(), *_sight("full", keys=BatchLayout(B, 3)), source)
     expected = _plainly(attention, _hidden(), lambda t, s: True, source)
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
@@ -186,7 +186,7 @@ def test_a_bias_is_added_to_scaled_scores(kernel):
     # A bias of −1e4 everywhere but on oneself leaves each position its own value.
     attention = _multi_head()
     bias = torch.full((1, 6, T, T), -1e4).masked_fill(torch.eye(T).bool(), 0.0)
-    out = attention(_hidden(), _sight("full", bias=bias, kernel=kernel))
+    out = attention(_hidden(), *_sight("full", bias=bias, kernel=kernel))
     expected = _linear(attention.output, _linear(attention.value, _hidden()))
     torch.testing.assert_close(out, expected, atol=1e-5, rtol=1e-5)
 
@@ -251,7 +251,7 @@ def test_latent_attention_equals_the_formula(d_rotary, d_query_latent, kernel):
     attention = _latent(d_rotary=d_rotary, d_query_latent=d_query_latent)
     turn = _turn(4) if d_rotary else None
     for mask, sees in (("causal", _causal), ("window(2)", lambda t, s: t - 2 < s <= t)):
-        out = attention(_hidden(), _sight(mask, n_heads=3, turn=turn, kernel=kernel))
+        out = attention(_hidden(), *_sight(mask, n_heads=3, turn=turn, kernel=kernel))
         torch.testing.assert_close(
             out, _latent_plainly(attention, _hidden(), sees), atol=1e-5, rtol=1e-5
         )

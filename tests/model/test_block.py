@@ -3,8 +3,9 @@ import torch
 
 from paribus.batch import BatchLayout
 from paribus.model.attention import AttentionContext
-from paribus.model.block import TransformerBlock
+from paribus.model.block import CrossSource, TransformerBlock
 from paribus.model.experts import RoutedExperts
+from paribus.model.forward import Forward
 from paribus.model.kernels import AttentionMask
 from paribus.spec import parse_architecture, resolve
 
@@ -33,9 +34,7 @@ def _block(placement, encoder=False, **changes):
 
 def _sight(rule, keys=None):
     layout = BatchLayout(B, T)
-    return AttentionContext(
-        AttentionMask.of(rule, layout, keys or layout, 3, CPU), None, None, "auto"
-    )
+    return AttentionContext(AttentionMask.of(rule, layout, keys or layout, 3, CPU), None, None)
 
 
 def _rows(length, seed):
@@ -49,12 +48,13 @@ def test_norms_and_branches_stand_where_the_placement_says(placement, encoder):
     sight, x = _sight(spec.mask), _rows(T, 5)
     source = _rows(7, 11) if encoder else None
     cross_sight = _sight(spec.cross, BatchLayout(B, 7)) if encoder else None
+    crossed = CrossSource(cross_sight, source) if encoder else None
 
     def attention(h):
-        return block.attention(h, sight)
+        return block.attention(h, sight, Forward())
 
     def cross(h):
-        return block.cross(h, cross_sight, source)
+        return block.cross(h, cross_sight, Forward(), source)
 
     if placement == "pre":
         expected = x + attention(block.attention_norm(x))
@@ -68,7 +68,7 @@ def test_norms_and_branches_stand_where_the_placement_says(placement, encoder):
         n = block.attention_norm(x)
         expected = x + attention(n) + block.feed_forward(n) + (cross(n) if encoder else 0.0)
         assert block.feed_forward_norm is block.cross_norm is None
-    out, load = block(x, sight, cross_sight, source, None, "here", "grouped")
+    out, load = block(x, sight, crossed, Forward())
     torch.testing.assert_close(out, expected)
     assert load is None
 
@@ -77,9 +77,9 @@ def test_a_block_without_source_leaves_its_cross_attention_out():
     # So a shared block serves the encoder too.
     spec, block = _block("pre", encoder=True)
     sight, x = _sight(spec.mask), _rows(T, 5)
-    middle = x + block.attention(block.attention_norm(x), sight)
+    middle = x + block.attention(block.attention_norm(x), sight, Forward())
     expected = middle + block.feed_forward(block.feed_forward_norm(middle))
-    torch.testing.assert_close(block(x, sight, None, None, None, "here", "grouped")[0], expected)
+    torch.testing.assert_close(block(x, sight, None, Forward())[0], expected)
 
 
 @pytest.mark.parametrize("compute", ["grouped", "gathered"])
@@ -96,9 +96,9 @@ def test_experts_take_the_feed_forwards_place_and_tell_their_load(compute, monke
             lambda *given, name=name, true=true: ran.append(name) or true(*given),
         )
     sight, x = _sight(spec.mask), _rows(T, 5)
-    out, load = block(x, sight, None, None, None, "here", compute)
+    out, load = block(x, sight, None, Forward(compute=compute))
     assert ran == [f"_{compute}"]
-    middle = x + block.attention(block.attention_norm(x), sight)
+    middle = x + block.attention(block.attention_norm(x), sight, Forward())
     answers, expected_load = block.feed_forward(block.feed_forward_norm(middle), None)
     torch.testing.assert_close(out, middle + answers)
     assert torch.equal(load.choices_BN, expected_load.choices_BN)
@@ -109,9 +109,7 @@ def test_padding_is_not_counted_in_the_load():
         "pre", feed_forward={"kind": "experts", "n_experts": 5, "n_active": 2, "d_expert": 7}
     )
     layout = BatchLayout(B, T, real_BT=torch.arange(T)[None] < torch.tensor([[3], [5]]))
-    sight = AttentionContext(
-        AttentionMask.of(spec.mask, layout, layout, 3, CPU), None, None, "auto"
-    )
-    load = block(_rows(T, 5), sight, None, None, None, "here", "grouped")[1]
+    sight = AttentionContext(AttentionMask.of(spec.mask, layout, layout, 3, CPU), None, None)
+    load = block(_rows(T, 5), sight, None, Forward())[1]
     assert load.tokens_B.tolist() == [3, 5]
     assert load.choices_BN.sum(1).tolist() == [6, 10]

@@ -130,7 +130,7 @@ def test_a_split_batch_drops_what_the_whole_batch_drops(changes):
     source = tokens.flip(1) if changes else None
     whole = model(Batch.of(tokens, source=source), DropoutKey(1, 2)).logits_BTV
     rows = torch.tensor([3, 1])
-    part = Batch.of(tokens[rows], source=None if source is None else source[rows], rows_B=rows)
+    part = Batch.of(tokens[rows], source=None if source is None else source[rows]).with_rows(rows)
     torch.testing.assert_close(model(part, DropoutKey(1, 2)).logits_BTV, whole[rows])
     torch.testing.assert_close(model(part, DropoutKey(1, 2, rows)).logits_BTV, whole[rows])
 
@@ -142,7 +142,7 @@ def test_every_place_of_a_model_has_its_own_draws(monkeypatch):
         places.append(place)
         return hidden
 
-    monkeypatch.setattr("paribus.model.block.dropout", spy)
+    monkeypatch.setattr("paribus.model.forward.dropout", spy)
     monkeypatch.setattr("paribus.model.transformer.dropout", spy)
     _model(encoder={"n_layers": 2, "shared": True})(
         Batch.of(torch.zeros(1, 3).long(), source=torch.zeros(1, 5).long())

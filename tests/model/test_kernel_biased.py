@@ -3,7 +3,7 @@ import torch
 
 from paribus.batch import BatchLayout
 from paribus.masks import parse_rule
-from paribus.model.kernels import AttentionMask, attend, bias_backward
+from paribus.model.kernels import AttentionMask, ScoreChange, attend, bias_backward
 
 
 @pytest.mark.parametrize("scores", [1, 700, 2**20])
@@ -26,7 +26,8 @@ def test_a_bias_that_learns_has_the_gradient_of_the_definition(
     query, key, value, bias = leaves
     upstream = torch.randn(3, 2, 13, 5, generator=drawn, dtype=torch.float64)
     wanted, got = (
-        attend(query, key, value, view, 0.31, bias, kernel) for kernel in ("dense", "masked")
+        attend(query, key, value, view, ScoreChange(0.31, bias), kernel)
+        for kernel in ("dense", "masked")
     )
     torch.testing.assert_close(got, wanted)
     for mine, theirs in zip(
@@ -49,6 +50,6 @@ def test_scores_are_not_kept_for_a_bias_that_learns() -> None:
     query, key, value = (torch.randn(7, 2, 29, 3, requires_grad=True) for _ in range(3))
     bias = torch.randn(1, 2, 29, 29, requires_grad=True)
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        attend(query, key, value, view, 1.0, bias)
+        attend(query, key, value, view, ScoreChange(1.0, bias))
     assert kept
     assert max(kept) < 7 * 2 * 29 * 29

@@ -8,7 +8,7 @@ from torch import bfloat16, float16, float32
 from paribus.batch import BatchLayout
 from paribus.errors import SpecError, UnsupportedError
 from paribus.masks import Window, parse_rule
-from paribus.model.kernels import AttentionMask, attend, choose_kernel, parse_kernel
+from paribus.model.kernels import AttentionMask, ScoreChange, attend, choose_kernel, parse_kernel
 from paribus.model.kernels import dispatch as choice_module
 from paribus.model.kernels.fused import fused
 from paribus.model.kernels.materialised_mask import dense, masked
@@ -235,7 +235,9 @@ def test_on_the_cpu_the_chosen_kernel_runs_and_equals_the_formula(
     query, key, value = _inputs(queries, keys or queries)
     expected = _plainly(query, key, value, view.dense_mask, 0.3)
     for wanted in ("auto", "dense", "masked"):
-        torch.testing.assert_close(attend(query, key, value, view, 0.3, None, wanted), expected)
+        torch.testing.assert_close(
+            attend(query, key, value, view, ScoreChange(0.3), wanted), expected
+        )
     assert ran == [on_cpu, "dense", "masked"]
 
 
@@ -245,7 +247,9 @@ def test_a_bias_is_added_to_the_scores(kernel):
     query, key, value = _inputs(PADDED, PADDED)
     bias = torch.randn(1, H, T, T, generator=torch.Generator().manual_seed(5))
     expected = _plainly(query, key, value, view.dense_mask, 0.3, bias)
-    torch.testing.assert_close(attend(query, key, value, view, 0.3, bias, kernel), expected)
+    torch.testing.assert_close(
+        attend(query, key, value, view, ScoreChange(0.3, bias), kernel), expected
+    )
 
 
 def test_key_value_heads_serve_neighbouring_query_heads():
@@ -254,7 +258,9 @@ def test_key_value_heads_serve_neighbouring_query_heads():
     spread = [0, 0, 1, 1]
     expected = _plainly(query, key[:, spread], value[:, spread], view.dense_mask, 0.3)
     for kernel in ("dense", "masked", "fused"):
-        torch.testing.assert_close(attend(query, key, value, view, 0.3, None, kernel), expected)
+        torch.testing.assert_close(
+            attend(query, key, value, view, ScoreChange(0.3), kernel), expected
+        )
 
 
 BLIND = BatchLayout(B, T, real_BT=torch.stack([torch.zeros(T).bool(), torch.arange(T) >= 3]))

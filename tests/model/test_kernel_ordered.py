@@ -8,7 +8,7 @@ from torch import Tensor
 
 from paribus.batch import BatchLayout
 from paribus.masks import parse_rule
-from paribus.model.kernels import AttentionMask, attend
+from paribus.model.kernels import AttentionMask, ScoreChange, attend
 from paribus.model.kernels.deterministic_attention import use_deterministic_backward
 from paribus.train.determinism import deterministic_algorithms
 
@@ -55,12 +55,12 @@ def test_it_agrees_with_the_definition_and_repeats(rule: str, sizes: Sizes) -> N
     leaves = [heads(n_queries, width), heads(n_keys, width), heads(n_keys, n_value)]
     grad, view, scale = heads(n_queries, n_value), seen(rule, sizes), width**-0.5
     exact = [leaf.double().requires_grad_() for leaf in leaves]
-    truth = attend(exact[0], exact[1], exact[2], view, scale, None, "dense")
+    truth = attend(exact[0], exact[1], exact[2], view, ScoreChange(scale), "dense")
     true = [truth, *torch.autograd.grad(truth, exact, grad.double())]
 
     def mine() -> list[Tensor]:
         query, key, value = (leaf.detach().requires_grad_() for leaf in leaves)
-        out = attend(query, key, value, view, scale, None, "fused")
+        out = attend(query, key, value, view, ScoreChange(scale), "fused")
         return [out.detach(), *torch.autograd.grad(out, (query, key, value), grad)]
 
     with deterministic_algorithms(True):
@@ -82,7 +82,7 @@ def test_long_sequences_repeat_bit_for_bit(rule: str, kernel: str) -> None:
     wanted = "masked" if kernel == "masked" else "auto"
 
     def mine() -> tuple[Tensor, ...]:
-        out = attend(leaves[0], leaves[1], leaves[2], view, 0.125, None, wanted)
+        out = attend(leaves[0], leaves[1], leaves[2], view, ScoreChange(0.125), wanted)
         return torch.autograd.grad(out, leaves, grad)
 
     with deterministic_algorithms(True):
@@ -93,5 +93,7 @@ def test_long_sequences_repeat_bit_for_bit(rule: str, kernel: str) -> None:
 
 def test_without_determinism_torchs_own_gradient_is_taken() -> None:
     query, key, value = (heads(64, 64).requires_grad_() for _ in range(3))
-    out = attend(query, key, value, seen("causal", (64, 64, 64, 64, 0)), 0.125, None, "fused")
+    out = attend(
+        query, key, value, seen("causal", (64, 64, 64, 64, 0)), ScoreChange(0.125), "fused"
+    )
     assert "Ordered" not in type(out.grad_fn).__name__

@@ -149,13 +149,13 @@ def test_a_head_may_transform_the_states_first():
     torch.testing.assert_close(model(TOKENS).logits_BTV, expected)
 
 
-def _entered(model, **given):
+def _entered(model, segments=None, **given):
     """What a model's first block is given."""
     seen = []
     handle = model.stack.layers[0].register_forward_pre_hook(
         lambda module, inputs: seen.append(inputs[0])
     )
-    model(Batch.of(TOKENS, **given))
+    model(Batch.of(TOKENS, **given).with_segments(segments))
     handle.remove()
     return seen[0], _weights(model)
 
@@ -165,7 +165,7 @@ def test_embeddings_are_scaled_before_anything_is_added():
         embedding={"scale": "sqrt_d_model", "n_segments": 2, "norm": True}, positions="learned"
     )
     segments = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]])
-    entered, w = _entered(model, segments_BT=segments)
+    entered, w = _entered(model, segments)
     added = w["segments.weight"][segments] + w["stack.positions.weight"][:5]
     whole = math.sqrt(6) * w["embedding.weight"][TOKENS] + added
     torch.testing.assert_close(entered, _norm(w, "stack.embedding_norm", whole))
@@ -298,7 +298,7 @@ def test_segments_are_refused_where_there_are_none():
         SpecError,
         match=r"^batch.segments_BT is given, but embedding.n_segments is 0; leave it out$",
     ):
-        _model()(Batch.of(TOKENS, segments_BT=torch.zeros_like(TOKENS)))
+        _model()(Batch.of(TOKENS).with_segments(torch.zeros_like(TOKENS)))
 
 
 def test_a_kernel_that_cannot_do_the_mask_is_refused():

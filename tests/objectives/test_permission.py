@@ -7,7 +7,7 @@ from tiny_model import PRESETS, tiny_architecture
 from paribus.batch import N_SENTINELS, Vocabulary
 from paribus.errors import SpecError
 from paribus.masks import SequenceLayout, reachability
-from paribus.model import build
+from paribus.model import Forward, build
 from paribus.objectives import Score, require_permitted, score
 from paribus.objectives.permission import example_problem
 from paribus.spec import load, resolve
@@ -74,7 +74,7 @@ def test_permission_is_what_the_gradient_says(objective: Objective, preset: str)
                 problem.inputs.source.layout,
             )
         states = model.stack(
-            embedded, problem.inputs.layout, model.stack.layers, source, None
+            embedded, problem.inputs.layout, model.stack.layers, source, Forward()
         ).states_BTD
         for at, answer in zip(
             problem.scored_positions_BM[0].tolist(),

@@ -13,6 +13,7 @@ from handmade_study import MANY_ARMS, make_study
 from rich.console import Console
 
 from paribus.analyse import Comparison, compare
+from paribus.analyse.criterion import Criterion
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.report.effect_plot import THICK, THIN, effect_plots
 from paribus.report.intervals import describe_gain, margin_interval_cell, verdict_interval_cell
@@ -49,7 +50,7 @@ def equivalents(n: int, seed: int) -> list[Comparison]:
         margin = edge if rng.integers(2) else by_seed
         if not isinstance(margin, float) and sum(margin) <= 0:
             continue
-        made_of = compare(gains, margin=margin)
+        made_of = compare(gains, Criterion(margin=margin))
         found += [made_of] * (made_of.verdict.word == "equivalent")
     return found
 

@@ -68,6 +68,19 @@ def test_no_scale_or_expression_of_a_spec_holds_a_name_alone(tmp_path: Path) -> 
     assert f'"field": "{KEY_FIELD}"' in json.dumps(specs)
 
 
+def test_names_stand_in_quotation_marks_in_sentences_and_bare_in_tables(tmp_path: Path) -> None:
+    found = plots(tmp_path, NAMES)
+    assert 'Right of zero is better than "constructor".' in found["effect"].caption
+    assert 'Above zero is better than "constructor";' in found["difference"].caption
+    assert '"toString" ends at ' in found["learning"].spec["description"]
+    assert '"toString" ends at +0.0040' in found["difference"].spec["description"]
+    assert 'taken were 0.004 for "constructor"; ' in found["rates"].spec["description"]
+    for plot in found.values():
+        cells = {cell for line in plot.numbers for cell in line}
+        assert not any('"' in cell for cell in cells), plot.key
+        assert cells & set(NAMES), plot.key
+
+
 def test_the_label_of_a_place_is_taken_from_one_text() -> None:
     assert row_key(1) == "place-1"
     assert (

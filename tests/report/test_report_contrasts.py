@@ -112,7 +112,7 @@ def test_a_written_contrast_is_told_with_its_weights(tmp_path: Path) -> None:
     (one,) = contrast_texts(material)
     assert (
         one.meaning
-        == "It is 1 × long-window+near − 0.5 × causal − 0.5 × prefix, in gains: above zero is"
+        == 'It is 1 × "long-window+near" − 0.5 × "causal" − 0.5 × "prefix", in gains: above zero is'
         " better."
     )
     assert "far sight" in printed(material).splitlines()[0].casefold()

@@ -14,8 +14,9 @@ from paribus.report.report_data import gather_report_data
 
 TITLE = "How early the final order shows"
 SAID = (
-    "half of the seeds order prefix, input hidden, a and b against causal as the other half does at"
-    " the end in 100 %, 100 % and 100 % of splits, on validation text; by chance it would be 50 %."
+    'half of the seeds order "prefix", "input hidden", "a" and "b" against "causal" as the other'
+    " half does at the end in 100 %, 100 % and 100 % of splits, on validation text; by chance it"
+    " would be 50 %."
 )
 
 
@@ -50,12 +51,12 @@ def test_an_order_that_turns_on_the_way_is_seen(tmp_path: Path) -> None:
 
 def test_only_arms_judged_against_the_baseline_that_trained_alike_count(tmp_path: Path) -> None:
     pairs = [["prefix", "causal"], ["input hidden", "causal"], ["a", "causal"], ["b", "a"]]
-    assert "order prefix, input hidden and a against causal" in words(
+    assert 'order "prefix", "input hidden" and "a" against "causal"' in words(
         tmp_path / "a", comparisons=pairs
     )
     assert words(tmp_path / "b", comparisons=pairs[1:]) == ""
     failed = make_sized_study(tmp_path / "c", 6, WIDE_GAINS, failed=[("b", 6)])
-    assert "order prefix, input hidden and a against causal" in describe_early_order(
+    assert 'order "prefix", "input hidden" and "a" against "causal"' in describe_early_order(
         gather_report_data(failed)
     )
     failed = make_sized_study(tmp_path / "d", 6, WIDE_GAINS, failed=[("causal", 6)])

@@ -9,9 +9,11 @@ from handmade_study import MANY_ARMS, SEEDS, add_lengths, make_study
 from sized_study import WIDE_GAINS, make_sized_study
 
 from paribus.analyse import compare
+from paribus.analyse.criterion import Criterion
 from paribus.report.arm_costs import cost_table
 from paribus.report.charts import CONTAINER, arm_colours
-from paribus.report.effect_plot import LINE, break_name, effect_plots
+from paribus.report.effect_plot import effect_plots
+from paribus.report.gain_chart import LINE, break_name
 from paribus.report.images import plot_files
 from paribus.report.markdown import markdown_report
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
@@ -91,7 +93,7 @@ def test_what_it_would_take_has_a_column_where_a_comparison_is_inconclusive(
     material, margin, advice
 ):
     first, *rest = material.findings.arms
-    noisy = compare([0.3, -0.3, 0.15, -0.06], margin=margin, n_comparisons=4)
+    noisy = compare([0.3, -0.3, 0.15, -0.06], Criterion(margin=margin, n_comparisons=4))
     doubtful = replace(
         first, judgement=replace(first.judgement, comparison=noisy, verdict=noisy.verdict)
     )

@@ -239,7 +239,7 @@ def test_an_arm_that_never_trained_is_left_out_of_the_curves_in_words(tmp_path):
     material = gather_report_data(make_study(tmp_path, failed=[("prefix", seed) for seed in SEEDS]))
     plot = learning_plot(material)
     assert plot is not None
-    assert plot.caption.endswith("Left out, without a run that trained: prefix.")
+    assert plot.caption.endswith('Left out, without a run that trained: "prefix".')
     assert {line[0] for line in plot.numbers} == {"causal", "input hidden"}
     assert "prefix against causal is unstable" in render_page(material)
 

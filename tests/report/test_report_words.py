@@ -80,9 +80,10 @@ def test_a_pair_is_told_with_what_it_is_judged_against(tmp_path):
     assert "Right of zero is better than the arm that each is judged against." in text
     assert "input hidden → prefix" in text
     assert (
-        first.compute == "In compute: not said, for input hidden was not trained at other lengths."
+        first.compute
+        == 'In compute: not said, for "input hidden" was not trained at other lengths.'
     )
-    assert "read off causal's annealed lengths" in second.compute
+    assert 'read off the annealed lengths of "causal"' in second.compute
 
 
 def test_an_arm_without_a_pair_is_in_the_table_without_a_verdict(tmp_path):
@@ -176,20 +177,20 @@ def test_compute_is_told_as_a_multiple_or_not_at_all():
     flat = describe_compute(
         "b", "a", Multiplier(None, None, None, "does not clearly improve with more tokens")
     )
-    assert flat == "In compute: not said, for a does not clearly improve with more tokens."
+    assert flat == 'In compute: not said, for "a" does not clearly improve with more tokens.'
     told = describe_compute("b", "a", Multiplier(0.48, 0.47, 0.5))
     assert (
         told
         == 'In compute: "a" reaches the final score of "b" after 48 % of its tokens (interval 0.47'
-        " to 0.50; read off a's annealed lengths)."
+        ' to 0.50; read off the annealed lengths of "a").'
     )
 
 
 def test_what_lies_beyond_the_full_length_is_marked_as_extrapolated():
     told = describe_compute("b", "a", Multiplier(1.234, 0.9, 1.5))
     assert told.endswith(
-        "(interval 0.90 to 1.50; read off a's annealed lengths, above 1 extrapolated by the slope"
-        " at full length)."
+        '(interval 0.90 to 1.50; read off the annealed lengths of "a", above 1 extrapolated by the'
+        " slope at full length)."
     )
     assert multiplier_cell(Multiplier(1.234, 0.9, 1.5)) == "1.23 (extrapolated); 0.90 to 1.50"
     assert "extrapolated" not in describe_compute("b", "a", Multiplier(0.8, 0.7, 0.9))

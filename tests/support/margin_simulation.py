@@ -8,6 +8,7 @@ gains. The noise of its run at full length is in the gain and in the slope, as i
 """
 
 import numpy as np
+from measures import LOWER
 from numpy.typing import NDArray
 
 from paribus.analyse import LengthCurves, compare, compute_multiplier, end_slopes, interval
@@ -45,7 +46,7 @@ def draw_gains_and_margins(
     losses = steep[..., None] * _losses_by_length(power) + runs
     other = np.sqrt(1 - rho**2) * NOISE * rng.normal(size=shape) + rho * NOISE * vary
     gains = truth * SLOPE * _compute_worth(power) + runs[..., -1] + other
-    slopes = end_slopes(np.log(SHARES), losses, lower_is_better=True)
+    slopes = end_slopes(np.log(SHARES), losses, measure=LOWER)
     return gains, np.log(1 + MORE) * slopes
 
 

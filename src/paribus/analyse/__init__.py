@@ -2,6 +2,7 @@
 
 from paribus.analyse.compare import Comparison as Comparison
 from paribus.analyse.compare import compare as compare
+from paribus.analyse.criterion import Criterion as Criterion
 from paribus.analyse.curves import EarlyOrder as EarlyOrder
 from paribus.analyse.curves import GainAtStep as GainAtStep
 from paribus.analyse.curves import early_order as early_order

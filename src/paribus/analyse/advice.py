@@ -16,6 +16,7 @@ MARGIN_MULTIPLES = (
     100,
 )  # of the margin: effects that are asked for where the margin is out of reach
 MAX_SUGGESTIONS = 2  # of these, so many that are within reach are told
+_AT_POWER = "with 80 % power, if the noise is as large as {n} seeds allow"
 ALTERNATIVES = "longer runs, another yardstick or a wider margin"
 
 
@@ -57,36 +58,40 @@ def advice_on_verdict(
         return None
     if margin is None:
         return WITHOUT_MARGIN
-    noise = f"with 80 % power, if the noise is as large as {n} seeds allow"
-    needed = _seeds_needed(margin, sd, n, alpha, open_ended)
+    needed = seeds_needed(margin, sd, n, alpha, open_ended=open_ended)
     if needed is not None:
         seeds = _describe_seeds(needed, n, open_ended)
         return Advice(
-            f"To see a difference of the margin, {margin:.4g}, {noise}: {seeds}",
+            f"To see a difference of the margin, {margin:.4g}, {_AT_POWER.format(n=n)}: {seeds}",
             seeds,
             not open_ended,
         )
+    return _advice_out_of_reach(margin, sd, n, alpha, open_ended)
+
+
+def _advice_out_of_reach(
+    margin: float, sd: float, n: int, alpha: float, open_ended: bool
+) -> Advice:
+    """What to do where no number of seeds shows a difference of the margin."""
     out = (
         f"A difference of the margin, {margin:.4g}, is not within reach of"
         f" {_describe_seeds(MAX_SEEDS, 0, open_ended)}"
     )
-    within = [
-        (times, _seeds_needed(times * margin, sd, n, alpha, open_ended))
-        for times in MARGIN_MULTIPLES
-    ]
-    told = [
-        f"{_describe_seeds(needed, n, open_ended)}, for {times} margins ({times * margin:.4g})"
-        for times, needed in within
-        if needed is not None
-    ][:MAX_SUGGESTIONS]
-    if not told:
+    suggestions = []
+    for times in MARGIN_MULTIPLES:
+        needed = seeds_needed(times * margin, sd, n, alpha, open_ended=open_ended)
+        if needed is not None:
+            seeds = _describe_seeds(needed, n, open_ended)
+            suggestions.append(f"{seeds}, for {times} margins ({times * margin:.4g})")
+    if not suggestions:
         return Advice(
             f"{out}, nor is one of {MARGIN_MULTIPLES[-1]} margins: it takes {ALTERNATIVES}",
             ALTERNATIVES,
         )
-    larger = "; ".join(told)
+    larger = "; ".join(suggestions[:MAX_SUGGESTIONS])
+    at_power = _AT_POWER.format(n=n)
     return Advice(
-        f"{out}: it takes {ALTERNATIVES}. To see a larger difference {noise}: {larger}",
+        f"{out}: it takes {ALTERNATIVES}. To see a larger difference {at_power}: {larger}",
         f"{larger}; for the margin itself {ALTERNATIVES}",
         not open_ended,
     )
@@ -96,12 +101,6 @@ def next_look_advice(n_seeds: int) -> Advice:
     """What to do between declared looks: go on to the next one."""
     words = f"The design reads the verdict again at {n_seeds} seeds; `paribus run` goes on to them"
     return Advice(words, f"the next look, at {n_seeds} seeds")
-
-
-def _seeds_needed(
-    difference: float, sd: float, n: int, alpha: float, open_ended: bool
-) -> int | None:
-    return seeds_needed(difference, sd, n, alpha, open_ended=open_ended)
 
 
 def _describe_seeds(needed: int, n: int, open_ended: bool) -> str:

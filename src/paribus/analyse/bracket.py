@@ -13,6 +13,7 @@ from typing import Any
 
 from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.judgement import Judgement
+from paribus.analyse.run_table import select_rows
 from paribus.analyse.verdict import Verdict
 from paribus.record.plan import PlanRecord
 
@@ -42,10 +43,11 @@ def bracket_rows(
     tune = plan.design.tune
     if tune is None or not tune.bracket:
         return {}
-    rates = {row["arm"]: row["rate"] for row in table if row["purpose"] == "reported"}
+    reported = select_rows(table, purposes=["reported"])
+    rates = {row["arm"]: row["rate"] for row in reported}
     found: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
-    for row in table:
-        if row["purpose"] == "bracket" and row["seed"] in seeds and row["arm"] in rates:
+    for row in select_rows(table, purposes=["bracket"], seeds=seeds):
+        if row["arm"] in rates:
             side = "below" if row["rate"] < rates[row["arm"]] else "above"
             found[side].append(dict(row))
     return found
@@ -60,8 +62,8 @@ def judgement_across_bracket(
     )
     if verdict == judgement.verdict or judgement.comparison is None:
         return judgement
-    made = replace(judgement.comparison, verdict=verdict, advice=None)
-    return replace(judgement, verdict=verdict, comparison=made)
+    comparison = replace(judgement.comparison, verdict=verdict, advice=None)
+    return replace(judgement, verdict=verdict, comparison=comparison)
 
 
 def contrast_across_bracket(
@@ -89,15 +91,14 @@ def verdict_across_bracket(verdict: Verdict, verdict_by_side: Mapping[Side, Verd
     """
     if verdict.word in NO_CLAIM_WORDS:
         return verdict
-    lost = [
-        f"{other.word} half an octave {side}"
-        for side, other in verdict_by_side.items()
-        if other.word != verdict.word
-    ]
-    if lost:
-        return Verdict("inconclusive", f"{verdict.word} at the tuned rates, {' and '.join(lost)}")
-    sized = verdict.word in ("better", "worse", "not worse")
-    same = all(other.detail == verdict.detail for other in verdict_by_side.values())
-    if sized and not same:
+    other_words, same_details = [], True
+    for side, other in verdict_by_side.items():
+        same_details = same_details and other.detail == verdict.detail
+        if other.word != verdict.word:
+            other_words.append(f"{other.word} half an octave {side}")
+    if other_words:
+        at_sides = " and ".join(other_words)
+        return Verdict("inconclusive", f"{verdict.word} at the tuned rates, {at_sides}")
+    if verdict.word in ("better", "worse", "not worse") and not same_details:
         return replace(verdict, detail="")
     return verdict

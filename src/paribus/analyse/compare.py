@@ -1,12 +1,13 @@
 """One comparison: gains by seed become an effect, an interval and a word."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp, isfinite, sqrt
 
 import numpy as np
 
 from paribus.analyse.advice import Advice, advice_on_verdict
+from paribus.analyse.criterion import Criterion, GivenMargin
 from paribus.analyse.deciding_interval import (
     DecidingInterval,
     deciding_interval,
@@ -17,7 +18,7 @@ from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.power import always_valid_t, log_likelihood_ratio
 from paribus.analyse.side_checks import leave_one_out, sign_flip
 from paribus.analyse.sign_test import SignTest, sign_test, symmetry_remarks
-from paribus.analyse.verdict import IDENTICAL, Ends, MarginIntervals, Test, Verdict, decide_verdict
+from paribus.analyse.verdict import IDENTICAL, Ends, MarginIntervals, Verdict, decide_verdict
 from paribus.errors import SpecError
 
 ANY_NUMBER = "the number of seeds was left open, and the interval holds at any"
@@ -25,7 +26,6 @@ NOT_TUNED = "not tuned"
 NORMAL_NOISE = "rests on normal noise: turning signs alone does not show it"
 _ROUNDING = 1e-12  # a spread below this part of the mean is rounding, not noise
 _MAX_FLIP_P = 0.1
-Margin = float | Sequence[float]  # one number, or one a seed in the order of the gains
 
 
 @dataclass(frozen=True)
@@ -128,43 +128,32 @@ def _format_number(value: float, digits: int) -> str:
 
 
 def compare(
-    gains: Sequence[float],
-    *,
-    margin: Margin | None = None,
-    n_comparisons: int = 1,
-    family_alpha: float = FAMILY_ALPHA,
-    open_ended: bool = False,
-    unit: str = "",
-    remarks: Sequence[str] = (),
-    test: Test = "two-sided",
+    gains: Sequence[float], criterion: Criterion | None = None, *, unit: str = ""
 ) -> Comparison:
-    """The verdict on gains by seed, at α* = share / n_comparisons.
+    """The verdict on gains by seed, at α* = share / comparisons; without a criterion, at 5 %.
 
     mean ± t·s/√n with t of n − 1 df, or `always_valid_t` where the number of seeds is left open.
     There the inner interval is the outer one, which is cautious. Margins by seed m are set against
-    gains d by two paired t tests, on d − m and on d + m. `remarks` of the caller are carried along.
+    gains d by two paired t tests, on d − m and on d + m.
     """
-    require_test_settings(margin, n_comparisons, family_alpha)
+    criterion = (criterion or Criterion()).for_gains(len(gains))
     _require_gains(gains)
-    margins = _require_margins(margin, gains)
-    alpha, found = family_alpha / n_comparisons, moments(gains)
+    margins = _require_margins(criterion.margin, gains)
+    alpha, found = criterion.alpha, moments(gains)
     n, effect, sd = found.n, float(found.mean), float(found.sd)
     _require_noise(n, effect, sd)
-    intervals = _open_n_intervals if open_ended else _fixed_n_intervals
+    intervals = _open_n_intervals if criterion.open_ended else _fixed_n_intervals
     outer, inner, p = intervals(n, effect, sd, alpha)
-    mean = _mean_margin(margin)
+    mean = _mean_margin(criterion.margin, margins)
     if margins:
         beside = _margin_intervals_by_seed(gains, margins, alpha, intervals)
     else:
         beside = None
     if sd:
-        verdict = decide_verdict(outer, inner, mean, beside, test)
+        verdict = decide_verdict(outer, inner, mean, beside, criterion.test)
     else:
         verdict = IDENTICAL
-    flip = sign_flip(gains)
-    signs = sign_test(gains, alpha) if open_ended else None
-    rests_on = symmetry_remarks(verdict, signs) if open_ended else []
-    return Comparison(
+    made = Comparison(
         n=n,
         effect=effect,
         sd=sd,
@@ -173,35 +162,46 @@ def compare(
         inner_low=inner[0],
         inner_high=inner[1],
         p=p,
-        p_adjusted=min(1.0, n_comparisons * p * (FAMILY_ALPHA / family_alpha)),
+        p_adjusted=adjusted_p(p, criterion),
         level=1 - alpha,
-        n_comparisons=n_comparisons,
+        n_comparisons=criterion.family_size,
         margin=mean,
         verdict=verdict,
-        sign_flip=flip,
+        sign_flip=sign_flip(gains),
         leave_one_out=leave_one_out(gains),
-        remarks=(
-            *remarks,
-            *[ANY_NUMBER] * open_ended,
-            *normality_remarks(verdict, flip),
-            *rests_on,
-        ),
-        advice=advice_on_verdict(verdict, mean, sd, n, alpha, open_ended),
+        advice=advice_on_verdict(verdict, mean, sd, n, alpha, criterion.open_ended),
         unit=unit,
-        inner_level=1 - alpha if open_ended else 1 - 2 * alpha,
+        inner_level=1 - 2 * alpha,
         margin_intervals=beside,
         margins=margins,
-        sign_test=signs,
     )
+    if criterion.open_ended:
+        made = replace(made, inner_level=1 - alpha, sign_test=sign_test(gains, alpha))
+    return replace(made, remarks=(*criterion.remarks, *_own_remarks(made)))
+
+
+def adjusted_p(p: float, criterion: Criterion) -> float:
+    """p over the family, as it would be at the whole share of false alarms."""
+    return min(1.0, criterion.family_size * p * (FAMILY_ALPHA / criterion.family_alpha))
+
+
+def _own_remarks(comparison: Comparison) -> list[str]:
+    """What a comparison rests on."""
+    doubts = normality_remarks(comparison.verdict, comparison.sign_flip)
+    if not comparison.open_ended:
+        return doubts
+    return [ANY_NUMBER, *doubts, *symmetry_remarks(comparison.verdict, comparison.sign_test)]
 
 
 IntervalFunction = Callable[[int, float, float, float], tuple[Ends, Ends, float]]
 
 
-def _mean_margin(margin: Margin | None) -> float | None:
-    if margin is None or isinstance(margin, int | float):
+def _mean_margin(margin: GivenMargin | None, margins: Sequence[float]) -> float | None:
+    if margins:
+        return float(moments(margins).mean)
+    if isinstance(margin, int | float):
         return margin
-    return float(moments(margin).mean)
+    return None
 
 
 def _margin_intervals_by_seed(
@@ -249,36 +249,21 @@ def normality_remarks(verdict: Verdict, sign_flip_p: float | None) -> list[str]:
     return [NORMAL_NOISE] * doubtful
 
 
-def require_test_settings(margin: Margin | None, n_comparisons: int, family_alpha: float) -> None:
-    """Refuse a margin, a family or a share that no verdict can be read with."""
-    problems = []
-    if isinstance(margin, int | float) and not (isfinite(margin) and margin > 0):
-        problems.append(
-            f"margin is {margin:g}; use a difference above 0, or none for no 'equivalent'"
-        )
-    if n_comparisons < 1:
-        problems.append(f"n_comparisons is {n_comparisons}; use the size of the family, 1 or more")
-    if not 0 < family_alpha <= FAMILY_ALPHA:
-        problems.append(f"share is {family_alpha:g}; use above 0, up to {FAMILY_ALPHA:g}")
-    if problems:
-        raise SpecError(problems)
-
-
-def _require_margins(margin: Margin | None, gains: Sequence[float]) -> tuple[float, ...]:
+def _require_margins(margin: GivenMargin | None, gains: Sequence[float]) -> tuple[float, ...]:
     """Margins by seed, none where there is one number or no margin; refuse those that do not
     fit the gains.
     """
-    if margin is None or isinstance(margin, int | float):
+    if margin is None or isinstance(margin, int | float | Mapping):
         return ()
     if len(margin) != len(gains):
         raise SpecError(
             f"margin has {len(margin)} numbers for {len(gains)} gains; give one for each seed"
         )
-    bad = [one for one in margin if not isfinite(one)]
-    if bad:
-        raise SpecError(
-            f"margin has {bad[0]:g} for a seed; give a number for each seed, or no margin"
-        )
+    for one in margin:
+        if not isfinite(one):
+            raise SpecError(
+                f"margin has {one:g} for a seed; give a number for each seed, or no margin"
+            )
     if sum(margin) <= 0:
         mean = sum(margin) / len(margin)
         raise SpecError(
@@ -294,12 +279,12 @@ def _require_gains(gains: Sequence[float]) -> None:
             f"gains: {len(gains)} seeds, too few for a verdict; use {MIN_SEEDS} or more, 5 by"
             " default"
         )
-    bad = [place for place, fine in enumerate(np.isfinite(gains), 1) if not fine]
-    if bad:
-        raise SpecError(
-            f"gains: {gains[bad[0] - 1]:g} at place {bad[0]} of {len(gains)} is no number; "
-            "name a run that failed as failed (None in judged), and never drop it"
-        )
+    for place, one in enumerate(gains, 1):
+        if not isfinite(one):
+            raise SpecError(
+                f"gains: {one:g} at place {place} of {len(gains)} is no number; "
+                "name a run that failed as failed (None in judged), and never drop it"
+            )
 
 
 def _require_noise(n: int, effect: float, sd: float) -> None:

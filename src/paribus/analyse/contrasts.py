@@ -6,18 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 
 from paribus.analyse.advice import next_look_advice
 from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.criterion import Criterion, GivenMargin
 from paribus.analyse.factorial import (
     Factorial,
     contrast_by_seed,
     describe_effect,
     factorial_effects,
 )
-from paribus.analyse.judgement import Scores, SeedMargin, margins_for_seeds
+from paribus.analyse.judgement import Scores, trained_scores
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.undertrained import UndertrainedScores
-from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.contrasts import (
@@ -31,23 +33,10 @@ from paribus.spec.contrasts import (
     resolve_contrasts,
     two_by_two_levels,
 )
+from paribus.spec.measure import Measure
 
 SECOND_EDITION = 2  # the edition of the verdict from which on a report has one family
 NOT_DECLARED = "the design does not declare it, so it gets no verdict"
-
-
-@dataclass(frozen=True)
-class VerdictSettings:
-    """What every contrast of a study is judged with."""
-
-    margin: SeedMargin | None
-    family_alpha: float
-    unit: str
-    open_ended: bool
-    remarks: tuple[str, ...]
-    n_comparisons: int  # the size of the family
-    next_look: int | None = None
-    test: Test = "two-sided"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +66,10 @@ class ContrastFinding:
     def description(self) -> str:
         """The contrast as a sentence, with a word where it has earned one."""
         if self.comparison is None:
-            instead = "".join(
-                f" {place[0].upper()}{place[1:]}, {describe_effect(one)}."
-                for place, one in self.simple_effects
-            )
-            return f"{self.name} cannot be given: {self.reason}.{instead}"
+            sentences = [f"{self.name} cannot be given: {self.reason}."]
+            for place, one in self.simple_effects:
+                sentences.append(f"{place[0].upper()}{place[1:]}, {describe_effect(one)}.")
+            return " ".join(sentences)
         if self.is_judged:
             return f"{self.name}: {self.comparison.description}"
         return f"{self.name}: {describe_effect(self.comparison)}; {NOT_DECLARED}."
@@ -122,7 +110,7 @@ def contrast_findings(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
     undertrained: UndertrainedScores,
-    settings: VerdictSettings,
+    criterion: Criterion,
     factorial: Factorial | str | None,
 ) -> tuple[ContrastFinding, ...]:
     """What `factorial` holds of a 2 × 2, the interaction first, for it is what a factorial
@@ -133,14 +121,21 @@ def contrast_findings(
     if factorial is None:
         found = ()
     else:
-        found = _factorial_findings(plan, factorial, settings)
+        found = _factorial_findings(plan, factorial, criterion)
     declared = plan.design.contrasts
     if not isinstance(declared, Mapping):
         return found
-    written = tuple(
-        _declared_contrast(name, weights, scores, undertrained, settings)
-        for name, weights in declared.items()
-    )
+    written = []
+    for name, weights in declared.items():
+        reason = _missing_reason(weights, scores, undertrained)
+        if reason:
+            written.append(
+                ContrastFinding(
+                    name=name, weights=weights, comparison=None, is_judged=True, reason=reason
+                )
+            )
+        else:
+            written.append(_declared_contrast(name, weights, scores, plan_measure(plan), criterion))
     return (*found, *written)
 
 
@@ -148,60 +143,49 @@ def _declared_contrast(
     name: str,
     weights: Mapping[str, float],
     scores: Mapping[str, Scores],
-    undertrained: UndertrainedScores,
-    settings: VerdictSettings,
+    measure: Measure,
+    criterion: Criterion,
 ) -> ContrastFinding:
-    reason = _missing_reason(weights, scores, undertrained)
-    if reason:
-        return ContrastFinding(name, weights, None, True, reason)
+    seeds = sorted(scores[next(iter(weights))])
+    margin = _scaled_margin(criterion.margin, weights)
     try:
-        gains = contrast_by_seed(
-            {arm: _finished_scores(scores[arm]) for arm in weights}, weights, lower_is_better=True
-        )
-        made = compare(
-            gains,
-            margin=margins_for_seeds(
-                _scaled_margin(settings.margin, weights), _contrast_seeds(scores, weights)
-            ),
-            n_comparisons=settings.n_comparisons,
-            family_alpha=settings.family_alpha,
-            open_ended=settings.open_ended,
-            unit=settings.unit,
-            remarks=settings.remarks,
-            test=settings.test,
-        )
+        complete = {arm: trained_scores(scores[arm]) for arm in weights}
+        gains = contrast_by_seed(complete, weights, measure)
+        own = replace(criterion, margin=margin).for_seeds(seeds)
+        made = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
-        return ContrastFinding(name, weights, None, True, str(fault))
-    return ContrastFinding(name, weights, _with_next_look(made, settings), True)
+        return ContrastFinding(
+            name=name, weights=weights, comparison=None, is_judged=True, reason=str(fault)
+        )
+    return ContrastFinding(
+        name=name, weights=weights, comparison=_with_next_look(made, criterion), is_judged=True
+    )
 
 
-def _scaled_margin(margin: SeedMargin | None, weights: Mapping[str, float]) -> SeedMargin | None:
+def _scaled_margin(margin: GivenMargin | None, weights: Mapping[str, float]) -> GivenMargin | None:
     """The margin, or less of it under weights so small that any difference would lie inside."""
     part = min(1.0, sum(one for one in weights.values() if one > 0))
-    if isinstance(margin, Mapping):
-        return {seed: own * part for seed, own in margin.items()}
     if margin is None:
         return None
-    return margin * part
+    if isinstance(margin, Mapping):
+        return {seed: own * part for seed, own in margin.items()}
+    if isinstance(margin, int | float):
+        return margin * part
+    return [own * part for own in margin]
 
 
-def _contrast_seeds(scores: Mapping[str, Scores], weights: Mapping[str, float]) -> list[int]:
-    """The seeds of a contrast's gains, in their order."""
-    return sorted(next(iter(scores[arm] for arm in weights)))
-
-
-def _with_next_look(comparison: Comparison, settings: VerdictSettings) -> Comparison:
+def _with_next_look(comparison: Comparison, criterion: Criterion) -> Comparison:
     """A comparison whose advice is the next declared look where there is one."""
-    if comparison.advice is None or settings.next_look is None:
+    if comparison.advice is None or criterion.next_look is None:
         return comparison
-    return replace(comparison, advice=next_look_advice(settings.next_look))
+    return replace(comparison, advice=next_look_advice(criterion.next_look))
 
 
 def plan_factorial(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
     undertrained: UndertrainedScores,
-    settings: VerdictSettings,
+    criterion: Criterion,
 ) -> Factorial | str | None:
     """Main effects and interaction of a 2 × 2, or why they cannot be given; None of another
     design.
@@ -215,23 +199,14 @@ def plan_factorial(
     one, other = factors
     cells = {}
     for arm, own in plan_levels(plan).items():
-        cells[factors[one].index(own[one]), factors[other].index(own[other])] = _finished_scores(
+        cells[factors[one].index(own[one]), factors[other].index(own[other])] = trained_scores(
             scores[arm]
         )
-    is_judged = _judges_factorial_effects(plan)
+    named = {name: list(levels) for name, levels in factors.items()}
+    if not _judges_factorial_effects(plan):
+        criterion = replace(criterion, n_comparisons=None, remarks=())
     try:
-        return factorial_effects(
-            cells,
-            lower_is_better=True,
-            scale=settings.unit,
-            margin=settings.margin,
-            family_alpha=settings.family_alpha,
-            factors={name: list(levels) for name, levels in factors.items()},
-            open_ended=settings.open_ended,
-            n_comparisons=settings.n_comparisons if is_judged else None,
-            remarks=settings.remarks if is_judged else (),
-            test=settings.test,
-        )
+        return factorial_effects(cells, plan_measure(plan), criterion, factors=named)
     except SpecError as fault:
         return str(fault)
 
@@ -243,7 +218,7 @@ def _judges_factorial_effects(plan: PlanRecord) -> bool:
 
 
 def _factorial_findings(
-    plan: PlanRecord, factorial: Factorial | str, settings: VerdictSettings
+    plan: PlanRecord, factorial: Factorial | str, criterion: Criterion
 ) -> tuple[ContrastFinding, ...]:
     factors, is_judged = (
         two_by_two_levels(plan_levels(plan), plan.baseline),
@@ -251,17 +226,22 @@ def _factorial_findings(
     )
     assert factors is not None
     weights = default_contrasts(plan_levels(plan), plan.baseline)
-    first, second = (main_effect_name(*one) for one in factors.items())
+    first, second = starmap(main_effect_name, factors.items())
     named = {"interaction": interaction_name(factors), "first": first, "second": second}
-    if isinstance(factorial, str):
-        return tuple(
-            ContrastFinding(name, weights[name], None, is_judged, factorial)
-            for name in named.values()
-        )
-    return tuple(
-        _factorial_finding(factorial, key, name, weights[name], settings, is_judged)
-        for key, name in named.items()
-    )
+    findings = []
+    for key, name in named.items():
+        if isinstance(factorial, str):
+            own = ContrastFinding(
+                name=name,
+                weights=weights[name],
+                comparison=None,
+                is_judged=is_judged,
+                reason=factorial,
+            )
+        else:
+            own = _factorial_finding(factorial, key, name, weights[name], criterion, is_judged)
+        findings.append(own)
+    return tuple(findings)
 
 
 def _factorial_finding(
@@ -269,7 +249,7 @@ def _factorial_finding(
     key: str,
     name: str,
     weights: Mapping[str, float],
-    settings: VerdictSettings,
+    criterion: Criterion,
     is_judged: bool,
 ) -> ContrastFinding:
     if key in factorial.contrasts:
@@ -278,20 +258,22 @@ def _factorial_finding(
         else:
             meaning = ""
         return ContrastFinding(
-            name,
-            weights,
-            _with_next_look(factorial.contrasts[key], settings),
-            is_judged,
-            "",
-            meaning,
+            name=name,
+            weights=weights,
+            comparison=_with_next_look(factorial.contrasts[key], criterion),
+            is_judged=is_judged,
+            meaning=meaning,
         )
     other, levels = list(factorial.factors.items())[1 if key == "first" else 0]
-    simple = tuple(
-        (f"at {other} {level}", one)
-        for level, one in zip(levels, factorial.simple_effects[key], strict=True)
+    (level_0, level_1), (at_0, at_1) = levels, factorial.simple_effects[key]
+    return ContrastFinding(
+        name=name,
+        weights=weights,
+        comparison=None,
+        is_judged=is_judged,
+        reason=f"it turns with {other}, so its mean over the levels of {other} describes neither",
+        simple_effects=((f"at {other} {level_0}", at_0), (f"at {other} {level_1}", at_1)),
     )
-    reason = f"it turns with {other}, so its mean over the levels of {other} describes neither"
-    return ContrastFinding(name, weights, None, is_judged, reason, "", simple)
 
 
 def _interaction_meaning(factors: Mapping[str, Sequence[str]]) -> str:
@@ -303,10 +285,6 @@ def _interaction_meaning(factors: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def _finished_scores(scores: Scores) -> dict[int, float]:
-    return {seed: value for seed, value in scores.items() if value is not None}
-
-
 def _missing_reason(
     arms: Iterable[str], scores: Mapping[str, Scores], undertrained: UndertrainedScores
 ) -> str:
@@ -316,19 +294,19 @@ def _missing_reason(
     failed: dict[str, list[str]] = {}  # in how many seeds → the arms
     short: dict[str, list[str]] = {}
     for arm in arms:
-        missing = [seed for seed, value in scores[arm].items() if value is None]
-        n_short = sum(seed in undertrained.get(arm, {}) for seed in missing)
+        missing = scores[arm].keys() - trained_scores(scores[arm]).keys()
+        n_short = len(missing & undertrained.get(arm, {}).keys())
         n_failed = len(missing) - n_short
         if n_failed:
             failed.setdefault(f"{n_failed} of {len(scores[arm])} seeds", []).append(arm)
         if n_short:
             short.setdefault(f"{n_short} of {len(scores[arm])} seeds", []).append(arm)
-    said = [f"{_join_names(own)} did not train in {seeds}" for seeds, own in failed.items()]
-    said += [
-        f"{_join_names(own)} {_was_or_were(own)} not trained long enough in {seeds}"
-        for seeds, own in short.items()
-    ]
-    return "; ".join(said)
+    reasons = []
+    for seeds, own in failed.items():
+        reasons.append(f"{_join_names(own)} did not train in {seeds}")
+    for seeds, own in short.items():
+        reasons.append(f"{_join_names(own)} {_was_or_were(own)} not trained long enough in {seeds}")
+    return "; ".join(reasons)
 
 
 def _join_names(arms: Sequence[str]) -> str:

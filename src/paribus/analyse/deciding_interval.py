@@ -31,10 +31,10 @@ class DecidingInterval:
         """How many digits show both ends on their side of the margin: `least`, or as many more
         as it takes.
         """
-        enough = (
-            n for n in range(min_digits, MAX_DIGITS) if self._digits_suffice(number_format, n)
-        )
-        return next(enough, MAX_DIGITS)
+        for n in range(min_digits, MAX_DIGITS):
+            if self._digits_suffice(number_format, n):
+                return n
+        return MAX_DIGITS
 
     def _digits_suffice(self, number_format: NumberFormat, n: int) -> bool:
         if self.kind == "gain":
@@ -62,10 +62,12 @@ def deciding_interval(
     if margin is None or not speaks:
         return None
     if margin_ends is None:
-        of, ends = ("gain", inner)
+        kind, (low, high) = "gain", inner
     else:
-        of, ends = ("by seed", margin_ends)
-    return DecidingInterval(of, level, *ends, margin, one_sided)
+        kind, (low, high) = "by seed", margin_ends
+    return DecidingInterval(
+        kind=kind, level=level, low=low, high=high, margin=margin, is_one_sided=one_sided
+    )
 
 
 def describe_deciding_interval(
@@ -73,9 +75,8 @@ def describe_deciding_interval(
 ) -> str:
     """The deciding interval in words, with its level, and how it lies beside the margin."""
     n = interval.digits_needed(number_format, min_digits)
-    low, high, margin = (
-        number_format(value, n) for value in (interval.low, interval.high, interval.margin)
-    )
+    low, high = number_format(interval.low, n), number_format(interval.high, n)
+    margin = number_format(interval.margin, n)
     level, unit = f"{100 * interval.level:.4g} %", f" {unit}" if unit else ""
     if interval.kind == "gain" and interval.is_one_sided:
         return (

@@ -10,19 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 
 from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.judgement import SeedMargin, margins_for_seeds
-from paribus.analyse.verdict import Test
+from paribus.analyse.run_table import select_rows
 from paribus.errors import SpecError
 from paribus.record import Row
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 Total = Literal["dense_flops", "tokens_read", "tokens_scored", "seconds"]
 TOTALS: tuple[Total, ...] = ("dense_flops", "tokens_read", "tokens_scored", "seconds")
+# held-out text is scored in bits a byte along training, whatever the yardstick
+VALIDATION_MEASURE = LIKELIHOOD
 EQUAL_TOLERANCE = 0.005  # totals that differ by less count as equal
 # purposes of runs that went through the whole of their schedule
 ANNEALED_PURPOSES = (
@@ -84,20 +88,29 @@ def compare_at_equal_total(
         return EqualTotalComparison(
             by, False, reason="some runs are older, and count padding among their tokens"
         )
-    ends = [(baseline[seed][-1][by], arm[seed][-1][by]) for seed in seeds]
-    if all(_are_equal(before, after) for before, after in ends):
+    before_ends = [baseline[seed][-1][by] for seed in seeds]
+    after_ends = [arm[seed][-1][by] for seed in seeds]
+    if all(map(_are_equal, before_ends, after_ends)):
         return EqualTotalComparison(by, True)
-    at = min(min(pair) for pair in ends)
-    gains = [
-        _bits_at_total(baseline[seed], by, at) - _bits_at_total(arm[seed], by, at) for seed in seeds
-    ]
-    if any(math.isnan(gain) for gain in gains):
+    at = min(*before_ends, *after_ends)
+    gains = []
+    for seed in seeds:
+        before = _bits_at_total(baseline[seed], by, at)
+        after = _bits_at_total(arm[seed], by, at)
+        gains.append(VALIDATION_MEASURE.gain(before, after))
+    if any(map(math.isnan, gains)):
         return EqualTotalComparison(
-            by, False, at, reason="a curve does not reach that far, or has no point before it"
+            by=by,
+            is_equal=False,
+            at=at,
+            reason="a curve does not reach that far, or has no point before it",
         )
     low, high = interval(gains, level)
     return EqualTotalComparison(
-        by, False, at, mid_schedule=MidScheduleGain(float(np.mean(gains)), float(low), float(high))
+        by=by,
+        is_equal=False,
+        at=at,
+        mid_schedule=MidScheduleGain(float(np.mean(gains)), float(low), float(high)),
     )
 
 
@@ -106,43 +119,33 @@ def compare_annealed_at_equal_total(
     arm: RowsByLength,
     by: Total,
     column: str,
-    *,
-    margin: SeedMargin | None = None,
-    n_comparisons: int = 1,
-    family_alpha: float = 0.05,
-    unit: str = "",
-    open_ended: bool = False,
-    test: Test = "two-sided",
+    measure: Measure,
+    criterion: Criterion | None = None,
 ) -> EqualTotalComparison | None:
     """Scores of both at the largest total at which both have annealed runs, by seed; None where
     there is no such total.
 
-    `column` holds the score. Lower is better. The margin is that of the verdict, at full length.
+    `column` holds the score. The margin is that of the verdict, at full length.
     """
     pair = _longest_common_lengths(baseline, arm, by)
     if pair is None:
         return None
-    if by == "tokens_read" and _count_padding_differently(
-        [[row] for own in (baseline, arm) for row in _all_rows(own)]
-    ):
+    last_rows = [[row] for row in (*_all_rows(baseline), *_all_rows(arm))]
+    if by == "tokens_read" and _count_padding_differently(last_rows):
         return None
     before, after = baseline[pair[0]], arm[pair[1]]
-    at = min(min(before[seed][by], after[seed][by]) for seed in before)
+    totals, gains = [], []
     seeds = sorted(before)
-    gains = [before[seed][column] - after[seed][column] for seed in seeds]
+    for seed in seeds:
+        totals += [before[seed][by], after[seed][by]]
+        gains.append(measure.gain(before[seed][column], after[seed][column]))
+    at = min(totals)
     try:
-        found = compare(
-            gains,
-            margin=margins_for_seeds(margin, seeds),
-            n_comparisons=n_comparisons,
-            family_alpha=family_alpha,
-            unit=unit,
-            open_ended=open_ended,
-            test=test,
-        )
+        own = (criterion or Criterion()).for_seeds(seeds)
+        found = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
-        return EqualTotalComparison(by, False, at, reason=str(fault))
-    return EqualTotalComparison(by, False, at, found)
+        return EqualTotalComparison(by=by, is_equal=False, at=at, reason=str(fault))
+    return EqualTotalComparison(by=by, is_equal=False, at=at, comparison=found)
 
 
 def annealed_lengths(
@@ -152,9 +155,8 @@ def annealed_lengths(
     seed has.
     """
     found: dict[int, dict[int, Mapping[str, Any]]] = {}
-    for row in table:
-        own = row["arm"] == arm and row["seed"] in seeds and row["purpose"] in ANNEALED_PURPOSES
-        if own and row["outcome"] == "finished":
+    for row in select_rows(table, purposes=ANNEALED_PURPOSES, arm=arm, seeds=seeds):
+        if row["outcome"] == "finished":
             found.setdefault(row["n_steps"], {})[row["seed"]] = row
     return {n_steps: by_seed for n_steps, by_seed in found.items() if len(by_seed) == len(seeds)}
 
@@ -163,14 +165,10 @@ def _longest_common_lengths(
     baseline: RowsByLength, arm: RowsByLength, by: Total
 ) -> tuple[int, int] | None:
     """The longest pair of lengths, in steps, at which every seed of both had spent as much."""
-    pairs = [
-        (before, after)
-        for before in sorted(baseline, reverse=True)
-        for after in sorted(arm, reverse=True)
-        if _have_equal_totals(baseline[before], arm[after], by)
-    ]
-    if pairs:
-        return pairs[0]
+    longest_first = product(sorted(baseline, reverse=True), sorted(arm, reverse=True))
+    for before, after in longest_first:
+        if _have_equal_totals(baseline[before], arm[after], by):
+            return before, after
     return None
 
 
@@ -179,8 +177,11 @@ def _have_equal_totals(
 ) -> bool:
     if before.keys() != after.keys() or len(before) < MIN_SEEDS:
         return False
-    totals = [(before[seed][by], after[seed][by]) for seed in before]
-    return all(first and second and _are_equal(first, second) for first, second in totals)
+    for seed in before:
+        first, second = before[seed][by], after[seed][by]
+        if not (first and second and _are_equal(first, second)):
+            return False
+    return True
 
 
 def _are_equal(first: float, second: float) -> bool:
@@ -198,24 +199,29 @@ def validation_bits_per_byte(row: Row) -> float:
 
 
 def _all_rows(lengths: RowsByLength) -> list[Mapping[str, Any]]:
-    return [row for by_seed in lengths.values() for row in by_seed.values()]
+    rows = []
+    for by_seed in lengths.values():
+        rows += by_seed.values()
+    return rows
 
 
 def _count_padding_differently(runs: Sequence[Sequence[Mapping[str, Any]]]) -> bool:
     """Do some runs count padding as tokens, as rows without `positions_computed` do, and others
     leave it out?
     """
-    computed = [rows[-1].get("positions_computed") for rows in runs]
-    leave_out = any(
-        n is not None and n != rows[-1]["tokens_read"]
-        for n, rows in zip(computed, runs, strict=True)
-    )
-    return leave_out and None in computed
+    leaves_out, counts_it = False, False
+    for rows in runs:
+        n_computed = rows[-1].get("positions_computed")
+        if n_computed is None:
+            counts_it = True
+        elif n_computed != rows[-1]["tokens_read"]:
+            leaves_out = True
+    return leaves_out and counts_it
 
 
 def _bits_at_total(rows: Sequence[Row], by: Total, total: float) -> float:
     points = [row for row in validation_rows(rows) if row[by] > 0]
     if not points:
         return math.nan
-    x, y = np.log([row[by] for row in points]), [validation_bits_per_byte(row) for row in points]
+    x, y = np.log([row[by] for row in points]), list(map(validation_bits_per_byte, points))
     return float(np.interp(math.log(total), x, y, left=math.nan, right=math.nan))

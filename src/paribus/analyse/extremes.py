@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 from statistics import fmean
 
 from paribus.record import Evaluation
@@ -33,15 +34,14 @@ def extreme_items(
     seeds = sorted(baseline.keys() & arm.keys())
     if not seeds:
         return (), ()
-    before, after = (
-        [_bits_by_item(answered[seed]) for seed in seeds] for answered in (baseline, arm)
-    )
-    common = sorted(set(before[0]).intersection(*before, *after))
-    found = [
-        ExtremeItem(item, fmean(one[item] for one in before), fmean(one[item] for one in after))
-        for item in common
-    ]
-    ranked = sorted(found, key=lambda one: (-one.gain, one.item))
+    before = [_bits_by_item(baseline[seed]) for seed in seeds]
+    after = [_bits_by_item(arm[seed]) for seed in seeds]
+    items = []
+    for item in sorted(set(before[0]).intersection(*before, *after)):
+        read_item = itemgetter(item)
+        baseline_bits, arm_bits = fmean(map(read_item, before)), fmean(map(read_item, after))
+        items.append(ExtremeItem(item, baseline_bits, arm_bits))
+    ranked = sorted(items, key=lambda one: (-one.gain, one.item))
     n = min(n, len(ranked) // 2)
     return tuple(ranked[:n]), tuple(ranked[len(ranked) - n :][::-1])
 

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from paribus.analyse.compare import Comparison, compare, describe_interval
-from paribus.analyse.judgement import SeedMargin, margins_for_seeds
-from paribus.analyse.looks import FAMILY_ALPHA
-from paribus.analyse.verdict import Test
+from paribus.analyse.criterion import Criterion
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 FactorLevels = tuple[int, int]  # the level, 0 or 1, of the first and of the second factor
 ContrastName = Literal["first", "second", "interaction"]
@@ -57,19 +56,18 @@ class Factorial:
     @property
     def description(self) -> str:
         """Each contrast in a sentence, and what the scale means for the interaction."""
-        said = [
-            f"{self._contrast_label(name)}: {found.description}"
-            for name, found in self.contrasts.items()
-        ]
+        sentences = []
+        for name, comparison in self.contrasts.items():
+            sentences.append(f"{self._contrast_label(name)}: {comparison.description}")
         for name, (at_0, at_1) in self.simple_effects.items():
             other, (level_0, level_1) = list(self.factors.items())[1 if name == "first" else 0]
-            said.append(
+            sentences.append(
                 f"{self._contrast_label(name)}: no main effect, for it turns with {other}. At"
                 f" {other} {level_0}, {describe_effect(at_0)}. At {other} {level_1},"
                 f" {describe_effect(at_1)}."
             )
         return "\n".join(
-            [*said, f"Effects add in {self.scale}; what holds there need not hold in ratios."]
+            [*sentences, f"Effects add in {self.scale}; what holds there need not hold in ratios."]
         )
 
     def _contrast_label(self, contrast: str) -> str:
@@ -81,7 +79,7 @@ class Factorial:
 
 
 def contrast_by_seed(
-    cells: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], *, lower_is_better: bool
+    cells: Mapping[str, Mapping[int, float]], weights: Mapping[str, float], measure: Measure
 ) -> list[float]:
     """Σ weight · score for each seed, oriented so that positive is better; the weights add up
     to zero.
@@ -95,30 +93,24 @@ def contrast_by_seed(
             " not all 0"
         )
     seeds = _common_seeds({name: cells[name] for name in weights})
-    sign = -1.0 if lower_is_better else 1.0
-    return [
-        sign * sum(weight * cells[name][seed] for name, weight in weights.items()) for seed in seeds
-    ]
+    sign = -1.0 if measure.lower_is_better else 1.0
+    gains = []
+    for seed in seeds:
+        weighted = [weight * cells[name][seed] for name, weight in weights.items()]
+        gains.append(sign * sum(weighted))
+    return gains
 
 
 def factorial_effects(
     cells: Mapping[FactorLevels, Mapping[int, float]],
+    measure: Measure,
+    criterion: Criterion | None = None,
     *,
-    lower_is_better: bool,
-    scale: str,
     contrasts: Sequence[ContrastName] = CONTRASTS,
-    margin: SeedMargin | None = None,
-    family_alpha: float = FAMILY_ALPHA,
-    factors: Mapping[str, Sequence[str]] | None = None,
-    open_ended: bool = False,
-    n_comparisons: int | None = None,
-    remarks: Sequence[str] = (),
-    test: Test = "two-sided",
+    factors: Mapping[str, Sequence[str]] = UNNAMED_FACTORS,
 ) -> Factorial:
     """Main effects and interaction of a 2 × 2 design, seed by seed; m is the number of
-    contrasts declared.
-
-    Where more than these share the family, `n_comparisons` is its size.
+    contrasts declared, unless the criterion has a larger family.
 
     `factors` names both factors and the two levels of each.
 
@@ -127,31 +119,21 @@ def factorial_effects(
     """
     _require_cells(cells, contrasts)
     named = {_cell_name(cell): cells[cell] for cell in _CELLS}
-    seeds = _common_seeds(named)
+    own = (criterion or Criterion()).for_seeds(_common_seeds(named)).for_family(len(contrasts))
 
     def compared(weights: Sequence[float]) -> Comparison:
         each = dict(zip(named, weights, strict=True))
-        gains = contrast_by_seed(named, each, lower_is_better=lower_is_better)
-        return compare(
-            gains,
-            margin=margins_for_seeds(margin, seeds),
-            n_comparisons=n_comparisons or len(contrasts),
-            family_alpha=family_alpha,
-            unit=scale,
-            open_ended=open_ended,
-            remarks=remarks,
-            test=test,
-        )
+        return compare(contrast_by_seed(named, each, measure), own, unit=measure.unit)
 
     interaction = compared(_WEIGHTS["interaction"])
-    simple = {
-        name: (compared(a), compared(b))
-        for name, (a, b) in _SIMPLE_WEIGHTS.items()
-        if name in contrasts
-    }
-    turned = {name: pair for name, pair in simple.items() if _changes_sign(interaction, *pair)}
-    kept = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
-    return Factorial(kept, turned, scale, UNNAMED_FACTORS if factors is None else factors)
+    turned: dict[str, tuple[Comparison, Comparison]] = {}
+    for name, (at_0, at_1) in _SIMPLE_WEIGHTS.items():
+        if name in contrasts:
+            simple = compared(at_0), compared(at_1)
+            if _changes_sign(interaction, *simple):
+                turned[name] = simple
+    main = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
+    return Factorial(main, turned, measure.unit, factors)
 
 
 def _changes_sign(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:
@@ -181,7 +163,7 @@ def _require_cells(
 
 
 def _common_seeds(cells: Mapping[str, Mapping[int, float]]) -> list[int]:
-    wanted = set().union(*(scores.keys() for scores in cells.values()))
+    wanted = set().union(*cells.values())
     short = [name for name, scores in cells.items() if scores.keys() != wanted]
     if short:
         raise SpecError(

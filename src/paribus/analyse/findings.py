@@ -13,8 +13,10 @@ from paribus.analyse.contrasts import (
     plan_family,
     plan_family_size,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.curves import GainAtStep
 from paribus.analyse.factorial import Factorial
+from paribus.analyse.family import ArmPair
 from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.length_curves import LengthCurves, length_curves
 from paribus.analyse.looks import FAMILY_ALPHA, Look
@@ -23,18 +25,20 @@ from paribus.analyse.multiplier import Multiplier, compute_multiplier
 from paribus.analyse.new_documents import NO_STATEMENT, NewDocumentFinding
 from paribus.analyse.pair_details import gain_curve, gains_at_rates, pair_new_documents, pairing_of
 from paribus.analyse.pairing import Pairing
-from paribus.analyse.plan_rules import UNIT as UNIT
 from paribus.analyse.plan_rules import (
     declares_pooled_noise,
     has_open_seeds,
     look_of,
     plan_alpha,
+    plan_measure,
     verdict_seeds,
 )
 from paribus.analyse.plan_verdicts import (
+    PlanVerdicts,
     contrasts_across_bracket,
     judge_plan,
     pairs_across_bracket,
+    plan_criterion,
     scores_by_arm,
 )
 from paribus.analyse.pooled_noise import PooledNoise
@@ -46,6 +50,7 @@ from paribus.analyse.run_table import (
     RowTable,
     column_of,
     is_evaluation_of,
+    select_rows,
     study_rows,
 )
 from paribus.analyse.schemas import read_rates
@@ -64,7 +69,9 @@ from paribus.record import (
 from paribus.record.file_names import ROWS_FILE
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
+from paribus.spec.measure import LIKELIHOOD, Measure
 
+UNIT = LIKELIHOOD.unit
 NO_STATEMENT_WHEN_OPEN = (
     f"{NO_STATEMENT}: the number of seeds is open, and its interval would hold at one number alone."
 )
@@ -91,8 +98,8 @@ class ArmFinding:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What a study found; `margins` are in bits per byte, by the arm that a pair is judged
-    against.
+    """What a study found; `margins` are in the unit of its measure, by the arm that a pair is
+    judged against.
     """
 
     plan: PlanRecord
@@ -120,6 +127,11 @@ class Findings:
         None  # of the second edition on; before it the control was judged as any arm
     )
     noise: NoiseSources | None = None  # where the design asks for it, or a seed does not fix a run
+
+    @property
+    def measure(self) -> Measure:
+        """What the scores of the primary yardstick are: unit and direction."""
+        return plan_measure(self.plan)
 
     @property
     def margin(self) -> float | None:
@@ -162,9 +174,7 @@ class Findings:
     @property
     def reported_rows(self) -> list[Row]:
         """The rows of the runs the verdict is read from."""
-        return [
-            row for row in self.table if row["purpose"] == "reported" and row["seed"] in self.seeds
-        ]
+        return select_rows(self.table, purposes=["reported"], seeds=self.seeds)
 
     @property
     def family_alpha(self) -> float:
@@ -178,10 +188,17 @@ class Findings:
         """The size of the family: pairs and declared contrasts."""
         return plan_family_size(self.plan)
 
+    def criterion_against(self, arm: str) -> Criterion:
+        """What a pair is judged by against this arm."""
+        return plan_criterion(self.plan, self.seeds, self.margins, ()).against(arm)
+
     def arm(self, name: str) -> ArmFinding:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""
         own = [arm for arm in self.arms if arm.name == name]
-        return next((arm for arm in own if arm.against == self.baseline), own[0])
+        for arm in own:
+            if arm.against == self.baseline:
+                return arm
+        return own[0]
 
     def label(self, arm: ArmFinding) -> str:
         """What a comparison is called: its arm, and what it is judged against where that is not
@@ -205,83 +222,80 @@ class Findings:
 def study_findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
     plan, table = read_plan(study), study_rows(study)
-    reported = [row for row in table if row["purpose"] == "reported"]
-    seeds = verdict_seeds(plan, reported)
-    reported = [row for row in reported if row["seed"] in seeds]
-    others = [
-        row for row in table if row["purpose"] in ("length", "bracket") and row["seed"] in seeds
-    ]
+    seeds = verdict_seeds(plan, select_rows(table, purposes=["reported"]))
+    reported = select_rows(table, purposes=["reported"], seeds=seeds)
+    others = select_rows(table, purposes=["length", "bracket"], seeds=seeds)
     made_under = environment_remarks(study, [*reported, *others])
     remarks = (*plan_remarks(plan, seeds), *made_under, *padding_remarks(plan, reported))
     column = column_of(plan.design.primary.measure.table)
     scores = scores_by_arm(plan, reported, seeds, column)
     runs = {arm: _finished_runs(study, reported, arm) for arm in plan.order}
-    baseline = plan.baseline
     lengths = length_curves(plan, table, seeds)
     control = _positive_control(plan, table, seeds, column)
-    margins = margins_by_control(plan, control, UNIT) or study_margins(
-        plan, lengths, _reference_arms(plan), UNIT
+    margins = margins_by_control(plan, control) or study_margins(
+        plan, lengths, _reference_arms(plan)
     )
     rates = read_rates(study, plan.order)
     tuned = judge_plan(plan, reported, seeds, margins, remarks)
-    sides = {
-        side: judge_plan(plan, own, seeds, margins, remarks)
-        for side, own in bracket_rows(plan, table, seeds).items()
-    }
-    answers = primary_evaluations(study, reported)
-    arms = tuple(
-        replace(
-            _arm_finding(
-                name,
-                judgement,
-                against,
-                scores,
-                runs,
-                answers,
-                rates,
-                has_open_seeds(plan),
-                lengths[against],
-            ),
-            brackets={side: at.pairs[name, against] for side, at in sides.items()},
-        )
-        for (name, against), judgement in pairs_across_bracket(tuned, sides, rates).items()
+    sides = {}
+    for side, own in bracket_rows(plan, table, seeds).items():
+        sides[side] = judge_plan(plan, own, seeds, margins, remarks)
+    material = _PairMaterial(
+        plan=plan,
+        scores=scores,
+        runs=runs,
+        evaluations=primary_evaluations(study, reported),
+        rates=rates,
+        lengths=lengths,
     )
-    found = Findings(
-        plan,
-        study.read_lock(),
-        table,
-        baseline,
-        arms,
-        margins,
-        lengths,
-        rates,
-        tuned.factorial,
-        contrasts_across_bracket(tuned, sides, rates),
-        remarks,
-        runs,
-        answers,
-        tuple(seeds),
-        look_of(plan, seeds),
-        tuned.pooled,
-        noise=_baseline_noise(table, baseline, column),
+    findings = Findings(
+        plan=plan,
+        lock=study.read_lock(),
+        table=table,
+        baseline=plan.baseline,
+        arms=_arm_findings(tuned, sides, material),
+        margins=margins,
+        lengths=lengths,
+        rates=rates,
+        factorial=tuned.factorial,
+        contrasts=contrasts_across_bracket(tuned, sides, rates),
+        remarks=remarks,
+        runs=runs,
+        evaluations=material.evaluations,
+        seeds=tuple(seeds),
+        look=look_of(plan, seeds),
+        pooled=tuned.pooled,
+        noise=_baseline_noise(table, plan.baseline, column),
         control=control,
     )
-    return _withhold_if_changed(found, study)
+    return _withhold_if_changed(findings, study)
 
 
 def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources | None:
     """Where the baseline's noise comes from, by the runs that were made for it."""
-    made = [row for row in table if row["purpose"] == "variance"]
-    if any(row["outcome"] in ("open", "failed") for row in made):
-        return NoiseSources(baseline, 0, 0, (), None, "not all of its runs are there yet")
-    scores = {(row["start"], row["order"], row["rerun"]): row.get(column) for row in made}
+    scores = {}
+    for row in select_rows(table, purposes=["variance"]):
+        if row["outcome"] in ("open", "failed"):
+            return NoiseSources(
+                arm=baseline,
+                n_inits=0,
+                n_orders=0,
+                components=(),
+                rerun=None,
+                why="not all of its runs are there yet",
+            )
+        scores[row["start"], row["order"], row["rerun"]] = row.get(column)
     return noise_sources(baseline, scores)
 
 
 def _withhold_if_changed(findings: Findings, study: Study) -> Findings:
     """The findings without any verdict, where a file they rest on is not what was written."""
-    ended = [row["run"] for row in findings.table if row["outcome"] in ENDED_OUTCOMES]
-    others = [row["run"] for row in findings.table if row["outcome"] not in ENDED_OUTCOMES]
+    ended, others = [], []
+    for row in findings.table:
+        if row["outcome"] in ENDED_OUTCOMES:
+            ended.append(row["run"])
+        else:
+            others.append(row["run"])
     compared = check_integrity(study, findings.plan, ended, others)
     findings = replace(findings, agreement=compared)
     if not compared.faults:
@@ -333,11 +347,11 @@ def _positive_control(
 
 
 def _finished_runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
-    return {
-        row["seed"]: read_rows(study.root / row["run"] / ROWS_FILE).rows
-        for row in reported
-        if row["arm"] == arm and row["outcome"] == "finished"
-    }
+    runs = {}
+    for row in reported:
+        if row["arm"] == arm and row["outcome"] == "finished":
+            runs[row["seed"]] = read_rows(study.root / row["run"] / ROWS_FILE).rows
+    return runs
 
 
 def _reference_arms(plan: PlanRecord) -> list[str]:
@@ -354,43 +368,74 @@ def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[in
     plan = read_plan(study)
     wanted = plan.design.primary.measure.table
     found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
-    for row in table:
-        if row["purpose"] == "reported" and row["outcome"] == "finished":
-            there, text = read_evaluations(study.root / row["run"]), plan.arms[row["arm"]].text
-            own = [one for one in there if is_evaluation_of(one, wanted, text, row["n_steps"])]
-            found[row["arm"]] |= {row["seed"]: own[0]} if own else {}
+    for row in select_rows(table, purposes=["reported"]):
+        if row["outcome"] == "finished":
+            there = list(read_evaluations(study.root / row["run"]))
+            text = plan.arms[row["arm"]].text
+            for one in there:
+                if is_evaluation_of(one, wanted, text, row["n_steps"]):
+                    found[row["arm"]][row["seed"]] = one
+                    break
     return found
 
 
-def _arm_finding(
-    name: str,
-    judgement: Judgement,
-    against: str,
-    scores: Mapping[str, Scores],
-    runs: Mapping[str, Mapping[int, list[Row]]],
-    evaluations_by_arm: Mapping[str, Mapping[int, Evaluation]],
-    rates: Mapping[str, Any] | None,
-    open_ended: bool,
-    lengths: LengthCurves,
-) -> ArmFinding:
+def _arm_findings(
+    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], material: _PairMaterial
+) -> tuple[ArmFinding, ...]:
+    """Every pair, with what was found of it at the rates to either side."""
+    arms = []
+    for pair, judgement in pairs_across_bracket(tuned, sides, material.rates).items():
+        brackets = {side: at.pairs[pair] for side, at in sides.items()}
+        arms.append(replace(_arm_finding(pair, judgement, material), brackets=brackets))
+    return tuple(arms)
+
+
+@dataclass(frozen=True)
+class _PairMaterial:
+    """What the pairs of a study are described from, by arm."""
+
+    plan: PlanRecord
+    scores: Mapping[str, Scores]
+    runs: Mapping[str, Mapping[int, list[Row]]]
+    evaluations: Mapping[str, Mapping[int, Evaluation]]
+    rates: dict[str, Any] | None
+    lengths: Mapping[str, LengthCurves]
+
+
+def _arm_finding(pair: ArmPair, judgement: Judgement, material: _PairMaterial) -> ArmFinding:
+    name, against = pair
+    runs, scores, measure = material.runs, material.scores, plan_measure(material.plan)
     both = sorted(runs[against].keys() & runs[name].keys())
-    made = judgement.comparison
-    gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
-    times = None if made is None else compute_multiplier(made, gains, lengths)
-    level = 1 - FAMILY_ALPHA if made is None else made.level
-    text = pair_new_documents(evaluations_by_arm[against], evaluations_by_arm[name], both, level)
     return ArmFinding(
-        name,
-        against,
-        judgement,
-        times,
-        (
-            NewDocumentFinding(None, NO_STATEMENT_WHEN_OPEN)
-            if open_ended and text is not None
-            else text
-        ),
-        pairing_of(scores[against], scores[name], both),
-        gain_curve(runs, against, name, both),
-        gains_at_rates(rates, against, name),
-        pair_tuning_uncertainty(name, against, rates),
+        name=name,
+        against=against,
+        judgement=judgement,
+        multiplier=_multiplier(judgement, material.lengths[against]),
+        new_documents=_new_documents(pair, judgement, both, material),
+        pairing=pairing_of(scores[against], scores[name], both),
+        gain_curve=gain_curve(runs, against, name, both),
+        gains_by_rate=gains_at_rates(material.rates, against, name, measure),
+        tuning_uncertainty=pair_tuning_uncertainty(name, against, material.rates),
     )
+
+
+def _multiplier(judgement: Judgement, lengths: LengthCurves) -> Multiplier | None:
+    if judgement.comparison is None:
+        return None
+    gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
+    return compute_multiplier(judgement.comparison, gains, lengths)
+
+
+def _new_documents(
+    pair: ArmPair, judgement: Judgement, seeds: Sequence[int], material: _PairMaterial
+) -> NewDocumentFinding | None:
+    """What may be said of documents that were not read; nothing of an open number of seeds."""
+    if judgement.comparison is None:
+        level = 1 - FAMILY_ALPHA
+    else:
+        level = judgement.comparison.level
+    before, after = material.evaluations[pair[1]], material.evaluations[pair[0]]
+    finding = pair_new_documents(before, after, seeds, level, plan_measure(material.plan))
+    if finding is not None and has_open_seeds(material.plan):
+        return NewDocumentFinding(None, NO_STATEMENT_WHEN_OPEN)
+    return finding

@@ -4,25 +4,20 @@ from math import exp, log
 from typing import Literal
 
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 Scale = Literal["difference", "log_ratio"]
 
 
-def gain(
-    baseline: float, arm: float, *, lower_is_better: bool, scale: Scale = "difference"
-) -> float:
+def gain(baseline: float, arm: float, measure: Measure, scale: Scale = "difference") -> float:
     """The oriented difference of two scores of one seed.
 
     Nats, bits per byte and points are subtracted as they are; times and prices as logarithms,
     `log_ratio`.
     """
     if scale == "log_ratio":
-        before, after = (_log(baseline), _log(arm))
-    else:
-        before, after = (baseline, arm)
-    if lower_is_better:
-        return before - after
-    return after - before
+        return measure.gain(_log(baseline), _log(arm))
+    return measure.gain(baseline, arm)
 
 
 def as_ratio(effect: float) -> float:

@@ -1,23 +1,22 @@
 """Runs that failed are outcomes: counted, shown, and never dropped."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import isfinite
 
 from scipy.stats import binomtest
 
-from paribus.analyse.compare import Comparison, compare, require_test_settings
+from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.criterion import Criterion, list_seeds
 from paribus.analyse.gain import Scale, gain
 from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.looks import FAMILY_ALPHA
-from paribus.analyse.verdict import Test, Verdict, VerdictWord
+from paribus.analyse.verdict import Verdict, VerdictWord
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 Scores = Mapping[int, float | None]  # by seed; None is a run that failed
-SeedMargin = float | Mapping[int, float]  # one number, or one by seed
 BASELINE = "the baseline"
-_MAX_LISTED_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,20 @@ class Judgement:
         return f"{self.verdict.word}: {counts}; where both trained, {self.comparison.description}"
 
 
-def score_if_trained(score: float, *, unigram: float, lower_is_better: bool) -> float | None:
+def score_if_trained(score: float, unigram: float, measure: Measure) -> float | None:
     """The score of a run that trained; None where it is no number, or worse than knowing how
     frequent words are.
     """
     if not isfinite(score):
         return None
-    if gain(unigram, score, lower_is_better=lower_is_better) < 0:
+    if measure.gain(unigram, score) < 0:
         return None
     return score
+
+
+def trained_scores(scores: Scores) -> dict[int, float]:
+    """The scores of the seeds that trained."""
+    return {seed: score for seed, score in scores.items() if score is not None}
 
 
 @lru_cache(maxsize=4096)  # a report asks for the same few again and again
@@ -105,87 +109,49 @@ def mcnemar(only_arm: int, only_baseline: int) -> float | None:
 def judge_arm(
     baseline: Scores,
     arm: Scores,
+    measure: Measure,
+    criterion: Criterion | None = None,
     *,
-    lower_is_better: bool,
-    margin: SeedMargin | None = None,
-    n_comparisons: int = 1,
-    family_alpha: float = FAMILY_ALPHA,
-    seeds: Iterable[int] | None = None,
     scale: Scale = "difference",
-    open_ended: bool = False,
-    unit: str = "",
-    remarks: Sequence[str] = (),
     against: str = BASELINE,
-    test: Test = "two-sided",
 ) -> Judgement:
-    """The verdict on an arm, seeds paired by key. `seeds` are those declared; without it, those
+    """The verdict on an arm, seeds paired by key: those that the criterion declares, else those
     of either arm.
     """
-    require_test_settings(
-        None if isinstance(margin, Mapping) else margin, n_comparisons, family_alpha
-    )
-    rows = _pair_seeds(baseline, arm, seeds, lower_is_better, scale)
-    both = [row.seed for row in rows if row.gain is not None]
-    gains = [row.gain for row in rows if row.gain is not None]
-    comparison = None
+    criterion = criterion or Criterion()
+    rows = _pair_seeds(baseline, arm, criterion, measure, scale)
+    gains = {row.seed: row.gain for row in rows if row.gain is not None}
+    seeds, comparison = [row.seed for row in rows], None
     if len(gains) >= MIN_SEEDS:
-        comparison = compare(
-            gains,
-            margin=margins_for_seeds(margin, both),
-            n_comparisons=n_comparisons,
-            family_alpha=family_alpha,
-            open_ended=open_ended,
-            unit=unit,
-            remarks=remarks,
-            test=test,
-        )
-    before = trained_count(sum(row.baseline is not None for row in rows), len(rows))
-    after = trained_count(sum(row.arm is not None for row in rows), len(rows))
-    p = mcnemar(before.k - len(gains), after.k - len(gains))
+        own = criterion.for_seeds(seeds).for_seeds(list(gains))
+        comparison = compare(list(gains.values()), own, unit=measure.unit)
+    before = trained_count(len(trained_scores(baseline)), len(rows))
+    after = trained_count(len(trained_scores(arm)), len(rows))
     return Judgement(
-        rows,
-        before,
-        after,
-        p,
-        comparison,
-        _verdict_with_failures(before, after, comparison, against),
-        against,
+        seeds=rows,
+        baseline_trained=before,
+        arm_trained=after,
+        mcnemar=mcnemar(before.k - len(gains), after.k - len(gains)),
+        comparison=comparison,
+        verdict=_verdict_with_failures(before, after, comparison, against),
+        against=against,
     )
-
-
-def margins_for_seeds(
-    margin: SeedMargin | None, seeds: Sequence[int]
-) -> float | list[float] | None:
-    """The margin as `compare` takes it: a number, or those of these seeds in order.
-
-    None where they are not above 0 on average, as in the few seeds that are left after failures
-    they may not be.
-    """
-    if not isinstance(margin, Mapping):
-        return margin
-    missing = [seed for seed in seeds if seed not in margin]
-    if missing:
-        raise SpecError(
-            f"margin has none for seeds {_list_seeds(missing)}; give one for each seed, or no"
-            " margin"
-        )
-    own = [margin[seed] for seed in seeds]
-    if sum(own) > 0:
-        return own
-    return None
 
 
 def _pair_seeds(
-    baseline: Scores, arm: Scores, seeds: Iterable[int] | None, lower_is_better: bool, scale: Scale
+    baseline: Scores, arm: Scores, criterion: Criterion, measure: Measure, scale: Scale
 ) -> tuple[PairedSeed, ...]:
-    wanted = sorted(set(seeds) if seeds is not None else baseline.keys() | arm.keys())
+    if criterion.seeds is None:
+        wanted = sorted(baseline.keys() | arm.keys())
+    else:
+        wanted = sorted(set(criterion.seeds))
     _require_declared_seeds(wanted, {"baseline": baseline, "arm": arm})
     rows = []
     for seed in wanted:
         before, after = baseline[seed], arm[seed]
         found = None
         if before is not None and after is not None:
-            found = gain(before, after, lower_is_better=lower_is_better, scale=scale)
+            found = gain(before, after, measure, scale)
         rows.append(PairedSeed(seed, before, after, found))
     return tuple(rows)
 
@@ -202,22 +168,16 @@ def _require_declared_seeds(seeds: Sequence[int], arms: Mapping[str, Scores]) ->
         extra = sorted(scores.keys() - set(seeds))
         if missing:
             problems.append(
-                f"{name}: seeds {_list_seeds(missing)} were not run; run them (None is for a run"
+                f"{name}: seeds {list_seeds(missing)} were not run; run them (None is for a run"
                 " that failed)"
             )
         if extra:
             problems.append(
-                f"{name}: seeds {_list_seeds(extra)} were not declared; leave no run out, or"
+                f"{name}: seeds {list_seeds(extra)} were not declared; leave no run out, or"
                 " declare a new design"
             )
     if problems:
         raise SpecError(problems)
-
-
-def _list_seeds(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds[:_MAX_LISTED_SEEDS])) + (
-        f" and {len(seeds) - _MAX_LISTED_SEEDS} more" if len(seeds) > _MAX_LISTED_SEEDS else ""
-    )
 
 
 def _verdict_with_failures(

@@ -7,15 +7,18 @@ of that length would have reached.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from paribus.analyse.interval import moments, t_interval
-from paribus.analyse.run_table import ENDED_OUTCOMES, Row, column_of
+from paribus.analyse.plan_rules import plan_measure
+from paribus.analyse.run_table import ENDED_OUTCOMES, Row, column_of, select_rows
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.design import MIN_LENGTHS
+from paribus.spec.measure import LIKELIHOOD, Measure
 from paribus.spec.training import steps_of_share
 
 MAX_NAMED = 3  # of runs that are not done
@@ -32,6 +35,7 @@ class LengthCurves:
     by_seed: Mapping[int, Curve]
     shares: tuple[float, ...] = ()
     reason: str = ""
+    measure: Measure = LIKELIHOOD
 
     @property
     def log_tokens_SK(self) -> NDArray[np.float64]:
@@ -43,15 +47,26 @@ class LengthCurves:
 
     @property
     def scores_SK(self) -> NDArray[np.float64]:
-        return np.array(
-            [[own[at] for at in sorted(own)] for _, own in sorted(self.by_seed.items())],
-            dtype=np.float64,
-        )
+        scores = []
+        for seed in sorted(self.by_seed):
+            curve = self.by_seed[seed]
+            scores.append([curve[tokens] for tokens in sorted(curve)])
+        return np.array(scores, dtype=np.float64)
+
+    @property
+    def losses_SK(self) -> NDArray[np.float64]:
+        """The scores, turned where more is better."""
+        if self.measure.lower_is_better:
+            return self.scores_SK
+        return -self.scores_SK
+
+    @property
+    def slopes_S(self) -> NDArray[np.float64]:
+        """What each seed gains for each e-fold of tokens at full length."""
+        return end_slopes(self.log_tokens_SK, self.scores_SK, self.measure)
 
 
-def end_slopes(
-    log_tokens: ArrayLike, scores: ArrayLike, *, lower_is_better: bool
-) -> NDArray[np.float64]:
+def end_slopes(log_tokens: ArrayLike, scores: ArrayLike, measure: Measure) -> NDArray[np.float64]:
     """The gain for each e-fold of tokens at full length, from the last three lengths along the
     last axis.
 
@@ -61,7 +76,7 @@ def end_slopes(
     f₃₂. Oriented: positive is better. A slope that is not positive is given as it is.
     """
     x, y = np.asarray(log_tokens, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    loss = y if lower_is_better else -y
+    loss = y if measure.lower_is_better else -y
     last = (loss[..., -1] - loss[..., -2]) / (x[..., -1] - x[..., -2])
     before = (loss[..., -2] - loss[..., -3]) / (x[..., -2] - x[..., -3])
     bend = (last - before) / (x[..., -1] - x[..., -3])
@@ -81,17 +96,15 @@ def length_curves(
     """The curve of every arm over its annealed lengths; SpecError where runs of them are still
     open.
     """
-    own = [row for row in table if row["purpose"] == "length" and row["seed"] in seeds]
-    _require_finished(own)
+    _require_finished(select_rows(table, purposes=["length"], seeds=seeds))
     return {arm: _arm_curves(plan, arm, table, seeds) for arm in plan.order}
 
 
 def _require_finished(rows: Sequence[Row]) -> None:
-    missing = [
-        f"{row['arm']}, seed {row['seed']}, {row['n_steps']} steps"
-        for row in rows
-        if row["outcome"] not in ENDED_OUTCOMES
-    ]
+    missing = []
+    for row in rows:
+        if row["outcome"] not in ENDED_OUTCOMES:
+            missing.append(f"{row['arm']}, seed {row['seed']}, {row['n_steps']} steps")
     if missing:
         if len(missing) > MAX_NAMED:
             more = [f"{len(missing) - MAX_NAMED} more"]
@@ -116,24 +129,25 @@ def _arm_curves(
     full = plan.arms[arm].n_steps
     steps = [steps_of_share(full, share) for share in shares]
     column = column_of(plan.design.primary.measure.table)
-    found = {}
-    for row in table:
-        if row["arm"] == arm and row["seed"] in seeds and row["purpose"] in ("length", "reported"):
-            found[row["seed"], row["n_steps"]] = row
-    trained = [seed for seed in seeds if _score(found.get((seed, full)), column) is not None]
-    if not any((seed, n) in found for seed in seeds for n in steps[:-1]):
+    rows = {}
+    for row in select_rows(table, purposes=("length", "reported"), arm=arm, seeds=seeds):
+        rows[row["seed"], row["n_steps"]] = row
+    if rows.keys().isdisjoint(product(seeds, steps[:-1])):
         return LengthCurves({}, shares, "was not trained at other lengths")
     curves = {}
-    for seed in trained:
-        own = {n: found.get((seed, n)) for n in steps}
-        lost = [n for n, row in own.items() if _score(row, column) is None]
-        if lost:
-            return LengthCurves({}, shares, f"has no score after {lost[0]} steps in seed {seed}")
-        curves[seed] = {row["tokens_read"]: row[column] for row in own.values() if row is not None}
-    if any(len(curve) < len(steps) for curve in curves.values()):
+    for seed in seeds:
+        if _score(rows.get((seed, full)), column) is None:
+            continue
+        curves[seed] = {}
+        for n in steps:
+            row = rows.get((seed, n))
+            if row is None or _score(row, column) is None:
+                return LengthCurves({}, shares, f"has no score after {n} steps in seed {seed}")
+            curves[seed][row["tokens_read"]] = row[column]
+    if curves and min(map(len, curves.values())) < len(steps):
         return LengthCurves({}, shares, "read as many tokens at two of its lengths")
     if len(curves) > 1:
-        return LengthCurves(curves, shares)
+        return LengthCurves(curves, shares, measure=plan_measure(plan))
     return LengthCurves({}, shares, "trained in too few seeds")
 
 

@@ -41,18 +41,17 @@ def validate_looks(declared: Mapping[int, float]) -> dict[int, float]:
     """The declared looks, by number of seeds; refused where they could together mislead more
     often than 5 %.
     """
-    problems = [
-        *(
-            f"looks: {n!r} is no number of seeds to look at; use {MIN_SEEDS} or more"
-            for n in declared
-            if not _is_seed_count(n)
-        ),
-        *(
-            f"looks.{n} is {s:g}, no share; use above 0, up to {FAMILY_ALPHA:g}"
-            for n, s in declared.items()
-            if not s > 0
-        ),
-    ]
+    problems = []
+    for n in declared:
+        if not _is_seed_count(n):
+            problems.append(
+                f"looks: {n!r} is no number of seeds to look at; use {MIN_SEEDS} or more"
+            )
+    for n, share in declared.items():
+        if not share > 0:
+            problems.append(
+                f"looks.{n} is {share:g}, no share; use above 0, up to {FAMILY_ALPHA:g}"
+            )
     if not declared:
         problems.append(
             f"looks: none declared, so there is no verdict to read; use {{5: {FAMILY_ALPHA:g}}}"
@@ -83,7 +82,13 @@ def alpha_at_look(declared: Mapping[int, float], n: int) -> float:
 def look_at(declared: Mapping[int, float], n: int) -> Look:
     """The look at n seeds among those declared, the last of which is at all of them."""
     share, at = alpha_at_look(declared, n), sorted(declared)
-    return Look(at.index(n) + 1, len(at), n, at[-1], share)
+    return Look(
+        number=at.index(n) + 1,
+        n_looks=len(at),
+        n_seeds=n,
+        n_planned_seeds=at[-1],
+        family_alpha=share,
+    )
 
 
 def _is_seed_count(n: object) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import log
 from statistics import fmean
 
-from paribus.analyse.judgement import SeedMargin
-from paribus.analyse.length_curves import LengthCurves, end_slopes, is_improving
+from paribus.analyse.criterion import SeedMargin
+from paribus.analyse.length_curves import LengthCurves, is_improving
+from paribus.analyse.plan_rules import plan_measure
 from paribus.errors import RecordError
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import PlanRecord
@@ -42,26 +43,24 @@ def margins_in_compute(share: float, curves: LengthCurves) -> dict[int, float] |
     """
     if curves.reason:
         return curves.reason
-    slopes = end_slopes(curves.log_tokens_SK, curves.scores_SK, lower_is_better=True).tolist()
+    slopes = curves.slopes_S.tolist()
     if not is_improving(slopes):
         return (
             f"does not clearly improve with more tokens (mean slope {fmean(slopes):.3g})".replace(
                 "-", "−"
             )
         )
-    return {
-        seed: log(1 + share) * slope
-        for seed, slope in zip(sorted(curves.by_seed), slopes, strict=True)
-    }
+    margins = [log(1 + share) * slope for slope in slopes]
+    return dict(zip(sorted(curves.by_seed), margins, strict=True))
 
 
 def study_margins(
-    plan: PlanRecord, curves: Mapping[str, LengthCurves], reference_arms: Sequence[str], unit: str
+    plan: PlanRecord, curves: Mapping[str, LengthCurves], reference_arms: Sequence[str]
 ) -> Margins:
     """What the design's margin comes to against every arm; the words are of those that
     something is judged against.
     """
-    given = plan.design.primary.margin
+    given, unit = plan.design.primary.margin, plan_measure(plan).unit
     if given is None:
         return Margins(dict.fromkeys(curves), f"none was declared, {NO_EQUIVALENT}")
     if not isinstance(given, str):
@@ -73,10 +72,17 @@ def study_margins(
         )
     if not plan.design.lengths:
         return Margins(dict.fromkeys(curves), f"{given}, {NO_LENGTHS}, {NO_EQUIVALENT}")
-    found = {arm: margins_in_compute(share, own) for arm, own in curves.items()}
-    told = [_describe_margin(arm, found[arm], unit) for arm in reference_arms]
-    margins = {arm: None if isinstance(own, str) else own for arm, own in found.items()}
-    return Margins(margins, f"{given}: {'; '.join(told)}")
+    margins: dict[str, SeedMargin | None] = {}
+    descriptions = {}
+    for arm, own in curves.items():
+        by_seed = margins_in_compute(share, own)
+        descriptions[arm] = _describe_margin(arm, by_seed, unit)
+        if isinstance(by_seed, str):
+            margins[arm] = None
+        else:
+            margins[arm] = by_seed
+    described = "; ".join(descriptions[arm] for arm in reference_arms)
+    return Margins(margins, f"{given}: {described}")
 
 
 def _describe_margin(arm: str, margins: Mapping[int, float] | str, unit: str) -> str:

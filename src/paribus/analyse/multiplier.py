@@ -13,7 +13,7 @@ from scipy.optimize import root_scalar
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.interval import critical_t, moments
-from paribus.analyse.length_curves import LengthCurves, end_slopes, is_improving
+from paribus.analyse.length_curves import LengthCurves, is_improving
 from paribus.analyse.power import always_valid_t
 
 MAX_FACTOR = 2.0  # beyond it the slope at full length is not drawn out
@@ -65,16 +65,18 @@ def compute_multiplier(
     and what they share are in it.
     """
     if curves.reason:
-        return Multiplier(None, None, None, curves.reason)
+        return Multiplier(factor=None, low=None, high=None, reason=curves.reason)
     seeds = sorted(curves.by_seed.keys() & gains.keys())
-    slopes = end_slopes(curves.log_tokens_SK, curves.scores_SK, lower_is_better=True)
+    slopes = curves.slopes_S
     if not is_improving(slopes.tolist()):
-        return Multiplier(None, None, None, "does not clearly improve with more tokens")
-    own = [sorted(curves.by_seed).index(seed) for seed in seeds]
+        return Multiplier(
+            factor=None, low=None, high=None, reason="does not clearly improve with more tokens"
+        )
+    own = np.isin(sorted(curves.by_seed), seeds)
     log_tokens_K = curves.log_tokens_SK[own].mean(axis=0)
     gains_S = np.array([gains[seed] for seed in seeds], dtype=np.float64)
     return _multiplier_from_curves(
-        log_tokens_K, curves.scores_SK[own], slopes[own], gains_S, comparison
+        log_tokens_K, curves.losses_SK[own], slopes[own], gains_S, comparison
     )
 
 
@@ -96,7 +98,7 @@ def _multiplier_from_curves(
     factor = _factor_at_zero(places_P, mean, start)
     least = exp(float(log_tokens_K[0]))
     if t == inf:
-        return Multiplier(factor, None, None, "", least)
+        return Multiplier(factor=factor, low=None, high=None, reason="", min_factor=least)
     # The loss falls with x: below the interval the curve lies surely above the arm's score, beyond
     # it surely below.
     top = len(places_P) - 1
@@ -112,7 +114,7 @@ def _multiplier_from_curves(
         high = 0.0
     else:
         high = _first_crossing(places_P, beyond, range(before, top + 1), inf)
-    return Multiplier(factor, low, high, "", least)
+    return Multiplier(factor=factor, low=low, high=high, reason="", min_factor=least)
 
 
 def _critical_t(comparison: Comparison, n: int) -> float:

@@ -59,16 +59,16 @@ def crossed_interval(z_SI: ArrayLike, level: float = 0.95) -> CrossedInterval:
     low, high = t_interval(mean, np.sqrt(both / (n * m)), df, level)
     rest = _residual_mean_square(z)
     return CrossedInterval(
-        mean,
-        float(low),
-        float(high),
-        level,
-        df,
-        n,
-        m,
-        max(0.0, float(seeds - rest) / m),
-        max(0.0, float(items - rest) / n),
-        rest,
+        effect=mean,
+        low=float(low),
+        high=float(high),
+        level=level,
+        df=df,
+        n_seeds=n,
+        n_items=m,
+        seed_variance=max(0.0, float(seeds - rest) / m),
+        item_variance=max(0.0, float(items - rest) / n),
+        residual_variance=rest,
     )
 
 

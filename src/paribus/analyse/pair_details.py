@@ -6,27 +6,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import sub
 from typing import Any
 
 from paribus.analyse.curves import GainAtStep, paired_gain_curve, seed_curves
+from paribus.analyse.equal_totals import VALIDATION_MEASURE
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.judgement import Scores
 from paribus.analyse.new_documents import NewDocumentFinding, gains_per_byte, new_document_finding
 from paribus.analyse.pairing import Pairing, pairing
-from paribus.analyse.plan_rules import UNIT
 from paribus.analyse.rate_sweep import gains_by_rate
 from paribus.analyse.run_table import Row
 from paribus.errors import SpecError
 from paribus.record import Evaluation
+from paribus.spec.measure import Measure
 
 
 def pairing_of(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | None:
-    pairs = [
-        (a, b)
-        for seed in seeds
-        if (a := baseline[seed]) is not None and (b := arm[seed]) is not None
-    ]
-    return pairing([a for a, _ in pairs], [b for _, b in pairs])
+    before, after = [], []
+    for seed in seeds:
+        if baseline[seed] is not None and arm[seed] is not None:
+            before.append(baseline[seed])
+            after.append(arm[seed])
+    return pairing(before, after)
 
 
 def gain_curve(
@@ -34,11 +36,10 @@ def gain_curve(
 ) -> tuple[GainAtStep, ...]:
     if len(seeds) < MIN_SEEDS:
         return ()
-    before, after = (
-        seed_curves({seed: runs[name][seed] for seed in seeds}) for name in (baseline, arm)
-    )
+    before = seed_curves({seed: runs[baseline][seed] for seed in seeds})
+    after = seed_curves({seed: runs[arm][seed] for seed in seeds})
     try:
-        return paired_gain_curve(before, after, lower_is_better=True)
+        return paired_gain_curve(before, after, VALIDATION_MEASURE)
     except SpecError:
         return ()
 
@@ -48,12 +49,14 @@ def pair_new_documents(
     arm: Mapping[int, Evaluation],
     seeds: Sequence[int],
     level: float,
+    measure: Measure,
 ) -> NewDocumentFinding | None:
-    if len(seeds) < MIN_SEEDS or any(seed not in baseline or seed not in arm for seed in seeds):
+    if len(seeds) < MIN_SEEDS or not set(seeds) <= baseline.keys() & arm.keys():
         return None
     first = baseline[seeds[0]]
-    if any(one.head.items != first.head.items for own in (baseline, arm) for one in own.values()):
-        return None
+    for one in (*baseline.values(), *arm.values()):
+        if one.head.items != first.head.items:
+            return None
     documents = [answer.document or answer.item for answer in first.answers]
     order = list(dict.fromkeys(documents))
     if len(order) < 2:
@@ -68,17 +71,17 @@ def pair_new_documents(
     sizes = dict.fromkeys(order, 0)
     for document, answer in zip(documents, first.answers, strict=True):
         sizes[document] += answer.n_bytes
-    gains = [[a - b for a, b in zip(bits(baseline[s]), bits(arm[s]), strict=True)] for s in seeds]
-    return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, UNIT)
+    gains = []
+    for seed in seeds:
+        gains.append(list(map(sub, bits(baseline[seed]), bits(arm[seed]))))
+    return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, measure.unit)
 
 
 def gains_at_rates(
-    rates: Mapping[str, Any] | None, baseline: str, arm: str
+    rates: Mapping[str, Any] | None, baseline: str, arm: str, measure: Measure
 ) -> dict[float, float | None]:
     if rates is None:
         return {}
-    before, after = (
-        [(rate, score) for rate, score in rates[name]["points"]] for name in (baseline, arm)
-    )
+    before, after = rates[baseline]["points"], rates[arm]["points"]
     # of an older study, every common rate
-    return gains_by_rate(before, after, grid=rates[baseline].get("grid"))
+    return gains_by_rate(before, after, grid=rates[baseline].get("grid"), measure=measure)

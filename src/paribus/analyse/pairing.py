@@ -41,7 +41,7 @@ def pairing(baseline: Sequence[float], arm: Sequence[float], level: float = 0.95
     ratio = float((b - a).var(ddof=1) / (a.var(ddof=1) + b.var(ddof=1)))
     rho = float(np.clip(np.corrcoef(a, b)[0, 1], -1, 1))
     low, high = _fisher_z_interval(rho, n, level)
-    return Pairing(ratio, rho, low, high, n)
+    return Pairing(variance_ratio=ratio, rho=rho, low=low, high=high, n=n)
 
 
 def _fisher_z_interval(rho: float, n: int, level: float) -> tuple[float, float]:

@@ -40,10 +40,11 @@ def largest_past_noise(root: Path, measure: Mapping[str, Any]) -> PastNoise | No
             study = existing_study(Path(root), name)
             if read_plan(study).design.primary.measure.table != measure:
                 continue
-            compared = [arm.judgement.comparison for arm in study_findings(study).arms]
+            arms = study_findings(study).arms
         except (ParibusError, KeyError):  # not done, or of another version: it tells nothing
             continue
-        seen += [
-            PastNoise(one.sd, name, one.n) for one in compared if one is not None and one.sd > 0
-        ]
+        for arm in arms:
+            one = arm.judgement.comparison
+            if one is not None and one.sd > 0:
+                seen.append(PastNoise(one.sd, name, one.n))
     return max(seen, key=lambda one: one.upper_sd, default=None)

@@ -5,6 +5,7 @@ by which test.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA, Look, alpha_at_look, look_at
@@ -13,8 +14,6 @@ from paribus.analyse.verdict import Test
 from paribus.record.plan import PlanRecord
 from paribus.spec.measure import Measure
 from paribus.spec.yardstick import MEASURES
-
-UNIT = "bits per byte"
 
 
 def plan_measure(plan: PlanRecord) -> Measure:
@@ -45,7 +44,7 @@ def verdict_seeds(plan: PlanRecord, rows: Sequence[Row]) -> list[int]:
         stops = list(range(MIN_SEEDS, len(seeds) + 1))
     done = {(row["arm"], row["seed"]) for row in rows if row["outcome"] in ENDED_OUTCOMES}
     for n in reversed(stops):
-        if all((arm, seed) in done for arm in plan.order for seed in seeds[:n]):
+        if done.issuperset(product(plan.order, seeds[:n])):
             return seeds[:n]
     return seeds
 
@@ -54,7 +53,7 @@ def declared_looks(plan: PlanRecord) -> dict[int, float] | None:
     looks = plan.design.looks
     if looks is None:
         return None
-    return {int(n): share for n, share in looks.items()}
+    return dict(zip(map(int, looks), looks.values(), strict=True))
 
 
 def look_of(plan: PlanRecord, seeds: Sequence[int]) -> Look | None:
@@ -62,10 +61,6 @@ def look_of(plan: PlanRecord, seeds: Sequence[int]) -> Look | None:
     if declared is None:
         return None
     return look_at(declared, len(seeds))
-
-
-def next_look(plan: PlanRecord, n_seeds: int) -> int | None:
-    return min((n for n in declared_looks(plan) or () if n > n_seeds), default=None)
 
 
 def plan_alpha(plan: PlanRecord, n_seeds: int) -> float:

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from statistics import fmean
 from typing import Any
 
 from paribus.analyse.advice import next_look_advice
 from paribus.analyse.bracket import contrast_across_bracket, judgement_across_bracket
 from paribus.analyse.contrasts import (
     ContrastFinding,
-    VerdictSettings,
     contrast_findings,
     plan_factorial,
     plan_family,
     plan_family_size,
 )
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.factorial import Factorial
 from paribus.analyse.family import ArmPair, judge_family
-from paribus.analyse.judgement import Judgement, Scores, SeedMargin
+from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.margins import Margins
 from paribus.analyse.plan_rules import (
-    UNIT,
     declared_looks,
     declares_pooled_noise,
     has_open_seeds,
-    next_look,
-    plan_alpha,
+    plan_measure,
     plan_test,
 )
 from paribus.analyse.pooled_judgements import judge_with_pooled_noise
@@ -37,7 +37,7 @@ from paribus.analyse.tuning import (
     judgement_with_doubt,
     pair_tuning_uncertainty,
 )
-from paribus.analyse.undertrained import UNDERTRAINED, UndertrainedScores
+from paribus.analyse.undertrained import UNDERTRAINED, UndertrainedRuns, UndertrainedScores
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 
@@ -65,12 +65,28 @@ def judge_plan(
 ) -> PlanVerdicts:
     column = column_of(plan.design.primary.measure.table)
     scores, reached = scores_by_arm(plan, rows, seeds, column), undertrained_scores(rows, column)
-    pairs, pooled = _judge_pairs(plan, scores, reached, seeds, margins, remarks)
-    setting = _verdict_settings(plan, seeds, margins.against[plan.baseline], remarks)
-    factorial = plan_factorial(plan, scores, reached, setting)
-    contrasts = contrast_findings(plan, scores, reached, setting, factorial)
-    return PlanVerdicts(
-        pairs, pooled, factorial if isinstance(factorial, Factorial) else None, contrasts
+    criterion = plan_criterion(plan, seeds, margins, remarks)
+    pairs, pooled = _judge_pairs(plan, scores, reached, criterion)
+    against_baseline = criterion.against(plan.baseline)
+    factorial = plan_factorial(plan, scores, reached, against_baseline)
+    contrasts = contrast_findings(plan, scores, reached, against_baseline, factorial)
+    if isinstance(factorial, str):
+        factorial = None
+    return PlanVerdicts(pairs, pooled, factorial, contrasts)
+
+
+def plan_criterion(
+    plan: PlanRecord, seeds: Sequence[int], margins: Margins, remarks: Sequence[str]
+) -> Criterion:
+    """What every pair and contrast of a study is judged by."""
+    return Criterion(
+        margin_against=margins.against,
+        n_comparisons=plan_family_size(plan) or None,
+        looks=declared_looks(plan),
+        seeds=tuple(seeds),
+        open_ended=has_open_seeds(plan),
+        test=plan_test(plan),
+        remarks=tuple(remarks),
     )
 
 
@@ -110,20 +126,23 @@ def scores_by_arm(
     missing = []
     for row in rows:
         if row["outcome"] in ("open", "failed"):
-            missing.append(
-                f"{row['arm']}, seed"
-                f" {row['seed']}{' (failed)' if row['outcome'] == 'failed' else ''}"
-            )
+            missing.append(f"{row['arm']}, seed {row['seed']}{_failure_note(row)}")
         if row["outcome"] == "finished":
             scores[row["arm"]][row["seed"]] = row.get(column)
         else:
             scores[row["arm"]][row["seed"]] = None
-    missing += [
-        f"{arm}, seed {seed}" for arm, own in scores.items() for seed in seeds if seed not in own
-    ]
+    for arm, seed in product(scores, seeds):
+        if seed not in scores[arm]:
+            missing.append(f"{arm}, seed {seed}")
     if missing:
         raise SpecError(_describe_missing_runs(missing, len(scores) * len(seeds)))
-    return {arm: dict(own) for arm, own in scores.items()}
+    return dict(scores)
+
+
+def _failure_note(row: Row) -> str:
+    if row["outcome"] == "failed":
+        return " (failed)"
+    return ""
 
 
 def _describe_missing_runs(missing: Sequence[str], n_runs: int) -> str:
@@ -153,66 +172,46 @@ def _judge_pairs(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
     undertrained: UndertrainedScores,
-    seeds: Sequence[int],
-    margins: Margins,
-    remarks: Sequence[str],
+    criterion: Criterion,
 ) -> tuple[dict[ArmPair, Judgement], PooledNoise | None]:
-    declared, baseline = declared_looks(plan), plan.baseline
+    baseline, measure = plan.baseline, plan_measure(plan)
     pairs, _ = plan_family(plan)
     if not pairs:
         return {}, None
-    found = judge_family(
+    judgements = judge_family(
         scores,
         baseline,
-        lower_is_better=True,
-        margins=margins.against,
-        looks=declared,
-        seeds=seeds,
-        unit=UNIT,
+        measure,
+        criterion,
         comparisons=pairs,
-        remarks=remarks,
-        open_ended=has_open_seeds(plan),
-        undertrained=undertrained,
-        control=plan.design.control_arm,
-        n_comparisons=plan_family_size(plan),
-        test=plan_test(plan),
+        undertrained=UndertrainedRuns(undertrained, plan.design.control_arm),
     )
     pooled = None
     if declares_pooled_noise(plan):
-        share = plan_alpha(plan, len(seeds))
-        found, pooled = judge_with_pooled_noise(
-            found,
-            scores,
-            baseline,
-            lower_is_better=True,
-            margin=margins.mean(baseline),
-            family_alpha=share,
-            remarks=remarks,
+        judgements, pooled = judge_with_pooled_noise(
+            judgements, scores, baseline, measure, _pooled_criterion(criterion, baseline)
         )
-    return {pair: _with_next_look(own, plan, len(seeds)) for pair, own in found.items()}, pooled
+    for pair, own in judgements.items():
+        judgements[pair] = _with_next_look(own, criterion)
+    return judgements, pooled
 
 
-def _with_next_look(judgement: Judgement, plan: PlanRecord, n_seeds: int) -> Judgement:
+def _pooled_criterion(criterion: Criterion, baseline: str) -> Criterion:
+    """What pairs are judged by under one noise: the mean margin, a family of pairs alone."""
+    own = criterion.against(baseline).for_seeds(criterion.seeds or ())
+    margin = own.margin
+    if isinstance(margin, Mapping):
+        margin = fmean(margin.values())
+    return Criterion(
+        margin=margin, family_alpha=own.family_alpha, seeds=own.seeds, remarks=own.remarks
+    )
+
+
+def _with_next_look(judgement: Judgement, criterion: Criterion) -> Judgement:
     """A judgement whose advice is the next declared look where there is one."""
-    later = next_look(plan, n_seeds)
+    later = criterion.next_look
     if later is None or judgement.comparison is None or judgement.comparison.advice is None:
         return judgement
     return replace(
         judgement, comparison=replace(judgement.comparison, advice=next_look_advice(later))
-    )
-
-
-def _verdict_settings(
-    plan: PlanRecord, seeds: Sequence[int], margin: SeedMargin | None, remarks: Sequence[str]
-) -> VerdictSettings:
-    """What the contrasts of a study are judged with."""
-    return VerdictSettings(
-        margin=margin,
-        family_alpha=plan_alpha(plan, len(seeds)),
-        unit=UNIT,
-        open_ended=has_open_seeds(plan),
-        remarks=tuple(remarks),
-        n_comparisons=plan_family_size(plan),
-        next_look=next_look(plan, len(seeds)),
-        test=plan_test(plan),
     )

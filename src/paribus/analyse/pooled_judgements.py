@@ -1,17 +1,18 @@
 """Judgements whose numbers come from one noise for all arms, where a design declared it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
 
 from paribus.analyse.advice import advice_on_verdict
-from paribus.analyse.compare import Comparison, normality_remarks
+from paribus.analyse.compare import Comparison, adjusted_p, normality_remarks
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.family import ArmPair
-from paribus.analyse.judgement import Judgement, Scores
-from paribus.analyse.looks import FAMILY_ALPHA
+from paribus.analyse.judgement import Judgement, Scores, trained_scores
 from paribus.analyse.pooled_noise import MIN_ARMS, PooledNoise, pool_noise
 from paribus.analyse.undertrained import without_verdict
 from paribus.analyse.verdict import Verdict
+from paribus.spec.measure import Measure
 
 POOLED_NOISE_REMARK = "by one noise for all arms, as was declared"
 CompleteScores = Mapping[str, Mapping[int, float]]
@@ -21,11 +22,8 @@ def judge_with_pooled_noise(
     judgements: Mapping[ArmPair, Judgement],
     scores: Mapping[str, Scores],
     baseline: str,
-    *,
-    lower_is_better: bool,
-    margin: float | None,
-    family_alpha: float,
-    remarks: Sequence[str] = (),
+    measure: Measure,
+    criterion: Criterion,
 ) -> tuple[dict[ArmPair, Judgement], PooledNoise | None]:
     """Judgements by pooled noise: every arm against the baseline, by the noise of all arms that
     trained in every seed.
@@ -36,14 +34,7 @@ def judge_with_pooled_noise(
     whole = _complete_arms(scores)
     pooled = None
     if baseline in whole and len(whole) >= MIN_ARMS:
-        pooled = pool_noise(
-            whole,
-            baseline,
-            lower_is_better=lower_is_better,
-            margin=margin,
-            family_alpha=family_alpha,
-            n_comparisons=len(judgements),
-        )
+        pooled = pool_noise(whole, baseline, measure, criterion.for_family(len(judgements)))
     found = {}
     for pair, own in judgements.items():
         if own.undertrained_note:
@@ -51,17 +42,19 @@ def judge_with_pooled_noise(
         elif pooled is None or pair[0] not in pooled.effects or own.comparison is None:
             found[pair] = _unstable_judgement(own)
         else:
-            made = _with_pooled_noise(own.comparison, pair[0], pooled, family_alpha, remarks)
+            made = _with_pooled_noise(own.comparison, pair[0], pooled, criterion)
             found[pair] = replace(own, comparison=made, verdict=made.verdict)
     return found, pooled
 
 
 def _complete_arms(scores: Mapping[str, Scores]) -> CompleteScores:
     """The arms that trained in every seed."""
-    trained = {
-        arm: {seed: y for seed, y in own.items() if y is not None} for arm, own in scores.items()
-    }
-    return {arm: own for arm, own in trained.items() if len(own) == len(scores[arm])}
+    complete = {}
+    for arm, own in scores.items():
+        trained = trained_scores(own)
+        if len(trained) == len(own):
+            complete[arm] = trained
+    return complete
 
 
 def _unstable_judgement(judgement: Judgement) -> Judgement:
@@ -77,14 +70,11 @@ def _unstable_judgement(judgement: Judgement) -> Judgement:
 
 
 def _with_pooled_noise(
-    comparison: Comparison,
-    arm: str,
-    pooled: PooledNoise,
-    family_alpha: float,
-    remarks: Sequence[str],
+    comparison: Comparison, arm: str, pooled: PooledNoise, criterion: Criterion
 ) -> Comparison:
     (low, high), (inner_low, inner_high) = pooled.intervals[arm], pooled.inner_intervals[arm]
     verdict, p = pooled.verdicts[arm], pooled.p[arm]
+    doubts = normality_remarks(verdict, comparison.sign_flip)
     return replace(
         comparison,
         low=low,
@@ -92,9 +82,9 @@ def _with_pooled_noise(
         inner_low=inner_low,
         inner_high=inner_high,
         p=p,
-        p_adjusted=min(1.0, comparison.n_comparisons * p * (FAMILY_ALPHA / family_alpha)),
+        p_adjusted=adjusted_p(p, replace(criterion, n_comparisons=comparison.n_comparisons)),
         verdict=verdict,
-        remarks=(*remarks, POOLED_NOISE_REMARK, *normality_remarks(verdict, comparison.sign_flip)),
+        remarks=(*criterion.remarks, POOLED_NOISE_REMARK, *doubts),
         advice=advice_on_verdict(
             verdict, comparison.margin, sqrt(2) * pooled.residual_sd, comparison.n, 1 - pooled.level
         ),

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
+from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import MIN_SEEDS, t_interval, t_test_p
-from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.verdict import IDENTICAL, Verdict, decide_verdict
 from paribus.errors import SpecError
+from paribus.spec.measure import Measure
 
 MIN_ARMS = 3
 
@@ -38,53 +40,72 @@ class PooledNoise:
 def pool_noise(
     arms: Mapping[str, Mapping[int, float]],
     baseline: str,
-    *,
-    lower_is_better: bool,
-    margin: float | None = None,
-    family_alpha: float = FAMILY_ALPHA,
-    n_comparisons: int | None = None,
+    measure: Measure,
+    criterion: Criterion | None = None,
 ) -> PooledNoise:
     """Arm against baseline with the residual of all arms: ± t·√(2·MS/n), (n − 1)(k − 1) df.
 
     MS is what arm and seed means leave over. More df than pairs alone, but intervals that cover too
-    seldom where one arm is noisier than the rest. The family is of these arms, or of
-    `n_comparisons` where it has more.
+    seldom where one arm is noisier than the rest. The family is of these arms, or
+    larger where the criterion says so.
     """
-    seeds, names = (
-        _require_complete_table(arms, baseline),
-        [name for name in arms if name != baseline],
-    )
-    y = np.array([[arms[name][seed] for seed in seeds] for name in arms]) * (
-        -1 if lower_is_better else 1
-    )
-    (k, n), alpha = y.shape, family_alpha / (n_comparisons or len(names))
+    own = (criterion or Criterion()).for_seeds(_require_complete_table(arms, baseline))
+    margin = _require_one_margin(own)
+    names = [name for name in arms if name != baseline]
+    y = _scores_by_arm(arms, measure)
+    (k, n), alpha = y.shape, own.for_family(len(names)).alpha
     left = y - y.mean(axis=1, keepdims=True) - y.mean(axis=0, keepdims=True) + y.mean()
     df = (n - 1) * (k - 1)
     spread = sqrt(float((left**2).sum()) / df)
     error, means = spread * sqrt(2 / n), dict(zip(arms, y.mean(axis=1), strict=True))
-    effects = {name: float(means[name] - means[baseline]) for name in names}
-
-    def ends(effect: float, level: float) -> tuple[float, float]:
-        low, high = t_interval(effect, error, df, level)
-        return float(low), float(high)
-
-    outer = {name: ends(effect, 1 - alpha) for name, effect in effects.items()}
-    inner = {name: ends(effect, 1 - 2 * alpha) for name, effect in effects.items()}
-    verdicts = {name: decide_verdict(outer[name], inner[name], margin) for name in names}
-    same = {name: IDENTICAL for name in names if dict(arms[name]) == dict(arms[baseline])}
-    own = np.sqrt((left**2).sum(axis=1) * k / df)
+    effects, outer, inner, p, verdicts = {}, {}, {}, {}, {}
+    for name in names:
+        effects[name] = float(means[name] - means[baseline])
+        outer[name] = _ends(effects[name], error, df, 1 - alpha)
+        inner[name] = _ends(effects[name], error, df, 1 - 2 * alpha)
+        p[name] = float(t_test_p(effects[name], error, df))
+        verdicts[name] = decide_verdict(outer[name], inner[name], margin, test=own.test)
+        if dict(arms[name]) == dict(arms[baseline]):
+            verdicts[name] = IDENTICAL
+    residual_sds = np.sqrt((left**2).sum(axis=1) * k / df)
     return PooledNoise(
-        effects,
-        outer,
-        inner,
-        {name: float(t_test_p(effect, error, df)) for name, effect in effects.items()},
-        verdicts | same,
-        1 - alpha,
-        df,
-        spread,
-        dict(zip(arms, map(float, y.std(axis=1, ddof=1)), strict=True)),
-        dict(zip(arms, map(float, own), strict=True)),
+        effects=effects,
+        intervals=outer,
+        inner_intervals=inner,
+        p=p,
+        verdicts=verdicts,
+        level=1 - alpha,
+        df=df,
+        residual_sd=spread,
+        score_sds=dict(zip(arms, map(float, y.std(axis=1, ddof=1)), strict=True)),
+        residual_sds=dict(zip(arms, map(float, residual_sds), strict=True)),
     )
+
+
+def _scores_by_arm(
+    arms: Mapping[str, Mapping[int, float]], measure: Measure
+) -> NDArray[np.float64]:
+    """The scores of complete arms, arms by seeds, oriented so that more is better."""
+    rows = []
+    for scores in arms.values():
+        rows.append([scores[seed] for seed in sorted(scores)])
+    if measure.lower_is_better:
+        return np.array(rows) * -1
+    return np.array(rows) * 1
+
+
+def _ends(effect: float, error: float, df: int, level: float) -> tuple[float, float]:
+    low, high = t_interval(effect, error, df, level)
+    return float(low), float(high)
+
+
+def _require_one_margin(criterion: Criterion) -> float | None:
+    margin = criterion.margin
+    if criterion.open_ended:
+        raise SpecError("equal_noise: the number of seeds is open; declare how many there are")
+    if margin is None or isinstance(margin, int | float):
+        return margin
+    raise SpecError("equal_noise: the margin is given by seed; use one number for all seeds")
 
 
 def _require_complete_table(arms: Mapping[str, Mapping[int, float]], baseline: str) -> list[int]:

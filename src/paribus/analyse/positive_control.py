@@ -5,7 +5,7 @@ family.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from statistics import fmean
 from typing import Any, Literal
@@ -13,7 +13,9 @@ from typing import Any, Literal
 from paribus.analyse.interval import MIN_SEEDS, critical_t, moments, t_test_p
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.analyse.margins import NO_EQUIVALENT, Margins
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.power import always_valid_t
+from paribus.analyse.run_table import select_rows
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_design import ControlLengthRecord
@@ -88,24 +90,36 @@ def judge_control(
     mean − t·s/√n above zero, t at 1 − share with n − 1 df; where the number of seeds is open,
     `always_valid_t`.
     """
-    level, n = 1 - family_alpha, len(losses)
+    n = len(losses)
+    finding = ControlFinding(
+        name=name,
+        kind=kind,
+        losses=losses,
+        n_seeds=n_seeds,
+        effect=0.0,
+        low=-inf,
+        p=1.0,
+        level=1 - family_alpha,
+        works=False,
+    )
     if n < MIN_SEEDS:
         effect = sum(losses.values()) / n if n else 0.0
         reason = f"{n} of {n_seeds} seeds have a score in both, and {MIN_SEEDS} are needed"
-        return ControlFinding(name, kind, losses, n_seeds, effect, -inf, 1.0, level, False, reason)
-    found = moments([losses[seed] for seed in sorted(losses)])
-    effect, error = float(found.mean), float(found.standard_error)
-    if float(found.sd) <= _ROUNDING * abs(effect):
+        return replace(finding, effect=effect, reason=reason)
+    own = moments([losses[seed] for seed in sorted(losses)])
+    effect, error = float(own.mean), float(own.standard_error)
+    if float(own.sd) <= _ROUNDING * abs(effect):
         reason = "it loses the same in every seed, so the seed does not reach its runs"
-        return ControlFinding(name, kind, losses, n_seeds, effect, -inf, 1.0, level, False, reason)
+        return replace(finding, effect=effect, reason=reason)
     if open_ended:
         t = always_valid_t(n, family_alpha)
     else:
         t = float(critical_t(1 - 2 * family_alpha, n - 1))
     low = effect - t * error
-    two_sided = float(t_test_p(effect, error, n - 1))
-    p = two_sided / 2 if effect > 0 else 1 - two_sided / 2
-    return ControlFinding(name, kind, losses, n_seeds, effect, low, p, level, low > 0)
+    p = float(t_test_p(effect, error, n - 1)) / 2
+    if not effect > 0:
+        p = 1 - p
+    return replace(finding, effect=effect, low=low, p=p, works=low > 0)
 
 
 def control_finding(
@@ -122,13 +136,14 @@ def control_finding(
     control, baseline, own = plan.design.control, plan.baseline, list(table)
     if control is None:
         return None
-    before = _scores_by_seed(
-        (row for row in own if row["purpose"] == "reported" and row["arm"] == baseline), column
-    )
+    reported = select_rows(own, purposes=["reported"], arm=baseline)
+    before = _scores_by_seed(reported, column)
     after = _scores_by_seed(_control_rows(plan, own), column)
-    losses = {
-        seed: after[seed] - before[seed] for seed in seeds if seed in before and seed in after
-    }
+    measure, losses = plan_measure(plan), {}
+    for seed in seeds:
+        if seed in before and seed in after:
+            # what the control loses is what the baseline gains on it
+            losses[seed] = measure.gain(after[seed], before[seed])
     name, kind = control_name_and_kind(plan)
     return judge_control(
         name, kind, losses, len(seeds), family_alpha=family_alpha, open_ended=open_ended
@@ -156,9 +171,7 @@ def control_margins(control: ControlFinding, share: float) -> dict[int, float] |
     return None
 
 
-def margins_by_control(
-    plan: PlanRecord, control: ControlFinding | None, unit: str
-) -> Margins | None:
+def margins_by_control(plan: PlanRecord, control: ControlFinding | None) -> Margins | None:
     """The margin by seed where a design gives it as a share of the control; None of any other
     margin.
     """
@@ -177,7 +190,8 @@ def margins_by_control(
     each = found.values()
     spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
     return Margins(
-        dict.fromkeys(plan.order, found), f"{given}: {fmean(each):.4g} {unit} on average ({spread})"
+        dict.fromkeys(plan.order, found),
+        f"{given}: {fmean(each):.4g} {plan_measure(plan).unit} on average ({spread})",
     )
 
 
@@ -194,20 +208,21 @@ def _control_rows(plan: PlanRecord, table: Iterable[Row]) -> list[Row]:
     """The runs of the control: an arm's reported ones, or the baseline's of a length."""
     control, baseline = plan.design.control, plan.baseline
     if not isinstance(control, ControlLengthRecord):
-        return [row for row in table if row["purpose"] == "reported" and row["arm"] == control]
+        return select_rows(table, purposes=["reported"], arm=control)
     n_steps = steps_of_share(plan.arms[baseline].n_steps, control.length)
-    own = [row for row in table if row["purpose"] == "length" and row["arm"] == baseline]
-    return [row for row in own if row["n_steps"] == n_steps]
+    lengths = select_rows(table, purposes=["length"], arm=baseline)
+    return [row for row in lengths if row["n_steps"] == n_steps]
 
 
 def _scores_by_seed(rows: Iterable[Row], column: str) -> dict[int, float]:
     """Seed → score, where a run has one; also what one had reached that was not trained long
     enough.
     """
-    scored = [
-        row for row in rows if row["outcome"] in SCORED_OUTCOMES and row.get(column) is not None
-    ]
-    return {row["seed"]: row[column] for row in scored}
+    scores = {}
+    for row in rows:
+        if row["outcome"] in SCORED_OUTCOMES and row.get(column) is not None:
+            scores[row["seed"]] = row[column]
+    return scores
 
 
 def _hides_input(plan: PlanRecord, arm: str) -> bool:

@@ -18,6 +18,7 @@ from paribus.analyse.interval import MIN_SEEDS, critical_t, require_min_seeds
 from paribus.errors import SpecError
 
 MAX_SEEDS = 60  # advice beyond this is no advice
+USUAL_POWER = 0.8
 MIXTURE_VARIANCE = 4.0  # effects of about 2 sd_d are what an open-ended comparison looks for
 
 # of the sum over spreads, and how far it goes from 1, in 1/√df
@@ -92,12 +93,12 @@ def seeds_needed(
     sd: float,
     n0: int,
     alpha: float = 0.05,
-    power: float = 0.8,
-    limit: int = MAX_SEEDS,
     *,
+    limit: int = MAX_SEEDS,
     open_ended: bool = False,
 ) -> int | None:
-    """How many seeds, judged alone, show a difference of `margin`; None beyond `limit`.
+    """How many seeds, judged alone, show a difference of `margin` with 80 % power; None beyond
+    `limit`.
 
     The spread is raised by `upper_sd`. The observed effect does not enter: sized by it, a study
     chases its own noise.
@@ -109,8 +110,10 @@ def seeds_needed(
             " more"
         )
     effect = margin / upper_sd(sd, n0) if sd else inf
-    tried = range(MIN_SEEDS, limit + 1)
-    return next((n for n in tried if _detectable(n, alpha, power, open_ended, 2) <= effect), None)
+    for n in range(MIN_SEEDS, limit + 1):
+        if _detectable(n, alpha, USUAL_POWER, open_ended, 2) <= effect:
+            return n
+    return None
 
 
 def upper_sd(sd: float, n: int) -> float:
@@ -129,14 +132,12 @@ def power_table(
     """What a few numbers of seeds, and a plan's own, see with 80 % power as one of m
     comparisons.
     """
-    return tuple(
-        PowerRow(
-            n,
-            detectable_effect(n, m, alpha=alpha, open_ended=open_ended),
-            equivalence_margin(n, m, alpha=alpha, open_ended=open_ended),
-        )
-        for n in sorted({*TABLE_SEED_COUNTS, n_own})
-    )
+    rows = []
+    for n in sorted({*TABLE_SEED_COUNTS, n_own}):
+        effect = detectable_effect(n, m, alpha=alpha, open_ended=open_ended)
+        margin = equivalence_margin(n, m, alpha=alpha, open_ended=open_ended)
+        rows.append(PowerRow(n, effect, margin))
+    return tuple(rows)
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log2, sqrt
+from operator import mul
 
 import numpy as np
 from scipy.special import fdtrc, stdtrit
@@ -83,26 +84,29 @@ class RateFit:
         ends = self.vertex_interval(log2_rate)
         if ends is None:
             return None
-        return self.a * max(abs(end - log2_rate) for end in ends) ** 2
+        low, high = ends
+        return self.a * max(abs(low - log2_rate), abs(high - log2_rate)) ** 2
 
 
 def fit_rates(losses: Mapping[float, Sequence[float]]) -> RateFit:
     """The fit of losses by rate, of three rates or more; about the middle, where the powers are
     told apart best.
     """
-    x = [log2(rate) for rate, own in losses.items() for _ in own]
-    y = [loss for own in losses.values() for loss in own]
+    x, y = [], []
+    for rate, own in losses.items():
+        x += [log2(rate)] * len(own)
+        y += own
     n, centre, level = len(x), sum(x) / len(x), sum(y) / len(y)
     u, v = [one - centre for one in x], [one - level for one in y]
-    s2, s3, s4 = (sum(one**power for one in u) for power in (2, 3, 4))
-    t1 = sum(one * loss for one, loss in zip(u, v, strict=True))
-    t2 = sum(one * one * loss for one, loss in zip(u, v, strict=True))
+    s2, s3, s4 = _power_sum(u, 2), _power_sum(u, 3), _power_sum(u, 4)
+    t1 = sum(map(mul, u, v))
+    t2 = sum(map(mul, map(mul, u, u), v))
     bend = s4 - s2 * s2 / n - s3 * s3 / s2  # of u², what 1 and u leave of it
     a = (t2 - s3 * t1 / s2) / bend
     b = (t1 - s3 * a) / s2
     c = -s2 * a / n
     rss = sum((loss - (a * one + b) * one - c) ** 2 for one, loss in zip(u, v, strict=True))
-    pure = sum(_sum_of_squares(own) for own in losses.values())
+    pure = sum(map(_sum_of_squares, losses.values()))
     variance = 1 / s2 + (-b / a - s3 / s2) ** 2 / bend if a > 0 else inf
     whole = (a, b - 2 * a * centre, c + level - b * centre + a * centre**2)
     return RateFit(
@@ -114,6 +118,10 @@ def fit_rates(losses: Mapping[float, Sequence[float]]) -> RateFit:
         curvature_variance=1 / bend,
         slope_variance=variance,
     )
+
+
+def _power_sum(values: Sequence[float], power: int) -> float:
+    return sum(one**power for one in values)
 
 
 def _sum_of_squares(own: Sequence[float]) -> float:

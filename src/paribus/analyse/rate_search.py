@@ -18,6 +18,7 @@ from statistics import fmean
 
 from paribus.analyse.rate_fit import MAX_OCTAVES, RateFit, fit_rates
 from paribus.errors import SpecError
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 # a rate, and the score of one sweep seed there; None where it failed
 Point = tuple[float, float | None]
@@ -89,12 +90,19 @@ class _Sweep:
 
     def usable_losses(self, rates: Iterable[float]) -> dict[float, float]:
         """The mean losses of those rates that a fit may use."""
-        means = {rate: fmean(own) for rate in rates if (own := self.losses[rate])}
+        means = {}
+        for rate in rates:
+            if self.losses[rate]:
+                means[rate] = fmean(self.losses[rate])
         if not means or self.unigram is None:
             return means
         best = min(means.values())
         worst = best + MAX_LOST_SHARE * (self.unigram - best)
         return {rate: mean for rate, mean in means.items() if mean <= worst}
+
+    def untried(self, rates: Iterable[float]) -> tuple[float, ...]:
+        """Those of some rates that have no run yet."""
+        return tuple(rate for rate in rates if rate not in self.losses)
 
     def unigram_gain(self, best: float | None) -> float | None:
         if best is None or not self.unigram:
@@ -115,7 +123,7 @@ class _Neighbourhood:
 
 
 def fit_vertex(
-    points: Sequence[Point], *, unigram: float | None = None, lower_is_better: bool = True
+    points: Sequence[Point], *, unigram: float | None = None, measure: Measure = LIKELIHOOD
 ) -> Optimum:
     """The first fit: through the best tried rate and one neighbour on each side, all sweep
     seeds together.
@@ -124,7 +132,7 @@ def fit_vertex(
     best gained over the unigram model: half an octave is to be tried there, then a quarter. A best
     rate at the edge needs two more.
     """
-    sweep = _sweep_of(points, unigram, lower_is_better)
+    sweep = _sweep_of(points, unigram, measure)
     place = _locate_best(sweep, list(sweep.losses))
     if place.needs or place.tries or len(place.neighbours) < 2:
         return _optimum_without_fit(sweep, place)
@@ -137,7 +145,7 @@ def refine_vertex(
     grid: Sequence[float],
     *,
     unigram: float | None = None,
-    lower_is_better: bool = True,
+    measure: Measure = LIKELIHOOD,
 ) -> Optimum:
     """The optimum after both fits, or what is still to be tried; `points` may hold more rates
     than the grid.
@@ -145,11 +153,11 @@ def refine_vertex(
     It is worked out from the grid anew each time, so that a search that was interrupted goes on as
     it would have.
     """
-    sweep = _sweep_of(points, unigram, lower_is_better)
+    sweep = _sweep_of(points, unigram, measure)
     known = sorted(grid)
     while True:
         place = _locate_best(sweep, known)
-        missing = tuple(rate for rate in place.tries if rate not in sweep.losses)
+        missing = sweep.untried(place.tries)
         if place.needs or missing or not place.tries:
             break
         known = sorted({*known, *place.tries})
@@ -158,8 +166,8 @@ def refine_vertex(
     first = _fit(sweep, _fitted_rates(place)).vertex
     if first is None:
         return _optimum_without_fit(sweep, place, DOWNWARD_REMARK)
-    beside = tuple(_round_rate(2 ** (first + away)) for away in (-REFINE_OCTAVES, REFINE_OCTAVES))
-    missing = tuple(rate for rate in beside if rate not in sweep.losses)
+    below, above = 2 ** (first - REFINE_OCTAVES), 2 ** (first + REFINE_OCTAVES)
+    missing = sweep.untried((_round_rate(below), _round_rate(above)))
     if missing:
         return _optimum_without_fit(sweep, _Neighbourhood(place.best, place.neighbours, missing))
     return _second_fit(sweep, place, first)
@@ -191,13 +199,11 @@ def _optimum_from_fit(
         taken = fit.vertex
     else:
         taken = min(max(fit.vertex, first - REFINE_OCTAVES), first + REFINE_OCTAVES)
-    if taken == fit.vertex or first is None:
-        remarks = []
-    else:
-        remarks = [CLAMPED_REMARK.format(away=abs(fit.vertex - first))]
+    remarks = []
+    if first is not None and taken != fit.vertex:
+        remarks.append(CLAMPED_REMARK.format(away=abs(fit.vertex - first)))
     if fit.lack_of_fit is not None and fit.lack_of_fit < POOR_FIT:
         remarks.append(POOR_FIT_REMARK.format(p=fit.lack_of_fit))
-    ends = fit.vertex_interval(taken)
     return Optimum(
         rate=float(2**taken),
         inside=True,
@@ -206,23 +212,36 @@ def _optimum_from_fit(
         remark=_join_remarks(remarks, sweep.unigram_gain(best)),
         best=best,
         fitted=rates,
-        interval=None if ends is None else (float(2 ** ends[0]), float(2 ** ends[1])),
+        interval=_rate_interval(fit, taken),
         excess=fit.excess_loss(taken),
         lack_of_fit=fit.lack_of_fit,
         gained=sweep.unigram_gain(best),
     )
 
 
+def _rate_interval(fit: RateFit, log2_rate: float) -> tuple[float, float] | None:
+    """The interval of the best rate about the one that was taken."""
+    ends = fit.vertex_interval(log2_rate)
+    if ends is None:
+        return None
+    low, high = ends
+    return float(2**low), float(2**high)
+
+
 def _optimum_without_fit(sweep: _Sweep, place: _Neighbourhood, why: str = CLIFF_REMARK) -> Optimum:
     """What is to be tried; where nothing is, the best rate tried is taken with a remark."""
     gained, is_open = sweep.unigram_gain(place.best), bool(place.needs or place.tries)
+    if is_open:
+        rate, remark = None, ""
+    else:
+        rate, remark = place.best, _join_remarks([why], gained)
     return Optimum(
-        rate=None if is_open else place.best,
+        rate=rate,
         inside=not is_open,
         coefficients=None,
         left_out=_unusable_rates(sweep),
         needs=place.needs,
-        remark="" if is_open else _join_remarks([why], gained),
+        remark=remark,
         tries=place.tries,
         best=place.best,
         gained=gained,
@@ -257,7 +276,8 @@ def _locate_best(sweep: _Sweep, known: Sequence[float]) -> _Neighbourhood:
             None, needs=(*_rates_past_edge(min(known), 0.5), *_rates_past_edge(max(known), 2.0))
         )
     best = min(usable, key=lambda rate: usable[rate])
-    below, above = (_find_neighbour(best, known, usable, direction) for direction in (-1, 1))
+    below = _find_neighbour(best, known, usable, -1)
+    above = _find_neighbour(best, known, usable, 1)
     return _Neighbourhood(
         best,
         below.neighbours + above.neighbours,
@@ -279,10 +299,10 @@ def _find_neighbour(
     if near in usable:
         return _Neighbourhood(best, neighbours=(near,))
     gap = abs(log2(near / best))
-    step = next((step for step in NEIGHBOUR_OCTAVES if step < gap - _ROUNDING), None)
-    if step is None:
-        return _Neighbourhood(best)
-    return _Neighbourhood(best, tries=(_round_rate(best * 2 ** (direction * step)),))
+    for step in NEIGHBOUR_OCTAVES:
+        if step < gap - _ROUNDING:
+            return _Neighbourhood(best, tries=(_round_rate(best * 2 ** (direction * step)),))
+    return _Neighbourhood(best)
 
 
 def _rates_past_edge(edge: float, factor: float) -> tuple[float, ...]:
@@ -294,13 +314,14 @@ def _round_rate(rate: float) -> float:
     return float(f"{rate:.{_DIGITS}g}")
 
 
-def _sweep_of(points: Sequence[Point], unigram: float | None, lower_is_better: bool) -> _Sweep:
-    sign = 1 if lower_is_better else -1
-    losses = {
-        rate: [sign * score for score in _complete_scores(own)]
-        for rate, own in scores_by_rate(points).items()
-    }
-    return _Sweep(losses, None if unigram is None else sign * unigram, sign)
+def _sweep_of(points: Sequence[Point], unigram: float | None, measure: Measure) -> _Sweep:
+    sign = 1 if measure.lower_is_better else -1
+    losses = {}
+    for rate, own in scores_by_rate(points).items():
+        losses[rate] = [sign * score for score in complete_scores(own)]
+    if unigram is not None:
+        unigram = sign * unigram
+    return _Sweep(losses, unigram, sign)
 
 
 def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
@@ -308,7 +329,7 @@ def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
     found: dict[float, list[float | None]] = {}
     for rate, score in sorted(points, key=lambda point: point[0]):
         found.setdefault(rate, []).append(score)
-    if len({len(scores) for scores in found.values()}) != 1 or min(found) <= 0:
+    if len(set(map(len, found.values()))) != 1 or min(found) <= 0:
         counts = ", ".join(f"{rate:g}: {len(scores)}" for rate, scores in found.items()) or "none"
         raise SpecError(
             f"rates: scores at each rate are {counts}; give as many at each, None where a seed"
@@ -317,7 +338,7 @@ def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
     return found
 
 
-def _complete_scores(scores: Sequence[float | None]) -> list[float]:
+def complete_scores(scores: Sequence[float | None]) -> list[float]:
     """The scores where every seed has one; nothing where any failed."""
     found = [score for score in scores if score is not None and isfinite(score)]
     if len(found) == len(scores):

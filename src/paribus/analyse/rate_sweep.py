@@ -3,14 +3,13 @@ every common rate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from statistics import fmean
 
 import numpy as np
 
-from paribus.analyse.gain import gain
-from paribus.analyse.rate_search import Optimum, Point, scores_by_rate
+from paribus.analyse.rate_search import Optimum, Point, complete_scores, scores_by_rate
 from paribus.errors import SpecError
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 MIN_RATES, MIN_SWEEP_SEEDS, MAX_EXTENSIONS = 5, 2, 2
 # a best run that gained less than this share of the unigram's loss has not left its plateau
@@ -24,10 +23,12 @@ def extend_grid(
     Refused after two.
     """
     found = list(optima)
-    needs = {rate for optimum in found for rate in optimum.needs}
+    needs = set()
+    for optimum in found:
+        needs.update(optimum.needs)
     if needs and n_extensions >= MAX_EXTENSIONS:
         tried = f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, "
-        if any(is_on_plateau(optimum) for optimum in found):
+        if any(map(is_on_plateau, found)):
             raise SpecError(
                 f"{tried}no run of an arm leaves the plateau of the unigram model: too short to"
                 " tune; raise tune.share or training.n_steps, or begin with other rates"
@@ -99,7 +100,7 @@ def gains_by_rate(
     arm: Sequence[Point],
     *,
     grid: Iterable[float] | None = None,
-    lower_is_better: bool = True,
+    measure: Measure = LIKELIHOOD,
 ) -> dict[float, float | None]:
     """The arm's mean gain at every rate of the common grid; None where either failed.
 
@@ -116,7 +117,7 @@ def gains_by_rate(
         if a is None or b is None:
             found[rate] = None
         else:
-            found[rate] = gain(a, b, lower_is_better=lower_is_better)
+            found[rate] = measure.gain(a, b)
     return found
 
 
@@ -129,7 +130,7 @@ def short_sweep_remark(sweep_steps: int, run_steps: int) -> str | None:
 
 def _mean_if_complete(scores: Sequence[float | None]) -> float | None:
     """The mean of all seeds; None where any failed."""
-    found = [score for score in scores if score is not None and isfinite(score)]
-    if len(found) == len(scores):
-        return fmean(found)
+    complete = complete_scores(scores)
+    if complete:
+        return fmean(complete)
     return None

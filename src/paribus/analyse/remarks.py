@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from paribus.analyse.compare import NOT_TUNED
@@ -32,11 +33,10 @@ def rate_remark(plan: PlanRecord) -> str | None:
     """What a verdict must add of rates that were not tuned, or on shorter runs."""
     tune, trainings = plan.design.tune, [plan.arms[arm].stage.training for arm in plan.order]
     if tune is None:
-        one = len({training.optimizer.rate for training in trainings}) == 1
-        return (
-            f"{'at one rate for all arms' if one else 'each arm at the rate written for it'},"
-            f" {NOT_TUNED}"
-        )
+        rates = {training.optimizer.rate for training in trainings}
+        if len(rates) == 1:
+            return f"at one rate for all arms, {NOT_TUNED}"
+        return f"each arm at the rate written for it, {NOT_TUNED}"
     n_steps = trainings[0].n_steps
     return short_sweep_remark(max(2, round(n_steps * tune.share)), n_steps)
 
@@ -45,8 +45,10 @@ def environment_remarks(study: Study, rows: Sequence[Row]) -> tuple[str, ...]:
     """What the runs were not all made under alike; nothing where they were."""
     first: dict[str, Any] | None = None
     apart: dict[str, None] = {}
-    for run in dict.fromkeys(row["run"] for row in rows):
-        for here in read_environments(study.root / run) if (study.root / run).is_dir() else ():
+    for run in dict.fromkeys(map(itemgetter("run"), rows)):
+        if not (study.root / run).is_dir():
+            continue
+        for here in read_environments(study.root / run):
             first = first or here
             apart |= dict.fromkeys(environment_differences(first, here))
     if apart:
@@ -58,17 +60,16 @@ def padding_remarks(plan: PlanRecord, rows: Sequence[Row]) -> tuple[str, ...]:
     """What must be known of runs on pairs whose rows are older than the count of tokens without
     padding.
     """
-    pairs = {arm for arm in plan.order if _trains_on_pairs(plan.arms[arm].stage.objective)}
-    old = [
-        row
-        for row in rows
-        if row["arm"] in pairs and row["tokens_read"] and not row["positions_computed"]
-    ]
-    if old:
-        return (f"tokens_read counts padding in {len(old)} of {len(rows)} runs, as it once did",)
+    n_old = 0
+    for row in rows:
+        is_old = row["tokens_read"] and not row["positions_computed"]
+        if is_old and _trains_on_pairs(plan.arms[row["arm"]].stage.objective):
+            n_old += 1
+    if n_old:
+        return (f"tokens_read counts padding in {n_old} of {len(rows)} runs, as it once did",)
     return ()
 
 
 def _trains_on_pairs(objective: Mapping[str, Any]) -> bool:
-    parts = [part["objective"] for part in objective.get("components", ())]
-    return any(one["kind"] == "seq2seq" for one in (objective, *parts))
+    kinds = [part["objective"]["kind"] for part in objective.get("components", ())]
+    return "seq2seq" in (objective["kind"], *kinds)

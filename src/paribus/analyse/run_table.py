@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import chain
 from typing import Any
 
-from paribus.analyse.judgement import score_if_trained as learnt
+from paribus.analyse.judgement import score_if_trained
 from paribus.analyse.undertrained import UNDERTRAINED, UNDERTRAINED_REASON, has_risen
 from paribus.errors import UnsupportedError
 from paribus.record import CellRecord, Evaluation, Study, last_row, read_evaluations, read_rows
@@ -17,6 +18,8 @@ from paribus.record.folder import read_stages
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
 from paribus.record.rows import NONFINITE
+from paribus.spec.measure import LIKELIHOOD, Measure
+from paribus.spec.yardstick import MEASURES
 
 Row = dict[str, Any]
 WORSE_THAN_UNIGRAM = "worse than the unigram model"
@@ -47,7 +50,7 @@ class RowTable(Sequence[Row]):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+        return tuple(dict.fromkeys(chain.from_iterable(self.rows)))
 
     def to_pandas(self) -> Any:
         """A DataFrame, where pandas is there."""
@@ -62,13 +65,29 @@ class RowTable(Sequence[Row]):
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
-        body = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(_format_cell(row.get(name)))}</td>" for name in self.columns)
-            + "</tr>"
-            for row in self.rows
-        )
+        body = "".join(map(self._html_row, self.rows))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _html_row(self, row: Row) -> str:
+        cells = [f"<td>{escape(_format_cell(row.get(name)))}</td>" for name in self.columns]
+        return f"<tr>{''.join(cells)}</tr>"
+
+
+def select_rows(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    purposes: Collection[str],
+    arm: str | None = None,
+    seeds: Collection[int] | None = None,
+) -> list[Any]:
+    """The rows of these purposes; of one arm and of some seeds alone where they are given."""
+    selected = []
+    for row in rows:
+        has_arm = arm is None or row["arm"] == arm
+        has_seed = seeds is None or row["seed"] in seeds
+        if row["purpose"] in purposes and has_arm and has_seed:
+            selected.append(row)
+    return selected
 
 
 def _format_cell(value: Any) -> str:
@@ -175,13 +194,12 @@ def _find_evaluations(
     """What a cell's run answered, by the name of the column."""
     text = plan.arms[cell.arm].text
     there = list(read_evaluations(study.root / cell.run))
-    pairs = (
-        (column_of(told), one)
-        for told in yardsticks
-        for one in there
-        if is_evaluation_of(one, told, text, cell.n_steps)
-    )
-    return dict(pairs)
+    found = {}
+    for yardstick in yardsticks:
+        for one in there:
+            if is_evaluation_of(one, yardstick, text, cell.n_steps):
+                found[column_of(yardstick)] = one
+    return found
 
 
 def _cell_outcome(
@@ -216,7 +234,8 @@ def _loss_history(study: Study, run: str) -> list[float]:
     own = read_rows(study.root / run / ROWS_FILE).rows
     for name in ("valid_nats", "nats"):
         losses = [row[name] for row in own if row.get(name) is not None]
-        losses += [math.nan for row in own if name in row.get(NONFINITE, {})]
+        n_nonfinite = sum(name in row.get(NONFINITE, {}) for row in own)
+        losses += [math.nan] * n_nonfinite
         if len(losses) > 1:
             return losses
     return []
@@ -225,6 +244,12 @@ def _loss_history(study: Study, run: str) -> list[float]:
 def column_of(yardstick: Mapping[str, Any]) -> str:
     """What a yardstick's column is called: its kind and split, in bits a byte."""
     return f"{yardstick['kind']}.{yardstick['split']}"
+
+
+def column_measure(column: str) -> Measure:
+    """What the scores of a yardstick's column are."""
+    kind, _, _ = column.partition(".")
+    return MEASURES[kind]
 
 
 def score_of(evaluation: Evaluation) -> float | None:
@@ -238,10 +263,10 @@ def score_of(evaluation: Evaluation) -> float | None:
         unigram = math.inf
     else:
         unigram = evaluation.head.unigram_nats
-    nats = learnt(
-        math.fsum(answer.nats for answer in evaluation.answers),
-        unigram=unigram,
-        lower_is_better=True,
+    nats = score_if_trained(
+        _nats_sum(evaluation),
+        unigram,
+        LIKELIHOOD,  # answers are in nats
     )
     if nats is None:
         return None
@@ -254,14 +279,17 @@ def unigram_bits(evaluation: Evaluation) -> float | None:
     """
     if evaluation.head.unigram_nats is None:
         return None
-    return (
-        evaluation.head.unigram_nats
-        / math.log(2)
-        / sum(answer.n_bytes for answer in evaluation.answers)
-    )
+    return evaluation.head.unigram_nats / math.log(2) / _byte_count(evaluation)
 
 
 def bits_per_byte_of(evaluation: Evaluation) -> float:
     """Bits per byte of all answers, whatever they are worth."""
-    nats = math.fsum(answer.nats for answer in evaluation.answers)
-    return nats / math.log(2) / sum(answer.n_bytes for answer in evaluation.answers)
+    return _nats_sum(evaluation) / math.log(2) / _byte_count(evaluation)
+
+
+def _nats_sum(evaluation: Evaluation) -> float:
+    return math.fsum(answer.nats for answer in evaluation.answers)
+
+
+def _byte_count(evaluation: Evaluation) -> int:
+    return sum(answer.n_bytes for answer in evaluation.answers)

@@ -55,7 +55,7 @@ def read_rates(study: Study, arms: Iterable[str]) -> dict[str, Any] | None:
         return None
     path = study.folder / RATES_FILE
     parse_table(RatesSchema, rates, path, REPAIR)
-    missing = [arm for arm in arms if arm not in rates]
-    if missing:
-        raise RecordError(f"{path} has no sweep of {missing[0]}; {REPAIR}")
+    for arm in arms:
+        if arm not in rates:
+            raise RecordError(f"{path} has no sweep of {arm}; {REPAIR}")
     return rates

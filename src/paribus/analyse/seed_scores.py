@@ -10,7 +10,7 @@ from statistics import fmean, stdev
 
 from paribus.analyse.findings import Findings
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.run_table import Row
+from paribus.analyse.run_table import Row, column_measure, select_rows
 from paribus.analyse.undertrained import UNDERTRAINED
 
 SAME_RATE = 1e-9  # rates that differ by less are one rate
@@ -44,12 +44,12 @@ class ExploredGain:
 
 def seed_scores(findings: Findings, arm: str, column: str) -> dict[int, float]:
     """Seed → an arm's score at a yardstick, where it has one."""
-    own = [
-        row
-        for row in findings.reported_rows
-        if row["arm"] == arm and row["outcome"] != UNDERTRAINED
-    ]
-    return {row["seed"]: row[column] for row in own if row.get(column) is not None}
+    scores = {}
+    for row in findings.reported_rows:
+        has_score = row["outcome"] != UNDERTRAINED and row.get(column) is not None
+        if row["arm"] == arm and has_score:
+            scores[row["seed"]] = row[column]
+    return scores
 
 
 def moments(values: Sequence[float]) -> ScoreMoments:
@@ -63,17 +63,23 @@ def explored_gain(findings: Findings, arm: str, column: str) -> ExploredGain:
     """The gain of an arm over the baseline at a yardstick, over the seeds in which both have a
     score.
     """
-    before, after = (seed_scores(findings, name, column) for name in (findings.baseline, arm))
-    gains = [before[seed] - after[seed] for seed in before if seed in after]
+    before = seed_scores(findings, findings.baseline, column)
+    after = seed_scores(findings, arm, column)
+    measure = column_measure(column)
+    gains = [measure.gain(before[seed], after[seed]) for seed in before if seed in after]
     if len(gains) < MIN_SEEDS:
         return ExploredGain(None, None, None, len(gains))
-    low, high = (float(end) for end in interval(gains))
+    low, high = map(float, interval(gains))
     return ExploredGain(fmean(gains), low, high, len(gains))
 
 
 def scores_at_rate(table: Sequence[Row], arm: str, rate: float, column: str) -> dict[int, float]:
     """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
-    own = [row for row in table if row["arm"] == arm and row["purpose"] in AT_FULL_LENGTH]
-    n_steps = {row["n_steps"] for row in own if row["purpose"] == "reported"}
-    whole = [row for row in own if row["outcome"] == "finished" and row["n_steps"] in n_steps]
-    return {row["seed"]: row[column] for row in whole if abs(row["rate"] / rate - 1) < SAME_RATE}
+    reported = select_rows(table, purposes=["reported"], arm=arm)
+    n_steps = {row["n_steps"] for row in reported}
+    scores = {}
+    for row in select_rows(table, purposes=AT_FULL_LENGTH, arm=arm):
+        is_whole = row["outcome"] == "finished" and row["n_steps"] in n_steps
+        if is_whole and abs(row["rate"] / rate - 1) < SAME_RATE:
+            scores[row["seed"]] = row[column]
+    return scores

@@ -69,13 +69,26 @@ def sign_test(gains: Sequence[float], alpha: float) -> SignTest | None:
     signs = np.sign(np.asarray(gains, dtype=np.float64))
     signs = signs[signs != 0]
     if not len(signs):
-        return SignTest(len(gains), 0, 1.0, 1.0, 1 / alpha, False)
+        return SignTest(
+            n=len(gains),
+            n_gains=0,
+            e_value=1.0,
+            max_e_value=1.0,
+            threshold=1 / alpha,
+            favours_gain=False,
+        )
     n = np.arange(1, len(signs) + 1)
     k = np.cumsum(signs > 0)
     logs = log_e_value(k, n)
     most = int(np.argmax(logs))
-    now, largest = (exp(min(_MAX_LOG, float(one))) for one in (logs[-1], logs[most]))
-    return SignTest(len(gains), int(k[-1]), now, largest, 1 / alpha, bool(2 * k[most] > n[most]))
+    return SignTest(
+        n=len(gains),
+        n_gains=int(k[-1]),
+        e_value=exp(min(_MAX_LOG, float(logs[-1]))),
+        max_e_value=exp(min(_MAX_LOG, float(logs[most]))),
+        threshold=1 / alpha,
+        favours_gain=bool(2 * k[most] > n[most]),
+    )
 
 
 def log_e_value(n_gains: np.ndarray, n: np.ndarray) -> np.ndarray:

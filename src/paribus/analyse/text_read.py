@@ -63,7 +63,7 @@ def text_differences(
 
 def parse_epochs(text: str) -> tuple[float, ...]:
     """The epochs of each source, as the control table writes them: "1.18, 0.59"."""
-    return tuple(float(one) for one in text.split(","))
+    return tuple(map(float, text.split(",")))
 
 
 def _text_difference(arm: str, against: str, text: TextRead, other: TextRead) -> TextDifference:
@@ -86,7 +86,7 @@ def _epochs_difference(own: Sequence[float], other: Sequence[float]) -> float:
     """
     if len(own) != len(other):
         own, other = (max(own),), (max(other),)
-    return max((_relative_difference(a, b) for a, b in zip(own, other, strict=True)), key=abs)
+    return max(map(_relative_difference, own, other), key=abs)
 
 
 def _relative_difference(own: float, other: float) -> float:

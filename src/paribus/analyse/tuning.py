@@ -37,16 +37,16 @@ def tuning_uncertainty(
     """
     if rates is None or any("excess" not in rates[arm]["optimum"] for arm in weights):
         return None
-    excess = {arm: rates[arm]["optimum"]["excess"] for arm in weights}
-    moves = [
-        (weight, inf if excess[arm] is None else excess[arm])
-        for arm, weight in weights.items()
-        if weight
-    ]
-    return max(
-        sum(weight * own for weight, own in moves if weight > 0),
-        sum(-weight * own for weight, own in moves if weight < 0),
-    )
+    up = down = 0.0
+    for arm, weight in weights.items():
+        excess = rates[arm]["optimum"]["excess"]
+        if excess is None:
+            excess = inf
+        if weight > 0:
+            up += weight * excess
+        elif weight < 0:
+            down -= weight * excess
+    return max(up, down)
 
 
 def pair_tuning_uncertainty(

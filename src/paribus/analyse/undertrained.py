@@ -3,7 +3,7 @@ They did not fail.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 from paribus.analyse.judgement import Judgement, Scores
@@ -14,6 +14,19 @@ UNDERTRAINED_REASON = "not trained long enough, still worse than the unigram mod
 RISE_FACTOR = 1.05  # a last loss above this multiple of the lowest one has risen
 # arm → seed → the score of a run that was not trained long enough
 UndertrainedScores = Mapping[str, Mapping[int, float]]
+
+
+@dataclass(frozen=True)
+class UndertrainedRuns:
+    """The scores of runs that were not trained long enough, and the control, which may be
+    `worse` by them.
+    """
+
+    scores: UndertrainedScores = field(default_factory=dict)
+    control: str | None = None
+
+    def of(self, arm: str) -> Mapping[int, float]:
+        return self.scores.get(arm, {})
 
 
 def has_risen(losses: Sequence[float]) -> bool:
@@ -31,10 +44,13 @@ def describe_undertrained(
     """Which of these arms were not trained long enough, and in how many seeds; empty where all
     were.
     """
-    short = {name: len(undertrained.get(name, {}).keys() & set(seeds)) for name in names}
-    said = [f"{name} in {n} of {len(seeds)} seeds" for name, n in short.items() if n]
-    if said:
-        return f"not trained long enough ({', '.join(said)})"
+    counts = []
+    for name in dict.fromkeys(names):
+        n_short = len(undertrained.get(name, {}).keys() & set(seeds))
+        if n_short:
+            counts.append(f"{name} in {n_short} of {len(seeds)} seeds")
+    if counts:
+        return f"not trained long enough ({', '.join(counts)})"
     return ""
 
 

@@ -116,14 +116,33 @@ def noise_sources(
     """
     if not scores:
         return None
-    starts, orders = (sorted({key[place] for key in scores}) for place in (0, 1))
+    starts, orders = sorted({key[0] for key in scores}), sorted({key[1] for key in scores})
+    complete: dict[tuple[int, int, int], float] = {}
+    for key, score in sorted(scores.items()):
+        if score is None:
+            why = "a run of them did not train"
+            return NoiseSources(
+                arm=arm,
+                n_inits=len(starts),
+                n_orders=len(orders),
+                components=(),
+                rerun=None,
+                why=why,
+            )
+        complete[key] = score
     first = (starts[0], orders[0])
-    again = [score for key, score in sorted(scores.items()) if key[:2] == first]
-    if any(score is None for score in scores.values()):
-        return NoiseSources(arm, len(starts), len(orders), (), None, "a run of them did not train")
-    rerun = rerun_noise([score for score in again if score is not None])
+    rerun = rerun_noise([score for key, score in complete.items() if key[:2] == first])
     if min(len(starts), len(orders)) < 2:
-        return NoiseSources(arm, len(starts), len(orders), (), rerun)
-    table = [[scores[start, order, 0] for order in orders] for start in starts]
-    whole = [[score for score in row if score is not None] for row in table]
-    return NoiseSources(arm, len(starts), len(orders), variance_components(whole), rerun)
+        return NoiseSources(
+            arm=arm, n_inits=len(starts), n_orders=len(orders), components=(), rerun=rerun
+        )
+    table = []
+    for start in starts:
+        table.append([complete[start, order, 0] for order in orders])
+    return NoiseSources(
+        arm=arm,
+        n_inits=len(starts),
+        n_orders=len(orders),
+        components=variance_components(table),
+        rerun=rerun,
+    )

@@ -13,7 +13,7 @@ from paribus.record import Study
 
 
 def study_verdicts(study: Study) -> RowTable:
-    """One row a comparison, then one a contrast: verdict, gain in bits per byte, its interval."""
+    """One row a comparison, then one a contrast: verdict, gain in the measure's unit, interval."""
     return verdict_table(study_findings(study))
 
 

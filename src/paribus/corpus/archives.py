@@ -81,8 +81,7 @@ def _files_under(path_or_glob: str, suffixes: Sequence[str], notes: SourceNotes)
             yield path
     elif glob.has_magic(path_or_glob):
         matches = sorted(map(Path, glob.glob(str(path), recursive=True)))
-        there = (match for match in matches if match.is_file() or _is_special_file(match))
-        yield from _select_files(there, suffixes, notes)
+        yield from _select_files(_without_folders(matches), suffixes, notes)
     else:
         raise SpecError(
             f"paths {path_or_glob!r} does not exist; give a file, a folder or a"
@@ -90,10 +89,17 @@ def _files_under(path_or_glob: str, suffixes: Sequence[str], notes: SourceNotes)
         )
 
 
+def _without_folders(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_file() or _is_special_file(path):
+            yield path
+
+
 def _walk_folder(folder: Path) -> Iterator[Path]:
     for here, folders, files in os.walk(folder, onerror=_raise_unreadable):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        yield from (Path(here, name) for name in sorted(files))
+        folders[:] = sorted([name for name in folders if not name.startswith(".")])
+        for name in sorted(files):
+            yield Path(here, name)
 
 
 def _raise_unreadable(fault: OSError) -> None:

@@ -88,7 +88,8 @@ def _write_shards(corpus: Corpus, folder: Path, progress: Progress, n_workers: i
     (folder / TOKENIZER_FILE).write_text(tokenizer.json, "utf-8")
     name = text_fingerprint(corpus, [source.digest for source in sources], tokenizer.json)
     files = {path.name: record_file(path) for path in sorted(folder.iterdir())}
-    return Index(name, spec_table(corpus, {"weight"}), tuple(sources), files)
+    spec = spec_table(corpus, {"weight"})
+    return Index(fingerprint=name, spec=spec, sources=tuple(sources), files=files)
 
 
 def _read_source(
@@ -97,10 +98,10 @@ def _read_source(
     """A source's text by split, one byte a token."""
     notes, digest, n_pieces = SourceNotes(), hashlib.sha256(), 2 if gives_pairs(source) else 1
     with ExitStack() as stack:
-        writers: dict[Split, ShardWriter] = {
-            split: stack.enter_context(ShardWriter(_split_stem(stem, split), N_BYTES))
-            for split in SPLITS
-        }
+        writers: dict[Split, ShardWriter] = {}
+        for split in SPLITS:
+            writer = ShardWriter(_split_stem(stem, split), N_BYTES)
+            writers[split] = stack.enter_context(writer)
         pool = stack.enter_context(ThreadPoolExecutor(n_workers))
         read = batch_documents(source_documents(source, notes, progress, n_workers), notes)
         for marks, dealt in map_in_order(
@@ -109,16 +110,20 @@ def _read_source(
             digest.update(marks)
             for split, part in dealt.items():
                 writers[split].append(part.text, part.sentence_starts, part.lengths)
-    counts: dict[Split, TextCounts] = {
-        split: TextCounts(writer.n_pieces // n_pieces, writer.n_tokens, writer.n_tokens)
-        for split, writer in writers.items()
-    }
+    counts: dict[Split, TextCounts] = {}
+    for split, writer in writers.items():
+        n_documents = writer.n_pieces // n_pieces
+        counts[split] = TextCounts(n_documents, writer.n_tokens, writer.n_tokens)
     if not any(count.n_documents for count in counts.values()):
         raise SpecError(
             f"corpus source {source.kind!r} is empty: {_describe_empty_source(notes)}; give it text"
         )
     return SourceIndex(
-        source.kind, digest.hexdigest(), **vars(notes), **vars(LostText()), splits=counts
+        kind=source.kind,
+        digest=digest.hexdigest(),
+        **vars(notes),
+        **vars(LostText()),
+        splits=counts,
     )
 
 
@@ -140,10 +145,10 @@ def _make_tokenizer(corpus: Corpus, folder: Path, progress: Progress) -> Tokeniz
         case TokenizerFile():
             return read_tokenizer_file(corpus.tokenizer)
         case BPETokenizer():
-            shards = [
-                Shard.from_files(folder / f"{n}.train", N_BYTES, gives_pairs(source))
-                for n, source in enumerate(corpus.sources)
-            ]
+            shards = []
+            for n, source in enumerate(corpus.sources):
+                stem, pairs = folder / f"{n}.train", gives_pairs(source)
+                shards.append(Shard.from_files(stem, N_BYTES, pairs))
             with progress.stage(
                 "training the tokenizer",
                 min(MAX_TOKENIZER_TEXT, sum(shard.n_tokens for shard in shards)),

@@ -105,13 +105,10 @@ def record_file(path: Path) -> WrittenFile:
 def spec_table(corpus: Corpus, exclude: set[str]) -> dict[str, Any]:
     """The spec as JSON, without some fields of its sources and tokenizer."""
     table = corpus.model_dump(mode="json")
-    exclude = exclude | LIMIT_FIELDS
-    kept = [
-        {name: value for name, value in source.items() if name not in exclude}
-        for source in table["sources"]
-    ]
-    tokenizer = {name: value for name, value in table["tokenizer"].items() if name not in exclude}
-    return {**table, "sources": kept, "tokenizer": tokenizer}
+    for part in (*table["sources"], table["tokenizer"]):
+        for name in exclude | LIMIT_FIELDS:
+            part.pop(name, None)
+    return table
 
 
 def text_fingerprint(corpus: Corpus, digests: list[str], tokenizer: str) -> str:
@@ -169,8 +166,10 @@ def find_cached_index(cache: Path, key: str) -> Index | None:
         )
         if index is None:
             return None
-        sources = zip(index.sources, met, strict=True)
-        return replace(index, sources=tuple(replace(source, **notes) for source, notes in sources))
+        sources = []
+        for source, notes in zip(index.sources, met, strict=True):
+            sources.append(replace(source, **notes))
+        return replace(index, sources=tuple(sources))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -179,13 +178,15 @@ def read_whole_index(folder: Path) -> Index | None:
     """The index of a folder, if every file it lists is there as it was written."""
     index = read_index(folder)
     try:
-        if index is None or not all(
-            one.matches(folder / name) for name, one in index.files.items()
-        ):
+        if index is None or not _all_match(index.files, folder):
             return None
     except (OSError, ValueError):
         return None
     return index
+
+
+def _all_match(files: dict[str, WrittenFile], folder: Path) -> bool:
+    return all(file.matches(folder / name) for name, file in files.items())
 
 
 def read_index(folder: Path) -> Index | None:
@@ -197,15 +198,15 @@ def read_index(folder: Path) -> Index | None:
         if table["format"] != CACHE_FORMAT:
             return None
         files = {name: WrittenFile(**one) for name, one in table["files"].items()}
-        sources = [
-            SourceIndex(
-                **one | {"splits": {name: TextCounts(**n) for name, n in one["splits"].items()}}
-            )
-            for one in table["sources"]
-        ]
-        return Index(**table | {"sources": tuple(sources), "files": files})
+        sources = tuple(map(_parse_source, table["sources"]))
+        return Index(**table | {"sources": sources, "files": files})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _parse_source(table: dict[str, Any]) -> SourceIndex:
+    splits: Any = {name: TextCounts(**counts) for name, counts in table["splits"].items()}
+    return SourceIndex(**table | {"splits": splits})
 
 
 @contextmanager
@@ -276,11 +277,14 @@ def store_folder(folder: Path, cache: Path, index: Index, key: str) -> bool:
             if fault.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
     (cache / "keys").mkdir(exist_ok=True)
-    met = [
-        {name: getattr(source, name) for name in vars(SourceNotes())} for source in index.sources
-    ]
+    met = [_notes_table(source) for source in index.sources]
     _write_json(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint, "met": met})
     return torn
+
+
+def _notes_table(source: SourceIndex) -> dict[str, int]:
+    """What was met while reading a source, of all that its index says."""
+    return {name: getattr(source, name) for name in vars(SourceNotes())}
 
 
 def _move_damaged_aside(folder: Path, aside: Path) -> bool:

@@ -64,9 +64,10 @@ class TokenisedCorpus:
         """How often the training text of each source has been read when batch k begins."""
         before = self._source_mixture("train", data_seed).rows_before(k * n_sequences)
         readers = self._checked_readers("train", length)
-        return tuple(
-            rows / reader.n_rows(length) for rows, reader in zip(before, readers, strict=True)
-        )
+        epochs = []
+        for rows, reader in zip(before, readers, strict=True):
+            epochs.append(rows / reader.n_rows(length))
+        return tuple(epochs)
 
     def n_rows(self, split: Split, length: int) -> tuple[int, ...]:
         """Rows in one epoch of each source."""
@@ -76,26 +77,28 @@ class TokenisedCorpus:
         """How many pairs lose the beginnings of their sources in rows of this length; running
         text has none.
         """
-        return sum(
-            reader.n_truncated(length)
-            for reader in self.readers[split]
-            if isinstance(reader, PairRows)
-        )
+        n_pairs = 0
+        for reader in self.readers[split]:
+            if isinstance(reader, PairRows):
+                n_pairs += reader.n_truncated(length)
+        return n_pairs
 
     def n_unscored_pairs(self, split: Split, length: int) -> int:
         """How many pairs are read but not asked in rows of this length: they show no source."""
-        return sum(
-            reader.n_unscored(length)
-            for reader in self.readers[split]
-            if isinstance(reader, PairRows)
-        )
+        n_pairs = 0
+        for reader in self.readers[split]:
+            if isinstance(reader, PairRows):
+                n_pairs += reader.n_unscored(length)
+        return n_pairs
 
     def encode(self, text: str) -> list[int]:
         return self.tokenizer.encode(text)
 
     def decode(self, ids: Sequence[int] | Tensor) -> str:
         """The text of ids; special tokens are left out."""
-        return self.tokenizer.decode(ids.tolist() if isinstance(ids, Tensor) else ids)
+        if isinstance(ids, Tensor):
+            ids = ids.tolist()
+        return self.tokenizer.decode(ids)
 
     def _source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
         return SourceMixture(
@@ -122,15 +125,21 @@ def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) ->
     vocabulary = vocabulary_of(tokenizer)
     readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
     for split in SPLITS:
-        readers[split] = tuple(
-            _reader(
-                Shard.from_files(folder / f"{n}.{split}", tokenizer.n_text, gives_pairs(source)),
-                f"{n}",
-                vocabulary,
-            )
-            for n, source in enumerate(corpus.sources)
-        )
-    return TokenisedCorpus(corpus, folder, index, fingerprint, tokenizer, vocabulary, readers)
+        own = []
+        for n, source in enumerate(corpus.sources):
+            stem, pairs = folder / f"{n}.{split}", gives_pairs(source)
+            shard = Shard.from_files(stem, tokenizer.n_text, pairs)
+            own.append(_reader(shard, f"{n}", vocabulary))
+        readers[split] = tuple(own)
+    return TokenisedCorpus(
+        spec=corpus,
+        folder=folder,
+        index=index,
+        fingerprint=fingerprint,
+        tokenizer=tokenizer,
+        vocabulary=vocabulary,
+        readers=readers,
+    )
 
 
 def _describe_lack(
@@ -203,18 +212,23 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
 
     def joined(arrays: list[np.ndarray]) -> Tensor:
         values = np.concatenate(arrays)[order]
-        return torch.from_numpy(
-            values if values.dtype == np.bool_ else values.astype(np.int64, copy=False)
-        )
+        if values.dtype != np.bool_:
+            values = values.astype(np.int64, copy=False)
+        return torch.from_numpy(values)
 
+    real_BT = targets_from_B = None
     real = [rows.real for rows in rows_by_source if rows.real is not None]
+    if real:
+        real_BT = joined(real)
     targets_from = [rows.targets_from for rows in rows_by_source if rows.targets_from is not None]
+    if targets_from:
+        targets_from_B = joined(targets_from)
     return TextBatch(
-        k,
-        torch.arange(len(order)),
-        joined([rows.tokens for rows in rows_by_source]),
-        joined([rows.documents for rows in rows_by_source]),
-        joined([rows.sentences for rows in rows_by_source]),
-        joined(real) if real else None,
-        joined(targets_from) if targets_from else None,
+        k=k,
+        rows_B=torch.arange(len(order)),
+        tokens_BT=joined([rows.tokens for rows in rows_by_source]),
+        documents_BT=joined([rows.documents for rows in rows_by_source]),
+        sentences_BT=joined([rows.sentences for rows in rows_by_source]),
+        real_BT=real_BT,
+        targets_from_B=targets_from_B,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import IO, Any
 
 from paribus.corpus.archives import ArchiveMember
@@ -92,10 +93,7 @@ def _keyed_rows(
     member: ArchiveMember, keys: Sequence[str], errors: DecodeErrors, notes: SourceNotes
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The values of some keys, row by row, and where each row lies."""
-    lines = (
-        (number, decode_text(line, member.where, offset, errors, notes))
-        for number, offset, line in _numbered_lines(member.stream, member.where)
-    )
+    lines = _decoded_lines(member, errors, notes)
     if member.suffix == ".jsonl":
         for number, line in lines:
             if line.strip():
@@ -103,6 +101,15 @@ def _keyed_rows(
                 yield place, _row_values(_parse_object(line, place), keys, place, "key")
     else:
         yield from _table_rows(lines, member, keys)
+
+
+def _decoded_lines(
+    member: ArchiveMember, errors: DecodeErrors, notes: SourceNotes
+) -> Iterator[tuple[int, str]]:
+    """Each line with its number from 1."""
+    where = member.where
+    for number, offset, line in _numbered_lines(member.stream, where):
+        yield number, decode_text(line, where, offset, errors, notes)
 
 
 def _numbered_lines(stream: IO[bytes], where: str) -> Iterator[tuple[int, int, bytes]]:
@@ -129,7 +136,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON, each of whose keys stands there once."""
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise _RepeatedKey(first_duplicate(name for name, _ in pairs))
+        raise _RepeatedKey(first_duplicate(map(itemgetter(0), pairs)))
     return table
 
 
@@ -179,7 +186,7 @@ def _require_unique_columns(header: Sequence[str], keys: Sequence[str], place: s
     """RecordError where two columns have one name; columns without a name that nobody reads may
     be many.
     """
-    repeated = first_duplicate(name for name in header if name.strip() or name in keys)
+    repeated = first_duplicate([name for name in header if name.strip() or name in keys])
     if repeated is not None:
         raise RecordError(
             f"{place} has the column {repeated!r} twice; give each column a name of its own"
@@ -190,7 +197,7 @@ def _table_rows(
     lines: Iterator[tuple[int, str]], member: ArchiveMember, keys: Sequence[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Rows under a header; in .tsv a quote is a letter like any other."""
-    texts = (line for _, line in lines)
+    texts = map(itemgetter(1), lines)
     tabs = member.suffix == ".tsv"
     if tabs:
         rows = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE)

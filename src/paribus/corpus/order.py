@@ -65,7 +65,7 @@ class SourceMixture:
 
     def __init__(self, weights: Sequence[float], key: int):
         ends = np.cumsum(weights) / sum(weights) * CIRCLE
-        self.bounds = [0, *(round(end) for end in ends[:-1]), CIRCLE]
+        self.bounds = [0, *map(round, ends[:-1]), CIRCLE]
         self.offset = key % CIRCLE
 
     def row_sources(self, first: int, n_rows: int) -> Numbers:

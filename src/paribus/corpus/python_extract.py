@@ -42,7 +42,9 @@ def docstrings(text: str) -> Iterator[Texts]:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if (
                 name == TOPICS_NAME
             ):
-                yield from ((topic,) for value in values for topic in _string_literals(value))
+                for value in values:
+                    for topic in _string_literals(value):
+                        yield (topic,)
 
 
 def whole_file(text: str) -> Iterator[Texts]:
@@ -78,8 +80,8 @@ def _without_docstring(node: FunctionNode, lines: list[str]) -> str:
     first, last = said.lineno - 1, said.end_lineno or said.lineno
     if first < node.lineno or following.lineno <= last:
         return ""
-    kept = lines[node.lineno - 1 : first] + lines[last : node.end_lineno]
-    return textwrap.dedent("\n".join(kept))
+    code = lines[node.lineno - 1 : first] + lines[last : node.end_lineno]
+    return textwrap.dedent("\n".join(code))
 
 
 def _called_name(function: ast.expr) -> str:
@@ -91,11 +93,11 @@ def _called_name(function: ast.expr) -> str:
 
 def _string_literals(node: ast.expr) -> list[str]:
     """What is written inside an expression: plain, in a tuple, or before `.format(…)`."""
-    return [
-        part.value
-        for part in ast.walk(node)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
+    literals = []
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            literals.append(part.value)
+    return literals
 
 
 EXTRACTORS: dict[str, Callable[[str], Iterator[Texts]]] = {
@@ -113,11 +115,11 @@ def extract_documents(path: str, extractor: str) -> list[Texts]:
         with open(path, "rb") as file:
             data = file.read()
         encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-        return [
-            texts
-            for texts in EXTRACTORS[extractor](data.decode(encoding))
-            if all(text.strip() for text in texts)
-        ]
+        documents = []
+        for texts in EXTRACTORS[extractor](data.decode(encoding)):
+            if all(map(str.strip, texts)):
+                documents.append(texts)
+        return documents
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 

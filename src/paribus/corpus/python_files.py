@@ -33,15 +33,15 @@ def installed_files(source: InstalledPython) -> dict[str, Path]:
     """Every Python file meant, by its name, such as `torch/nn/functional.py`; the same on every
     machine.
     """
-    roots = {"python": Path(sysconfig.get_paths()["stdlib"])} | {
-        name: _package_folder(name) for name in PACKAGES
-    }
-    every = {
-        name: path
-        for package, root in roots.items()
-        for name, path in _python_files_in(package, root)
-    }
-    return {name: path for name, path in every.items() if source.part == "all" or in_slice(name)}
+    roots = {"python": Path(sysconfig.get_paths()["stdlib"])}
+    for package in PACKAGES:
+        roots[package] = _package_folder(package)
+    files = {}
+    for package, root in roots.items():
+        for name, path in _python_files_in(package, root):
+            if source.part == "all" or in_slice(name):
+                files[name] = path
+    return files
 
 
 def in_slice(name: str) -> bool:
@@ -51,10 +51,10 @@ def in_slice(name: str) -> bool:
 
 def installation_identity(source: InstalledPython) -> dict[str, str | int]:
     """Which installation this is, without reading it."""
-    found = installed_files(source)
-    size = sum(path.stat().st_size for path in found.values())
+    files = installed_files(source)
+    size = sum(path.stat().st_size for path in files.values())
     versions = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), **versions, "files": len(found), "bytes": size}
+    return {"python": platform.python_version(), **versions, "files": len(files), "bytes": size}
 
 
 def python_documents(
@@ -67,9 +67,9 @@ def python_documents(
         progress.stage(f"reading {source.kind}", len(found)),
         ThreadPoolExecutor(n_workers) as pool,
     ):
-        together = [
-            found[at : at + FILES_PER_PROCESS] for at in range(0, len(found), FILES_PER_PROCESS)
-        ]
+        together = []
+        for first in range(0, len(found), FILES_PER_PROCESS):
+            together.append(found[first : first + FILES_PER_PROCESS])
         for answer in map_in_order(
             pool, lambda paths: _extract_documents(paths, what), together, n_workers
         ):
@@ -90,20 +90,23 @@ def _extract_documents(paths: list[Path], extractor: str) -> bytes:
         str(Path(__file__).parent / "python_extract.py"),
         extractor,
     ]
-    asked = "".join(json.dumps(str(path)) + "\n" for path in paths)
-    return subprocess.run(program, input=asked.encode(), stdout=subprocess.PIPE, check=True).stdout
+    request = ""
+    for path in paths:
+        request += json.dumps(str(path)) + "\n"
+    answer = subprocess.run(program, input=request.encode(), stdout=subprocess.PIPE, check=True)
+    return answer.stdout
 
 
 def _package_folder(package: str) -> Path:
-    found = find_spec(package)  # finds without importing
-    assert found is not None, f"{package} is a dependency of paribus"
-    assert found.origin is not None
-    return Path(found.origin).parent
+    spec = find_spec(package)  # finds without importing
+    assert spec is not None, f"{package} is a dependency of paribus"
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def _python_files_in(package: str, root: Path) -> Iterator[tuple[str, Path]]:
     for here, folders, names in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in EXCLUDED_FOLDERS)
+        folders[:] = sorted(set(folders) - EXCLUDED_FOLDERS)
         for name in sorted(names):
             if name.endswith(".py"):
                 path = Path(here, name)

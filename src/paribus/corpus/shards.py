@@ -19,7 +19,11 @@ SUFFIXES = ("tokens", "sentences", "cuts")
 
 
 def token_dtype(n_text: int) -> np.dtype[np.unsignedinteger]:
-    return np.dtype(np.uint8 if n_text <= 2**8 else np.uint16 if n_text <= 2**16 else np.uint32)
+    if n_text <= 2**8:
+        return np.dtype(np.uint8)
+    if n_text <= 2**16:
+        return np.dtype(np.uint16)
+    return np.dtype(np.uint32)
 
 
 class ShardWriter:
@@ -80,11 +84,12 @@ class Shard:
     @staticmethod
     def from_files(stem: Path, n_text: int, pairs: bool) -> Shard:
         tokens, sentences, cuts = (Path(f"{stem}.{suffix}") for suffix in SUFFIXES)
+        pieces_per_document = 2 if pairs else 1
         return Shard(
             _memory_map(tokens, token_dtype(n_text)),
             _memory_map(sentences, np.dtype(np.uint8)),
             _memory_map(cuts, np.dtype(np.uint64)),
-            2 if pairs else 1,
+            pieces_per_document,
         )
 
     @property

@@ -49,11 +49,11 @@ def source_identity(source: Source) -> Any:
         case PythonDocs() | PythonCode() | PythonSummaries():
             return installation(source)
         case Files() | PairFiles():
-            stated = [
-                (path, _stat(path))
-                for path in find_files(source.paths, _readable_suffixes(source), SourceNotes())
-            ]
-            return [[str(path.resolve()), stat.st_size, stat.st_mtime_ns] for path, stat in stated]
+            stamps = []
+            for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
+                stat = _stat(path)
+                stamps.append([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
+            return stamps
         case Language():
             return None
 
@@ -74,7 +74,7 @@ def _read_files(
 ) -> Iterator[Document]:
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)
-    stats = [_stat(path) for path in paths]
+    stats = list(map(_stat, paths))
     allowance = DecompressionLimit(source.max_unpacked, sum(map(size_on_disk, stats)))
     with progress.stage(f"reading {source.kind}", sum(stat.st_size for stat in stats)):
         for path in paths:

@@ -63,7 +63,7 @@ def assign_splits(
 
 
 def _split_text(pieces: list[bytes]) -> SplitText:
-    lengths = np.array([len(piece) for piece in pieces], np.int64)
+    lengths = np.array(list(map(len, pieces)), np.int64)
     firsts = lengths.cumsum() - lengths
     apart = SEPARATOR.join(pieces)
     text = np.frombuffer(b"".join(pieces), np.uint8)

@@ -37,7 +37,13 @@ def split_counts(dataset: TokenisedCorpus) -> Iterator[SplitCount]:
         for split, count in index.splits.items():
             share = source.weight / total
             yield SplitCount(
-                number, source.kind, share, split, count.n_documents, count.n_tokens, count.n_bytes
+                source=number,
+                kind=source.kind,
+                share=share,
+                split=split,
+                n_documents=count.n_documents,
+                n_tokens=count.n_tokens,
+                n_bytes=count.n_bytes,
             )
 
 
@@ -53,9 +59,9 @@ def corpus_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
             ),
             f"some {source.n_lost} letters have no token and are lost": source.n_lost,
         }
-        for said, n in counts.items():
+        for remark, n in counts.items():
             if n:
-                yield f"corpus.sources.{number} ({source.kind}): {said}"
+                yield f"corpus.sources.{number} ({source.kind}): {remark}"
     yield from truncation_remarks(dataset, length)
 
 
@@ -80,11 +86,11 @@ def document_text(
     pair.
     """
     shard = dataset.readers[split][source].shard
-    pieces = (
-        shard.tokens[first : min(last, first + max_tokens)]
-        for first, last in _piece_bounds(shard, number)
-    )
-    return tuple(dataset.decode(piece.tolist()) for piece in pieces)
+    texts = []
+    for first, last in _piece_bounds(shard, number):
+        tokens = shard.tokens[first : min(last, first + max_tokens)]
+        texts.append(dataset.decode(tokens.tolist()))
+    return tuple(texts)
 
 
 def _piece_bounds(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
@@ -116,13 +122,13 @@ def sample_documents(
     for source, number in _draw_documents(
         dataset, split, n, numpy_generator(seed, "corpus", "sample", split)
     ):
-        lengths = (
-            last - first
-            for first, last in _piece_bounds(dataset.readers[split][source].shard, number)
-        )
-        pieces = document_text(dataset, split, source, number, max_tokens)
+        bounds = _piece_bounds(dataset.readers[split][source].shard, number)
         yield DocumentSample(
-            source, dataset.spec.sources[source].kind, number, pieces, tuple(lengths)
+            source=source,
+            kind=dataset.spec.sources[source].kind,
+            number=number,
+            pieces=document_text(dataset, split, source, number, max_tokens),
+            lengths=tuple(last - first for first, last in bounds),
         )
 
 
@@ -136,9 +142,8 @@ def _draw_documents(
             " another"
         )
     left = [rng.choice(count, min(n, count), replace=False).tolist() for count in there]
+    shares = np.array([source.weight for source in dataset.spec.sources])
     for _ in range(min(n, sum(there))):
-        weights = np.array(
-            [one.weight * bool(own) for one, own in zip(dataset.spec.sources, left, strict=True)]
-        )
+        weights = shares * np.array(list(map(bool, left)))
         source = int(rng.choice(len(left), p=weights / weights.sum()))
         yield source, left[source].pop()

@@ -109,7 +109,9 @@ class RunningText:
         tokens = np.where(is_end, self.eos, self.shard.tokens[places].astype(np.int64))
         begins_sentence = self.shard.begins_sentence(places) & ~is_end
         return TokenRows(
-            tokens, spread((counts > 0).cumsum(1) - 1), _sentence_numbers(begins_sentence)
+            tokens=tokens,
+            documents=spread((counts > 0).cumsum(1) - 1),
+            sentences=_sentence_numbers(begins_sentence),
         )
 
     def _document_order(self, seed: int, epoch: int, places: Numbers) -> Numbers:
@@ -121,12 +123,12 @@ class RunningText:
 
     def _cached_epoch(self, seed: int, epoch: int) -> EpochIndex:
         """The index of an epoch; those of the latest two epochs are cached."""
-        made = self._epochs.get((seed, epoch))
-        if made is None:
-            made = self._epochs[seed, epoch] = self._index_epoch(seed, epoch)
+        index = self._epochs.get((seed, epoch))
+        if index is None:
+            index = self._epochs[seed, epoch] = self._index_epoch(seed, epoch)
             while len(self._epochs) > N_CACHED_EPOCHS:
                 self._epochs.popitem(last=False)
-        return made
+        return index
 
     def _index_epoch(self, seed: int, epoch: int) -> EpochIndex:
         n_documents = self.shard.n_documents
@@ -143,8 +145,12 @@ class RunningText:
             )
             block_sizes = np.add.reduceat(lengths, np.arange(0, len(lengths), BLOCK_DOCUMENTS))
             sizes[1 + first // BLOCK_DOCUMENTS :][: len(block_sizes)] = block_sizes
-            orders += [documents] if n_documents <= MAX_ORDERED else []
-        return EpochIndex(sizes.cumsum()[:-1], np.concatenate(orders) if orders else None)
+            if n_documents <= MAX_ORDERED:
+                orders.append(documents)
+        block_starts = sizes.cumsum()[:-1]
+        if not orders:
+            return EpochIndex(block_starts, None)
+        return EpochIndex(block_starts, np.concatenate(orders))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,23 +193,29 @@ class PairRows:
             real, np.where(is_end, self.eos, self.shard.tokens[places].astype(np.int64)), self.pad
         )
         sentences = _sentence_numbers(self.shard.begins_sentence(places) & real & ~is_end)
-        return TokenRows(tokens, np.zeros_like(tokens), sentences, real, n_source)
+        return TokenRows(
+            tokens=tokens,
+            documents=np.zeros_like(tokens),
+            sentences=sentences,
+            real=real,
+            targets_from=n_source,
+        )
 
     def n_truncated(self, length: int) -> int:
         """How many pairs lose a part of their source, but not all of it, in rows of this length."""
-        return sum(
-            int(((targets < length) & (sources + targets > length)).sum())
-            for sources, targets in self._pair_lengths()
-        )
+        n_pairs = 0
+        for sources, targets in self._pair_lengths():
+            n_pairs += int(((targets < length) & (sources + targets > length)).sum())
+        return n_pairs
 
     def n_unscored(self, length: int) -> int:
         """How many pairs show nothing of their source in rows of this length: no room for it,
         or no token in it.
         """
-        return sum(
-            int(((targets >= length) | (sources == 0)).sum())
-            for sources, targets in self._pair_lengths()
-        )
+        n_pairs = 0
+        for sources, targets in self._pair_lengths():
+            n_pairs += int(((targets >= length) | (sources == 0)).sum())
+        return n_pairs
 
     @cached_property
     def fitting_lengths(self) -> tuple[int, int] | None:
@@ -212,10 +224,14 @@ class PairRows:
 
         None where no pair has a source to be shown.
         """
-        rooms = [targets[sources > 0] + 1 for sources, targets in self._pair_lengths()]
-        rooms = [part for part in rooms if len(part)]
-        if rooms:
-            return (min(int(part.min()) for part in rooms), max(int(part.max()) for part in rooms))
+        shortest, longest = [], []
+        for sources, targets in self._pair_lengths():
+            rooms = targets[sources > 0] + 1
+            if len(rooms):
+                shortest.append(int(rooms.min()))
+                longest.append(int(rooms.max()))
+        if shortest:
+            return min(shortest), max(longest)
         return None
 
     def _pair_lengths(self) -> Iterator[tuple[Numbers, Numbers]]:

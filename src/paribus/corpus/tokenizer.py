@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,14 +35,18 @@ def _byte_letters() -> tuple[str, ...]:
         *range(ord("¡"), ord("¬") + 1),
         *range(ord("®"), ord("ÿ") + 1),
     }
-    hidden = [byte for byte in range(N_BYTES) if byte not in seen]
-    return tuple(
-        chr(byte if byte in seen else N_BYTES + hidden.index(byte)) for byte in range(N_BYTES)
-    )
+    letters, n_hidden = [], 0
+    for byte in range(N_BYTES):
+        if byte in seen:
+            letters.append(chr(byte))
+        else:
+            letters.append(chr(N_BYTES + n_hidden))
+            n_hidden += 1
+    return tuple(letters)
 
 
 BYTE_LETTERS = _byte_letters()
-_BYTE_OF_LETTER = {letter: byte for byte, letter in enumerate(BYTE_LETTERS)}
+_BYTE_OF_LETTER = dict(zip(BYTE_LETTERS, range(N_BYTES), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +79,8 @@ class Tokenizer:
             self._bytes = {}
         else:
             self._bytes = self._byte_strings(described)
-        self.writes_every_byte = (
-            len({word for word in self._bytes.values() if len(word) == 1}) == N_BYTES
-        )
+        words = set(self._bytes.values())
+        self.writes_every_byte = Counter(map(len, words))[1] == N_BYTES
         self.bytes_of_ids = self._byte_counts(described)
         if self.writes_every_byte and _splits_at_spaces(described):
             self._words = _WordCache(self)
@@ -112,11 +116,11 @@ class Tokenizer:
     def _byte_strings(self, described: dict[str, Any]) -> dict[int, bytes]:
         added = {token["id"]: token["content"].encode() for token in described["added_tokens"]}
         vocabulary = self.library.get_vocab(with_added_tokens=False)
-        return {
-            i: bytes(_BYTE_OF_LETTER[letter] for letter in word)
-            for word, i in vocabulary.items()
-            if _is_byte_level(word)
-        } | added
+        strings = {}
+        for word, i in vocabulary.items():
+            if _is_byte_level(word):
+                strings[i] = bytes([_BYTE_OF_LETTER[letter] for letter in word])
+        return strings | added
 
     def _byte_counts(self, described: dict[str, Any]) -> NDArray[np.int64]:
         """How many bytes of text each id stands for: exact for byte-level, else of its written
@@ -186,10 +190,9 @@ def _n_lost(text: str, spans: NDArray[np.int64]) -> int:
     After a lost letter the library takes the rest of its word to lie one place earlier: where words
     are not parted at spaces, a space may be counted instead of a letter.
     """
-    begun, ended = (
-        np.bincount(places, minlength=len(text)).cumsum()[: len(text)] for places in spans.T
-    )
-    outside = np.flatnonzero(begun == ended)
+    n_begun = np.bincount(spans[:, 0], minlength=len(text)).cumsum()[: len(text)]
+    n_ended = np.bincount(spans[:, 1], minlength=len(text)).cumsum()[: len(text)]
+    outside = np.flatnonzero(n_begun == n_ended)
     return sum(not text[place].isspace() for place in outside.tolist())
 
 
@@ -215,7 +218,7 @@ def _splits_at_spaces(described: dict[str, Any]) -> bool:
 
 def byte_tokenizer() -> Tokenizer:
     """Id n is byte n."""
-    return Tokenizer(_byte_level({letter: byte for byte, letter in enumerate(BYTE_LETTERS)}))
+    return Tokenizer(_byte_level(dict(_BYTE_OF_LETTER)))
 
 
 def train_tokenizer(spec: BPETokenizer, texts: Iterable[str]) -> Tokenizer:
@@ -289,7 +292,7 @@ def _component_types(component: Any) -> set[str]:
 
 
 def _is_byte_level(word: str) -> bool:
-    return all(letter in _BYTE_OF_LETTER for letter in word)
+    return _BYTE_OF_LETTER.keys() >= set(word)
 
 
 def _n_written_bytes(word: str) -> int:

@@ -49,9 +49,8 @@ def verify_text(text: TokenisedCorpus) -> VerifiedText:
 
 def reverify_text(text: VerifiedText) -> VerifiedText:
     """Read what may have changed since; RecordError where it has."""
-    return VerifiedText(
-        text.folder, text.fingerprint, {name: _restamp_file(text, name) for name in text.files}
-    )
+    files = {name: _restamp_file(text, name) for name in text.files}
+    return VerifiedText(text.folder, text.fingerprint, files)
 
 
 def reopen_text(corpus: Corpus, text: VerifiedText) -> TokenisedCorpus:
@@ -78,9 +77,11 @@ def _require_all_listed(folder: Path, index: Index) -> None:
     """RecordError where a file lies there that its index does not speak of: an index that lists
     less proves less.
     """
-    # systems leave such files
-    there = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    unknown = there - {*index.files, INDEX_FILE}
+    unknown = set[str]()
+    for path in folder.iterdir():
+        if not path.name.startswith("."):  # systems leave such files
+            unknown.add(path.name)
+    unknown -= {*index.files, INDEX_FILE}
     if unknown:
         raise RecordError(
             f"{folder / INDEX_FILE} does not list {min(unknown)!r}, which lies beside it; {REMEDY}"

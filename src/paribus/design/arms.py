@@ -50,9 +50,10 @@ def arms_of(design: Design) -> tuple[Arm, ...]:
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
     if problems:
-        raise SpecError(
-            [_describe_problem(problem, names, len(tables)) for problem, names in problems.items()]
-        )
+        lines = []
+        for problem, names in problems.items():
+            lines.append(_describe_problem(problem, names, len(tables)))
+        raise SpecError(lines)
     return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
 
 
@@ -60,7 +61,8 @@ def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
     """A problem and the arms that have it; what all have is most likely the base's."""
     if len(names) == n_arms:
         return f"in every arm, {problem}"
-    return f"{', '.join(f'arms.{name}' for name in names)}: {problem}"
+    places = [f"arms.{name}" for name in names]
+    return f"{', '.join(places)}: {problem}"
 
 
 def _load_arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
@@ -68,7 +70,13 @@ def _load_arm(design: Design, name: str, levels: Mapping[str, str], table: Table
     table = merge_tables(_expand_preset(design.base), _expand_preset(table))
     run = load_run(table)
     require_usable(design, run)
-    return Arm(name, levels, chosen_fields(run, table["architecture"]), run, match)
+    return Arm(
+        name=name,
+        levels=levels,
+        table=chosen_fields(run, table["architecture"]),
+        run=run,
+        match=match,
+    )
 
 
 def width_notes(design: Design) -> list[str]:
@@ -76,18 +84,22 @@ def width_notes(design: Design) -> list[str]:
     not all do.
     """
     tables = arm_tables(design)
-    found: dict[str, list[str]] = {}
+    arms_by_note: dict[str, list[str]] = {}
     for name, table in tables.items():
-        written = merge_tables(_expand_preset(design.base), _expand_preset(table)).get(
-            "architecture"
-        )
-        note = width_note(written) if isinstance(written, Mapping) else None
+        merged = merge_tables(_expand_preset(design.base), _expand_preset(table))
+        architecture = merged.get("architecture")
+        if not isinstance(architecture, Mapping):
+            continue
+        note = width_note(architecture)
         if note is not None:
-            found.setdefault(note, []).append(name)
-    return [
-        note if len(names) == len(tables) else f"{', '.join(names)}: {note}"
-        for note, names in found.items()
-    ]
+            arms_by_note.setdefault(note, []).append(name)
+    notes = []
+    for note, names in arms_by_note.items():
+        if len(names) == len(tables):
+            notes.append(note)
+        else:
+            notes.append(f"{', '.join(names)}: {note}")
+    return notes
 
 
 class _ArmMatch(Spec):
@@ -148,10 +160,8 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
         try:
             answering_component(run.stages[-1].objective, measure.scores.kind)
         except SpecError as fault:
-            problems += [
-                f"the yardstick {measure.kind!r} cannot be asked: {problem}"
-                for problem in fault.problems
-            ]
+            for problem in fault.problems:
+                problems.append(f"the yardstick {measure.kind!r} cannot be asked: {problem}")
     if problems:
         raise SpecError(problems)
 
@@ -163,7 +173,8 @@ def run_table(run: RunSpec) -> Table:
         "architecture": run.architecture.model_dump(mode="json"),
         **stage.model_dump(mode="json"),
     }
-    return {name: value for name, value in tables.items() if name != "kind"}
+    tables.pop("kind", None)
+    return tables
 
 
 def arm_refusal(design: Design, table: Table) -> str | None:

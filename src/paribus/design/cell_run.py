@@ -82,21 +82,27 @@ def is_complete(cell: Cell, study: Study) -> bool:
     """
     study.require_complete_rows(cell.name, cell.n_steps)
     outcome, _ = study.run_outcome(cell.name)
-    measured = outcome == "finished" and all(
-        find_evaluation(cell, study, measure) is not None for measure in cell.measures
-    )
-    if outcome != "diverged" and not measured:
+    if outcome not in ("finished", "diverged"):
+        return False
+    if outcome == "finished" and not _is_measured(cell, study):
         return False
     study.require_unchanged_run(cell.name)
     require_run_integrity(study, cell.name)
     return True
 
 
+def _is_measured(cell: Cell, study: Study) -> bool:
+    """Has a cell's run answered every yardstick?"""
+    return all(find_evaluation(cell, study, measure) is not None for measure in cell.measures)
+
+
 def find_evaluation(cell: Cell, study: Study, measure: Yardstick) -> Evaluation | None:
     """What a cell's run answered to a yardstick, if it was asked."""
-    told, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
-    there = read_evaluations(study.root / cell.name)
-    return next((one for one in there if is_evaluation_of(one, told, text, cell.n_steps)), None)
+    question, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
+    for evaluation in read_evaluations(study.root / cell.name):
+        if is_evaluation_of(evaluation, question, text, cell.n_steps):
+            return evaluation
+    return None
 
 
 def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:

@@ -46,13 +46,13 @@ class Cell:
     @property
     def record(self) -> CellRecord:
         return CellRecord(
-            self.arm,
-            self.seed,
-            self.rate,
-            self.purpose,
-            self.name,
-            self.n_steps,
-            self.design_fingerprint,
+            arm=self.arm,
+            seed=self.seed,
+            rate=self.rate,
+            purpose=self.purpose,
+            run=self.name,
+            n_steps=self.n_steps,
+            plan=self.design_fingerprint,
         )
 
     def __str__(self) -> str:
@@ -81,23 +81,13 @@ def sweep_cells(
     """Every arm at every rate, and at more of its own, under seeds that are never reported."""
     tune = plan.design.tune
     assert tune is not None
-    measure, own = (
-        plan.design.primary.measure.model_copy(update={"split": tune.split}),
-        plan.design_fingerprint,
-    )
-    return tuple(
-        _cell(
-            arm,
-            SWEEP_SEED + number,
-            rate,
-            "sweep",
-            max(2, round(arm.n_steps * tune.share)),
-            (measure,),
-            own,
-        )
-        for number in range(tune.n_seeds)
-        for rate, arm in _rates_by_arm(plan, rates, extra_rates or {})
-    )
+    measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
+    own, cells = plan.design_fingerprint, []
+    for number in range(tune.n_seeds):
+        for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
+            seed, n_steps = SWEEP_SEED + number, max(2, round(arm.n_steps * tune.share))
+            cells.append(_cell(arm, seed, rate, "sweep", n_steps, (measure,), own))
+    return tuple(cells)
 
 
 def _rates_by_arm(
@@ -108,18 +98,18 @@ def _rates_by_arm(
     """
     yield from itertools.product(rates, plan.arms)
     for arm in plan.arms:
-        own = extra_rates.get(arm.name, ())
-        yield from ((rate, arm) for rate in own)
+        for rate in extra_rates.get(arm.name, ()):
+            yield rate, arm
 
 
 def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """Every arm under every reported seed, seed by seed, so that what is there is paired."""
     measures, own = (plan.design.primary.measure, *plan.design.others), plan.design_fingerprint
-    return tuple(
-        _cell(arm, seed, rates[arm.name], "reported", arm.n_steps, measures, own)
-        for seed in plan.seeds
-        for arm in plan.arms
-    )
+    cells = []
+    for seed, arm in itertools.product(plan.seeds, plan.arms):
+        rate = rates[arm.name]
+        cells.append(_cell(arm, seed, rate, "reported", arm.n_steps, measures, own))
+    return tuple(cells)
 
 
 def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
@@ -128,23 +118,15 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
     The full length is the reported run itself.
     """
-    measure, wanted = plan.design.primary.measure, length_arms(plan.design)
+    measures, own = (plan.design.primary.measure,), plan.design_fingerprint
+    wanted = length_arms(plan.design)
+    arms = [arm for arm in plan.arms if arm.name in wanted]
     shares = [share for share in plan.design.lengths or () if share < 1]
-    return tuple(
-        _cell(
-            arm,
-            seed,
-            rates[arm.name],
-            "length",
-            steps_of_share(arm.n_steps, share),
-            (measure,),
-            plan.design_fingerprint,
-        )
-        for seed in plan.seeds
-        for arm in plan.arms
-        if arm.name in wanted
-        for share in shares
-    )
+    cells = []
+    for seed, arm, share in itertools.product(plan.seeds, arms, shares):
+        rate, n_steps = rates[arm.name], steps_of_share(arm.n_steps, share)
+        cells.append(_cell(arm, seed, rate, "length", n_steps, measures, own))
+    return tuple(cells)
 
 
 def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
@@ -156,12 +138,11 @@ def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     if plan.design.tune is None or not plan.design.tune.bracket:
         return ()
     measures, own = (plan.design.primary.measure,), plan.design_fingerprint
-    return tuple(
-        _cell(arm, seed, bracket_rate(rates[arm.name], side), "bracket", arm.n_steps, measures, own)
-        for side in SIDES
-        for seed in plan.seeds
-        for arm in plan.arms
-    )
+    cells = []
+    for side, seed, arm in itertools.product(SIDES, plan.seeds, plan.arms):
+        rate = bracket_rate(rates[arm.name], side)
+        cells.append(_cell(arm, seed, rate, "bracket", arm.n_steps, measures, own))
+    return tuple(cells)
 
 
 def _cell(
@@ -185,13 +166,13 @@ def _cell(
     )
     run = arm.run.model_copy(update={"stages": (stage,)})
     return Cell(
-        arm.name,
-        seed,
-        rate,
-        purpose,
-        run,
-        arm.dataset,
-        measures,
-        arm.step_cost.training_flops * n_steps,
-        design_fingerprint,
+        arm=arm.name,
+        seed=seed,
+        rate=rate,
+        purpose=purpose,
+        run=run,
+        dataset=arm.dataset,
+        measures=measures,
+        flops=arm.step_cost.training_flops * n_steps,
+        design_fingerprint=design_fingerprint,
     )

@@ -34,11 +34,11 @@ FindingsByPair = Mapping[ArmPair, Mapping[str, FieldFinding]]  # of each compare
 def judge_pairs(design: Design, arms: Sequence[Arm]) -> FindingsByPair:
     """What is found out about every field in which two compared arms differ as written."""
     by_name = {arm.name: arm for arm in arms}
-    refusal = partial(arm_refusal, design)
-    return {
-        (one, other): pair_findings(by_name[one], by_name[other], declared_paths(design), refusal)
-        for one, other in compared_pairs(design)
-    }
+    paths, refusal = declared_paths(design), partial(arm_refusal, design)
+    findings = {}
+    for one, other in compared_pairs(design):
+        findings[one, other] = pair_findings(by_name[one], by_name[other], paths, refusal)
+    return findings
 
 
 def field_lines(
@@ -53,10 +53,13 @@ def field_lines(
     `moved` says of each arm which paths a match or a budget moved, and for what; `tuned` is the
     protocol of the rate.
     """
-    paths = dict.fromkeys(path for arm in arms for path in arm.leaves)
-    return tuple(
-        _line(path, design, arms, findings, moved_notes or {}, tuning_description) for path in paths
-    )
+    lines, paths = [], dict[str, None]()
+    for arm in arms:
+        paths |= dict.fromkeys(arm.leaves)
+    for path in paths:
+        line = _line(path, design, arms, findings, moved_notes or {}, tuning_description)
+        lines.append(line)
+    return tuple(lines)
 
 
 def _line(
@@ -82,17 +85,30 @@ def _line(
     if (
         path == RATE_PATH and tuning_description and mark != Mark.CONFOUND
     ):  # rates that are written apart give grids apart
-        return ControlLine(path, Mark.TUNED, values, tuning_description)
+        return ControlLine(path=path, mark=Mark.TUNED, values=values, note=tuning_description)
     if mark is None:
-        is_equal = all(value == values[arms[0].name] for value in values.values())
-        return ControlLine(path, Mark.EQUAL, values, "" if is_equal else NOT_COMPARED)
-    allowed = next(
-        (reason for place, reason in design.allow.items() if is_inside(path, place)), None
-    )
-    note = next((note for note in notes[mark] if note), "") or _moved_note(
-        path, values, moved_notes
-    )
-    return ControlLine(path, mark, values, note, allowed if mark == Mark.CONFOUND else None)
+        return _equal_line(path, values)
+    note = next(filter(None, notes[mark]), "") or _moved_note(path, values, moved_notes)
+    allowed = None
+    if mark == Mark.CONFOUND:
+        allowed = _allowance(path, design)
+    return ControlLine(path=path, mark=mark, values=values, note=note, allowed=allowed)
+
+
+def _equal_line(path: str, values: Mapping[str, Any]) -> ControlLine:
+    """The line of a field that is equal in every pair that is compared, or in all arms."""
+    first, *others = values.values()
+    if all(value == first for value in others):
+        return ControlLine(path=path, mark=Mark.EQUAL, values=values)
+    return ControlLine(path=path, mark=Mark.EQUAL, values=values, note=NOT_COMPARED)
+
+
+def _allowance(path: str, design: Design) -> str | None:
+    """The reason why a field may differ, if the design gives one."""
+    for place, reason in design.allow.items():
+        if is_inside(path, place):
+            return reason
+    return None
 
 
 def is_inside(path: str, place: str) -> bool:
@@ -113,9 +129,11 @@ def _moved_note(
 ) -> str:
     """What moved the arms that differ from the baseline, the first of all."""
     first = next(iter(values.values()))
-    return describe_arm_notes(
-        {arm: moved_notes.get(arm, {}).get(path) for arm, value in values.items() if value != first}
-    )
+    notes = {}
+    for arm, value in values.items():
+        if value != first:
+            notes[arm] = moved_notes.get(arm, {}).get(path)
+    return describe_arm_notes(notes)
 
 
 def describe_arm_notes(notes: Mapping[str, str | None]) -> str:
@@ -126,17 +144,19 @@ def describe_arm_notes(notes: Mapping[str, str | None]) -> str:
             found.setdefault(note, []).append(arm)
     if len(found) == 1 and all(notes.values()):
         return next(iter(found))
-    return "; ".join(f"{', '.join(arms)}: {note}" for note, arms in found.items())
+    return "; ".join([f"{', '.join(arms)}: {note}" for note, arms in found.items()])
 
 
 def describe_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
     """Every confound that is not allowed, in three beats."""
-    return tuple(
-        f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor: {line.note};"
-        f" {_remedy(line.note)}"
-        for line in lines
-        if line.mark == Mark.CONFOUND and line.allowed is None
-    )
+    problems = []
+    for line in lines:
+        if line.mark == Mark.CONFOUND and line.allowed is None:
+            problems.append(
+                f"{line.path} is {_values_by_arm(line.values)}, but it is not the factor:"
+                f" {line.note}; {_remedy(line.note)}"
+            )
+    return tuple(problems)
 
 
 def _remedy(note: str) -> str:

@@ -23,16 +23,16 @@ DESIGN_FOLDERS = (
 
 def designs_folder() -> Path:
     """Where the designs lie."""
-    return next(
-        (place for place in DESIGN_FOLDERS if (place / "claims.toml").is_file()), DESIGN_FOLDERS[0]
-    )
+    for place in DESIGN_FOLDERS:
+        if (place / "claims.toml").is_file():
+            return place
+    return DESIGN_FOLDERS[0]
 
 
 def shipped_designs() -> tuple[str, ...]:
     """The names of all designs that come with paribus."""
-    return tuple(
-        sorted(path.stem for path in designs_folder().glob("*.toml") if path.stem != "claims")
-    )
+    names = {path.stem for path in designs_folder().glob("*.toml")}
+    return tuple(sorted(names - {"claims"}))
 
 
 def find_design(

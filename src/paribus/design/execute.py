@@ -60,10 +60,11 @@ def execute_cells(
                 " again"
             )
     own = {cell.name for cell in mine}
-    return ExecutionResult(
-        failed,
-        tuple(cell for cell in todo if cell.name not in own and not is_complete(cell, study)),
-    )
+    open_elsewhere = []
+    for cell in todo:
+        if cell.name not in own and not is_complete(cell, study):
+            open_elsewhere.append(cell)
+    return ExecutionResult(failed, tuple(open_elsewhere))
 
 
 def require_unchanged_texts(cells: Iterable[Cell], pool: WorkerPool) -> None:

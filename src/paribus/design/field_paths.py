@@ -37,11 +37,10 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
         )
 
     factors = [path for path in design.factor if path not in fields]
-    allowances = [
-        path
-        for path in design.allow
-        if path not in fields and full_quantity_name(path) not in quantities
-    ]
+    allowances = []
+    for path in design.allow:
+        if path not in fields and full_quantity_name(path) not in quantities:
+            allowances.append(path)
     problems = [
         *describe_first(factors, say_factor, "factors that are no field"),
         *describe_first(allowances, say_allowance, "allowances of nothing that could differ"),
@@ -53,17 +52,20 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
 def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> tuple[str, ...]:
     """The allowances under which nothing is a confound: they let nothing pass."""
     confounds = [line.path for line in lines if line.mark == Mark.CONFOUND]
-    return tuple(
-        path
-        for path in design.allow
-        if not any(is_inside(one, full_quantity_name(path)) for one in confounds)
-    )
+    unused = []
+    for path in design.allow:
+        place = full_quantity_name(path)
+        if not any(is_inside(confound, place) for confound in confounds):
+            unused.append(path)
+    return tuple(unused)
 
 
 def _fields(arms: Sequence[Arm]) -> dict[str, None]:
     """Every field of any arm, and every table of them."""
-    found: dict[str, None] = {}
-    for path in (path for arm in arms for path in arm.leaves):
-        parts = path.split(".")
-        found |= dict.fromkeys(".".join(parts[:n]) for n in range(1, len(parts) + 1))
-    return found
+    places: dict[str, None] = {}
+    for arm in arms:
+        for path in arm.leaves:
+            names = path.split(".")
+            for depth in range(1, len(names) + 1):
+                places[".".join(names[:depth])] = None
+    return places

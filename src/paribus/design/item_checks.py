@@ -24,33 +24,38 @@ def require_items_fit(design: Design, arms: Sequence[PlannedArm]) -> None:
     fit them.
     """
     for where, measure in _measures(design):
-        asked = {
-            arm.dataset.fingerprint: select_items(arm.dataset, measure)
-            for arm in _one_arm_per_text(arms)
-        }
-        _require_same_items(
-            measure, arms, {text: items_fingerprint(own) for text, own in asked.items()}
-        )
-        tokens = {
-            arm.dataset.fingerprint: _item_tokens(arm.dataset, asked[arm.dataset.fingerprint])
-            for arm in _one_arm_per_text(arms)
-        }
-        problems: dict[str, list[str]] = {}
-        for arm in arms:
-            problem = _misfit_reason(arm, measure, tokens[arm.dataset.fingerprint])
-            if problem is not None:
-                problems.setdefault(problem, []).append(arm.name)
+        problems = []
+        for problem, names in _misfits(measure, arms).items():
+            problems.append(f"{where} in {', '.join(names)}: {problem}")
         if problems:
-            raise SpecError(
-                [f"{where} in {', '.join(names)}: {problem}" for problem, names in problems.items()]
-            )
+            raise SpecError(problems)
+
+
+def _misfits(measure: Yardstick, arms: Sequence[PlannedArm]) -> dict[str, list[str]]:
+    """Why items of a yardstick do not fit, and in which arms; SpecError where arms have other
+    items.
+    """
+    texts = {arm.dataset.fingerprint: arm.dataset for arm in arms}
+    items, fingerprints = {}, {}
+    for text, dataset in texts.items():
+        items[text] = select_items(dataset, measure)
+        fingerprints[text] = items_fingerprint(items[text])
+    _require_same_items(measure, arms, fingerprints)
+    tokens = {text: _item_tokens(dataset, items[text]) for text, dataset in texts.items()}
+    problems: dict[str, list[str]] = {}
+    for arm in arms:
+        problem = _misfit_reason(arm, measure, tokens[arm.dataset.fingerprint])
+        if problem is not None:
+            problems.setdefault(problem, []).append(arm.name)
+    return problems
 
 
 def _measures(design: Design) -> Iterator[tuple[str, Yardstick]]:
     """Every yardstick an arm is asked, and where it is written."""
     primary = design.primary.measure
     yield "primary.measure", primary
-    yield from ((f"others.{place}", measure) for place, measure in enumerate(design.others))
+    for place, measure in enumerate(design.others):
+        yield f"others.{place}", measure
     if design.tune is not None:
         yield (
             "primary.measure, on which rates are tuned,",
@@ -58,33 +63,31 @@ def _measures(design: Design) -> Iterator[tuple[str, Yardstick]]:
         )
 
 
-def _one_arm_per_text(arms: Sequence[PlannedArm]) -> list[PlannedArm]:
-    """One arm for each text."""
-    return list({arm.dataset.fingerprint: arm for arm in arms}.values())
-
-
 def _require_same_items(
     measure: Yardstick, arms: Sequence[PlannedArm], item_fingerprints: dict[str, str]
 ) -> None:
     first = item_fingerprints[arms[0].dataset.fingerprint]
-    apart = [arm.name for arm in arms if item_fingerprints[arm.dataset.fingerprint] != first]
-    if apart:
+    others = []
+    for arm in arms:
+        if item_fingerprints[arm.dataset.fingerprint] != first:
+            others.append(arm.name)
+    if others:
         raise SpecError(
-            f"corpus: {', '.join(apart)} would be asked other {measure.kind!r} items than"
+            f"corpus: {', '.join(others)} would be asked other {measure.kind!r} items than"
             f" {arms[0].name}, as what is held out differs; let every arm hold out the same text"
         )
 
 
 def _item_tokens(dataset: TokenisedCorpus, dataset_items: Sequence[Item]) -> list[ItemTokens] | str:
     """Items as the tokenizer of a text reads them; where it loses one, why."""
-    tokenizer = dataset.tokenizer
+    tokenizer, item_tokens = dataset.tokenizer, []
     try:
-        return [
-            (item.name, tokenizer.encode(item.context), target_ids(tokenizer, item))
-            for item in dataset_items
-        ]
+        for item in dataset_items:
+            context, target = tokenizer.encode(item.context), target_ids(tokenizer, item)
+            item_tokens.append((item.name, context, target))
     except UnsupportedError as fault:
         return str(fault)
+    return item_tokens
 
 
 def _misfit_reason(

@@ -16,8 +16,10 @@ def require_trainable_lengths(design: Design, arms: Sequence[PlannedArm]) -> Non
     """SpecError where a length has too few steps, no more than another, or a warm-up as long as
     itself.
     """
-    wanted = length_arms(design)
-    problems = [said for arm in arms if arm.name in wanted for said in _faults(design, arm)]
+    wanted, problems = length_arms(design), list[str]()
+    for arm in arms:
+        if arm.name in wanted:
+            problems += _faults(design, arm)
     if problems:
         raise SpecError(problems)
 

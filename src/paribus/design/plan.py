@@ -71,7 +71,11 @@ class Plan:
 
     @property
     def allowed_lines(self) -> tuple[ControlLine, ...]:
-        return tuple(line for line in self.control_lines if line.allowed is not None)
+        found = []
+        for line in self.control_lines:
+            if line.allowed is not None:
+                found.append(line)
+        return tuple(found)
 
     @property
     def unused_allowances(self) -> tuple[str, ...]:
@@ -80,26 +84,20 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """In a notebook: the control table, what differs first."""
-        head = "".join(
-            f"<th>{escape(name)}</th>"
-            for name in ("", "field", *(arm.name for arm in self.arms), "")
-        )
-        ordered = sorted(self.control_lines, key=lambda line: line.mark.place)
-        rows = "".join(
-            "<tr>"
-            + "".join(f"<td>{escape(str(cell))}</td>" for cell in _html_cells(line))
-            + "</tr>"
-            for line in ordered
-        )
-        return f"<p>{escape(self.design.question)}</p><table><tr>{head}</tr>{rows}</table>"
+        columns = ["", "field", *[arm.name for arm in self.arms], ""]
+        rows = [_html_row("th", columns)]
+        for line in sorted(self.control_lines, key=lambda line: line.mark.place):
+            values = line.values.values()
+            cells = [line.mark, line.path, *values, line.allowed or line.note]
+            rows.append(_html_row("td", cells))
+        return f"<p>{escape(self.design.question)}</p><table>{''.join(rows)}</table>"
 
     @property
     def design_fingerprint(self) -> str:
         """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
-        runs = {
-            arm.name: (arm.run.model_dump(mode="json"), arm.dataset.fingerprint)
-            for arm in self.arms
-        }
+        runs = {}
+        for arm in self.arms:
+            runs[arm.name] = (arm.run.model_dump(mode="json"), arm.dataset.fingerprint)
         return design_fingerprint(self.design.model_dump(mode="json"), runs)
 
     @property
@@ -117,8 +115,12 @@ class Plan:
         return VERDICT_RULE.format(test="paired t", equal=TWO_TESTS)
 
 
-def _html_cells(line: ControlLine) -> tuple[Any, ...]:
-    return line.mark, line.path, *line.values.values(), line.allowed or line.note
+def _html_row(tag: str, cells: Sequence[Any]) -> str:
+    """A row of a table whose cells have the tag."""
+    text = ""
+    for cell in cells:
+        text += f"<{tag}>{escape(str(cell))}</{tag}>"
+    return f"<tr>{text}</tr>"
 
 
 CorpusOpener = Callable[[Corpus], TokenisedCorpus]
@@ -161,13 +163,13 @@ def make_plan(
     _refuse_confounds(lines)
     here = run_environment(device, n_jobs)
     return Plan(
-        name,
-        scale,
-        design,
-        tuple(ready),
-        (*lines, *machine_lines(ready, here, device)),
-        here,
-        seeds,
+        name=name,
+        scale=scale,
+        design=design,
+        arms=tuple(ready),
+        control_lines=(*lines, *machine_lines(ready, here, device)),
+        environment=here,
+        seeds=seeds,
     )
 
 
@@ -180,10 +182,10 @@ def run_environment(device: torch.device, n_jobs: int) -> dict[str, Any]:
 
 
 def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
-    fields_apart = describe_confounds(line for line in lines if line.path not in QUANTITIES)
-    found = (*fields_apart, *describe_text_confounds(lines))
-    if found:
-        raise ConfoundError(found, lines)
+    of_fields = [line for line in lines if line.path not in QUANTITIES]
+    confounds = (*describe_confounds(of_fields), *describe_text_confounds(lines))
+    if confounds:
+        raise ConfoundError(confounds, lines)
 
 
 def _match_sizes(design: Design, arms: Sequence[Arm]) -> list[SizeMatch | None]:
@@ -192,19 +194,21 @@ def _match_sizes(design: Design, arms: Sequence[Arm]) -> list[SizeMatch | None]:
     sizes: list[SizeMatch | None] = [None]
     problems: list[str] = []
     for arm in arms[1:]:
-        asked = arm.match or Match(by="nothing")
         try:
-            sizes.append(
-                None if asked.by == "nothing" else _match_arm(arm, baseline, asked, length)
-            )
+            sizes.append(_match_arm(arm, baseline, length))
         except SpecError as fault:
-            problems.extend(f"arms.{arm.name}: {problem}" for problem in fault.problems)
+            for problem in fault.problems:
+                problems.append(f"arms.{arm.name}: {problem}")
     if problems:
         raise SpecError(problems)
     return sizes
 
 
-def _match_arm(arm: Arm, baseline: RunSpec, match: Match, length: int) -> SizeMatch:
+def _match_arm(arm: Arm, baseline: RunSpec, length: int) -> SizeMatch | None:
+    """The size that an arm is brought to; None where it is compared as written."""
+    match = arm.match or Match(by="nothing")
+    if match.by == "nothing":
+        return None
     return match_size(
         arm.run.architecture, baseline.architecture, match, *match_lengths(match, length)
     )
@@ -219,17 +223,27 @@ def _plan_arm(arm: Arm, size_match: SizeMatch | None, open_text: CorpusOpener) -
     for split in ("train", "valid"):
         built.require_rows(split, run.stages[-1].training.length)
     cost = measure_step_cost(run, built)
-    return PlannedArm(arm.name, arm.levels, run, built, cost, run_price(run, cost), size_match)
+    return PlannedArm(
+        name=arm.name,
+        levels=arm.levels,
+        run=run,
+        dataset=built,
+        step_cost=cost,
+        price=run_price(run, cost),
+        size_match=size_match,
+    )
 
 
 def _require_declared_match(
     design: Design, arms: Sequence[Arm], ready: Sequence[PlannedArm]
 ) -> None:
     """SpecError where an arm is of another size, and nobody said whether that is meant."""
-    baseline, *others = zip(arms, ready, strict=True)
-    silent = [own for arm, own in others if arm.match is None]
-    if silent:
-        table = {own.name: _sizes(own) for own in (baseline[1], *silent)}
+    (_, baseline), *others = zip(arms, ready, strict=True)
+    table = {baseline.name: _sizes(baseline)}
+    for arm, own in others:
+        if arm.match is None:
+            table[own.name] = _sizes(own)
+    if len(table) > 1:
         _require_choice("match", REQUIRED_SIZES, table, "{ by = 'parameters', moves = ['d_ff'] }")
 
 
@@ -240,10 +254,11 @@ def _apply_budget(design: Design, arms: Sequence[PlannedArm]) -> list[PlannedArm
         _require_choice("budget", tuple(next(iter(totals.values()))), totals, "'tokens_read'")
         return list(arms)
     goal = _step_totals(arms[0].step_cost)[design.budget] * arms[0].n_steps
-    return [
-        _with_n_steps(arm, max(1, round(goal / _step_totals(arm.step_cost)[design.budget])))
-        for arm in arms
-    ]
+    planned = []
+    for arm in arms:
+        n_steps = round(goal / _step_totals(arm.step_cost)[design.budget])
+        planned.append(_with_n_steps(arm, max(1, n_steps)))
+    return planned
 
 
 def _sizes(arm: PlannedArm) -> dict[str, float]:
@@ -268,18 +283,20 @@ def _require_choice(
     field: str, names: Sequence[str], table: dict[str, dict[str, float]], example: str
 ) -> None:
     """Refuse to choose the question for the user where it makes a difference."""
-    columns = {name: [own[name] for own in table.values()] for name in names}
-    shares = {name: max(values) / min(values) - 1 for name, values in columns.items()}
-    apart = {name: share for name, share in shares.items() if share > TOTALS_TOLERANCE}
-    if apart:
-        told = ", ".join(f"{name} differ by {share:.1%}" for name, share in apart.items())
+    differences = []
+    for name in names:
+        values = [own[name] for own in table.values()]
+        share = max(values) / min(values) - 1
+        if share > TOTALS_TOLERANCE:
+            differences.append(f"{name} differ by {share:.1%}")
+    if differences:
         if field == "match":
             nothing = ", or match = 'nothing' to compare them as written"
         else:
             nothing = ""
         raise SpecError(
-            f"{field} is missing, and the arms' {told}; which of them is made equal is the question"
-            f" you ask: say so, such as {field} = {example}{nothing}"
+            f"{field} is missing, and the arms' {', '.join(differences)}; which of them is made"
+            f" equal is the question you ask: say so, such as {field} = {example}{nothing}"
         )
 
 
@@ -294,8 +311,10 @@ def _with_n_steps(arm: PlannedArm, n_steps: int) -> PlannedArm:
 def _control_lines(
     design: Design, arms: Sequence[Arm], ready: Sequence[PlannedArm], findings: FindingsByPair
 ) -> tuple[ControlLine, ...]:
-    moved = {arm.name: _moved_notes(design, arm) for arm in ready}
-    final = [replace(arm, run=own.run) for arm, own in zip(arms, ready, strict=True)]
+    moved, final = {}, []
+    for arm, own in zip(arms, ready, strict=True):
+        moved[own.name] = _moved_notes(design, own)
+        final.append(replace(arm, run=own.run))
     return (
         *field_lines(design, final, findings, moved, tuning_description(design)),
         *quantity_lines(ready, design.budget, compared_pairs(design), design.allow),
@@ -303,16 +322,14 @@ def _control_lines(
 
 
 def _moved_notes(design: Design, arm: PlannedArm) -> dict[str, str]:
-    found = {}
-    if arm.size_match is not None:
-        note = (
-            f"moved so that {arm.size_match.by.replace('_', ' ')}"
-            f" {arm.size_match.agreement_description}"
-        )
-        found = {f"architecture.{path}": note for path in arm.size_match.moved_fields}
+    notes, match = {}, arm.size_match
+    if match is not None:
+        note = f"moved so that {match.by.replace('_', ' ')} {match.agreement_description}"
+        for path in match.moved_fields:
+            notes[f"architecture.{path}"] = note
     if design.budget is not None:
-        found["training.n_steps"] = f"moved so that {design.budget.replace('_', ' ')} agree"
-    return found
+        notes["training.n_steps"] = f"moved so that {design.budget.replace('_', ' ')} agree"
+    return notes
 
 
 def tuning_description(design: Design) -> str | None:

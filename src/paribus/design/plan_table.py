@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.design.plan import Plan
+from paribus.design.quantities import PlannedArm
+from paribus.record import ControlLine
 from paribus.record.disk import json_bytes
 from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import EDITION, PlanRecord, parse_plan
@@ -22,10 +24,10 @@ def plan_record(plan: Plan) -> PlanRecord:
 
 def described(plan: Plan) -> dict[str, Any]:
     """The plan as plain values, in the present format."""
-    design = plan.design
-    series = {} if plan.series is None else {"series": plan.series.table}
-    return {
-        **series,
+    design, table = plan.design, dict[str, Any]()
+    if plan.series is not None:
+        table["series"] = plan.series.table
+    return table | {
         "format": PLAN_FORMAT,
         "edition": EDITION,
         "name": plan.name,
@@ -37,34 +39,37 @@ def described(plan: Plan) -> dict[str, Any]:
         "design": _written_design(plan),
         "declared": list(declared_paths(design)),
         "order": [arm.name for arm in plan.arms],
-        "arms": {
-            arm.name: {
-                "levels": dict(arm.levels),
-                "run": arm.run.model_dump(mode="json"),
-                "price": asdict(arm.price),
-                "work": asdict(arm.step_cost),
-                "text": arm.dataset.fingerprint,
-            }
-            for arm in plan.arms
-        },
-        "control": [
-            {
-                "path": line.path,
-                "mark": line.mark,
-                "values": dict(line.values),
-                "note": line.note,
-                "allowed": line.allowed,
-            }
-            for line in plan.control_lines
-        ],
+        "arms": {arm.name: _arm_table(arm) for arm in plan.arms},
+        "control": [_line_table(line) for line in plan.control_lines],
         "environment": plan.environment,
         "rule": plan.rule,
     }
 
 
+def _arm_table(arm: PlannedArm) -> dict[str, Any]:
+    return {
+        "levels": dict(arm.levels),
+        "run": arm.run.model_dump(mode="json"),
+        "price": asdict(arm.price),
+        "work": asdict(arm.step_cost),
+        "text": arm.dataset.fingerprint,
+    }
+
+
+def _line_table(line: ControlLine) -> dict[str, Any]:
+    return {
+        "path": line.path,
+        "mark": line.mark,
+        "values": dict(line.values),
+        "note": line.note,
+        "allowed": line.allowed,
+    }
+
+
 def _written_design(plan: Plan) -> dict[str, Any]:
     """The design as plain values; without what is newer than the first plans it is what it was."""
-    unsaid = {
-        name for name in ("contrasts", "lengths", "variance") if getattr(plan.design, name) is None
-    }
-    return plan.design.model_dump(mode="json", exclude=unsaid)
+    missing = set[str]()
+    for name in ("contrasts", "lengths", "variance"):
+        if getattr(plan.design, name) is None:
+            missing.add(name)
+    return plan.design.model_dump(mode="json", exclude=missing)

@@ -100,11 +100,11 @@ def run_price(run: RunSpec, step_cost: StepCost) -> Price:
         n_target = length - length // 2
     if spec.encoder is not None:
         return price(spec, n_target, length - n_target, 0)
-    in_place = all(
-        problem_layout(part.objective, False) == "in place"
-        for part in components_of(run.stages[-1].objective)
-    )
-    return price(spec, length, None, length if in_place else length - n_target)
+    prefix = length
+    for component in components_of(run.stages[-1].objective):
+        if problem_layout(component.objective, False) != "in place":
+            prefix = length - n_target
+    return price(spec, length, None, prefix)
 
 
 def quantity_lines(
@@ -118,13 +118,13 @@ def quantity_lines(
     Under a budget of tokens, the text that each judged pair reads has a mark of its own.
     """
     table = {arm.name: _arm_quantities(arm, arms[0]) for arm in arms}
-    found = [
-        _line(name, {arm: own[name] for arm, own in table.items()}, arms, budget)
-        for name in QUANTITIES
-    ]
+    lines = []
+    for name in QUANTITIES:
+        values = {arm: own[name] for arm, own in table.items()}
+        lines.append(_line(name, values, arms, budget))
     reads = {arm.name: _text_read(arm) for arm in arms}
     reasons = {full_quantity_name(name): reason for name, reason in (allow or {}).items()}
-    return (*mark_text_lines(found, budget, pairs, reads, reasons), *_matched_flops_lines(arms))
+    return (*mark_text_lines(lines, budget, pairs, reads, reasons), *_matched_flops_lines(arms))
 
 
 def full_quantity_name(quantity: str) -> str:
@@ -150,39 +150,35 @@ def _text_read(arm: PlannedArm) -> TextRead:
 
 
 def _epochs_description(arm: PlannedArm) -> str:
-    return ", ".join(f"{times:.3g}" for times in arm.epochs)
+    return ", ".join(map("{:.3g}".format, arm.epochs))
 
 
 def _line(
     name: str, values: Mapping[str, Any], arms: Sequence[PlannedArm], budget: str | None
 ) -> ControlLine:
-    first, *others = values.values()
     if name in PARAMETER_COUNTS:
-        return _size_line(
-            name,
-            values,
-            {
-                arm.name: arm.size_match
-                for arm in arms
-                if _matched_by(arm) == name and arm.size_match
-            },
-        )
-    if all(value == first for value in others):
-        return ControlLine(name, Mark.EQUAL, values)
+        return _size_line(name, values, _matches_by(name, arms))
+    first, *others = values.values()
+    if others.count(first) == len(others):
+        return ControlLine(path=name, mark=Mark.EQUAL, values=values)
     if budget is None or name != f"{budget} in all":
-        return ControlLine(name, Mark.FOLLOWS, values)
-    apart = max(abs(value / first - 1) for value in others)
-    if apart <= TOTALS_TOLERANCE:
+        return ControlLine(path=name, mark=Mark.FOLLOWS, values=values)
+    difference = max(abs(value / first - 1) for value in others)
+    if difference <= TOTALS_TOLERANCE:
         whole = ""
     else:
         whole = ", as near as whole steps come"
-    return ControlLine(name, Mark.MATCHED, values, f"budget matched to {apart:.2%}{whole}")
+    note = f"budget matched to {difference:.2%}{whole}"
+    return ControlLine(path=name, mark=Mark.MATCHED, values=values, note=note)
 
 
-def _matched_by(arm: PlannedArm) -> str | None:
-    if arm.size_match is None:
-        return None
-    return arm.size_match.by
+def _matches_by(name: str, arms: Sequence[PlannedArm]) -> dict[str, SizeMatch]:
+    """The matches of those arms that were matched by a size of this name."""
+    found = {}
+    for arm in arms:
+        if arm.size_match is not None and arm.size_match.by == name:
+            found[arm.name] = arm.size_match
+    return found
 
 
 def _size_line(
@@ -192,18 +188,19 @@ def _size_line(
     they are.
     """
     first = next(iter(values.values()))
-    apart = [arm for arm, value in values.items() if value != first]
-    if not apart:
-        return ControlLine(name, Mark.EQUAL, values)
+    differing = [arm for arm, value in values.items() if value != first]
+    if not differing:
+        return ControlLine(path=name, mark=Mark.EQUAL, values=values)
     if not size_matches:
-        return ControlLine(name, Mark.FOLLOWS, values)
-    others = {arm: "not matched by it" for arm in apart if arm not in size_matches}
-    told = {
-        arm: f"sizes {own.agreement_description}"
-        for arm, own in size_matches.items()
-        if others or arm in apart
-    }
-    return ControlLine(name, Mark.MATCHED, values, describe_arm_notes(told | others))
+        return ControlLine(path=name, mark=Mark.FOLLOWS, values=values)
+    others = [arm for arm in differing if arm not in size_matches]
+    notes = {}
+    for arm, own in size_matches.items():
+        if others or arm in differing:
+            notes[arm] = f"sizes {own.agreement_description}"
+    notes |= dict.fromkeys(others, "not matched by it")
+    note = describe_arm_notes(notes)
+    return ControlLine(path=name, mark=Mark.MATCHED, values=values, note=note)
 
 
 def _matched_flops_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
@@ -215,14 +212,11 @@ def _matched_flops_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
         if arm.size_match is not None and arm.size_match.by.endswith("_flops"):
             key = (arm.size_match.by, arm.size_match.n_input, arm.size_match.n_target)
             texts.setdefault(key, {})[arm.name] = arm.size_match
-    return tuple(
-        _size_line(
-            f"{by} of {n_input} + {n_target} tokens",
-            {arm.name: _text_flops(arm, by, n_input, n_target) for arm in arms},
-            own,
-        )
-        for (by, n_input, n_target), own in texts.items()
-    )
+    lines = []
+    for (by, n_input, n_target), own in texts.items():
+        values = {arm.name: _text_flops(arm, by, n_input, n_target) for arm in arms}
+        lines.append(_size_line(f"{by} of {n_input} + {n_target} tokens", values, own))
+    return tuple(lines)
 
 
 def _text_flops(arm: PlannedArm, by: MatchBy, n_input: int, n_target: int) -> float | str:
@@ -265,14 +259,18 @@ def _spec(arm: PlannedArm) -> ResolvedArchitecture:
 
 def shared_init_share(one: ResolvedArchitecture, other: ResolvedArchitecture) -> float:
     """The share of a model's parameters that start with the same values as in the other."""
-    theirs = {name: (p.shape, p.role, _init_std(p, other)) for name, p in parameters(other).items()}
-    table = parameters(one)
-    same = sum(
-        p.count
-        for name, p in table.items()
-        if theirs.get(name) == (p.shape, p.role, _init_std(p, one))
-    )
-    return same / sum(p.count for p in table.values())
+    theirs = parameters(other)
+    n_all = n_same = 0
+    for name, parameter in parameters(one).items():
+        n_all += parameter.count
+        if name in theirs and _start(parameter, one) == _start(theirs[name], other):
+            n_same += parameter.count
+    return n_same / n_all
+
+
+def _start(parameter: Any, spec: ResolvedArchitecture) -> tuple[Any, ...]:
+    """What decides the values that a parameter starts with."""
+    return parameter.shape, parameter.role, _init_std(parameter, spec)
 
 
 def _init_std(parameter: Any, spec: ResolvedArchitecture) -> float:
@@ -298,11 +296,15 @@ def machine_lines(
         "code": environment["code"][:16],
     }
     kernels = {arm.name: _kernels(arm, device) for arm in arms}
-    equal = len(set(kernels.values())) == 1
-    lines = [
-        ControlLine(name, Mark.EQUAL, dict.fromkeys(names, value)) for name, value in shared.items()
-    ]
-    return ControlLine("kernel", Mark.EQUAL if equal else Mark.FOLLOWS, kernels), *lines
+    if len(set(kernels.values())) == 1:
+        kernel_mark = Mark.EQUAL
+    else:
+        kernel_mark = Mark.FOLLOWS
+    lines = [ControlLine(path="kernel", mark=kernel_mark, values=kernels)]
+    for name, value in shared.items():
+        values = dict.fromkeys(names, value)
+        lines.append(ControlLine(path=name, mark=Mark.EQUAL, values=values))
+    return tuple(lines)
 
 
 def _kernels(arm: PlannedArm, device: torch.device) -> str:
@@ -311,7 +313,7 @@ def _kernels(arm: PlannedArm, device: torch.device) -> str:
     """
     spec, own = _spec(arm), arm.price
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
-    pads = any(gives_pairs(source) for source in arm.dataset.spec.sources)
+    pads = any(map(gives_pairs, arm.dataset.spec.sources))
     found: dict[str, None] = {}
     for stack, length in ((spec.encoder, own.source_length), (spec.stack, own.length)):
         if stack is None:
@@ -328,7 +330,9 @@ def _kernels(arm: PlannedArm, device: torch.device) -> str:
                 documents = torch.zeros(1, length, dtype=torch.int64)
             else:
                 documents = None
-            layout = BatchLayout(1, length, prefix=prefix, documents_BT=documents)
+            layout = BatchLayout(
+                n_sequences=1, length=length, prefix=prefix, documents_BT=documents
+            )
             if pads:
                 real = torch.ones(1, length, dtype=torch.bool)
                 layout = replace(layout, prefix=torch.tensor([prefix]), real_BT=real)

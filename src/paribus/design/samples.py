@@ -36,12 +36,10 @@ class SampledModel(NamedTuple):
 def write_study_samples(plan: Plan, study: Study, device: torch.device) -> None:
     """Samples and items of a study that is done, kept beside its rows."""
     table = study_rows(study)
-    speaking = {
-        arm.name: _sampled_model(arm, table, study, device)
-        for arm in plan.arms
-        if plan.design.prompts
-    }
-    write_samples(study, [_sample(prompt, speaking) for prompt in plan.design.prompts])
+    models = {}
+    if plan.design.prompts:
+        models = {arm.name: _sampled_model(arm, table, study, device) for arm in plan.arms}
+    write_samples(study, [_sample(prompt, models) for prompt in plan.design.prompts])
     write_item_texts(study, _item_texts(plan, study, table))
 
 
@@ -49,8 +47,7 @@ def _sampled_model(
     arm: PlannedArm, table: RowTable, study: Study, device: torch.device
 ) -> SampledModel | None:
     """The last checkpoint of the first seed that trained; None where none did."""
-    own = (row for row in table if row["arm"] == arm.name and row["purpose"] == "reported")
-    run = next((row["run"] for row in own if row["outcome"] == "finished"), None)
+    run = _first_finished_run(arm, table)
     if run is None:
         checkpoint = None
     else:
@@ -64,14 +61,23 @@ def _sampled_model(
     return SampledModel(loaded, model, context_is_prefix(arm.run.stages[-1].objective))
 
 
+def _first_finished_run(arm: PlannedArm, table: RowTable) -> str | None:
+    """The first reported run of an arm that came to its end."""
+    for row in table:
+        is_own = row["arm"] == arm.name and row["purpose"] == "reported"
+        if is_own and row["outcome"] == "finished":
+            return row["run"]
+    return None
+
+
 def _sample(prompt: str, models: Mapping[str, SampledModel | None]) -> PromptSample:
-    said, refused = {}, {}
-    for arm, speaker in models.items():
+    continuations, refusals = {}, {}
+    for arm, model in models.items():
         try:
-            said[arm] = _continuation(prompt, speaker)
+            continuations[arm] = _continuation(prompt, model)
         except UnsupportedError as fault:
-            refused[arm] = str(fault)
-    return PromptSample(prompt, said, refused)
+            refusals[arm] = str(fault)
+    return PromptSample(prompt, continuations, refusals)
 
 
 def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
@@ -86,26 +92,27 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
     ids = tokenizer.encode(prompt)[-(model.spec.max_length - 1) :]
     device = next(model.parameters()).device
     context = torch.tensor([ids], device=device)
-    told = continuation(
+    tokens_BT = continuation(
         model,
         vocabulary,
         context,
         N_SAMPLE_TOKENS,
         context_is_prefix=sampled_model.context_is_prefix,
     )
-    return tokenizer.decode(told[0].tolist())
+    return tokenizer.decode(tokens_BT[0].tolist())
 
 
 def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:
     """The items with the largest differences; they are the same in every arm."""
     answers = primary_evaluations(study, table)
-    pairs = [
-        extreme_items(answers[against], answers[name], N_EXTREMES)
-        for name, against in judged_pairs(plan.design)
-    ]
-    wanted = {one.item for pair in pairs for side in pair for one in side}
-    if wanted:
-        asked = select_items(plan.arms[0].dataset, plan.design.primary.measure)
-    else:
-        asked = ()
-    return {item.name: ItemText(item.context, item.target) for item in asked if item.name in wanted}
+    wanted = set[str]()
+    for name, against in judged_pairs(plan.design):
+        for side in extreme_items(answers[against], answers[name], N_EXTREMES):
+            wanted.update([extreme.item for extreme in side])
+    if not wanted:
+        return {}
+    texts = {}
+    for item in select_items(plan.arms[0].dataset, plan.design.primary.measure):
+        if item.name in wanted:
+            texts[item.name] = ItemText(item.context, item.target)
+    return texts

@@ -5,6 +5,7 @@ another run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError
@@ -19,20 +20,17 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
     shares = {"lengths": min(design.lengths or (1.0,))}
     if design.tune is not None:
         shares["tune.share"] = design.tune.share
-    problems = [
-        f"arms.{arm.name}: training.schedule is inverse_sqrt and training.warmup is {_warmup(arm)},"
-        f" of which nothing is left in a run over {share:g} of the steps ({field}): it would be"
-        f" another recipe; use a longer warm-up, or {field} of 1"
-        for field, share in shares.items()
-        for arm in arms
-        if share < 1 and _loses_warmup(arm, share)
-    ]
+    problems = []
+    for (field, share), arm in product(shares.items(), arms):
+        if share < 1 and _loses_warmup(arm, share):
+            warmup = arm.run.stages[-1].training.warmup
+            problems.append(
+                f"arms.{arm.name}: training.schedule is inverse_sqrt and training.warmup is"
+                f" {warmup}, of which nothing is left in a run over {share:g} of the steps"
+                f" ({field}): it would be another recipe; use a longer warm-up, or {field} of 1"
+            )
     if problems:
         raise SpecError(problems)
-
-
-def _warmup(arm: PlannedArm) -> int:
-    return arm.run.stages[-1].training.warmup
 
 
 def _loses_warmup(arm: PlannedArm, share: float) -> bool:

@@ -54,9 +54,8 @@ def possible_seeds(design: Design) -> tuple[int, ...]:
 
 def n_begun_seeds(study: Study, design_fingerprint: str) -> int:
     """How many seeds a study of this design has named so far."""
-    own = [
-        cell
-        for cell in study.read_cells()
-        if cell.plan == design_fingerprint and cell.purpose == "reported"
-    ]
-    return len({cell.seed for cell in own})
+    seeds = set[int]()
+    for cell in study.read_cells():
+        if cell.plan == design_fingerprint and cell.purpose == "reported":
+            seeds.add(cell.seed)
+    return len(seeds)

@@ -79,15 +79,16 @@ def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Series
     _require_first_finished(root, first, design, n_seeds)
     names = _member_names(root, first)
     number = _study_number(root, names, n_seeds, wanted, first)
-    earlier = tuple(
-        _earlier_study(root, one, place) for place, one in enumerate(names[: number - 1], 1)
-    )
+    studies = []
+    for place, study_name in enumerate(names[: number - 1], 1):
+        studies.append(_earlier_study(root, study_name, place))
+    earlier = tuple(studies)
     seeds = _fresh_seeds(earlier, n_seeds, first)
     plan, rates = read_plan(_study(root, first)), _study(root, first).read_rates()
     if rates is None:
         own = None
     else:
-        own = {arm: found["rate"] for arm, found in rates.items()}
+        own = {arm: tuning["rate"] for arm, tuning in rates.items()}
     series = Series(first, number, earlier, own)
     return SeriesMember(
         _study_name(first, number), design.model_copy(update={"seeds": seeds}), series, plan
@@ -110,8 +111,11 @@ def _common_fields(plan: PlanRecord) -> dict[str, Any]:
     """What studies of a series have in common: the design but for its seeds, and what the arms
     came out as.
     """
-    design = {name: value for name, value in plan.design.table.items() if name not in OWN_FIELDS}
-    arms = {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}
+    design, arms = dict(plan.design.table), {}
+    for name in OWN_FIELDS:
+        design.pop(name, None)
+    for name, arm in plan.arms.items():
+        arms[name] = {"run": arm.run.table, "text": arm.text}
     return {"design": design, "arms": arms}
 
 
@@ -174,7 +178,7 @@ def _require_same_n_seeds(study: Study, n_seeds: int) -> None:
 
 def _fresh_seeds(earlier: tuple[EarlierStudy, ...], n_seeds: int, first: str) -> tuple[int, ...]:
     """So many seeds after the highest that the series has used, below those of sweeps."""
-    begin = 1 + max(seed for one in earlier for seed in one.seeds)
+    begin = 1 + max(max(study.seeds) for study in earlier)
     if begin + n_seeds > SWEEP_SEED:
         raise SpecError(
             f"--seeds is {n_seeds}, and the series of {first} has used those below {begin};"
@@ -184,10 +188,14 @@ def _fresh_seeds(earlier: tuple[EarlierStudy, ...], n_seeds: int, first: str) ->
 
 
 def _earlier_study(root: Path, name: str, number: int) -> EarlierStudy:
-    found = study_findings(_study(root, name))
-    gains = [_gain_table(found.label(arm), arm.judgement.comparison) for arm in found.arms]
-    gains += [_gain_table(one.name, one.comparison) for one in found.contrasts if one.is_judged]
-    return EarlierStudy(name, number, tuple(found.plan.design.declared_seeds), tuple(gains))
+    findings = study_findings(_study(root, name))
+    gains = []
+    for arm in findings.arms:
+        gains.append(_gain_table(findings.label(arm), arm.judgement.comparison))
+    for contrast in findings.contrasts:
+        if contrast.is_judged:
+            gains.append(_gain_table(contrast.name, contrast.comparison))
+    return EarlierStudy(name, number, tuple(findings.plan.design.declared_seeds), tuple(gains))
 
 
 def _gain_table(label: str, comparison: Comparison | None) -> dict[str, Any]:
@@ -206,10 +214,10 @@ def _gain_table(label: str, comparison: Comparison | None) -> dict[str, Any]:
 def _is_done(study: Study) -> bool:
     """Has every reported run of a study come to an end, at all of its seeds?"""
     try:
-        found: Findings = study_findings(study)
+        findings: Findings = study_findings(study)
     except SpecError:
         return False
-    return len(found.seeds) == _n_seeds(study)
+    return len(findings.seeds) == _n_seeds(study)
 
 
 def _n_seeds(study: Study) -> int:

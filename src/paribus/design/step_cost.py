@@ -33,7 +33,12 @@ def measure_step_cost(run: RunSpec, dataset: TokenisedCorpus) -> StepCost:
     (stage,) = run.stages
     spec = resolve(run.architecture)
     n_steps = min(stage.training.n_steps, N_SAMPLED_BATCHES)
-    lessons = ProblemLoader(dataset, stage, spec.encoder is not None, separates_documents(spec))
+    loader = ProblemLoader(
+        dataset=dataset,
+        stage=stage,
+        has_encoder=spec.encoder is not None,
+        separates_documents=separates_documents(spec),
+    )
     prices: dict[tuple[int, int, int], float] = {}
     read = positions = scored = n_bytes = flops = given = asked = 0.0
     for k in range(n_steps):
@@ -41,7 +46,7 @@ def measure_step_cost(run: RunSpec, dataset: TokenisedCorpus) -> StepCost:
             "train", stage.training.data_seed, k, stage.training.n_sequences, stage.training.length
         ).tokens_BT
         n_bytes += float(dataset.vocabulary.bytes_V[text].sum())
-        for part in lessons.problems_at(k):
+        for part in loader.problems_at(k):
             n_rows, shape = part.inputs.layout.n_sequences, _problem_shape(part)
             if shape not in prices:
                 prices[shape] = training_flops(spec, SequenceLayout(shape[0]), *shape[1:]).dense

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -74,23 +76,13 @@ def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
     total = per_seed * n_seeds + full * n_swept * share
     total += n_noise * baseline.step_cost.training_flops * baseline.n_steps
     speed, basis = _training_speed(plan, root, device)
-    n_bytes = sum(
-        arm.price.parameters
-        * CHECKPOINT_BYTES_PER_PARAMETER
-        * (n_reported * _n_checkpoints(arm, 1.0) + n_swept * _n_checkpoints(arm, share))
-        for arm in arms
-    )
-    n_bytes += sum(
-        arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_seeds * _n_checkpoints(arm, part)
-        for arm in longer
-        for part in shares
-    )
-    n_bytes += (
-        baseline.price.parameters
-        * CHECKPOINT_BYTES_PER_PARAMETER
-        * n_noise
-        * _n_checkpoints(baseline, 1.0)
-    )
+    n_bytes = 0
+    for arm in arms:
+        n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
+        n_bytes += n_swept * _checkpoint_bytes(arm, share)
+    for arm, length in itertools.product(longer, shares):
+        n_bytes += n_seeds * _checkpoint_bytes(arm, length)
+    n_bytes += n_noise * _checkpoint_bytes(baseline, 1.0)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
     return StudyCost(
         n_runs=(n_reported + n_swept) * n_arms + n_lengths + n_noise,
@@ -106,10 +98,11 @@ def estimate_cost(plan: Plan, root: Path, device: torch.device) -> StudyCost:
 
 def _length_groups(plan: Plan) -> list[PlannedArm]:
     """One arm of every group that is one run a seed and is trained at other lengths."""
-    wanted = length_arms(plan.design)
-    return [
-        group[0] for group in group_identical_arms(plan) if any(arm.name in wanted for arm in group)
-    ]
+    wanted, arms = set(length_arms(plan.design)), []
+    for group in group_identical_arms(plan):
+        if wanted.intersection([arm.name for arm in group]):
+            arms.append(group[0])
+    return arms
 
 
 def n_rates_per_seed(plan: Plan) -> int:
@@ -128,25 +121,29 @@ def group_identical_arms(plan: Plan) -> list[tuple[PlannedArm, ...]]:
     for arm in plan.arms:
         name = run_name(addressed_stages(arm.run, arm.dataset.fingerprint))
         groups.setdefault(name, []).append(arm)
-    return [tuple(group) for group in groups.values()]
+    return list(map(tuple, groups.values()))
 
 
-def _n_checkpoints(arm: PlannedArm, share: float) -> int:
-    """Checkpoints of a run over a share of the steps: the last few and the best, if there are
-    so many.
+def _checkpoint_bytes(arm: PlannedArm, share: float) -> int:
+    """Bytes of the checkpoints of a run over a share of the steps: the last few and the best,
+    if there are so many.
     """
     training = arm.run.stages[-1].training
-    return min(training.keep_last + 1, math.ceil(arm.n_steps * share / training.checkpoint_every))
+    n_written = math.ceil(arm.n_steps * share / training.checkpoint_every)
+    n_checkpoints = min(training.keep_last + 1, n_written)
+    return arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_checkpoints
 
 
 def _training_speed(plan: Plan, root: Path, device: torch.device) -> tuple[float, str]:
     """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
-    finished = [
-        entry for entry in runs(root) if entry.state == "finished" and entry.last_row is not None
-    ]
-    comparable = [entry for entry in finished if _device(entry) == plan.environment["device"]]
+    comparable = []
+    for entry in runs(root):
+        is_finished = entry.state == "finished" and entry.last_row is not None
+        if is_finished and _device(entry) == plan.environment["device"]:
+            comparable.append(entry)
     paces = map(_pace, sorted(comparable, key=_age))
-    earlier = list(islice((pace for pace in paces if pace is not None), MAX_EARLIER_RUNS))
+    # a pace is above 0: only None is left out
+    earlier = list(itertools.islice(filter(None, paces), MAX_EARLIER_RUNS))
     if earlier:
         return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
     return _matmul_speed(device) * TYPICAL_UTILISATION, "guessed from one matrix product"
@@ -162,19 +159,24 @@ def _pace(entry: RunEntry) -> float | None:
     counted.
     """
     try:
-        rows = read_rows(entry.folder / ROWS_FILE).rows
-        marks = [(0.0, 0.0), *((row["seconds"], row["dense_flops"]) for row in rows)]
-        paces = [
-            (done - before) / (at - since)
-            for (since, before), (at, done) in pairwise(marks)
-            if at > since
-        ]
+        paces = _row_paces(read_rows(entry.folder / ROWS_FILE).rows)
     except (RecordError, KeyError, TypeError):
         return None
     pace = statistics.median(paces) if paces else 0.0
     if pace > 0:
         return pace
     return None
+
+
+def _row_paces(rows: Iterable[dict[str, Any]]) -> list[float]:
+    """FLOPs a second between each two rows, and before the first."""
+    paces, since, before = [], 0.0, 0.0
+    for row in rows:
+        at, done = row["seconds"], row["dense_flops"]
+        if at > since:
+            paces.append((done - before) / (at - since))
+        since, before = at, done
+    return paces
 
 
 def _device(entry: RunEntry) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,10 +75,10 @@ def freeze_or_describe_departure(plan: Plan, study: Study) -> str | None:
     """Freeze a plan of which nothing was run; otherwise what running it would change, and
     nothing is written.
     """
-    said = describe_departure(plan, study)
-    if said is None:
+    departure = describe_departure(plan, study)
+    if departure is None:
         freeze(plan, study)
-    return said
+    return departure
 
 
 def describe_departure(plan: Plan, study: Study) -> str | None:
@@ -164,32 +165,37 @@ def _run_rounds(
         study.remove_rates()
     rounds = _rounds(plan, rates)
     _note_older_runs(rounds["runs"], study)
-    study.add_cells(cell.record for own in rounds.values() for cell in own)
+    study.add_cells([cell.record for cell in itertools.chain.from_iterable(rounds.values())])
     failed: dict[str, str] = {}
     n_waiting = 0
     later = [cells_of_shard(own, pool.execution.shard) for own in rounds.values()]
     for name, own in rounds.items():
         mine, *later = later
-        rest = sum(cell.flops for others in later for cell in others)
+        rest = _flops(itertools.chain.from_iterable(later))
         done = execute_cells(own, study, pool, make_watcher(name, mine, rest))
         failed |= done.failures
         n_waiting += len(done.open_elsewhere)
     return StudyProgress(failed, n_waiting, rates)
 
 
+def _flops(cells: Iterable[Cell]) -> float:
+    return sum(cell.flops for cell in cells)
+
+
 def _require_rates_of_series(plan: Plan, rates: Mapping[str, float]) -> None:
     """RecordError where a later study of a series would train at other rates than the first,
     whose sweep it shares.
     """
-    first = None if plan.series is None else plan.series.rates
-    apart = [arm for arm, rate in rates.items() if first is not None and first.get(arm) != rate]
-    if apart and first is not None and plan.series is not None:
-        arm = apart[0]
-        raise RecordError(
-            f"{plan.name}: the sweep of {plan.series.first} found the rate {first.get(arm)} for"
-            f" {arm}, and now it comes out as {rates[arm]}; use the version that the series was"
-            " begun with, or begin a new study by --name"
-        )
+    if plan.series is None or plan.series.rates is None:
+        return
+    for arm, rate in rates.items():
+        first = plan.series.rates.get(arm)
+        if first != rate:
+            raise RecordError(
+                f"{plan.name}: the sweep of {plan.series.first} found the rate {first} for {arm},"
+                f" and now it comes out as {rate}; use the version that the series was begun with,"
+                " or begin a new study by --name"
+            )
 
 
 def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
@@ -207,17 +213,17 @@ def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
 
 def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
     """What is run at the tuned rates, round by round: the reported runs first."""
-    found = {
+    rounds = {
         "runs": reported_cells(plan, rates),
         "bracket": bracket_cells(plan, rates),
         "lengths": length_cells(plan, rates),
         "noise": variance_cells(plan, rates),
     }
-    return {name: cells for name, cells in found.items() if cells}
+    return {name: cells for name, cells in rounds.items() if cells}
 
 
 def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
-    return [cell for own in _rounds(plan, rates).values() for cell in own]
+    return list(itertools.chain.from_iterable(_rounds(plan, rates).values()))
 
 
 def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
@@ -244,18 +250,22 @@ def _require_one_environment(
     """RecordError where runs to be made would stand beside others made otherwise: they are not
     pooled silently.
     """
-    there = [cell for cell in cells if cell is not None and is_complete(cell, study)]
+    there: list[Cell] = []
+    for cell in cells:
+        if cell is not None and is_complete(cell, study):
+            there.append(cell)
     if execution.accept_environment or len(there) == len(cells):
         return
-    apart: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys(cell.name for cell in there):
-        apart |= environment_differences(read_environments(study.root / name)[-1], plan.environment)
-    if apart:
-        listed = "; ".join(f"{name} was {then}, is {now}" for name, (then, now) in apart.items())
+    changes: dict[str, tuple[Any, Any]] = {}
+    for name in dict.fromkeys([cell.name for cell in there]):
+        before = read_environments(study.root / name)[-1]
+        changes |= environment_differences(before, plan.environment)
+    if changes:
+        listed = [f"{name} was {then}, is {now}" for name, (then, now) in changes.items()]
         raise RecordError(
-            f"{study.folder}: runs of it were made under another environment: {listed}; go on under"
-            " the former one, begin in another folder by --runs, or give --accept-environment,"
-            f" which the verdict then tells{_threads_advice(apart, plan)}"
+            f"{study.folder}: runs of it were made under another environment: {'; '.join(listed)};"
+            " go on under the former one, begin in another folder by --runs, or give"
+            f" --accept-environment, which the verdict then tells{_threads_advice(changes, plan)}"
         )
 
 
@@ -271,12 +281,13 @@ def _note_older_runs(cells: Sequence[Cell], study: Study) -> None:
     they were known.
     """
     named = {cell.run for cell in study.read_cells()}
-    done = ("finished", "diverged")
-    older = {
-        cell.name
-        for cell in cells
-        if cell.name not in named and study.run_outcome(cell.name)[0] in done
-    }
+    older: set[str] = set()
+    for cell in cells:
+        if cell.name in named:
+            continue
+        outcome, _ = study.run_outcome(cell.name)
+        if outcome in ("finished", "diverged"):
+            older.add(cell.name)
     if older:
         study.note_older_runs(len(older))
 
@@ -293,30 +304,24 @@ def _tune_rates(
     grid, more = rate_grid(plan.design, plan.arms), dict[str, tuple[float, ...]]()
     require_fair_sweep(plan.design, grid)
     n_extensions = 0
-    later = sum(
-        cell.flops
-        for cell in cells_of_shard(_all_cells(plan, _written_rates(plan)), pool.execution.shard)
-    )
+    own, shard = _all_cells(plan, _written_rates(plan)), pool.execution.shard
+    later = _flops(cells_of_shard(own, shard))
     while True:
         cells = sweep_cells(plan, grid, more)
-        study.add_cells(cell.record for cell in cells)
-        done = execute_cells(
-            cells,
-            study,
-            pool,
-            make_watcher("sweep", cells_of_shard(cells, pool.execution.shard), later),
-        )
+        study.add_cells([cell.record for cell in cells])
+        watcher = make_watcher("sweep", cells_of_shard(cells, shard), later)
+        done = execute_cells(cells, study, pool, watcher)
         if done.failures or done.open_elsewhere:
             return None, done
         swept = sweep_scores(cells, study)
-        found = rate_optima(swept, grid)
-        longer = extended_grid(grid, found, n_extensions)
+        optima = rate_optima(swept, grid)
+        longer = extended_grid(grid, optima, n_extensions)
         if longer != grid:
             grid, n_extensions = longer, n_extensions + 1
             continue
-        require_tunable(found, swept)
-        if not any(optimum.tries for optimum in found.values()):
-            rates = tuned_rates(found)
-            study.write_rates(rates_record(swept, grid, found, rates))
+        require_tunable(optima, swept)
+        if not any(optimum.tries for optimum in optima.values()):
+            rates = tuned_rates(optima)
+            study.write_rates(rates_record(swept, grid, optima, rates))
             return rates, done
-        more = next_extra_rates(more, found)
+        more = next_extra_rates(more, optima)

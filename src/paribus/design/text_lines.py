@@ -30,12 +30,15 @@ def mark_text_lines(
     """
     if budget not in TOKEN_BUDGETS:
         return tuple(lines)
-    found = text_differences(budget, pairs, reads)
+    differences = text_differences(budget, pairs, reads)
     allowed = allow.get(BYTES_LINE, allow.get(EPOCHS_LINE))
-    return tuple(
-        _mark_line(line, found, allowed) if line.path in (BYTES_LINE, EPOCHS_LINE) else line
-        for line in lines
-    )
+    marked_lines = []
+    for line in lines:
+        if line.path in (BYTES_LINE, EPOCHS_LINE):
+            marked_lines.append(_mark_line(line, differences, allowed))
+        else:
+            marked_lines.append(line)
+    return tuple(marked_lines)
 
 
 def _mark_line(
@@ -54,14 +57,15 @@ def _note(path: str, differences: Sequence[TextDifference]) -> str:
     """The difference of each judged pair that is large, with the steps that would make bytes
     equal; or the largest.
     """
-    large = [one for one in differences if one.is_large]
+    large, most = [], 0.0
+    for one in differences:
+        share = _difference(path, one)
+        most = max(most, abs(share))
+        if one.is_large:
+            pair = f"{one.arm} against {one.against}"
+            large.append(f"{pair} {share:+.1%} {CHOSEN_NOTE}, {_describe_steps(one)}")
     if large:
-        return "; ".join(
-            f"{_describe_pair(one)} {_difference(path, one):+.1%} {CHOSEN_NOTE},"
-            f" {_describe_steps(one)}"
-            for one in large
-        )
-    most = max((abs(_difference(path, one)) for one in differences), default=0.0)
+        return "; ".join(large)
     return f"differs by {most:.2%} at most, {CHOSEN_NOTE}"
 
 
@@ -69,10 +73,6 @@ def _difference(path: str, one: TextDifference) -> float:
     if path == BYTES_LINE:
         return one.bytes_difference
     return one.epochs_difference
-
-
-def _describe_pair(one: TextDifference) -> str:
-    return f"{one.arm} against {one.against}"
 
 
 def _describe_steps(one: TextDifference) -> str:
@@ -86,13 +86,16 @@ def describe_text_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
 
     Epochs differ with bytes, and are not told again.
     """
-    return tuple(
-        f"{line.path} is {_describe_values(line)}, but corpus, tokenizer and objective are equal,"
-        f" and so could the text be ({line.note}); use budget = 'bytes_read', or list bytes_read"
-        " under allow with a reason"
-        for line in lines
-        if line.path == BYTES_LINE and line.mark == Mark.CONFOUND and line.allowed is None
-    )
+    problems = []
+    for line in lines:
+        is_confound = line.mark == Mark.CONFOUND and line.allowed is None
+        if line.path == BYTES_LINE and is_confound:
+            problems.append(
+                f"{line.path} is {_describe_values(line)}, but corpus, tokenizer and objective are"
+                f" equal, and so could the text be ({line.note}); use budget = 'bytes_read', or"
+                " list bytes_read under allow with a reason"
+            )
+    return tuple(problems)
 
 
 def _describe_values(line: ControlLine) -> str:

@@ -46,7 +46,10 @@ class Trial:
 
 def is_under(path: str, paths: Sequence[str]) -> bool:
     """Is a path one of these, inside one, or the empty place of one?"""
-    return any(path == p or path.startswith(f"{p}.") or p.startswith(f"{path}.") for p in paths)
+    for place in paths:
+        if path == place or path.startswith(f"{place}.") or place.startswith(f"{path}."):
+            return True
+    return False
 
 
 def pair_findings(
@@ -57,8 +60,12 @@ def pair_findings(
     """
     first, second = _with_sizes(first, second), _with_sizes(second, first)
     fields, dependents = differing_fields(first.table, second.table)
-    free = [path for path, values in fields.items() if not _is_factor(path, values, factor_paths)]
-    findings = {path: FieldFinding(Mark.FACTOR) for path in fields if path not in free}
+    free, findings = [], {}
+    for path, values in fields.items():
+        if _is_factor(path, values, factor_paths):
+            findings[path] = FieldFinding(Mark.FACTOR)
+        else:
+            free.append(path)
     for path, owner in dependents.items():
         note = f"only one of the two has it: they differ in {owner}"
         if is_under(path, factor_paths):
@@ -73,11 +80,10 @@ def _with_sizes(arm: Arm, other: Arm) -> Arm:
     24 filled in agree.
     """
     own = arm.table["architecture"]
-    sizes = {
-        name: getattr(arm.run.architecture, name)
-        for name in other.table["architecture"]
-        if name not in own
-    }
+    sizes = {}
+    for name in other.table["architecture"]:
+        if name not in own:
+            sizes[name] = getattr(arm.run.architecture, name)
     if sizes:
         return replace(arm, table={**arm.table, "architecture": {**own, **sizes}})
     return arm
@@ -104,8 +110,9 @@ def _collect_differences(
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         if one != other:
             fields[path] = (one, other)
-            inner = [side for side in (one, other) if isinstance(side, Mapping)]
-            dependents.update({leaf: path for side in inner for leaf in leaves_of(side, path)})
+            for side in (one, other):
+                if isinstance(side, Mapping):
+                    dependents.update(dict.fromkeys(leaves_of(side, path), path))
         return
     same_kind = one.get("kind") == other.get("kind")
     for key in dict.fromkeys((*one, *other)):
@@ -123,7 +130,8 @@ def _is_factor(path: str, values: Sequence[Any], factor_paths: Sequence[str]) ->
     """Is a field the factor's? A list is one field: a factor that names a part of it does not
     free the rest.
     """
-    if any(isinstance(value, list) for value in values):
+    one, other = values
+    if isinstance(one, list) or isinstance(other, list):
         return any(path == own or path.startswith(f"{own}.") for own in factor_paths)
     return is_under(path, factor_paths)
 
@@ -167,8 +175,9 @@ def _trials(free: Sequence[str]) -> Iterator[Trial]:
         yield from _both_ways((path,))
     for one, other in itertools.combinations(free, 2):
         yield from _both_ways((one, other))
-    for table in dict.fromkeys(table for path in free for table in _tables_around(path)):
-        yield from _both_ways(tuple(path for path in free if path.startswith(f"{table}.")))
+    tables = itertools.chain.from_iterable(map(_tables_around, free))
+    for table in dict.fromkeys(tables):
+        yield from _both_ways(tuple([path for path in free if path.startswith(f"{table}.")]))
     for n_fields in range(len(free), max(2, len(free) - 2), -1):  # all of them, and all but one
         for paths in itertools.combinations(free, n_fields):
             yield from _both_ways(paths)
@@ -197,11 +206,12 @@ def _with_values_of(table: Table, donor: Table, paths: Sequence[str]) -> Table:
         *outer, last = path.split(".")
         here, there = _inner_table(result, outer), _inner_table(donor, outer)
         if last == "kind":
-            common = {
-                name: value for name, value in here.items() if name in there and name != "kind"
-            }
+            own = dict(here)
             here.clear()
-            here.update(copy.deepcopy(there) | common)
+            here.update(copy.deepcopy(there))
+            for name, value in own.items():
+                if name in there and name != "kind":
+                    here[name] = value
         else:
             here[last] = copy.deepcopy(there[last])
     return result
@@ -219,16 +229,18 @@ def _describe_trial(path: str, trial: Trial, first: Arm, second: Arm) -> str:
     """
     taker, giver = (first, second) if trial.into_first else (second, first)
     value = _describe_value(giver, path)
-    beside = ", ".join(other for other in trial.paths if other != path)
-    together = f", together with its {beside}" if beside else ""
+    others = [other for other in trial.paths if other != path]
+    together = f", together with its {', '.join(others)}" if others else ""
     return f"{value} is accepted in {taker.name} too{together}"
 
 
 def _describe_value(arm: Arm, path: str) -> str:
     *outer, last = path.split(".")
     value = _inner_table(arm.table, outer)[last]
-    if isinstance(value, Mapping | list):
-        return f"the {'list' if isinstance(value, list) else 'table'} of {arm.name}"
+    if isinstance(value, list):
+        return f"the list of {arm.name}"
+    if isinstance(value, Mapping):
+        return f"the table of {arm.name}"
     return f"{arm.name}'s {value!r}"
 
 
@@ -238,13 +250,16 @@ def _common_value_finding(path: str, first: Arm, second: Arm, refusal: Refusal) 
     """
     *outer, last = path.split(".")
     values = [_inner_table(arm.table, outer).get(last) for arm in (first, second)]
-    whole = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    whole = [value for value in values if type(value) is int]
     if not whole or not all(value is None or value in whole for value in values):
         reason = _trial_refusal(Trial((path,), into_first=True), first, second, refusal)
         assert reason is not None
         return FieldFinding(Mark.FOLLOWS, reason)
     for value in itertools.islice(_candidate_values(whole, first, second), MAX_VALUES):
-        if all(refusal(_with_value(arm.table, path, value)) is None for arm in (first, second)):
+        if (
+            refusal(_with_value(first.table, path, value)) is None
+            and refusal(_with_value(second.table, path, value)) is None
+        ):
             return FieldFinding(
                 Mark.CONFOUND, f"{value} is accepted in both {first.name} and {second.name}"
             )
@@ -262,20 +277,25 @@ def _candidate_values(values: Sequence[int], first: Arm, second: Arm) -> Iterato
     """Values up to twice the largest held: divisors first, then common multiples of what
     differs, then the others.
     """
-    most = 2 * max(values)
-    fields, _ = differing_fields(first.table, second.table)
-    steps = [
-        math.lcm(*pair)
-        for pair in fields.values()
-        if all(type(value) is int and value > 0 for value in pair)
-    ]
-    of_held = (divisor for value in values if value > 0 for divisor in divisors(value))
-    multiples = (multiple for step in steps for multiple in range(step, most + 1, step))
     known: set[int] = set()
-    for candidate in itertools.chain(of_held, multiples, range(most + 1)):
+    for candidate in _repeating_candidates(values, first, second):
         if candidate not in known:
             known.add(candidate)
             yield candidate
+
+
+def _repeating_candidates(values: Sequence[int], first: Arm, second: Arm) -> Iterator[int]:
+    """Candidate values in order, some of them more than once."""
+    most = 2 * max(values)
+    for value in values:
+        if value > 0:
+            yield from divisors(value)
+    fields, _ = differing_fields(first.table, second.table)
+    for one, other in fields.values():
+        if type(one) is int and type(other) is int and one > 0 and other > 0:
+            step = math.lcm(one, other)
+            yield from range(step, most + 1, step)
+    yield from range(most + 1)
 
 
 def _with_value(table: Table, path: str, value: int) -> Table:

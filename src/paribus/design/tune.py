@@ -19,6 +19,7 @@ from paribus.design.cells import Cell
 from paribus.design.seeds import possible_seeds
 from paribus.record import Study
 from paribus.spec.design import SWEEP_SEED, Design
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 RATE_DIGITS = 3  # of a rate that a parabola names
 
@@ -32,13 +33,15 @@ class ArmSweep:
     points: list[Point] = field(default_factory=list)
     unigram_score: float | None = None
     n_steps: int = 0
+    measure: Measure = LIKELIHOOD
 
 
 def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
     """What every arm's sweep scored."""
     found: dict[str, ArmSweep] = {}
     for cell in cells:
-        own = found.setdefault(cell.arm, ArmSweep(n_steps=cell.n_steps))
+        none = ArmSweep(n_steps=cell.n_steps, measure=cell.measures[0].scores)
+        own = found.setdefault(cell.arm, none)
         own.points.append((cell.rate, cell_score(cell, study, cell.measures[0])))
         if own.unigram_score is None:
             own.unigram_score = cell_unigram_score(cell, study, cell.measures[0])
@@ -47,10 +50,12 @@ def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
 
 def rate_optima(sweeps: Mapping[str, ArmSweep], grid: Sequence[float]) -> dict[str, Optimum]:
     """Each arm's best rate, or what is to be tried next."""
-    return {
-        arm: refine_vertex(own.points, grid, unigram=own.unigram_score)
-        for arm, own in sweeps.items()
-    }
+    optima = {}
+    for arm, own in sweeps.items():
+        optima[arm] = refine_vertex(
+            own.points, grid, unigram=own.unigram_score, measure=own.measure
+        )
+    return optima
 
 
 def extended_grid(
@@ -69,9 +74,10 @@ def next_extra_rates(
     extra_rates: Mapping[str, tuple[float, ...]], optima_by_arm: Mapping[str, Optimum]
 ) -> dict[str, tuple[float, ...]]:
     """The rates of each arm beside the grid, with those that it is to be tried at next."""
-    return {
-        arm: (*extra_rates.get(arm, ()), *optimum.tries) for arm, optimum in optima_by_arm.items()
-    }
+    rates = {}
+    for arm, optimum in optima_by_arm.items():
+        rates[arm] = (*extra_rates.get(arm, ()), *optimum.tries)
+    return rates
 
 
 def tuned_rates(optima_by_arm: Mapping[str, Optimum]) -> dict[str, float]:
@@ -98,13 +104,13 @@ def rates_record(
     rates: Mapping[str, float],
 ) -> dict[str, Any]:
     """The sweep as it is kept."""
-    return {
-        arm: {
+    record = {}
+    for arm, optimum in optima_by_arm.items():
+        record[arm] = {
             "rate": rates[arm],
             "grid": list(grid),
-            "points": [list(point) for point in sweeps[arm].points],
+            "points": list(map(list, sweeps[arm].points)),
             "unigram": sweeps[arm].unigram_score,
-            "optimum": asdict(optima_by_arm[arm]),
+            "optimum": asdict(optimum),
         }
-        for arm in optima_by_arm
-    }
+    return record

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.plan import Plan
@@ -56,22 +57,20 @@ def variance_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """Every start under every order, then the first of them again and again; measured by the
     primary yardstick.
     """
-    found = noise_crossing(plan)
-    if found is None:
+    crossing = noise_crossing(plan)
+    if crossing is None:
         return ()
-    seeds = possible_seeds(plan.design)[: max(found.n_inits, found.n_orders)]
-    baseline = plan.arms[0].name
-    starts = [
-        cell for cell in reported_cells(replace(plan, seeds=seeds), rates) if cell.arm == baseline
-    ]
-    starts = [replace(cell, purpose="variance", measures=cell.measures[:1]) for cell in starts]
-    crossed = [
-        _under_order(cell, seed)
-        for cell in starts[: found.n_inits]
-        for seed in seeds[: found.n_orders]
-    ]
-    again = [_under_order(starts[0], seeds[0], number) for number in range(1, found.n_reruns + 1)]
-    return (*crossed, *again)
+    seeds = possible_seeds(plan.design)[: max(crossing.n_inits, crossing.n_orders)]
+    starts = []
+    for cell in reported_cells(replace(plan, seeds=seeds), rates):
+        if cell.arm == plan.arms[0].name:
+            starts.append(replace(cell, purpose="variance", measures=cell.measures[:1]))
+    cells = []
+    for start, seed in product(starts[: crossing.n_inits], seeds[: crossing.n_orders]):
+        cells.append(_under_order(start, seed))
+    for number in range(1, crossing.n_reruns + 1):
+        cells.append(_under_order(starts[0], seeds[0], number))
+    return tuple(cells)
 
 
 def _under_order(cell: Cell, seed: int, rerun: int = 0) -> Cell:

@@ -34,7 +34,7 @@ def _run_job(line: str) -> dict[str, Any]:
         train_and_measure(
             run,
             _open_text(run.stages[-1].corpus, job),
-            [read_yardstick(told) for told in job["measures"]],
+            list(map(read_yardstick, job["measures"])),
             Path(job["root"]),
             select_device(job["device"]),
             accept_environment=job["accept_environment"],
@@ -85,10 +85,10 @@ def main() -> None:
 def _answer_all(answers: TextIO) -> None:
     jobs = _Jobs()
     while (line := jobs.lines.get()) is not None:
-        told = _run_job(line)
+        answer = _run_job(line)
         jobs.busy.clear()
         try:
-            print(json.dumps(told), file=answers, flush=True)
+            print(json.dumps(answer), file=answers, flush=True)
         except (
             BrokenPipeError
         ):  # whoever sent it is gone; the run is on disk, and Python would complain once more

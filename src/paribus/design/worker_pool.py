@@ -111,10 +111,9 @@ class WorkerPool:
                 with lock:
                     if caught or not queue:
                         return
-                    begun = {arm for other in self.workers for arm in other.arms}
-                    cell = queue.pop(
-                        next_cell_index([cell.arm for cell in queue], worker.arms, begun)
-                    )
+                    begun = set[str]().union(*[other.arms for other in self.workers])
+                    waiting = [cell.arm for cell in queue]
+                    cell = queue.pop(next_cell_index(waiting, worker.arms, begun))
                     watcher.begin(cell)
                 fault = self._run(worker, cell, study, queue)
                 if caught:
@@ -124,9 +123,9 @@ class WorkerPool:
                         failed[str(cell)] = fault
                     watcher.end(cell, fault)
 
-        threads = [
-            threading.Thread(target=toil, args=(worker,), daemon=True) for worker in self.workers
-        ]
+        threads = []
+        for worker in self.workers:
+            threads.append(threading.Thread(target=toil, args=(worker,), daemon=True))
         with _forward_signals(self.workers, caught):
             for thread in threads:
                 thread.start()
@@ -167,7 +166,7 @@ def _start_process(number: int, execution: Execution) -> subprocess.Popen[str]:
         if seen:
             names = seen.split(",")
         else:
-            names = [str(place) for place in range(torch.cuda.device_count())]
+            names = list(map(str, range(torch.cuda.device_count())))
         surroundings["CUDA_VISIBLE_DEVICES"] = worker_device(names, number, execution.device.index)
         surroundings.setdefault(
             CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES[0]
@@ -186,7 +185,9 @@ def _start_process(number: int, execution: Execution) -> subprocess.Popen[str]:
 
 def worker_device(device_names: Sequence[str], number: int, device_index: int | None) -> str:
     """The CUDA device of a worker: the one that was asked for, or else each in turn."""
-    return device_names[number % len(device_names) if device_index is None else device_index]
+    if device_index is None:
+        return device_names[number % len(device_names)]
+    return device_names[device_index]
 
 
 def _run_in_process(

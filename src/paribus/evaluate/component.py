@@ -24,17 +24,14 @@ _WHY_NOT = {
 
 def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureComponent:
     """The part under which an arm answers; SpecError with the reason where none can."""
-    given = components_of(objective)
     kinds = PREFERRED_KINDS if label == "likelihood" else ("masked",)
-    found = [part for kind in kinds for part in given if part.objective.kind == kind]
-    if not found:
-        raise SpecError(
-            _describe_no_likelihood(objective)
-            if label == "likelihood"
-            else _describe_no_masks(objective)
-        )
-    alike = [part for part in found if part.objective.kind == found[0].objective.kind]
-    return max(alike, key=_span_length)  # the first of equals
+    for kind in kinds:
+        own = [part for part in components_of(objective) if part.objective.kind == kind]
+        if own:
+            return max(own, key=_span_length)  # the first of equals
+    if label == "likelihood":
+        raise SpecError(_describe_no_likelihood(objective))
+    raise SpecError(_describe_no_masks(objective))
 
 
 def mixture_of_one(component: MixtureComponent) -> Mixture:

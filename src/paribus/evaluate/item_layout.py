@@ -59,22 +59,21 @@ def item_layout(
     laid = problem_layout(component.objective, spec.encoder is not None)
     pairs = isinstance(component.objective, Seq2Seq)
     under = component.mode is not None and (laid == "apart" or (laid == "together" and not pairs))
+    mode_token = document_prefix = sentinel = ()
+    if component.mode is not None and under:
+        mode_token = (vocabulary.mode_tokens[component.mode],)
+    if not pairs and not separates_documents(spec):
+        document_prefix = (vocabulary.bos,)
     if isinstance(component.objective, SpanCorruption):
-        sentinel = int(vocabulary.sentinel(0))
-    else:
-        sentinel = None
+        sentinel = (int(vocabulary.sentinel(0)),)
     return ItemLayout(
-        component,
-        laid,
-        vocabulary,
-        window,
-        mode_token=(
-            (vocabulary.mode_tokens[component.mode],)
-            if component.mode is not None and under
-            else ()
-        ),
-        document_prefix=() if pairs or separates_documents(spec) else (vocabulary.bos,),
-        sentinel=() if sentinel is None else (sentinel,),
+        component=component,
+        framing=laid,
+        vocabulary=vocabulary,
+        window=window,
+        mode_token=mode_token,
+        document_prefix=document_prefix,
+        sentinel=sentinel,
     )
 
 
@@ -102,14 +101,14 @@ def lay_item(
             f" in a window of {layout.window}; use shorter texts, as with max_bytes, or an arm with"
             " a longer window"
         )
-    kept = (*layout.document_prefix, *context)[-room:]
-    if not kept or not target:
-        lacking = "target" if kept else "context"
+    end = (*layout.document_prefix, *context)[-room:]
+    if not end or not target:
+        lacking = "target" if end else "context"
         raise SpecError(
             f"item {name} has a {lacking} without a token; give it text that the tokenizer keeps"
         )
     return LaidItem(
-        (*layout.mode_token, *kept, *layout.sentinel), tuple(target), max(len(context) - room, 0)
+        (*layout.mode_token, *end, *layout.sentinel), tuple(target), max(len(context) - room, 0)
     )
 
 
@@ -139,8 +138,14 @@ def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
 
 
 def _passage(layout: ItemLayout, item: LaidItem) -> SourceTarget:
-    asked, told = torch.tensor([item.inputs]), torch.tensor([(*layout.sentinel, *item.target)])
-    return SourceTarget(asked, told, torch.zeros_like(asked), torch.zeros_like(told))
+    source = torch.tensor([item.inputs])
+    target = torch.tensor([(*layout.sentinel, *item.target)])
+    return SourceTarget(
+        source_BS=source,
+        target_BM=target,
+        source_documents_BS=torch.zeros_like(source),
+        target_documents_BM=torch.zeros_like(target),
+    )
 
 
 def _score_target_only(problem: Problem, layout: ItemLayout) -> Problem:
@@ -160,5 +165,9 @@ def _in_place_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
         at = torch.tensor([[place]])
         inputs = Batch.of(read, prefix=read.shape[1])  # as in training
         yield Problem(
-            inputs, at, torch.tensor([[token]]), torch.ones(1, 1), torch.full_like(at, -1)
+            inputs=inputs,
+            scored_positions_BM=at,
+            targets_BM=torch.tensor([[token]]),
+            weights_BM=torch.ones(1, 1),
+            target_positions_BM=torch.full_like(at, -1),
         )

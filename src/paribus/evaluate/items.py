@@ -11,6 +11,7 @@ import heapq
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
+from itertools import chain
 
 from paribus.corpus import TokenisedCorpus, document_text
 from paribus.corpus.splits import Split
@@ -40,22 +41,22 @@ class Item:
 def select_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> tuple[Item, ...]:
     """As many different items as the yardstick asks for, or all there are."""
     _require_fit(dataset, yardstick)
-    found = heapq.nsmallest(
+    items = heapq.nsmallest(
         yardstick.n_items, _unique_items(dataset, yardstick), key=lambda item: item.name
     )
-    if not found:
+    if not items:
+        n_documents = sum(reader.shard.n_documents for reader in dataset.readers[yardstick.split])
         raise SpecError(
             f"yardstick.split {yardstick.split!r} has no {_describe_wanted(yardstick)} in"
-            f" {sum(reader.shard.n_documents for reader in dataset.readers[yardstick.split])}"
-            f" documents; hold out a share such as corpus.{yardstick.split} = 0.05, or take other"
-            " sizes"
+            f" {n_documents} documents; hold out a share such as corpus.{yardstick.split} = 0.05,"
+            " or take other sizes"
         )
-    return tuple(found)
+    return tuple(items)
 
 
 def items_fingerprint(items: Sequence[Item]) -> str:
     """The sha256 of items: arms with equal ones answered the same."""
-    return _digest(*(part for item in items for part in astuple(item)))
+    return _digest(*chain.from_iterable(map(astuple, items)))
 
 
 def _require_fit(dataset: TokenisedCorpus, yardstick: Yardstick) -> None:
@@ -138,11 +139,11 @@ def _truncate(text: str, max_bytes: int) -> str:
     data = text.encode()
     if len(data) <= max_bytes:
         return text
-    kept = data[:max_bytes].decode(errors="ignore")  # half a character at the end goes too
-    ends = [found.start() for found in _BEFORE_WORD.finditer(kept, len(kept) * 3 // 4)]
+    begin = data[:max_bytes].decode(errors="ignore")  # half a character at the end goes too
+    ends = [match.start() for match in _BEFORE_WORD.finditer(begin, len(begin) * 3 // 4)]
     if ends:
-        return kept[: ends[-1]]
-    return kept
+        return begin[: ends[-1]]
+    return begin
 
 
 def split_in_halves(text: str) -> tuple[str, str]:
@@ -155,8 +156,7 @@ def split_in_halves(text: str) -> tuple[str, str]:
         half += 1
     place = len(data[:half].decode())
     close = len(text) // 8
-    words = [
-        found.start() for found in _BEFORE_WORD.finditer(text, place - close, place + close + 2)
-    ]
+    around = _BEFORE_WORD.finditer(text, place - close, place + close + 2)
+    words = [match.start() for match in around]
     place = min(words, key=lambda word: abs(word - place), default=place)
     return text[:place], text[place:]

@@ -63,17 +63,18 @@ def likelihoods(
     framed = [_lay_item(laid, tokenizer, item) for item in items]
     _require_unseen(model, laid, framed)
     sums = _item_nats(model, laid, framed, n_sequences)
-    return tuple(
-        Answer(
-            item.name,
-            total,
-            len(one.target),
-            len(item.target.encode()),
-            one.n_truncated,
-            item.document,
+    answers = []
+    for item, one, total in zip(items, framed, sums, strict=True):
+        answer = Answer(
+            item=item.name,
+            nats=total,
+            n_tokens=len(one.target),
+            n_bytes=len(item.target.encode()),
+            n_cut=one.n_truncated,
+            document=item.document,
         )
-        for item, one, total in zip(items, framed, sums, strict=True)
-    )
+        answers.append(answer)
+    return tuple(answers)
 
 
 def _require_vocabulary_fits(model: Transformer, vocabulary: Vocabulary) -> None:
@@ -125,12 +126,12 @@ def _item_nats(
 ) -> list[float]:
     """Nats of each, computed in batches of rows of about one length."""
     sums = [0.0] * len(laid_items)
-    asked = _problems_by_length(layout, laid_items)
-    while batch := list(islice(asked, n_sequences)):
+    numbered_problems = _problems_by_length(layout, laid_items)
+    while batch := list(islice(numbered_problems, n_sequences)):
         problem = batch_problems([problem for _, problem in batch], layout.vocabulary.pad)
-        found = _row_nats(model, problem.to(model.embedding.weight.device)).tolist()
-        for (number, _), one in zip(batch, found, strict=True):
-            sums[number] += one
+        nats_B = _row_nats(model, problem.to(model.embedding.weight.device)).tolist()
+        for (number, _), nats in zip(batch, nats_B, strict=True):
+            sums[number] += nats
     return sums
 
 
@@ -155,10 +156,14 @@ def _row_nats(model: Transformer, problem: Problem) -> Tensor:
     """Of each row, [B], summed in float64; words are held for a few of the asked positions at a
     time.
     """
-    asked = problem.weights_BM > 0
-    states = problem.gather_states(model.hidden_states(problem.inputs).states_BTD)[asked]
-    targets = problem.targets_BM[asked]
-    pieces = zip(states.split(MAX_POSITIONS), targets.split(MAX_POSITIONS), strict=True)
-    found = torch.cat([target_nats(model.logits(few), told) for few, told in pieces]).cpu().double()
-    rows = asked.nonzero()[:, 0].cpu()
-    return torch.zeros(len(asked), dtype=torch.float64).index_add_(0, rows, found)
+    scored = problem.weights_BM > 0
+    states = problem.gather_states(model.hidden_states(problem.inputs).states_BTD)[scored]
+    targets = problem.targets_BM[scored]
+    nats = []
+    for some_states, some_targets in zip(
+        states.split(MAX_POSITIONS), targets.split(MAX_POSITIONS), strict=True
+    ):
+        nats.append(target_nats(model.logits(some_states), some_targets))
+    rows = scored.nonzero()[:, 0].cpu()
+    sums = torch.zeros(len(scored), dtype=torch.float64)
+    return sums.index_add_(0, rows, torch.cat(nats).cpu().double())

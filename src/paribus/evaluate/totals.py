@@ -40,12 +40,20 @@ class AnswerTotals:
 def answer_totals(answers: Sequence[Answer]) -> AnswerTotals:
     """The sums of some answers, one or more."""
     assert answers
+    documents = set[str]()
+    n_tokens = n_bytes = n_truncated = n_truncated_tokens = 0
+    for answer in answers:
+        documents.add(answer.document or answer.item)
+        n_tokens += answer.n_tokens
+        n_bytes += answer.n_bytes
+        n_truncated += answer.n_cut > 0
+        n_truncated_tokens += answer.n_cut
     return AnswerTotals(
         n_items=len(answers),
-        n_documents=len({answer.document or answer.item for answer in answers}),
-        n_tokens=sum(answer.n_tokens for answer in answers),
-        n_bytes=sum(answer.n_bytes for answer in answers),
+        n_documents=len(documents),
+        n_tokens=n_tokens,
+        n_bytes=n_bytes,
         nats_sum=math.fsum(answer.nats for answer in answers),
-        n_truncated=sum(answer.n_cut > 0 for answer in answers),
-        n_truncated_tokens=sum(answer.n_cut for answer in answers),
+        n_truncated=n_truncated,
+        n_truncated_tokens=n_truncated_tokens,
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import chain, repeat
 from math import isqrt, lcm
+from operator import and_, or_
 
 from paribus.errors import SpecError
 from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule, common_rule
@@ -76,9 +78,9 @@ def head_rules(rule: Rule) -> tuple[Rule, ...]:
     """The distinct rules of one layer's heads, in order, for equal groups of heads."""
     match rule:
         case And(left, right):
-            return tuple(a & b for a, b in _align_groups(head_rules(left), head_rules(right)))
+            return tuple(map(and_, *_align_groups(head_rules(left), head_rules(right))))
         case Or(left, right):
-            return tuple(a | b for a, b in _align_groups(head_rules(left), head_rules(right)))
+            return tuple(map(or_, *_align_groups(head_rules(left), head_rules(right))))
         case ByHead(rules):
             parts = [head_rules(part) for part in rules]
             widest = lcm(*map(len, parts))
@@ -86,7 +88,7 @@ def head_rules(rule: Rule) -> tuple[Rule, ...]:
                 raise SpecError(
                     f"mask has {widest * len(parts)} groups of heads; use at most {MAX_HEAD_GROUPS}"
                 )
-            return tuple(part for group in parts for part in _repeat_rules(group, widest))
+            return tuple(chain.from_iterable(_repeat_rules(group, widest) for group in parts))
         case ByLayer() | Alternate():
             raise TypeError(f"{rule} differs by layer; ask at_layer first")
         case _:
@@ -104,19 +106,26 @@ def at_head(rule: Rule, head: int, n_heads: int) -> Rule:
     return groups[head * len(groups) // n_heads]
 
 
-def _align_groups(left: tuple[Rule, ...], right: tuple[Rule, ...]) -> zip[tuple[Rule, Rule]]:
+def _align_groups(
+    left: tuple[Rule, ...], right: tuple[Rule, ...]
+) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    """Both with as many groups of heads."""
     widest = lcm(len(left), len(right))
-    return zip(_repeat_rules(left, widest), _repeat_rules(right, widest), strict=True)
+    return _repeat_rules(left, widest), _repeat_rules(right, widest)
 
 
 def _repeat_rules(group: tuple[Rule, ...], width: int) -> tuple[Rule, ...]:
-    return tuple(rule for rule in group for _ in range(width // len(group)))
+    n_times = width // len(group)
+    return tuple(chain.from_iterable(repeat(rule, n_times) for rule in group))
 
 
 def divisors(n: int) -> list[int]:
     """Every divisor, in order."""
-    small = [d for d in range(1, isqrt(n) + 1) if n % d == 0]
-    return sorted({*small, *(n // d for d in small)})
+    found: set[int] = set()
+    for d in range(1, isqrt(n) + 1):
+        if n % d == 0:
+            found |= {d, n // d}
+    return sorted(found)
 
 
 def _describe_divisors(n: int) -> str:

@@ -83,10 +83,7 @@ def dense_mask(rule: Rule, layout: SequenceLayout, keys: SequenceLayout | None =
 def visible_rows(rule: Rule, layout: SequenceLayout, where: slice) -> BoolArray:
     """Which keys some queries see by any of a rule's groups of heads, [query, key]."""
     side = _PositionArrays.of(layout)
-    return np.any(
-        [_visible(part, side.select_rows(where), side) for part in dict.fromkeys(head_rules(rule))],
-        axis=0,
-    )
+    return _visible_to_any_head(rule, side.select_rows(where), side)
 
 
 def are_pairs_visible(
@@ -94,13 +91,12 @@ def are_pairs_visible(
 ) -> BoolArray:
     """Whether each query sees the key at the same place by any of a rule's groups of heads."""
     side = _PositionArrays.of(layout)
-    return np.any(
-        [
-            _visible(part, side.select(queries), side.select(keys))
-            for part in dict.fromkeys(head_rules(rule))
-        ],
-        axis=0,
-    )
+    return _visible_to_any_head(rule, side.select(queries), side.select(keys))
+
+
+def _visible_to_any_head(rule: Rule, query: _PositionArrays, key: _PositionArrays) -> BoolArray:
+    groups = dict.fromkeys(head_rules(rule))
+    return np.any([_visible(part, query, key) for part in groups], axis=0)
 
 
 def count_visible_pairs(
@@ -172,11 +168,11 @@ def _count_plain_pairs(rule: Rule, length: int, prefix: int) -> int:
 def _count_visible(
     rule: Rule, query: _PositionArrays, key: _PositionArrays, where: NDArray[np.integer]
 ) -> int:
-    starts = range(0, len(where), _ROWS_AT_ONCE)
-    return sum(
-        int(np.count_nonzero(_visible(rule, query.select_rows(where[s : s + _ROWS_AT_ONCE]), key)))
-        for s in starts
-    )
+    n_visible = 0
+    for start in range(0, len(where), _ROWS_AT_ONCE):
+        rows = query.select_rows(where[start : start + _ROWS_AT_ONCE])
+        n_visible += int(np.count_nonzero(_visible(rule, rows, key)))
+    return n_visible
 
 
 def _visible(rule: Rule, query: _PositionArrays, key: _PositionArrays) -> BoolArray:
@@ -185,4 +181,4 @@ def _visible(rule: Rule, query: _PositionArrays, key: _PositionArrays) -> BoolAr
 
 def mask_text(mask: BoolArray) -> str:
     """The picture as text, `#` where visible."""
-    return "\n".join("".join("#" if seen else "." for seen in row) for row in mask)
+    return "\n".join(map("".join, np.where(mask, "#", ".")))

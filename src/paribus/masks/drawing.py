@@ -22,9 +22,8 @@ def svg_path(mask: NDArray[np.bool_]) -> str:
     parts = []
     for y, row in enumerate(mask):
         edges = np.flatnonzero(np.diff(np.concatenate(([0], row.astype(np.int8), [0]))))
-        parts += [
-            f"M{begin} {y}h{end - begin}v1h{begin - end}z" for begin, end in edges.reshape(-1, 2)
-        ]
+        for begin, end in edges.reshape(-1, 2):
+            parts.append(f"M{begin} {y}h{end - begin}v1h{begin - end}z")
     return "".join(parts)
 
 
@@ -33,10 +32,10 @@ def rule_html(rule: Rule) -> str:
     key.
     """
     n_layers = _n_layers(rule)
-    drawn = dict.fromkeys(
-        part for layer in range(n_layers) for part in head_rules(at_layer(rule, layer, n_layers))
-    )
-    figures = "".join(_figure(part) for part in drawn)
+    distinct_rules: dict[Rule, None] = {}
+    for layer in range(n_layers):
+        distinct_rules |= dict.fromkeys(head_rules(at_layer(rule, layer, n_layers)))
+    figures = "".join(map(_figure, distinct_rules))
     return (
         f"<div><code>{escape(str(rule))}</code><div"
         f' style="display:flex;gap:1em">{figures}</div></div>'

@@ -5,7 +5,7 @@ A *stack* is one rule per layer, bottom first. Every position also keeps its own
 reaches itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from math import lcm
 
@@ -86,17 +86,14 @@ def find_leak(
     at once.
     """
     positions = np.flatnonzero(sources >= 0)
-    shown = [
-        are_pairs_visible(rule, layout, positions, sources[positions])
-        for rule in dict.fromkeys(stack)
-    ]
-    at_once = positions[np.any([sources[positions] == positions, *shown], axis=0)]
-    if len(at_once):
-        found = at_once
-    else:
-        found = next(_find_leaks(stack, layout, sources), at_once)
-    if len(found):
-        return int(found[0])
+    is_shown = sources[positions] == positions
+    for rule in dict.fromkeys(stack):
+        is_shown = is_shown | are_pairs_visible(rule, layout, positions, sources[positions])
+    leaking = positions[is_shown]
+    if not len(leaking):
+        leaking = next(_find_leaks(stack, layout, sources), leaking)
+    if len(leaking):
+        return int(leaking[0])
     return None
 
 
@@ -108,11 +105,11 @@ def _find_leaks(
     if _all_ahead(layout, positions, sources[positions]) and not looks_ahead(stack):
         return
     for start in range(0, len(positions), _POSITIONS_AT_ONCE):
-        asked = positions[start : start + _POSITIONS_AT_ONCE]
-        answers = np.arange(layout.length)[:, None] == sources[asked]
-        found = asked[reachable_from(stack, layout, answers)[asked, np.arange(len(asked))]]
-        if len(found):
-            yield found
+        chunk = positions[start : start + _POSITIONS_AT_ONCE]
+        answers = np.arange(layout.length)[:, None] == sources[chunk]
+        leaking = chunk[reachable_from(stack, layout, answers)[chunk, np.arange(len(chunk))]]
+        if len(leaking):
+            yield leaking
 
 
 def _all_ahead(
@@ -128,11 +125,13 @@ def looks_ahead(stack: Sequence[Rule]) -> bool:
     If none could, no chain of layers does: each hop ends before the prefix does, or no later than
     it began.
     """
-    return any(
-        part.sees_new(prefix_grows=False)
-        for rule in dict.fromkeys(stack)
-        for part in head_rules(rule)
-    )
+    return any(part.sees_new(prefix_grows=False) for part in _all_head_rules(dict.fromkeys(stack)))
+
+
+def _all_head_rules(stack: Iterable[Rule]) -> Iterator[Rule]:
+    """The rules of the heads of every layer, from the bottom up."""
+    for rule in stack:
+        yield from head_rules(rule)
 
 
 def unchanged_states(stack: Sequence[Rule], old: SequenceLayout, new: SequenceLayout) -> BoolArray:
@@ -163,10 +162,10 @@ def appendable(stack: Sequence[Rule], prefix_grows: bool = False) -> bool:
     A prefix fixed at the first turn is kept; with `prefix_grows` it moves to the end of each new
     prompt. The last layer's rule does not matter: its keys and values come from below it.
     """
-    parts = [part for rule in stack[:-1] for part in head_rules(rule)]
-    return not any(
-        part.sees_new(prefix_grows) or (prefix_grows and _can_lose_sight(part)) for part in parts
-    )
+    for part in list(_all_head_rules(stack[:-1])):
+        if part.sees_new(prefix_grows) or (prefix_grows and _can_lose_sight(part)):
+            return False
+    return True
 
 
 def _can_lose_sight(rule: Rule) -> bool:
@@ -179,12 +178,17 @@ def _can_lose_sight(rule: Rule) -> bool:
     parts = leaves(rule)
     if SameSide() not in parts:
         return False
-    widest = max((part.n for part in parts if isinstance(part, Window)), default=0)
-    period = lcm(*(part.n for part in parts if isinstance(part, Strided)))
+    widest, period = 0, 1
+    for part in parts:
+        if isinstance(part, Window):
+            widest = max(widest, part.n)
+        elif isinstance(part, Strided):
+            period = lcm(period, part.n)
     length = widest + min(period, MAX_RULE_SIZE) + 1
     last = np.arange(length) == length - 1
     for documents in (None, last.astype(int)):
-        before, after = (SequenceLayout(length, prefix, documents) for prefix in (0, length - 1))
+        before = SequenceLayout(length, 0, documents)
+        after = SequenceLayout(length, length - 1, documents)
         if count_visible_keys(rule, before, last) > count_visible_keys(rule, after, last):
             return True
     return False

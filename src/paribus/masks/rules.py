@@ -283,9 +283,14 @@ class And(Rule):
         return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
 
     def __str__(self) -> str:
-        return " & ".join(
-            f"({part})" if isinstance(part, Or) else str(part) for part in (self.left, self.right)
-        )
+        return f"{_bracketed(self.left)} & {_bracketed(self.right)}"
+
+
+def _bracketed(rule: Rule) -> str:
+    """A rule as `&` takes it: `|` binds less."""
+    if isinstance(rule, Or):
+        return f"({rule})"
+    return str(rule)
 
 
 @dataclass(frozen=True)
@@ -376,7 +381,10 @@ def _clauses(rule: Rule, operator: type[And] | type[Or]) -> tuple[Rule, ...]:
 
 
 def _composite_name(rule: _CompositeRule) -> str:
-    return next(name for name, kind in COMPOSITE_RULES.items() if type(rule) is kind)
+    for name, kind in COMPOSITE_RULES.items():
+        if type(rule) is kind:
+            return name
+    raise AssertionError(f"{type(rule).__name__} has no name")
 
 
 def _require_size(rule: Rule, n: int) -> None:
@@ -404,24 +412,22 @@ def _has_composite(rule: Rule) -> bool:
 
 def simplify_rule(rule: Rule, has_documents: bool, has_padding: bool, has_prefix: bool) -> Rule:
     """A rule simplified for a sequence that has no documents, no padding or no prefix."""
+
+    def simplify(part: Rule) -> Rule:
+        return simplify_rule(part, has_documents, has_padding, has_prefix)
+
     match rule:
         case And(left, right):
-            parts = [
-                simplify_rule(part, has_documents, has_padding, has_prefix)
-                for part in (left, right)
-            ]
-            narrow = [part for part in parts if isinstance(part, Window)]
-            if narrow and Causal() in parts:
-                return narrow[0]
-            return parts[0] & parts[1]
+            left, right = simplify(left), simplify(right)
+            if isinstance(left, Window) and right == Causal():
+                return left
+            if isinstance(right, Window) and left == Causal():
+                return right
+            return left & right
         case Or(left, right):
-            return simplify_rule(left, has_documents, has_padding, has_prefix) | simplify_rule(
-                right, has_documents, has_padding, has_prefix
-            )
+            return simplify(left) | simplify(right)
         case _CompositeRule(rules):
-            parts = tuple(
-                simplify_rule(part, has_documents, has_padding, has_prefix) for part in rules
-            )
+            parts = tuple(map(simplify, rules))
             return common_rule(parts) or type(rule)(parts)
         case SameDocument() if not has_documents:
             return Full()

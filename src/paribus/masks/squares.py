@@ -28,10 +28,13 @@ def coarse_stride(rule: Rule, side: int) -> int:
     """Positions a square stands for: one, or enough that the widest window takes a quarter of
     the side.
     """
-    parts = leaves(rule)
-    widest = max((part.n for part in parts if isinstance(part, Window)), default=1)
-    small = widest <= side // 2 or any(isinstance(part, Strided) for part in parts)
-    if small:
+    widest = 1
+    for part in leaves(rule):
+        if isinstance(part, Strided):
+            return 1
+        if isinstance(part, Window):
+            widest = max(widest, part.n)
+    if widest <= side // 2:
         return 1
     return ceil(widest / (side // 4))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from paribus.model.kernels import AttentionMask, KernelChoice, attend
+from paribus.model.forward import Forward
+from paribus.model.kernels import AttentionMask, ScoreChange, attend
 from paribus.model.linear import Linear, fused_linear
 from paribus.model.norm import Norm
 from paribus.model.positions import Rotation
@@ -21,7 +22,6 @@ class AttentionContext:
     mask: AttentionMask
     rotation: Rotation | None
     bias: Tensor | None
-    kernel: KernelChoice
 
 
 class MultiHeadAttention(nn.Module):
@@ -42,7 +42,11 @@ class MultiHeadAttention(nn.Module):
         self.key_norm = Norm(spec.d_head, norm) if spec.qk_norm else None
 
     def forward(
-        self, hidden_BTD: Tensor, context: AttentionContext, source_BSD: Tensor | None = None
+        self,
+        hidden_BTD: Tensor,
+        context: AttentionContext,
+        forward: Forward,
+        source_BSD: Tensor | None = None,
     ) -> Tensor:
         if source_BSD is None:
             query, key, value = self._project(hidden_BTD, (self.query, self.key, self.value))
@@ -53,9 +57,8 @@ class MultiHeadAttention(nn.Module):
             query, key = self.query_norm(query), self.key_norm(key)
         if context.rotation is not None:
             query, key = context.rotation(query), context.rotation(key)
-        seen_BHTE = attend(
-            query, key, value, context.mask, self.scale, context.bias, context.kernel
-        )
+        scores = ScoreChange(self.scale, context.bias)
+        seen_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
         return self.output(seen_BHTE.transpose(1, 2).flatten(2))
 
     def _project(self, inputs: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
@@ -90,7 +93,7 @@ class LatentAttention(nn.Module):
         )
         self.output = Linear(spec.n_heads * spec.d_value, d_model, bias=False)
 
-    def forward(self, hidden_BTD: Tensor, context: AttentionContext) -> Tensor:
+    def forward(self, hidden_BTD: Tensor, context: AttentionContext, forward: Forward) -> Tensor:
         spec = self.spec
         query = hidden_BTD
         if self.query_down is not None and self.query_norm is not None:
@@ -109,7 +112,6 @@ class LatentAttention(nn.Module):
             key = torch.cat(
                 [key, context.rotation(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1
             )
-        seen_BHTE = attend(
-            query, key, value, context.mask, self.d_query**-0.5, context.bias, context.kernel
-        )
+        scores = ScoreChange(self.d_query**-0.5, context.bias)
+        seen_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
         return self.output(seen_BHTE.transpose(1, 2).flatten(2))

@@ -4,18 +4,26 @@ residual.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable
+from typing import NamedTuple
 
 from torch import Tensor, nn
 
 from paribus.model.attention import AttentionContext, LatentAttention, MultiHeadAttention
-from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.experts import ExpertLoad, RoutedExperts
 from paribus.model.feed_forward import FeedForward
+from paribus.model.forward import Forward
 from paribus.model.norm import Norm
 from paribus.spec import Block, Dense, Latent, MultiHead, ResolvedArchitecture
 
-ExpertCompute = Literal["grouped", "gathered"]
+Branch = tuple[Norm | None, Callable[[Tensor], Tensor]]
+
+
+class CrossSource(NamedTuple):
+    """What cross-attention reads: the states of the source, and who sees which of them."""
+
+    context: AttentionContext
+    states_BSD: Tensor
 
 
 class TransformerBlock(nn.Module):
@@ -56,50 +64,51 @@ class TransformerBlock(nn.Module):
         self,
         hidden_BTD: Tensor,
         context: AttentionContext,
-        cross_context: AttentionContext | None,
-        source_BSD: Tensor | None,
-        dropout_key: DropoutKey | None,
-        path: str,
-        compute: ExpertCompute,
+        source: CrossSource | None,
+        forward: Forward,
     ) -> tuple[Tensor, ExpertLoad | None]:
         loads: list[ExpertLoad] = []
 
         def attention(rows: Tensor) -> Tensor:
-            return dropout(
-                self.attention(rows, context), self.dropout, dropout_key, f"{path}.attention"
-            )
+            forward.show("attention_input", rows)
+            out = self.attention(rows, context, forward)
+            forward.show("attention_output", out)
+            return forward.drop_out(out, self.dropout, "attention")
 
         def cross(rows: Tensor) -> Tensor:
             assert self.cross is not None
-            assert cross_context is not None
-            return dropout(
-                self.cross(rows, cross_context, source_BSD),
-                self.dropout,
-                dropout_key,
-                f"{path}.cross",
-            )
+            assert source is not None
+            out = self.cross(rows, source.context, forward, source.states_BSD)
+            forward.show("cross_output", out)
+            return forward.drop_out(out, self.dropout, "cross")
 
         def feed_forward(rows: Tensor) -> Tensor:
             if isinstance(self.feed_forward, FeedForward):
                 out = self.feed_forward(rows)
             else:
                 out, load = self.feed_forward(
-                    rows, context.mask.queries.real_BT, compute == "gathered"
+                    rows, context.mask.queries.real_BT, forward.compute == "gathered"
                 )
                 loads.append(load)
-            return dropout(out, self.dropout, dropout_key, f"{path}.feed_forward")
+            forward.show("feed_forward_output", out)
+            return forward.drop_out(out, self.dropout, "feed_forward")
 
         branches = [(self.attention_norm, attention), (self.feed_forward_norm, feed_forward)]
-        if source_BSD is not None:
+        if source is not None:
             branches.insert(1, (self.cross_norm, cross))
+        hidden_BTD = self._add_branches(hidden_BTD, branches)
+        forward.show("block_output", hidden_BTD)
+        return hidden_BTD, loads[0] if loads else None
+
+    def _add_branches(self, hidden_BTD: Tensor, branches: list[Branch]) -> Tensor:
+        """The residual after every branch, with the norms where the placement has them."""
         if self.placement == "parallel":
             normed = self.attention_norm(hidden_BTD)
-            hidden_BTD = hidden_BTD + sum(branch(normed) for _, branch in branches)
-        else:
-            for norm, branch in branches:
-                assert norm is not None
-                if self.placement == "pre":
-                    hidden_BTD = hidden_BTD + branch(norm(hidden_BTD))
-                else:
-                    hidden_BTD = norm(hidden_BTD + branch(hidden_BTD))
-        return hidden_BTD, loads[0] if loads else None
+            return hidden_BTD + sum(branch(normed) for _, branch in branches)
+        for norm, branch in branches:
+            assert norm is not None
+            if self.placement == "pre":
+                hidden_BTD = hidden_BTD + branch(norm(hidden_BTD))
+            else:
+                hidden_BTD = norm(hidden_BTD + branch(hidden_BTD))
+        return hidden_BTD

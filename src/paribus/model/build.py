@@ -6,8 +6,8 @@ from typing import get_args
 import torch
 
 from paribus.errors import SpecError
-from paribus.model.block import ExpertCompute
 from paribus.model.experts import ExpertRouter
+from paribus.model.forward import ExpertCompute
 from paribus.model.initialise import initialise
 from paribus.model.kernels import KernelChoice, parse_kernel
 from paribus.model.transformer import Transformer

@@ -13,10 +13,11 @@ from paribus.batch import Batch, BatchLayout
 from paribus.errors import SpecError, UnsupportedError
 from paribus.masks import Rule, SameDocument, leaves
 from paribus.model.attention import AttentionContext
-from paribus.model.block import ExpertCompute, TransformerBlock
+from paribus.model.block import CrossSource, TransformerBlock
 from paribus.model.dropout import DropoutKey, dropout
 from paribus.model.experts import ExpertLoad
 from paribus.model.feed_forward import apply_activation
+from paribus.model.forward import ExpertCompute, Forward, Observer
 from paribus.model.kernels import AttentionMask, KernelChoice
 from paribus.model.lookup import look_up
 from paribus.model.norm import Norm
@@ -73,20 +74,20 @@ class TransformerStack(nn.Module):
         layout: BatchLayout,
         blocks: nn.ModuleList,
         source: tuple[Tensor, BatchLayout] | None,
-        dropout_key: DropoutKey | None,
+        forward: Forward,
     ) -> HiddenStates:
-        hidden = self._embed_positions(embedded_BTD, layout, dropout_key)
+        forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
+        hidden = self._embed_positions(embedded_BTD, layout, forward.dropout_key)
         sights, cross = self._contexts(layout, hidden), self._cross_contexts(layout, source, hidden)
         loads: dict[str, ExpertLoad] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
-            place = f"{self.name}.layers.{number}"
-            crossed = None if spec.cross is None else cross[spec.cross]
-            states = None if source is None else source[0]
-            hidden, load = block(
-                hidden, sights[spec.mask], crossed, states, dropout_key, place, self.compute
-            )
+            crossed = None
+            if source is not None and spec.cross is not None:
+                crossed = CrossSource(cross[spec.cross], source[0])
+            here = forward.in_layer(number)
+            hidden, load = block(hidden, sights[spec.mask], crossed, here)
             if load is not None:
-                loads[place] = load
+                loads[here.path] = load
         return HiddenStates(hidden if self.final_norm is None else self.final_norm(hidden), loads)
 
     def _embed_positions(
@@ -113,13 +114,11 @@ class TransformerStack(nn.Module):
         turn = self.positions.rotation(layout, width, like.device)
         bias = self.positions.score_bias(layout, layout, like.device)
         rules = dict.fromkeys(block.mask for block in self.stack.layers)
-        views = {
-            rule: AttentionMask.of(rule, layout, layout, attention.n_heads, like.device)
-            for rule in rules
-        }
-        return {
-            rule: AttentionContext(view, turn, bias, self.kernel) for rule, view in views.items()
-        }
+        contexts: dict[Rule, AttentionContext] = {}
+        for rule in rules:
+            mask = AttentionMask.of(rule, layout, layout, attention.n_heads, like.device)
+            contexts[rule] = AttentionContext(mask, turn, bias)
+        return contexts
 
     def _cross_contexts(
         self, layout: BatchLayout, source: tuple[Tensor, BatchLayout] | None, like: Tensor
@@ -127,13 +126,13 @@ class TransformerStack(nn.Module):
         if source is None:
             return {}
         n_heads = self.stack.layers[0].attention.n_heads
-        rules = dict.fromkeys(block.cross for block in self.stack.layers if block.cross is not None)
-        views = {
-            rule: AttentionMask.of(rule, layout, source[1], n_heads, like.device) for rule in rules
-        }
-        return {
-            rule: AttentionContext(view, None, None, self.kernel) for rule, view in views.items()
-        }
+        contexts: dict[Rule, AttentionContext] = {}
+        for block in self.stack.layers:
+            if block.cross is None or block.cross in contexts:
+                continue
+            mask = AttentionMask.of(block.cross, layout, source[1], n_heads, like.device)
+            contexts[block.cross] = AttentionContext(mask, None, None)
+        return contexts
 
 
 def _to_autocast_dtype(hidden: Tensor) -> Tensor:
@@ -219,19 +218,31 @@ class Transformer(nn.Module):
         self.encoder = encoder
         self.head = OutputHead(spec)
 
-    def forward(self, batch: Batch | Tensor, dropout_key: DropoutKey | None = None) -> ModelOutput:
-        """Logits for every position; dropout is drawn where `draws` are given, and off without."""
-        hidden = self.hidden_states(batch, dropout_key)
+    def forward(
+        self,
+        batch: Batch | Tensor,
+        dropout_key: DropoutKey | None = None,
+        observer: Observer | None = None,
+    ) -> ModelOutput:
+        """Logits for every position; dropout is drawn where a key is given, and off without.
+
+        An observer sees the activations of every layer, and changes none.
+        """
+        hidden = self.hidden_states(batch, dropout_key, observer)
         return ModelOutput(self.logits(hidden.states_BTD), hidden.loads)
 
     def hidden_states(
-        self, batch: Batch | Tensor, dropout_key: DropoutKey | None = None
+        self,
+        batch: Batch | Tensor,
+        dropout_key: DropoutKey | None = None,
+        observer: Observer | None = None,
     ) -> HiddenStates:
         """Everything below the words."""
         batch = Batch.of(batch) if isinstance(batch, Tensor) else batch
         self._require_valid_batch(batch)
         if dropout_key is not None and dropout_key.rows_B is None:
             dropout_key = replace(dropout_key, rows_B=batch.rows_B)
+        forward = Forward(dropout_key=dropout_key, observer=observer)
         source, loads = None, {}
         if self.encoder is not None and batch.source is not None:
             if self.spec.shared:
@@ -239,10 +250,10 @@ class Transformer(nn.Module):
             else:
                 blocks = self.encoder.layers
             encoded = self.encoder(
-                self._embed(batch.source), batch.source.layout, blocks, None, dropout_key
+                self._embed(batch.source), batch.source.layout, blocks, None, forward
             )
             source, loads = (encoded.states_BTD, batch.source.layout), encoded.loads
-        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, dropout_key)
+        out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
     @property

@@ -108,8 +108,7 @@ def _shifted_problem(text: TextBatch, separates_documents: bool, ahead: bool) ->
         tokens,
         documents_BT=own,
         positions_BT=None if own is None else document_positions(own),
-        rows_B=text.rows_B,
-    )
+    ).with_rows(text.rows_B)
     at = torch.arange(tokens.shape[1]).expand_as(tokens)
     answers = at + 1 if ahead else at - 1
     answers = torch.where(answers < tokens.shape[1], answers, -1)
@@ -177,8 +176,7 @@ def _in_place_batch(tokens_BT: Tensor, documents_BT: Tensor | None, rows_B: Tens
         prefix=tokens_BT.shape[1],
         documents_BT=documents_BT,
         positions_BT=positions_BT,
-        rows_B=rows_B,
-    )
+    ).with_rows(rows_B)
 
 
 def _draw_split(objective: PrefixLM | LastToken, text: TextBatch, seed: int) -> int:
@@ -280,7 +278,7 @@ def _one_sequence_pair(text: TextBatch) -> Problem:
     assert text.real_BT is not None
     tokens, real, begins = text.tokens_BT, text.real_BT, text.targets_from_B[:, None]
     at = torch.arange(tokens.shape[1]).expand_as(tokens)
-    inputs = Batch.of(tokens, prefix=text.targets_from_B, real_BT=real, rows_B=text.rows_B)
+    inputs = Batch.of(tokens, prefix=text.targets_from_B, real_BT=real).with_rows(text.rows_B)
     scored = torch.zeros_like(real)
     scored[:, :-1] = real[:, 1:] & (at[:, 1:] >= begins) & (begins > 0)
     answers = torch.where(scored, at + 1, -1)

@@ -83,8 +83,7 @@ def one_sequence_problem(pair: SourceTarget, rows_B: Tensor, separates_documents
         prefix=n_asked,
         documents_BT=apart,
         positions_BT=None if apart is None else document_positions(apart),
-        rows_B=rows_B,
-    )
+    ).with_rows(rows_B)
     at = torch.arange(n_asked - 1, n_asked + n_told - 1).expand(len(whole), -1)
     return Problem(
         inputs, at, pair.target_BM, torch.ones(at.shape), _next_positions(at, whole.shape[1])
@@ -115,8 +114,7 @@ def encoder_decoder_problem(
         documents_BT=told_documents,
         positions_BT=None if told_documents is None else document_positions(told_documents),
         source=source,
-        rows_B=rows_B,
-    )
+    ).with_rows(rows_B)
     at = torch.arange(told.shape[1]).expand(len(told), -1)
     return Problem(inputs, at, told, _target_weights(pair), _next_positions(at, told.shape[1]))
 

@@ -30,8 +30,11 @@ def without_places(value: Any, in_corpus: bool = False) -> Any:
     wherever its files lie.
     """
     if isinstance(value, Mapping):
-        kept = {key: own for key, own in value.items() if not (in_corpus and key in _PLACES)}
-        return {key: without_places(own, in_corpus or key == "corpus") for key, own in kept.items()}
+        table = {}
+        for key, own in value.items():
+            if not (in_corpus and key in _PLACES):
+                table[key] = without_places(own, in_corpus or key == "corpus")
+        return table
     if isinstance(value, list | tuple):
         return [without_places(own, in_corpus) for own in value]
     return value

@@ -48,9 +48,8 @@ def choose_checkpoint(
 
 def find_run_folder(path: Path, runs: Path = RUNS) -> Path:
     """The folder of a run given by its name or its folder."""
-    if (path / CHECKPOINTS).is_dir() or all(
-        (path / name).is_file() for name in (SPEC_FILE, STATE_FILE)
-    ):
+    has_run_files = (path / SPEC_FILE).is_file() and (path / STATE_FILE).is_file()
+    if (path / CHECKPOINTS).is_dir() or has_run_files:
         return existing_run_folder(path.absolute().parent, path.absolute().name)
     if len(path.parts) == 1 and ((runs / path).is_dir() or not path.exists()):
         if not (runs / path).exists() and (runs / STUDIES / path).is_dir():
@@ -76,7 +75,9 @@ def _as_checkpoint(place: Path, best: bool) -> ChosenCheckpoint:
         )
     run = place.absolute().parent.parent
     is_inside = place.absolute().parent.name == CHECKPOINTS and (run / SPEC_FILE).is_file()
-    return ChosenCheckpoint(place, run if is_inside else None, ())
+    if is_inside:
+        return ChosenCheckpoint(place, run, ())
+    return ChosenCheckpoint(place, None, ())
 
 
 def _describe_no_checkpoint(path: Path, runs: Path) -> str:

@@ -170,24 +170,22 @@ def _is_intact(place: Path) -> bool:
 
 
 def _retain(folder: Path, step: int, keep: int, useless: Collection[Path]) -> None:
-    current = [
-        place
-        for place in checkpoint_folders(folder)
-        if _step(place) <= step and place not in useless
-    ]
-    kept = {*current[-keep:], *_by_score(current)[:1]}
+    current = []
     for place in checkpoint_folders(folder):
-        if place not in kept:
+        if _step(place) <= step and place not in useless:
+            current.append(place)
+    needed = {*current[-keep:], *_by_score(current)[:1]}
+    for place in checkpoint_folders(folder):
+        if place not in needed:
             remove_folder(place)
 
 
 def _by_score(folders: list[Path]) -> list[Path]:
     """Those whose score is known, the lowest first, the earliest of equals."""
-    scored = [
-        (one.score, one.step, one.folder)
-        for one in map(_read_if_readable, folders)
-        if one and one.score is not None
-    ]
+    scored = []
+    for checkpoint in map(_read_if_readable, folders):
+        if checkpoint and checkpoint.score is not None:
+            scored.append((checkpoint.score, checkpoint.step, checkpoint.folder))
     return [folder for _, _, folder in sorted(scored)]
 
 

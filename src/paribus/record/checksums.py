@@ -80,10 +80,13 @@ def file_faults(
             if listed is None:
                 return (f"{CHECKSUMS_FILE} is missing",)
             names = dict.fromkeys((*required_files, *listed.files))
-            found = [listed.file_fault(folder, name) for name in names if name not in growing_files]
+            faults = []
+            for name in names:
+                if name not in growing_files:
+                    faults.append(listed.file_fault(folder, name))
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/").partition(";")[0],)
-    return tuple(one for one in found if one is not None)
+    return tuple(fault for fault in faults if fault is not None)
 
 
 def is_listed(folder: Path, name: str) -> bool:
@@ -197,7 +200,8 @@ def _parse_entry(line: bytes, previous_sum: str) -> dict[str, Any] | None:
         case {"file": str(), "sha256": None | str(), "sum": str(total)} if isinstance(
             entry.get("before"), str | None
         ):
-            rest = {name: value for name, value in entry.items() if name != "sum"}
+            rest = dict(entry)
+            del rest["sum"]
             if set(rest) <= _ENTRY_KEYS and total == _chained_sum(previous_sum, rest):
                 return entry
             return None

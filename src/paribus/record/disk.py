@@ -88,17 +88,14 @@ def remove_folder(folder: Path) -> None:
 
 def remove_leftovers(folder: Path) -> tuple[str, ...]:
     """Remove what killed processes left in `folder`; the names of what was found."""
-    if folder.is_dir():
-        left = [
-            path
-            for path in folder.iterdir()
-            if path.name.startswith((TEMPORARY_PREFIX, REMOVED_PREFIX))
-        ]
-    else:
-        left = []
-    for path in left:
-        _remove(path)
-    return tuple(sorted(path.name for path in left))
+    if not folder.is_dir():
+        return ()
+    names = []
+    for path in list(folder.iterdir()):
+        if path.name.startswith((TEMPORARY_PREFIX, REMOVED_PREFIX)):
+            _remove(path)
+            names.append(path.name)
+    return tuple(sorted(names))
 
 
 def _remove(path: Path) -> None:

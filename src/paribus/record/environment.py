@@ -61,23 +61,25 @@ def environment_differences(
     recorded: Mapping[str, Any], now: Mapping[str, Any]
 ) -> EnvironmentChanges:
     """What is not the same, as (then, now); None where one of them says nothing."""
-    names = [*recorded, *(name for name in now if name not in recorded)]
-    pairs = {name: (recorded.get(name), now.get(name)) for name in names}
-    return {name: (then, new) for name, (then, new) in pairs.items() if then != new}
+    changes: EnvironmentChanges = {}
+    for name in dict.fromkeys((*recorded, *now)):
+        if recorded.get(name) != now.get(name):
+            changes[name] = (recorded.get(name), now.get(name))
+    return changes
 
 
 def require_same_environment(
     recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bool, where: Path
 ) -> EnvironmentChanges:
     """The differences, if they are accepted; RecordError names every one if they are not."""
-    found = environment_differences(recorded, now)
-    if found and not accept:
-        listed = "; ".join(f"{name} was {then}, is {new}" for name, (then, new) in found.items())
+    changes = environment_differences(recorded, now)
+    if changes and not accept:
+        listed = [f"{name} was {then}, is {new}" for name, (then, new) in changes.items()]
         raise RecordError(
-            f"{where} was made under another environment: {listed}; "
+            f"{where} was made under another environment: {'; '.join(listed)}; "
             f"resume under the former one, or give --accept-environment, which marks the rows"
         )
-    return found
+    return changes
 
 
 @lru_cache(maxsize=1)
@@ -101,7 +103,7 @@ def processor_name(cpuinfo: str) -> str:
     """The model's name, or on ARM its numbers for maker and part, in /proc/cpuinfo."""
     fields = _cpuinfo_fields(cpuinfo)
     parts = (fields.get("CPU implementer"), fields.get("CPU part"))
-    return fields.get("model name") or " ".join(part for part in parts if part)
+    return fields.get("model name") or " ".join(filter(None, parts))
 
 
 def cpu_capability(cpuinfo: str) -> str:
@@ -115,8 +117,11 @@ def cpu_capability(cpuinfo: str) -> str:
 
 def _cpuinfo_fields(cpuinfo: str) -> dict[str, str]:
     """The fields of the first processor listed."""
-    pairs = (line.partition(":") for line in cpuinfo.split("\n\n")[0].splitlines())
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    fields = {}
+    for line in cpuinfo.split("\n\n")[0].splitlines():
+        name, _, value = line.partition(":")
+        fields[name.strip()] = value.strip()
+    return fields
 
 
 def _sources(package: Path) -> Iterator[Path]:

@@ -157,7 +157,10 @@ def _answer_row(answer: Answer) -> dict[str, Any]:
 
 def _parse_answer(row: dict[str, Any]) -> Answer:
     odd = row.pop(NONFINITE, None)
-    row["nats"] = float(row["nats"] if odd is None else odd["nats"])
+    if odd is None:
+        row["nats"] = float(row["nats"])
+    else:
+        row["nats"] = float(odd["nats"])
     missing = {field.name for field in fields(Answer)} - row.keys()
     if missing:
         raise KeyError(min(missing))

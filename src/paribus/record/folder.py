@@ -110,12 +110,11 @@ def require_plain_run_folder(folder: Path) -> None:
                 f"{folder / name} is a link, which may lead out of {folder}; use a plain file or"
                 " folder"
             )
-    there = {
-        path.name
-        for path in folder.iterdir()
-        if not path.name.startswith((TEMPORARY_PREFIX, REMOVED_PREFIX))
-    }
-    others = there - {LOCK_FILE, CHECKSUMS_FILE}
+    others = set[str]()
+    for path in folder.iterdir():
+        if not path.name.startswith((TEMPORARY_PREFIX, REMOVED_PREFIX)):
+            others.add(path.name)
+    others -= {LOCK_FILE, CHECKSUMS_FILE}
     if (
         others and not (folder / SPEC_FILE).exists()
     ):  # asked after the listing: a run that starts writes it first

@@ -53,15 +53,17 @@ def _run_entry(folder: Path) -> RunEntry:
         word = "stopped"
     else:
         word = state.status
-    name = stages[-1].get("name") if stages else None
+    stage_name = stages[-1].get("name") if stages else None
+    if not isinstance(stage_name, str):
+        stage_name = None
     return RunEntry(
-        folder.name,
-        folder,
-        word,
-        state.reason,
-        name if isinstance(name, str) else None,
-        last,
-        tuple(faults),
+        name=folder.name,
+        folder=folder,
+        state=word,
+        reason=state.reason,
+        stage_name=stage_name,
+        last_row=last,
+        faults=tuple(faults),
     )
 
 

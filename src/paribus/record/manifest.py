@@ -15,8 +15,11 @@ def write_manifest(folder: Path) -> None:
     """Bring every file and folder in `folder` to the disk, and its manifest with them."""
     path = folder / MANIFEST_FILE
     path.write_bytes(json_bytes({"files": dict(_file_entries(folder))}))
-    for written in (path, *(inner for inner in folder.rglob("*") if inner.is_dir()), folder):
-        sync(written)
+    sync(path)
+    for inner in list(folder.rglob("*")):
+        if inner.is_dir():
+            sync(inner)
+    sync(folder)
 
 
 def verify_manifest(folder: Path) -> None:
@@ -42,12 +45,11 @@ def _require_all_listed(folder: Path, files: Mapping[str, Any]) -> None:
     """RecordError where a manifest does not speak of a file beside it: one that lists less
     proves less.
     """
-    inside = (
-        path.relative_to(folder)
-        for path in folder.rglob("*")
-        if path.is_symlink() or not path.is_dir()
-    )
-    there = {path.as_posix() for path in inside if not path.name.startswith(".")}
+    there = set[str]()
+    for path in folder.rglob("*"):
+        is_file = path.is_symlink() or not path.is_dir()
+        if is_file and not path.name.startswith("."):
+            there.add(path.relative_to(folder).as_posix())
     unknown = there - {*files, MANIFEST_FILE}
     if unknown or not files:
         if unknown:

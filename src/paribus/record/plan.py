@@ -164,14 +164,14 @@ class PlanRecord(Shape):
 
     @model_validator(mode="after")
     def _require_known_arms(self) -> Self:
-        pairs = [name for pair in self.design.comparisons or () for name in pair]
-        if self.design.control_arm is None:
-            control = []
-        else:
-            control = [self.design.control_arm]
-        unknown = [name for name in (*self.order, *pairs, *control) if name not in self.arms]
-        if unknown:
-            raise ValueError(f"{unknown[0]!r} is named, and no arm")
+        named = list(self.order)
+        for pair in self.design.comparisons or ():
+            named += pair
+        if self.design.control_arm is not None:
+            named.append(self.design.control_arm)
+        for name in named:
+            if name not in self.arms:
+                raise ValueError(f"{name!r} is named, and no arm")
         if len(set(self.order)) < len(self.order):
             raise ValueError("order has an arm twice")
         return self

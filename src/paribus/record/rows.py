@@ -46,16 +46,14 @@ class CutSummary(NamedTuple):
     def description(self) -> str:
         """What went, in words; empty where nothing did."""
         n = self.n_dropped
-        if n == 0:
-            later = ""
-        else:
-            if n == 1:
-                later = "1 row of a later step was cut"
-            else:
-                later = f"{n} rows of later steps were cut"
-        return " and ".join(
-            filter(None, [later, "a torn line was dropped" if self.had_torn_line else ""])
-        )
+        losses = []
+        if n == 1:
+            losses.append("1 row of a later step was cut")
+        elif n != 0:
+            losses.append(f"{n} rows of later steps were cut")
+        if self.had_torn_line:
+            losses.append("a torn line was dropped")
+        return " and ".join(losses)
 
 
 class RowWriter:
@@ -175,9 +173,10 @@ def rows_sha256(path: Path, last_step: int | None = None) -> str:
     content = _read_content(path)
     if last_step is None:
         return hashlib.sha256(content).hexdigest()
-    end = max(
-        (stop for row, stop in _parse_rows(path, content) if row["step"] <= last_step), default=0
-    )
+    end = 0
+    for row, stop in _parse_rows(path, content):
+        if row["step"] <= last_step:
+            end = max(end, stop)
     return hashlib.sha256(content[:end]).hexdigest()
 
 
@@ -188,10 +187,10 @@ def read_rows(path: Path) -> ParsedRows:
     content = _read_content(path)
     torn = len(content) - _n_whole_bytes(content)
     if torn:
-        said = f"{path} ends in a torn line of {torn} bytes, which was dropped"
+        note = f"{path} ends in a torn line of {torn} bytes, which was dropped"
     else:
-        said = None
-    return ParsedRows([row for row, _ in _parse_rows(path, content)], said)
+        note = None
+    return ParsedRows([row for row, _ in _parse_rows(path, content)], note)
 
 
 def last_row(path: Path) -> Row | None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from paribus.errors import RecordError
 from paribus.record.address import StageTable, run_address
@@ -160,7 +161,8 @@ def open_run_folder(
     without a checkpoint starts anew, under whatever environment.
     """
     own = run_address(stages)
-    folder = named_folder(root, own[:_ADDRESS_CHARACTERS] if name is None else name)
+    folder_name = own[:_ADDRESS_CHARACTERS] if name is None else name
+    folder = named_folder(root, folder_name)
     with explained(folder, "made", "choose another folder for runs"):
         folder.mkdir(parents=True, exist_ok=True)
         sync(folder.parent)
@@ -184,12 +186,10 @@ def _mark_failed(run: Run, fault: Exception) -> None:
 def _resume_run(
     folder: Path, stages: Sequence[StageTable], environment: Environment, accept: bool
 ) -> Run:
-    inside = (
-        f"{part}/{name}"
-        for part in (CHECKPOINTS, EVALUATIONS)
-        for name in remove_leftovers(folder / part)
-    )
-    leftovers = (*remove_leftovers(folder), *inside)
+    leftovers = list(remove_leftovers(folder))
+    for part in (CHECKPOINTS, EVALUATIONS):
+        for name in remove_leftovers(folder / part):
+            leftovers.append(f"{part}/{name}")
     _ensure_spec(folder, stages)
     with explained(folder / CHECKPOINTS, "made", "remove what is in its place"):
         (folder / CHECKPOINTS).mkdir(exist_ok=True)
@@ -198,7 +198,13 @@ def _resume_run(
     if before is None or before.status != "finished":
         changes = _ensure_environment(folder, environment, accept)
         _write_listed_state(folder, "running")
-    return Run(folder, run_address(stages), before, leftovers, changes)
+    return Run(
+        folder=folder,
+        address=run_address(stages),
+        previous_state=before,
+        leftovers=tuple(leftovers),
+        environment_changes=changes,
+    )
 
 
 def _write_listed_state(folder: Path, word: RunStatus, reason: str = "") -> None:
@@ -226,15 +232,14 @@ def _describe_stage_differences(
     """In which fields two chains differ; the text read is one only where all else is equal, or
     it would follow.
     """
-    sides = (
-        [{name: own for name, own in stage.items() if name != _TEXT_KEY} for stage in side]
-        for side in (recorded, requested)
-    )
-    pairs = zip_longest(*sides, fillvalue={})
-    return (
-        "; ".join(field for old, new in pairs for field in table_differences(old, new))
-        or "the text read is not the same"
-    )
+    differences = list[str]()
+    for old, new in zip_longest(recorded, requested, fillvalue={}):
+        differences += table_differences(_without_text(old), _without_text(new))
+    return "; ".join(differences) or "the text read is not the same"
+
+
+def _without_text(stage: StageTable) -> dict[str, Any]:
+    return {name: own for name, own in stage.items() if name != _TEXT_KEY}
 
 
 def _ensure_environment(folder: Path, now: Environment, accept: bool) -> EnvironmentChanges:
@@ -249,8 +254,7 @@ def _ensure_environment(folder: Path, now: Environment, accept: bool) -> Environ
     if require_same_environment(known[-1], now, accept, folder):
         known.append(now)
         write_listed_file(folder, ENVIRONMENT_FILE, json_bytes(known))
-    return {
-        name: pair
-        for later in known[1:]
-        for name, pair in environment_differences(known[0], later).items()
-    }
+    changes: EnvironmentChanges = {}
+    for later in known[1:]:
+        changes |= environment_differences(known[0], later)
+    return changes

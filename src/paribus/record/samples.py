@@ -75,7 +75,10 @@ def _read_or_default(path: Path, nothing: Any) -> Any:
 
 def _parse(kind: Any, table: Any, path: Path) -> Any:
     try:
-        parsed = kind(**{_OLDER_NAMES.get(name, name): value for name, value in table.items()})
+        present: dict[str, Any] = {}
+        for name, value in table.items():
+            present[_OLDER_NAMES.get(name, name)] = value
+        parsed = kind(**present)
         odd = [name for name, value in asdict(parsed).items() if not _is_text(value)]
         if odd:
             raise TypeError(f"{odd[0]} is no text")

@@ -49,8 +49,9 @@ def _faults(fault: ValidationError | RecursionError) -> str:
     if isinstance(fault, RecursionError):
         return "tables inside tables without end"
     faults = fault.errors(include_url=False, include_context=False)
-    named = [
-        f"{'.'.join(map(str, one['loc'])) or 'it'}: {one['msg']}" for one in faults[:MAX_NAMED]
-    ]
+    named = []
+    for one in faults[:MAX_NAMED]:
+        place = ".".join(map(str, one["loc"])) or "it"
+        named.append(f"{place}: {one['msg']}")
     more = len(faults) - MAX_NAMED
     return "; ".join(named) + (f", and {more} more" if more > 0 else "")

@@ -221,8 +221,12 @@ class Study:
         """
         if not (self.folder / CELLS_FILE).exists():
             return is_listed(self.folder, CELLS_FILE)
-        reported = (cell for cell in self.read_cells() if cell.purpose == "reported")
-        return any(self.run_outcome(cell.run)[0] in ("finished", "diverged") for cell in reported)
+        for cell in self.read_cells():
+            if cell.purpose == "reported":
+                outcome, _ = self.run_outcome(cell.run)
+                if outcome in ("finished", "diverged"):
+                    return True
+        return False
 
     def is_running(self) -> bool:
         """Does a living process hold a run of this study?"""

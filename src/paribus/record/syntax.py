@@ -38,9 +38,8 @@ def _tree_words(value: Any) -> Iterator[str]:
             yield from _tree_words(one)
         yield "]"
     else:
-        yield (
-            f"{type(value).__name__} {len(value) if isinstance(value, str) else ''} {_plain(value)}"
-        )
+        length = len(value) if isinstance(value, str) else ""
+        yield f"{type(value).__name__} {length} {_plain(value)}"
 
 
 def _plain(value: Any) -> str:

@@ -9,6 +9,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import filterfalse
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -54,6 +55,7 @@ _ABSOLUTE = re.compile(r"(?:~|[A-Za-z]:)?[\\/].+|~")
 _INSIDE = re.compile(
     r"(?<![\w.:/\\~-])(?:(?:~|[A-Za-z]:)[\\/]|[\\/][^\s\\/'\"`,;:]+[\\/]|\\\\)[^\s'\"`,;:]*"
 )
+_PATH_MARK = re.compile(r"\w[\\/.]|[\\/.]\w")  # what a path has and a plain word has not
 _HOME = re.compile(r"(?:/home/|/Users/|\\Users\\|pytest-of-)([^/\\\s]+)")
 _ERROR = re.compile(r"\w+: ")
 
@@ -101,32 +103,63 @@ def _replace_words(text: str, words: Mapping[str, str]) -> str:
 
 def find_redactions(plan: PlanRecord, root: Path) -> Redactions:
     """What a study's plan, its folder and this machine hold of places and people."""
-    written = list(dict.fromkeys(_spec_files(plan.table)))
-    files = {path: f"file-{number}" for number, path in enumerate(written, 1)}
-    names = {_file_name(path): label for path, label in files.items()}
-    mangled = {
-        re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-._"): label for path, label in files.items()
-    }
-    whole = {path: label for path, label in files.items() if re.search(r"\w[\\/.]|[\\/.]\w", path)}
-    dotted = {name: label for name, label in (names | mangled).items() if "." in name}
-    roots = {
-        str(place): RUNS for place in (root.resolve(), root.absolute()) if len(place.parts) > 1
-    }
+    files = _file_labels(plan)
+    names = dict(zip(map(_file_name, files), files.values(), strict=True))
+    mangled = dict(zip(map(_mangled_path, files), files.values(), strict=True))
+    whole, dotted = {}, {}
+    for path, label in files.items():
+        if _PATH_MARK.search(path):
+            whole[path] = label
+    for name, label in (names | mangled).items():
+        if "." in name:
+            dotted[name] = label
+    roots = _root_labels(root)
+    people = dict.fromkeys(_private_names((*files, *roots)), NAME)
+    return Redactions(
+        files=files,
+        in_any_text=_longest_first(whole | roots | dotted),
+        in_free_text=_longest_first(names | people),
+        arms=tuple(plan.order),
+    )
+
+
+def _file_labels(plan: PlanRecord) -> dict[str, str]:
+    """Every file that the plan names, each with a label in the order of first appearance."""
+    labels: dict[str, str] = {}
+    for path in _spec_files(plan.table):
+        labels.setdefault(path, f"file-{len(labels) + 1}")
+    return labels
+
+
+def _mangled_path(path: str) -> str:
+    """A path as it stands in a file's name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", path).strip("-._")
+
+
+def _root_labels(root: Path) -> dict[str, str]:
+    """The runs folder, in every way it may be written."""
+    labels = {}
+    for place in (root.resolve(), root.absolute()):
+        if len(place.parts) > 1:
+            labels[str(place)] = RUNS
     if not root.is_absolute() and root.parts:
-        roots[f"{root}/"] = (
-            f"{RUNS}/"  # one that is called as a word is, such as runs, stays in sentences
-        )
-    people = {
-        word: NAME
-        for word in _people((*files, *roots))
-        if word not in COMMON_NAMES and len(word) > 1
-    }
-    inside = _longest_first(whole | roots | dotted)
-    return Redactions(files, inside, _longest_first(names | people), tuple(plan.order))
+        # one that is called as a word is, such as runs, stays in sentences
+        labels[f"{root}/"] = f"{RUNS}/"
+    return labels
 
 
 def _longest_first(words: Mapping[str, str]) -> dict[str, str]:
-    return {word: words[word] for word in sorted(words, key=len, reverse=True) if word}
+    ordered = {}
+    for word in sorted(filter(None, words), key=len, reverse=True):
+        ordered[word] = words[word]
+    return ordered
+
+
+def _private_names(paths: Sequence[str]) -> Iterator[str]:
+    """Names of people and machines, but for those that tell of nobody."""
+    for word in _people(paths):
+        if word not in COMMON_NAMES and len(word) > 1:
+            yield word
 
 
 def _people(paths: Sequence[str]) -> Iterator[str]:
@@ -145,16 +178,22 @@ def _spec_files(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key == "paths" or (key == "path" and "kind" in value):
-                yield from (
-                    [inner]
-                    if isinstance(inner, str)
-                    else [one for one in inner if isinstance(one, str)]
-                )
+                yield from _texts(inner)
             else:
                 yield from _spec_files(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _spec_files(inner)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """A text, or those among some values."""
+    if isinstance(value, str):
+        yield value
+        return
+    for inner in value:
+        if isinstance(inner, str):
+            yield inner
 
 
 def _file_name(path: str) -> str:
@@ -166,30 +205,34 @@ def redact_value(value: Any, redactions: Redactions, is_free: bool = False) -> A
     if isinstance(value, str):
         return redactions.redact_text(value, is_free)
     if isinstance(value, Mapping) and _names_files(value):
-        rest = {key: inner for key, inner in value.items() if key != "values"}
+        rest = dict(value)
+        del rest["values"]
         return {
             **redact_value(rest, redactions, is_free),
             "values": _file_values(value, redactions),
         }
     if isinstance(value, Mapping):
-        return {
-            _redact_key(key, redactions): _redact_field(key, inner, redactions, is_free)
-            for key, inner in _without_machine(value).items()
-        }
+        return _redact_mapping(value, redactions, is_free)
     if isinstance(value, list):
-        return [
-            redact_value(inner, redactions, is_free)
-            for inner in value
-            if not _is_machine_line(inner)
-        ]
+        lines = filterfalse(_is_machine_line, value)
+        return [redact_value(inner, redactions, is_free) for inner in lines]
     if isinstance(value, tuple):
-        made = [redact_value(inner, redactions, is_free) for inner in value]
+        items = [redact_value(inner, redactions, is_free) for inner in value]
         if type(value) is not tuple:
-            return type(value)(*made)
-        return tuple(made)
+            return type(value)(*items)
+        return tuple(items)
     if is_dataclass(value) and not isinstance(value, type):
         return _redact_dataclass(value, redactions)
     return value
+
+
+def _redact_mapping(
+    table: Mapping[Any, Any], redactions: Redactions, is_free: bool
+) -> dict[Any, Any]:
+    redacted = {}
+    for key, inner in _without_machine(table).items():
+        redacted[_redact_key(key, redactions)] = _redact_field(key, inner, redactions, is_free)
+    return redacted
 
 
 def _names_files(line: Mapping[str, Any]) -> bool:
@@ -202,18 +245,19 @@ def _names_files(line: Mapping[str, Any]) -> bool:
 
 
 def _file_values(line: Mapping[str, Any], redactions: Redactions) -> dict[str, Any]:
-    return {
-        _redact_key(arm, redactions): redactions.redact_file(value)
-        for arm, value in line["values"].items()
-    }
+    labels = {}
+    for arm, value in line["values"].items():
+        labels[_redact_key(arm, redactions)] = redactions.redact_file(value)
+    return labels
 
 
 def _redact_dataclass(value: Any, redactions: Redactions) -> Any:
-    own = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
-    return replace(
-        value,
-        **{name: _redact_field(name, inner, redactions, False) for name, inner in own.items()},
-    )
+    redacted = {}
+    for field in fields(value):
+        if field.init:
+            own = getattr(value, field.name)
+            redacted[field.name] = _redact_field(field.name, own, redactions, False)
+    return replace(value, **redacted)
 
 
 def _redact_key(key: Any, redactions: Redactions) -> Any:
@@ -234,11 +278,13 @@ def redact_row(row: Mapping[str, Any], redactions: Redactions) -> dict[str, Any]
 
 
 def _without_folder(reason: str, run: str) -> str:
-    before, found, after = reason.partition(run)
-    if not found:
+    before, name, after = reason.partition(run)
+    if not name:
         return reason
     error = _ERROR.match(before)
-    return f"{error[0] if error else ''}{run}{after}"
+    if error:
+        return f"{error[0]}{run}{after}"
+    return f"{run}{after}"
 
 
 def _is_machine_line(value: Any) -> bool:
@@ -248,8 +294,9 @@ def _is_machine_line(value: Any) -> bool:
 
 def _without_machine(table: Mapping[str, Any]) -> dict[str, Any]:
     """An environment without what tells of a place; any other table as it is."""
-    return {
-        key: value
-        for key, value in table.items()
-        if key not in MACHINE_KEYS or "torch" not in table
-    }
+    if "torch" not in table:
+        return dict(table)
+    rest = dict(table)
+    for key in MACHINE_KEYS:
+        rest.pop(key, None)
+    return rest

@@ -44,17 +44,15 @@ def cost_lines(report: ReportData) -> list[CostLine]:
         ("visible query–key pairs", lambda arm: _price(report, arm).visible_share, format_percent),
         ("KV cache a token", lambda arm: _price(report, arm).kv_bytes_per_token, format_size),
     ]
-    if any(_price(report, arm).kv_bytes_per_source_token for arm in report.order):
-        sources = (
-            "KV cache a source token",
-            lambda arm: _price(report, arm).kv_bytes_per_source_token,
-            format_size,
-        )
-        lines.append(sources)
-    counted = [
-        _cost_line(name, [value(arm) for arm in report.order], writer)
-        for name, value, writer in lines
-    ]
+
+    def source_bytes(arm: str) -> float:
+        return _price(report, arm).kv_bytes_per_source_token
+
+    if any(map(source_bytes, report.order)):
+        lines.append(("KV cache a source token", source_bytes, format_size))
+    counted = []
+    for name, value, writer in lines:
+        counted.append(_cost_line(name, list(map(value, report.order)), writer))
     keys = tuple(describe_cache_reuse(report, arm) for arm in report.order)
     return [*counted, CostLine("cached keys kept across turns", keys, len(set(keys)) == 1)]
 
@@ -63,26 +61,24 @@ def cost_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...
     """Of many arms: a heading and a line an arm of what differs between them, and in words what
     is equal.
     """
-    lines = cost_lines(report)
-    apart = [line for line in lines if not line.equal]
-    columns = [line.values for line in apart]
-    equal = "; ".join(f"{line.name} {line.values[0]}" for line in lines if line.equal)
-    table = [
-        (arm, *(values[place] for values in columns)) for place, arm in enumerate(report.order)
-    ]
-    return (
-        ("arm", *(line.name for line in apart)),
-        table,
-        f"Equal in all arms: {equal}." if equal else "",
-    )
+    heading, columns, equal = ["arm"], [], []
+    for line in cost_lines(report):
+        if line.equal:
+            equal.append(f"{line.name} {line.values[0]}")
+        else:
+            heading.append(line.name)
+            columns.append(line.values)
+    table = list(zip(report.order, *columns, strict=True))
+    if equal:
+        return tuple(heading), table, f"Equal in all arms: {'; '.join(equal)}."
+    return tuple(heading), table, ""
 
 
 def describe_cache_reuse(report: ReportData, arm: str) -> str:
     """Do cached keys and values stay valid when a chat goes on?"""
     spec = report.spec(arm)
     if spec.encoder is not None:
-        kept = appendable(spec.encoder.masks)
-        if kept:
+        if appendable(spec.encoder.masks):
             return "the encoder's; the decoder begins anew"
         return "no: the encoder reads each turn anew"
     if appendable(spec.stack.masks, prefix_grows=True):
@@ -100,8 +96,8 @@ def _price(report: ReportData, arm: str) -> PriceRecord:
     return report.plan.arms[arm].price
 
 
-def _flops_per_token(material: ReportData, arm: str) -> float:
-    work = material.plan.arms[arm].work
+def _flops_per_token(report: ReportData, arm: str) -> float:
+    work = report.plan.arms[arm].work
     return work.training_flops / work.tokens_read
 
 

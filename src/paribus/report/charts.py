@@ -58,12 +58,20 @@ def css_colour(name: str) -> str:
 
 def arm_colours(order: Sequence[str], drawn_arms: Sequence[str] | None = None) -> alt.Color:
     """One colour for an arm in every chart, whichever arms the chart shows."""
-    shown = list(order if drawn_arms is None else drawn_arms)
-    shades = [css_colour(f"arm-{order.index(arm) % N_COLOURS}") for arm in shown]
-    keys = [arm_key(order, arm) for arm in shown]
+    arms = _arms_in_chart(order, drawn_arms)
+    shades, keys = [], []
+    for arm in arms:
+        shades.append(css_colour(f"arm-{order.index(arm) % N_COLOURS}"))
+        keys.append(arm_key(order, arm))
     return alt.Color(
-        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=shades), legend=_legend(order, shown)
+        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=shades), legend=_legend(order, arms)
     )
+
+
+def _arms_in_chart(order: Sequence[str], drawn_arms: Sequence[str] | None) -> list[str]:
+    if drawn_arms is None:
+        return list(order)
+    return list(drawn_arms)
 
 
 def arm_dashes(
@@ -72,13 +80,15 @@ def arm_dashes(
     """Whole lines; arms that share a colour, for there are more of them than colours, differ in
     their dashes.
     """
-    shown = list(order if drawn_arms is None else drawn_arms)
     if len(order) <= N_COLOURS:
         return alt.StrokeDashValue(DASHES[0])
-    dashes = [DASHES[order.index(arm) // N_COLOURS % len(DASHES)] for arm in shown]
-    keys = [arm_key(order, arm) for arm in shown]
+    arms = _arms_in_chart(order, drawn_arms)
+    dashes, keys = [], []
+    for arm in arms:
+        dashes.append(DASHES[order.index(arm) // N_COLOURS % len(DASHES)])
+        keys.append(arm_key(order, arm))
     return alt.StrokeDash(
-        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=dashes), legend=_legend(order, shown)
+        f"{KEY_FIELD}:N", scale=alt.Scale(domain=keys, range=dashes), legend=_legend(order, arms)
     )
 
 
@@ -119,13 +129,13 @@ def label_expression(labels: Sequence[str]) -> str:
     All labels stand in one text, for a text that is `constructor` and no more is taken for a
     signal.
     """
-    text = json.dumps("".join(f"{label}{SEPARATOR}" for label in labels))
+    text = json.dumps(SEPARATOR.join([*labels, ""]))
     return f"split({text}, {json.dumps(SEPARATOR)})[slice(datum.label, {len(KEY_PREFIX)})]"
 
 
 def multiline_label_expression(labels: Sequence[Sequence[str]]) -> str:
     """A Vega expression for labels of several lines each."""
-    joined = label_expression([LINE_END.join(lines) for lines in labels])
+    joined = label_expression(list(map(LINE_END.join, labels)))
     return f"split({joined}, {json.dumps(LINE_END)})"
 
 

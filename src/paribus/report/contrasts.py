@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from paribus.analyse import Comparison
-from paribus.analyse.advice import Advice
 from paribus.analyse.contrasts import NOT_DECLARED, ContrastFinding
-from paribus.analyse.findings import UNIT
 from paribus.report.intervals import (
     DASH,
     describe_gain,
@@ -16,14 +16,20 @@ from paribus.report.intervals import (
     percent_level,
     verdict_interval_cell,
 )
-from paribus.report.numbers import describe_weights, format_signed, significant
+from paribus.report.numbers import (
+    capitalise,
+    describe_weights,
+    format_signed,
+    quote_arm,
+    significant,
+)
 from paribus.report.report_data import ReportData
 from paribus.report.verdicts import advice_on_comparison
 from paribus.spec.contrasts import DEFAULT, two_by_two_levels
 
 NO_VERDICT = "no verdict"  # in a cell
-SCALE = f"Effects add in {UNIT}; what holds there need not hold in ratios."
 HEADING = ("contrast", "of", "gain", "interval", "adjusted p", "verdict")
+DETAILED_WORDS = ("better", "worse", "not worse", "inconclusive")  # verdicts with a detail
 ZERO_PHRASES = {
     "better": "is above zero",
     "worse": "is below zero",
@@ -46,45 +52,57 @@ class ContrastText:
     advice: str
 
 
+def describe_effect_scale(report: ReportData) -> str:
+    """On which scale effects add up."""
+    return f"Effects add in {report.measure.unit}; what holds there need not hold in ratios."
+
+
 def contrast_texts(report: ReportData) -> list[ContrastText]:
     """What stands on the first screen: every contrast, those outside the family first."""
     return [_contrast_text(one) for one in report.findings.contrasts]
 
 
 def _contrast_text(contrast: ContrastFinding) -> ContrastText:
-    made = contrast.comparison
-    advice = _advice(contrast)
+    meanings = (
+        _describe_sign(contrast),
+        _describe_simple_effects(contrast),
+        _undeclared_note(contrast),
+    )
     return ContrastText(
-        contrast.name,
-        contrast.word or "",
-        _headline(contrast),
-        "" if made is None else describe_gain(made, contrast.is_judged),
-        " ".join(
-            filter(
-                None,
-                (
-                    _describe_sign(contrast),
-                    _describe_simple_effects(contrast),
-                    _undeclared_note(contrast),
-                ),
-            )
-        ),
-        "" if advice is None else f"{advice.description}.",
+        name=contrast.name,
+        word=contrast.word or "",
+        headline=_headline(contrast),
+        numbers=_describe_numbers(contrast),
+        meaning=" ".join(filter(None, meanings)),
+        advice=_describe_advice(contrast),
     )
 
 
+def _describe_numbers(contrast: ContrastFinding) -> str:
+    if contrast.comparison is None:
+        return ""
+    return describe_gain(contrast.comparison, contrast.is_judged)
+
+
+def _describe_advice(contrast: ContrastFinding) -> str:
+    advice = advice_on_comparison(contrast.comparison, contrast.word or "")
+    if advice is None:
+        return ""
+    return f"{advice.description}."
+
+
 def _headline(contrast: ContrastFinding) -> str:
-    name, made = f"{contrast.name[0].upper()}{contrast.name[1:]}", contrast.comparison
+    name, made = capitalise(contrast.name), contrast.comparison
     if made is None:
         return f"{name} cannot be given: {contrast.reason}"
     if contrast.word is None:
         return f"{name}, shown without a verdict"
-    sized = (
-        contrast.word in ("better", "worse", "not worse", "inconclusive") and made.verdict.detail
-    )
-    detail = f", {made.verdict.detail}" if sized else ""
-    doubt = f"; {made.verdict.doubt}" if made.verdict.doubt else ""
-    return f"{name} {ZERO_PHRASES[contrast.word]}{detail}{doubt}"
+    headline = f"{name} {ZERO_PHRASES[contrast.word]}"
+    if contrast.word in DETAILED_WORDS and made.verdict.detail:
+        headline += f", {made.verdict.detail}"
+    if made.verdict.doubt:
+        headline += f"; {made.verdict.doubt}"
+    return headline
 
 
 def _describe_sign(contrast: ContrastFinding) -> str:
@@ -92,63 +110,40 @@ def _describe_sign(contrast: ContrastFinding) -> str:
         return ""
     if contrast.meaning:
         return f"Above zero: {contrast.meaning}."
-    return f"It is {describe_weights(contrast.weights)}, in gains: above zero is better."
+    weights = {quote_arm(arm): weight for arm, weight in contrast.weights.items()}
+    return f"It is {describe_weights(weights)}, in gains: above zero is better."
 
 
 def _describe_simple_effects(contrast: ContrastFinding) -> str:
     """Simple effects in the place of a main effect."""
-    said = [
-        f"{place[0].upper()}{place[1:]}: {describe_gain(made, False)}."
-        for place, made in contrast.simple_effects
-    ]
-    if said:
-        return " ".join([*said, "Simple effects get no verdict."])
-    return ""
+    if not contrast.simple_effects:
+        return ""
+    sentences = []
+    for place, made in contrast.simple_effects:
+        sentences.append(f"{capitalise(place)}: {describe_gain(made, False)}.")
+    return " ".join([*sentences, "Simple effects get no verdict."])
 
 
 def _undeclared_note(contrast: ContrastFinding) -> str:
     if contrast.is_judged or contrast.comparison is None:
         return ""
-    return (
-        f'{NOT_DECLARED[0].upper()}{NOT_DECLARED[1:]}; contrasts = "{DEFAULT}" would, before the'
-        " first run."
-    )
-
-
-def _advice(contrast: ContrastFinding) -> Advice | None:
-    return advice_on_comparison(contrast.comparison, contrast.word or "")
+    return f'{capitalise(NOT_DECLARED)}; contrasts = "{DEFAULT}" would, before the first run.'
 
 
 def contrast_lines(report: ReportData) -> list[tuple[str, ...]]:
     """Every contrast with its numbers, a line each; also those that get no word."""
-    return [line for one in report.findings.contrasts for line in _contrast_lines(one)]
+    return list(chain.from_iterable(map(_contrast_lines, report.findings.contrasts)))
 
 
-def _contrast_lines(contrast: ContrastFinding) -> list[tuple[str, ...]]:
-    if contrast.comparison is None:
-        first = (
-            contrast.name,
-            describe_weights(contrast.weights),
-            DASH,
-            DASH,
-            DASH,
-            f"cannot be given: {contrast.reason}",
-        )
-        return [
-            first,
-            *(
-                (f"{contrast.name}, {place}", "", *_cells(made, False), NO_VERDICT)
-                for place, made in contrast.simple_effects
-            ),
-        ]
-    return [
-        (
-            contrast.name,
-            describe_weights(contrast.weights),
-            *_cells(contrast.comparison, contrast.is_judged),
-            _verdict(contrast),
-        )
-    ]
+def _contrast_lines(contrast: ContrastFinding) -> Iterator[tuple[str, ...]]:
+    weights = describe_weights(contrast.weights)
+    if contrast.comparison is not None:
+        cells = _cells(contrast.comparison, contrast.is_judged)
+        yield contrast.name, weights, *cells, _verdict(contrast)
+        return
+    yield contrast.name, weights, DASH, DASH, DASH, f"cannot be given: {contrast.reason}"
+    for place, made in contrast.simple_effects:
+        yield f"{contrast.name}, {place}", "", *_cells(made, False), NO_VERDICT
 
 
 def _verdict(contrast: ContrastFinding) -> str:

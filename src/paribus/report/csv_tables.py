@@ -7,7 +7,9 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from paribus.analyse import Comparison
@@ -17,35 +19,51 @@ from paribus.analyse.verdict_table import verdict_table
 from paribus.report.report_data import ReportData
 from paribus.report.times import without_clock
 
+COMPARISON_FIELDS = ("level", "n_comparisons", "sd", "inner_low", "inner_high", "margin")
+INTERVAL_COLUMNS = (*COMPARISON_FIELDS, "plus_margin_low", "minus_margin_high")
+SIDE_COLUMNS = ("new_low", "new_high", "multiplier", "multiplier_low", "multiplier_high")
+CLOCK_COLUMNS = ("run", "arm", "seed", "purpose", "seconds")
+
 
 def to_csv(rows: Iterable[dict[str, Any]]) -> str:
     """Rows as text, their columns in the order of first appearance."""
     rows = list(rows)
-    written = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(written, columns, lineterminator="\n")
+    text = io.StringIO()
+    columns = list(dict.fromkeys(chain.from_iterable(rows)))
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return written.getvalue()
+    return text.getvalue()
+
+
+def run_names(report: ReportData) -> dict[tuple[str, int], str]:
+    """The reported run of each arm and seed, by name."""
+    return {(row["arm"], row["seed"]): row["run"] for row in report.findings.reported_rows}
 
 
 def run_rows(report: ReportData) -> list[dict[str, Any]]:
     """One row a run, but for the clock."""
-    return [without_clock(row) for row in report.rows]
+    return list(map(without_clock, report.rows))
 
 
 def verdict_rows(report: ReportData) -> list[dict[str, Any]]:
     """One row a contrast, one a comparison, with what each interval rests on, and last the
     control.
     """
-    found = report.findings
-    rests_on = [
-        {**_interval_columns(arm.judgement.comparison), **_side_columns(arm)} for arm in found.arms
-    ]
-    rests_on += [_interval_columns(one.comparison) for one in found.contrasts]
-    rests_on += [] if found.control is None else [_interval_columns(None)]
-    rows = [{**row, **more} for row, more in zip(verdict_table(found), rests_on, strict=True)]
+    rows = []
+    for row, columns in zip(verdict_table(report.findings), _rests_on(report), strict=True):
+        rows.append({**row, **columns})
     return sorted(rows, key=lambda row: row["contrast"] is None)
+
+
+def _rests_on(report: ReportData) -> Iterator[dict[str, Any]]:
+    """What each row of the verdict table rests on, in its order."""
+    for arm in report.findings.arms:
+        yield {**_interval_columns(arm.judgement.comparison), **_side_columns(arm)}
+    for contrast in report.findings.contrasts:
+        yield _interval_columns(contrast.comparison)
+    if report.findings.control is not None:
+        yield _interval_columns(None)
 
 
 def _interval_columns(comparison: Comparison | None) -> dict[str, Any]:
@@ -54,47 +72,48 @@ def _interval_columns(comparison: Comparison | None) -> dict[str, Any]:
     That is the inner interval; where each seed has its own margin, the lower end of gain + margin
     and the upper end of gain − margin.
     """
-    names = ("level", "n_comparisons", "sd", "inner_low", "inner_high", "margin")
-    if comparison is None or comparison.margin_intervals is None:
-        plus, minus = (None, None)
-    else:
+    columns: dict[str, Any] = dict.fromkeys(INTERVAL_COLUMNS)
+    if comparison is None:
+        return columns
+    for name in COMPARISON_FIELDS:
+        columns[name] = getattr(comparison, name)
+    if comparison.margin_intervals is not None:
         plus, minus = comparison.margin_intervals.deciding_ends
-    kept = {name: None if comparison is None else getattr(comparison, name) for name in names}
-    return {**kept, "plus_margin_low": plus, "minus_margin_high": minus}
+        columns |= {"plus_margin_low": plus, "minus_margin_high": minus}
+    return columns
 
 
 def _side_columns(arm: ArmFinding) -> dict[str, Any]:
     """What is printed beside a verdict: the interval on new documents, and the compute
     multiplier with its own.
     """
-    crossed = None if arm.new_documents is None else arm.new_documents.interval
+    columns: dict[str, Any] = dict.fromkeys(SIDE_COLUMNS)
+    if arm.new_documents is not None and arm.new_documents.interval is not None:
+        interval = arm.new_documents.interval
+        columns |= {"new_low": interval.low, "new_high": interval.high}
     times = arm.multiplier
-    return {
-        "new_low": None if crossed is None else crossed.low,
-        "new_high": None if crossed is None else crossed.high,
-        "multiplier": None if times is None else times.factor,
-        "multiplier_low": None if times is None else times.low,
-        "multiplier_high": None if times is None else times.high,
-    }
+    if times is not None:
+        columns |= {
+            "multiplier": times.factor,
+            "multiplier_low": times.low,
+            "multiplier_high": times.high,
+        }
+    return columns
 
 
 def curve_rows(report: ReportData) -> list[dict[str, Any]]:
     """What every reported run wrote along the way, but for the clock; only its last row is
     annealed.
     """
-    names = {(row["arm"], row["seed"]): row["run"] for row in report.findings.reported_rows}
-    return [
-        {
-            "arm": arm,
-            "seed": seed,
-            "run": names[arm, seed],
-            "annealed": row is rows[-1],
-            **_flat_values(without_clock(row)),
-        }
-        for arm in report.order
-        for seed, rows in sorted(report.findings.runs[arm].items())
-        for row in rows
-    ]
+    names = run_names(report)
+    written = []
+    for arm in report.order:
+        for seed, rows in sorted(report.findings.runs[arm].items()):
+            run = {"arm": arm, "seed": seed, "run": names[arm, seed]}
+            for row in rows:
+                annealed = row is rows[-1]
+                written.append({**run, "annealed": annealed, **_flat_values(without_clock(row))})
+    return written
 
 
 def document_rows(report: ReportData) -> list[dict[str, Any]]:
@@ -102,14 +121,14 @@ def document_rows(report: ReportData) -> list[dict[str, Any]]:
 
     The interval on new documents comes from these. An anonymous report numbers the documents.
     """
-    names: dict[str, str] = {}
+    numbers: dict[str, str] = {}
     rows = []
     for arm in report.order:
-        for seed, found in sorted(report.findings.evaluations[arm].items()):
-            for document, (bits, n_bytes) in document_sums(found).items():
-                name = names.setdefault(
-                    document, f"document-{len(names) + 1}" if report.anonymous else document
-                )
+        for seed, evaluation in sorted(report.findings.evaluations[arm].items()):
+            for document, (bits, n_bytes) in document_sums(evaluation).items():
+                name = document
+                if report.anonymous:
+                    name = numbers.setdefault(document, f"document-{len(numbers) + 1}")
                 rows.append(
                     {"arm": arm, "seed": seed, "document": name, "bits": bits, "bytes": n_bytes}
                 )
@@ -121,7 +140,7 @@ def design_json(report: ReportData) -> str:
     lengths.
     """
     plan = report.plan
-    shown = {
+    table = {
         "name": plan.name,
         "question": plan.question,
         "fingerprint": plan.fingerprint,
@@ -129,13 +148,13 @@ def design_json(report: ReportData) -> str:
         "design": plan.design.table,
         "rule": plan.rule,
     }
-    return json.dumps(shown, indent=2, sort_keys=True) + "\n"
+    return json.dumps(table, indent=2, sort_keys=True) + "\n"
 
 
 def clock_rows(report: ReportData) -> list[dict[str, Any]]:
     """The seconds of every run."""
-    kept = ("run", "arm", "seed", "purpose", "seconds")
-    return [{name: row[name] for name in kept} for row in report.rows]
+    values_of = itemgetter(*CLOCK_COLUMNS)
+    return [dict(zip(CLOCK_COLUMNS, values_of(row), strict=True)) for row in report.rows]
 
 
 def _flat_values(row: dict[str, Any]) -> dict[str, Any]:

@@ -4,15 +4,16 @@ rate curves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import altair as alt
 
 from paribus.analyse import validation_bits_per_byte, validation_rows
 from paribus.analyse.curves import BAND_NOTE, NOT_ANNEALED
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.rate_fit import parabola_points
 from paribus.report.charts import (
     Plot,
@@ -23,127 +24,181 @@ from paribus.report.charts import (
     css_colour,
     layer_charts,
 )
-from paribus.report.effect_plot import SEPARATE_PLOT_RATIO, reference_names
-from paribus.report.numbers import format_count, format_signed, score, significant
+from paribus.report.csv_tables import run_names
+from paribus.report.gain_chart import (
+    SEPARATE_PLOT_RATIO,
+    describe_pair,
+    reference_names,
+    split_control,
+)
+from paribus.report.numbers import (
+    capitalise,
+    format_count,
+    format_signed,
+    quote_arm,
+    score,
+    significant,
+)
 from paribus.report.report_data import ReportData
+from paribus.spec.measure import LIKELIHOOD
 
 HEIGHT = 300
+# validation text is scored by the training's own loss, whatever the primary yardstick measures
+VALIDATION = LIKELIHOOD
 TOKENS_AXIS = alt.X(
     "tokens:Q",
     scale=alt.Scale(type="log", nice=False),
     title="tokens read",
     axis=alt.Axis(format="~s", grid=False, tickCount=6, labelOverlap=True),
 )
-BITS_AXIS = alt.Y("bits:Q", title=f"{UNIT}, validation text", scale=alt.Scale(zero=False))
+POINT_TOOLTIPS = ("arm:N", "seed:N", "run:N", "read:N", "score:N")
+STEP_TOOLTIPS = ("pair:N", "read:N", "mean gain:N", "band:N")
+RATE_TOOLTIPS = ("arm:N", "at:N", "score:N")
+ChartRow = dict[str, Any]
+Sweep = dict[str, Any]
+
+
+def _bits_axis() -> alt.Y:
+    return alt.Y("bits:Q", title=f"{VALIDATION.unit}, validation text", scale=alt.Scale(zero=False))
 
 
 def learning_plot(report: ReportData) -> Plot | None:
     """Held-out bits a byte along training; arms that are asked other questions than the
     baseline are left out.
     """
-    arms = [arm for arm in report.order if report.has_same_task(arm)]
-    points = [point for arm in arms for point in _points(arm, report)]
-    drawn = [arm for arm in arms if any(one["arm"] == arm for one in points)]
-    if not drawn:
+    points: dict[str, list[ChartRow]] = {}
+    asked_otherwise, untrained = [], []
+    for arm in report.order:
+        if not report.has_same_task(arm):
+            asked_otherwise.append(arm)
+            continue
+        own = list(_points(arm, report))
+        if own:
+            points[arm] = own
+        else:
+            untrained.append(arm)
+    if not points:
         return None
-    besides = _omitted_note(
-        "trained on another question", [arm for arm in report.order if arm not in arms]
+    omitted = _omitted_note("trained on another question", asked_otherwise)
+    omitted += _omitted_note("without a run that trained", untrained)
+    return Plot(
+        key="learning",
+        title="Learning curves",
+        caption="A thin line a seed, on validation text under the training's own question."
+        f" {capitalise(VALIDATION.direction)}; {NOT_ANNEALED}.{omitted}",
+        spec=_learning_spec(points, report),
+        heading=("arm", "seed", "tokens", VALIDATION.unit),
+        numbers=tuple(map(_point_cells, chain.from_iterable(points.values()))),
     )
-    besides += _omitted_note(
-        "without a run that trained", [arm for arm in arms if arm not in drawn]
-    )
-    x, y = TOKENS_AXIS, BITS_AXIS
-    base, shade, dash = (
-        alt.Chart(chart_data(points, report.order)),
-        arm_colours(report.order, drawn),
-        arm_dashes(report.order, drawn),
-    )
+
+
+def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData) -> dict[str, Any]:
+    arms, x, y = list(points), TOKENS_AXIS, _bits_axis()
+    base = alt.Chart(chart_data(list(chain.from_iterable(points.values())), report.order))
+    shade, dash = arm_colours(report.order, arms), arm_dashes(report.order, arms)
     lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(
         x=x, y=y, color=shade, strokeDash=dash, detail="run:N"
     )
-    told = [alt.Tooltip(name) for name in ("arm:N", "seed:N", "run:N", "read:N", "score:N")]
-    dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=told)
-    ends = "; ".join(f"{arm} ends at {_final_scores(arm, points)}" for arm in drawn)
-    return Plot(
-        "learning",
-        "Learning curves",
-        "A thin line a seed, on validation text under the training's own question. Lower is"
-        f" better; {NOT_ANNEALED}.{besides}",
-        chart_spec(layer_charts(lines, dots), f"Learning curves: {ends}.", HEIGHT),
-        ("arm", "seed", "tokens", UNIT),
-        tuple((one["arm"], str(one["seed"]), str(one["tokens"]), one["score"]) for one in points),
-    )
+    tooltips = list(map(alt.Tooltip, POINT_TOOLTIPS))
+    dots = base.mark_circle(size=70, opacity=0).encode(x=x, y=y, color=shade, tooltip=tooltips)
+    ends = []
+    for arm, own in points.items():
+        ends.append(f"{quote_arm(arm)} ends at {_final_scores(own)}")
+    return chart_spec(layer_charts(lines, dots), f"Learning curves: {'; '.join(ends)}.", HEIGHT)
 
 
 def _omitted_note(why: str, arms: Sequence[str]) -> str:
     if arms:
-        return f" Left out, {why}: {', '.join(arms)}."
+        return f" Left out, {why}: {', '.join(map(quote_arm, arms))}."
     return ""
 
 
-def _points(arm: str, report: ReportData) -> list[dict[str, Any]]:
-    names = {(row["arm"], row["seed"]): row["run"] for row in report.findings.reported_rows}
-    return [
-        {
-            "arm": arm,
-            "seed": seed,
-            "run": names[arm, seed],
-            "tokens": row["tokens_read"],
-            "bits": validation_bits_per_byte(row),
-            "read": format_count(row["tokens_read"]),
-            "score": score(validation_bits_per_byte(row)),
-        }
-        for seed, rows in sorted(report.findings.runs[arm].items())
-        for row in validation_rows(rows)
-    ]
+def _points(arm: str, report: ReportData) -> Iterator[ChartRow]:
+    names = run_names(report)
+    for seed, rows in sorted(report.findings.runs[arm].items()):
+        for row in validation_rows(rows):
+            yield {
+                "arm": arm,
+                "seed": seed,
+                "run": names[arm, seed],
+                "tokens": row["tokens_read"],
+                "bits": validation_bits_per_byte(row),
+                "read": format_count(row["tokens_read"]),
+                "score": score(validation_bits_per_byte(row)),
+            }
 
 
-def _final_scores(arm: str, points: Sequence[dict[str, Any]]) -> str:
-    own = [one for one in points if one["arm"] == arm]
-    last = max(one["tokens"] for one in own)
-    return ", ".join(one["score"] for one in own if one["tokens"] == last)
+def _point_cells(point: ChartRow) -> tuple[str, ...]:
+    return point["arm"], str(point["seed"]), str(point["tokens"]), point["score"]
+
+
+def _final_scores(points: Sequence[ChartRow]) -> str:
+    last = max(point["tokens"] for point in points)
+    scores = []
+    for point in points:
+        if point["tokens"] == last:
+            scores.append(point["score"])
+    return ", ".join(scores)
 
 
 def difference_plots(report: ReportData) -> list[Plot]:
     """The gain along training; a positive control that would flatten the others has a plot of
     its own.
     """
-    arms = [
-        arm
-        for arm in report.findings.arms
-        if arm.gain_curve and report.has_same_task(arm.name, arm.against)
-    ]
-    control = [arm for arm in arms if arm.name == report.control]
-    others = [arm for arm in arms if arm.name != report.control]
+    arms = []
+    for arm in report.findings.arms:
+        if arm.gain_curve and report.has_same_task(arm.name, arm.against):
+            arms.append(arm)
+    if not arms:
+        return []
+    control, others = split_control(arms, report)
     if (
-        control
-        and others
-        and _max_late_gain(control) > SEPARATE_PLOT_RATIO * _max_late_gain(others)
+        not control
+        or not others
+        or _max_late_gain(control) <= SEPARATE_PLOT_RATIO * _max_late_gain(others)
     ):
-        return [
-            _difference_plot("difference", "The gain along training", others, report),
-            replace(
-                _difference_plot(
-                    "difference-control", "The same for the positive control", control, report
-                ),
-                caption=f"To be read as the plot above; {NOT_ANNEALED}.",
-            ),
-        ]
-    if arms:
         return [_difference_plot("difference", "The gain along training", arms, report)]
-    return []
+    return [
+        _difference_plot("difference", "The gain along training", others, report),
+        replace(
+            _difference_plot(
+                "difference-control", "The same for the positive control", control, report
+            ),
+            caption=f"To be read as the plot above; {NOT_ANNEALED}.",
+        ),
+    ]
 
 
 def _max_late_gain(arms: Sequence[ArmFinding]) -> float:
     """How far from zero the second half of training goes."""
-    return max(
-        abs(step.effect) for arm in arms for step in arm.gain_curve[len(arm.gain_curve) // 2 :]
-    )
+    gains = []
+    for arm in arms:
+        late = arm.gain_curve[len(arm.gain_curve) // 2 :]
+        gains += [abs(step.effect) for step in late]
+    return max(gains)
 
 
 def _difference_plot(key: str, title: str, arms: Sequence[ArmFinding], report: ReportData) -> Plot:
-    steps = [
-        {
+    steps, ends = [], []
+    for arm in arms:
+        steps += _gain_steps(arm, report)
+        last = format_signed(arm.gain_curve[-1].effect, 4)
+        ends.append(f"{describe_pair(arm, report)} ends at {last}")
+    chart = _difference_chart(steps, arms, report)
+    return Plot(
+        key=key,
+        title=title,
+        caption=f"Mean over seeds on validation text; {BAND_NOTE}. Above zero is better than"
+        f" {reference_names(arms)}; {NOT_ANNEALED}.",
+        spec=chart_spec(chart, f"{title}: {'; '.join(ends)}.", HEIGHT - 60),
+        heading=("arm", "tokens", "mean gain", "95 % band"),
+        numbers=tuple(map(_step_cells, steps)),
+    )
+
+
+def _gain_steps(arm: ArmFinding, report: ReportData) -> Iterator[ChartRow]:
+    for step in arm.gain_curve:
+        yield {
             "arm": arm.name,
             "pair": report.findings.label(arm),
             "tokens": step.step,
@@ -154,113 +209,119 @@ def _difference_plot(key: str, title: str, arms: Sequence[ArmFinding], report: R
             "mean gain": format_signed(step.effect, 4),
             "band": f"{format_signed(step.low, 4)} to {format_signed(step.high, 4)}",
         }
-        for arm in arms
-        for step in arm.gain_curve
-    ]
-    x = TOKENS_AXIS
-    names = list(dict.fromkeys(arm.name for arm in arms))
-    base, shade, dash = (
-        alt.Chart(chart_data(steps, report.order)),
-        arm_colours(report.order, names),
-        arm_dashes(report.order, names),
-    )
-    title_y = f"gain in {UNIT}"
+
+
+def _step_cells(step: ChartRow) -> tuple[str, ...]:
+    return step["pair"], str(step["tokens"]), step["mean gain"], step["band"]
+
+
+def _difference_chart(
+    steps: Sequence[ChartRow], arms: Sequence[ArmFinding], report: ReportData
+) -> alt.LayerChart:
+    x, names = TOKENS_AXIS, list(dict.fromkeys(arm.name for arm in arms))
+    base = alt.Chart(chart_data(steps, report.order))
+    shade, dash = arm_colours(report.order, names), arm_dashes(report.order, names)
+    title = f"gain in {VALIDATION.unit}"
+    low, gain = alt.Y("low:Q", title=title), alt.Y("gain:Q", title=title)
     band = base.mark_area(opacity=0.16).encode(
-        x=x, y=alt.Y("low:Q", title=title_y), y2="high:Q", color=shade, detail="pair:N"
+        x=x, y=low, y2="high:Q", color=shade, detail="pair:N"
     )
     line = base.mark_line(strokeWidth=2).encode(
-        x=x, y=alt.Y("gain:Q", title=title_y), color=shade, strokeDash=dash, detail="pair:N"
+        x=x, y=gain, color=shade, strokeDash=dash, detail="pair:N"
     )
-    told = [alt.Tooltip(name) for name in ("pair:N", "read:N", "mean gain:N", "band:N")]
-    dots = base.mark_circle(size=40).encode(
-        x=x, y=alt.Y("gain:Q", title=title_y), color=shade, tooltip=told
-    )
+    tooltips = list(map(alt.Tooltip, STEP_TOOLTIPS))
+    dots = base.mark_circle(size=40).encode(x=x, y=gain, color=shade, tooltip=tooltips)
     zero = (
         alt.Chart(chart_data([{"zero": 0}]))
         .mark_rule(color=css_colour("muted"), strokeDash=[3, 3])
         .encode(y="zero:Q")
     )
-    last = "; ".join(
-        f"{report.findings.label(arm)} ends at {format_signed(arm.gain_curve[-1].effect, 4)}"
-        for arm in arms
-    )
-    return Plot(
-        key,
-        title,
-        f"Mean over seeds on validation text; {BAND_NOTE}. Above zero is better than"
-        f" {reference_names(arms)}; {NOT_ANNEALED}.",
-        chart_spec(layer_charts(band, zero, line, dots), f"{title}: {last}.", HEIGHT - 60),
-        ("arm", "tokens", "mean gain", "95 % band"),
-        tuple((one["pair"], str(one["tokens"]), one["mean gain"], one["band"]) for one in steps),
-    )
+    return layer_charts(band, zero, line, dots)
 
 
 def rate_plot(report: ReportData) -> Plot | None:
     """What every arm scored at every rate of its sweep, the parabola, and the rate that was
     taken.
     """
-    found = report.findings.rates
-    if found is None:
+    sweeps = report.findings.rates
+    if sweeps is None:
         return None
-    points = [
-        {"arm": arm, "rate": rate, "bits": loss, "score": score(loss), "at": significant(rate)}
-        for arm in report.order
-        for rate, loss in found[arm]["points"]
-        if loss is not None
-    ]
-    grid = sorted({rate for own in found.values() for rate in _rate_grid(own)})
-    x = alt.X(
-        "rate:Q",
-        scale=alt.Scale(type="log", base=2, nice=False),
-        title="learning rate",
-        axis=alt.Axis(format=".3~g", values=grid, grid=False, labelOverlap=True),
+    points, taken = [], []
+    for arm in report.order:
+        points += _rate_points(arm, sweeps[arm])
+        taken.append(f"{significant(sweeps[arm]['rate'])} for {quote_arm(arm)}")
+    described = f"Rate curves; taken were {'; '.join(taken)}."
+    return Plot(
+        key="rates",
+        title="Rate curves",
+        caption="Every point is a run of a sweep, whose seeds are not reported; the curve is the"
+        " parabola in log₂ rate over the rates it was fitted to, the dashed line the rate that was"
+        " taken.",
+        spec=chart_spec(_rate_chart(sweeps, points, report), described, HEIGHT),
+        heading=("arm", "rate", VALIDATION.unit),
+        numbers=tuple((point["arm"], point["at"], point["score"]) for point in points),
     )
-    y, shade = (
-        alt.Y("bits:Q", title=f"{UNIT}, validation text", scale=alt.Scale(zero=False)),
-        arm_colours(report.order),
-    )
-    told = [alt.Tooltip(name) for name in ("arm:N", "at:N", "score:N")]
+
+
+def _rate_chart(
+    sweeps: Mapping[str, Sweep], points: Sequence[ChartRow], report: ReportData
+) -> alt.LayerChart:
+    x, y, shade = _rate_axis(sweeps), _bits_axis(), arm_colours(report.order)
+    tooltips = list(map(alt.Tooltip, RATE_TOOLTIPS))
     dots = (
         alt.Chart(chart_data(points, report.order))
         .mark_circle(size=50, opacity=0.8)
-        .encode(x=x, y=y, color=shade, tooltip=told)
+        .encode(x=x, y=y, color=shade, tooltip=tooltips)
     )
-    fits = [one for arm in report.order for one in _parabola(arm, found[arm])]
+    fits, taken = [], []
+    for arm in report.order:
+        fits += _parabola(arm, sweeps[arm])
+        taken.append({"arm": arm, "rate": sweeps[arm]["rate"]})
     lines = (
         alt.Chart(chart_data(fits, report.order))
         .mark_line(strokeWidth=1.2, opacity=0.7)
         .encode(x=x, y=y, color=shade, strokeDash=arm_dashes(report.order))
     )
-    taken = [{"arm": arm, "rate": found[arm]["rate"]} for arm in report.order]
     rules = (
         alt.Chart(chart_data(taken, report.order))
         .mark_rule(strokeDash=[2, 3])
         .encode(x=x, color=shade)
     )
-    said = "; ".join(f"{arm} {significant(found[arm]['rate'])}" for arm in report.order)
-    return Plot(
-        "rates",
-        "Rate curves",
-        "Every point is a run of a sweep, whose seeds are not reported; the curve is the parabola"
-        " in log₂ rate over the rates it was fitted to, the dashed line the rate that was taken.",
-        chart_spec(layer_charts(lines, rules, dots), f"Rate curves; taken were {said}.", HEIGHT),
-        ("arm", "rate", UNIT),
-        tuple((one["arm"], one["at"], one["score"]) for one in points),
+    return layer_charts(lines, rules, dots)
+
+
+def _rate_axis(sweeps: Mapping[str, Sweep]) -> alt.X:
+    grid = set(chain.from_iterable(map(_rate_grid, sweeps.values())))
+    return alt.X(
+        "rate:Q",
+        scale=alt.Scale(type="log", base=2, nice=False),
+        title="learning rate",
+        axis=alt.Axis(format=".3~g", values=sorted(grid), grid=False, labelOverlap=True),
     )
 
 
-def _rate_grid(sweep: dict[str, Any]) -> list[float]:
+def _rate_points(arm: str, sweep: Sweep) -> Iterator[ChartRow]:
+    for rate, loss in sweep["points"]:
+        if loss is not None:
+            at = significant(rate)
+            yield {"arm": arm, "rate": rate, "bits": loss, "score": score(loss), "at": at}
+
+
+def _rate_grid(sweep: Sweep) -> list[float]:
     """The rates that every arm was swept at; an older study does not say which, and had no
     others.
     """
-    return sweep.get("grid") or [rate for rate, loss in sweep["points"] if loss is not None]
+    return sweep.get("grid") or _trained_rates(sweep)
 
 
-def _parabola(arm: str, sweep: dict[str, Any]) -> list[dict[str, Any]]:
+def _trained_rates(sweep: Sweep) -> list[float]:
+    return [rate for rate, loss in sweep["points"] if loss is not None]
+
+
+def _parabola(arm: str, sweep: Sweep) -> Iterator[ChartRow]:
     fit = sweep["optimum"]["coefficients"]
-    rated = sweep["optimum"].get("fitted") or [
-        rate for rate, loss in sweep["points"] if loss is not None
-    ]
-    if fit is None or not rated:
-        return []
-    return [{"arm": arm, "rate": rate, "bits": loss} for rate, loss in parabola_points(fit, rated)]
+    rates = sweep["optimum"].get("fitted") or _trained_rates(sweep)
+    if fit is None or not rates:
+        return
+    for rate, loss in parabola_points(fit, rates):
+        yield {"arm": arm, "rate": rate, "bits": loss}

@@ -10,7 +10,7 @@ from math import isinf
 from paribus.analyse import Comparison, CrossedInterval, Pairing, PooledNoise, TrainedCount
 from paribus.analyse.detection import detectable_gain, detectable_in_sds
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.spent import flops_by_purpose
 from paribus.report.intervals import (
     DASH,
@@ -32,23 +32,26 @@ from paribus.report.report_data import ReportData
 
 
 def details_heading(report: ReportData) -> tuple[str, ...]:
-    return ("", *(report.findings.label(arm) for arm in report.findings.arms))
+    return ("", *map(report.findings.label, report.findings.arms))
 
 
 def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
     """A line a number, a column an arm; a line that no arm has is left out."""
-    arms = report.findings.arms
-    lines = [
-        (name, *(value(arm) for arm in arms))
-        for name, value in (*_line_makers(report), *_pooled_noise_makers(report.findings.pooled))
-    ]
-    return [line for line in lines if set(line[1:]) - {DASH}]
+    found, lines = report.findings, []
+    for name, value in (*_line_makers(report), *_pooled_noise_makers(found.pooled)):
+        values = tuple(map(value, found.arms))
+        if set(values) - {DASH}:
+            lines.append((name, *values))
+    return lines
 
 
 def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding], str]]]:
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
-        (f"gain, {UNIT}", _from_comparison(lambda made: format_signed(made.effect, _digits(made)))),
+        (
+            f"gain, {report.measure.unit}",
+            _from_comparison(lambda made: format_signed(made.effect, _digits(made))),
+        ),
         ("spread of paired gains", _from_comparison(lambda made: significant(made.sd))),
         ("interval", _from_comparison(_describe_interval)),
         ("what decides on the margin", _from_comparison(margin_interval_cell)),
@@ -57,9 +60,7 @@ def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding
         ("sign-flip p", _from_comparison(lambda made: _format_p(made.sign_flip))),
         (
             "sign test, on the median",
-            _from_comparison(
-                lambda made: DASH if made.sign_test is None else made.sign_test.description
-            ),
+            _from_comparison(_describe_sign_test),
         ),
         ("gain with each seed left out", _from_comparison(_describe_leave_one_out)),
         (
@@ -132,25 +133,35 @@ def _format_sd(sds: Mapping[str, float], arm: str) -> str:
 
 
 def _from_comparison(describe: Callable[[Comparison], str]) -> Callable[[ArmFinding], str]:
-    return lambda arm: (
-        DASH if arm.judgement.comparison is None else describe(arm.judgement.comparison)
-    )
+    def describe_arm(arm: ArmFinding) -> str:
+        if arm.judgement.comparison is None:
+            return DASH
+        return describe(arm.judgement.comparison)
+
+    return describe_arm
 
 
 def _from_crossed_interval(
     describe: Callable[[CrossedInterval], str],
 ) -> Callable[[ArmFinding], str]:
-    return lambda arm: (
-        DASH
-        if arm.new_documents is None or arm.new_documents.interval is None
-        else describe(arm.new_documents.interval)
-    )
+    def describe_arm(arm: ArmFinding) -> str:
+        if arm.new_documents is None or arm.new_documents.interval is None:
+            return DASH
+        return describe(arm.new_documents.interval)
+
+    return describe_arm
+
+
+def _describe_sign_test(comparison: Comparison) -> str:
+    if comparison.sign_test is None:
+        return DASH
+    return comparison.sign_test.description
 
 
 def _describe_hull(arm: ArmFinding) -> str:
-    found = expected_gain(arm)
-    if found is not None and found.is_hull:
-        return format_interval(found.low, found.high, _digits(found))
+    gain = expected_gain(arm)
+    if gain is not None and gain.is_hull:
+        return format_interval(gain.low, gain.high, _digits(gain))
     return DASH
 
 
@@ -250,24 +261,26 @@ def _describe_bracket(arm: ArmFinding, side: str) -> str:
 
 def _describe_truncated(name: str, report: ReportData) -> str:
     """How many contexts lost their beginnings, where any did."""
-    heads = {
-        arm: next((one.head for one in own.values()), None)
-        for arm, own in report.findings.evaluations.items()
-    }
-    head = heads[name]
-    cut = any(one is not None and one.n_cut for one in heads.values())
-    if cut and head is not None:
-        return f"{head.n_cut} of {head.n_items}"
+    heads = {}
+    for arm, evaluations in report.findings.evaluations.items():
+        first = next(iter(evaluations.values()), None)
+        if first is not None:
+            heads[arm] = first.head
+    if name in heads and any(head.n_cut for head in heads.values()):
+        return f"{heads[name].n_cut} of {heads[name].n_items}"
     return DASH
 
 
 def rate_gain_lines(report: ReportData) -> list[tuple[str, ...]]:
     """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
-    grid = sorted({rate for arm in report.findings.arms for rate in arm.gains_by_rate})
-    return [
-        (significant(rate), *(_gain_at_rate(arm, rate) for arm in report.findings.arms))
-        for rate in grid
-    ]
+    arms, rates = report.findings.arms, set()
+    for arm in arms:
+        rates.update(arm.gains_by_rate)
+    lines = []
+    for rate in sorted(rates):
+        gains = [_gain_at_rate(arm, rate) for arm in arms]
+        lines.append((significant(rate), *gains))
+    return lines
 
 
 def rate_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from paribus.analyse import EarlyOrder, early_order, seed_curves
 from paribus.analyse.curves import NOT_ANNEALED
-from paribus.report.numbers import join_words, whole_percent
+from paribus.analyse.equal_totals import VALIDATION_MEASURE
+from paribus.report.numbers import join_words, quote_arm, whole_percent
 from paribus.report.report_data import ReportData
 
 TITLE = "How early the final order shows"
@@ -19,43 +20,45 @@ def describe_early_order(report: ReportData) -> str:
     """Over arms that ended better or worse than the baseline, at a few parts of training; empty
     where not said.
     """
-    found = _study_early_order(report)
-    if not found.agreement:
+    order = _study_early_order(report)
+    if not order.agreement:
         return ""
-    end = max(found.agreement)
-    steps = dict.fromkeys(_nearest(list(found.agreement), part * end) for part in TRAINING_SHARES)
-    at = join_words([whole_percent(step / end) for step in steps])
-    right = join_words([whole_percent(found.agreement[step]) for step in steps])
+    end = max(order.agreement)
+    shares: dict[int, str] = {}
+    agreements: dict[int, str] = {}
+    for share in TRAINING_SHARES:
+        step = _nearest(list(order.agreement), share * end)
+        shares[step] = whole_percent(step / end)
+        agreements[step] = whole_percent(order.agreement[step])
+    at, right = join_words(list(shares.values())), join_words(list(agreements.values()))
+    decided = join_words(list(map(quote_arm, order.decided_arms)))
     return (
-        f"After {at} of the tokens, half of the seeds order {join_words(list(found.decided_arms))}"
-        f" against {report.findings.baseline} as the other half does at the end in {right} of"
+        f"After {at} of the tokens, half of the seeds order {decided} against"
+        f" {quote_arm(report.findings.baseline)} as the other half does at the end in {right} of"
         " splits, on validation text; by chance it would be 50 %. To explore, and no forecast of"
         f" shorter runs: {NOT_ANNEALED}."
     )
 
 
 def _study_early_order(report: ReportData) -> EarlyOrder:
-    found = report.findings
-    arms = [
-        arm
-        for arm in found.arms
-        if arm.against == found.baseline and arm.gain_curve and _is_comparable(arm.name, report)
-    ]
-    decided = [arm.name for arm in arms if arm.judgement.verdict.word in ("better", "worse")]
-    curves = {
-        name: seed_curves(found.runs[name])
-        for name in (found.baseline, *(arm.name for arm in arms))
-    }
-    return early_order(curves, found.baseline, lower_is_better=True, decided_arms=decided)
+    found, decided = report.findings, []
+    curves = {found.baseline: seed_curves(found.runs[found.baseline])}
+    for arm in found.arms:
+        if arm.against != found.baseline or not arm.gain_curve:
+            continue
+        if not _is_comparable(arm.name, report):
+            continue
+        curves[arm.name] = seed_curves(found.runs[arm.name])
+        if arm.judgement.verdict.word in ("better", "worse"):
+            decided.append(arm.name)
+    return early_order(curves, found.baseline, VALIDATION_MEASURE, decided_arms=decided)
 
 
 def _is_comparable(arm: str, report: ReportData) -> bool:
     """Is an arm asked what the baseline is, and did both train in every seed?"""
-    n_seeds = len(report.findings.seeds)
-    whole = all(
-        len(report.findings.runs[name]) == n_seeds for name in (arm, report.findings.baseline)
-    )
-    return whole and report.has_same_task(arm)
+    n_seeds, runs = len(report.findings.seeds), report.findings.runs
+    n_runs = {len(runs[arm]), len(runs[report.findings.baseline])}
+    return n_runs == {n_seeds} and report.has_same_task(arm)
 
 
 def _nearest(steps: Sequence[int], target: float) -> int:

@@ -6,16 +6,14 @@ decides on a difference.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from math import isfinite
 from typing import Any
 
 import altair as alt
 
 from paribus.analyse import Comparison
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.report.charts import (
     Plot,
     arm_colours,
@@ -26,25 +24,34 @@ from paribus.report.charts import (
     multiline_label_expression,
     row_key,
 )
+from paribus.report.csv_tables import run_names
+from paribus.report.gain_chart import (
+    LEADING,
+    SEPARATE_PLOT_RATIO,
+    break_name,
+    compared_arms,
+    finite_end,
+    gain_axis,
+    reference_names,
+    split_control,
+    zero_line,
+)
 from paribus.report.intervals import describe_deciding, digits_of, format_interval, percent_level
 from paribus.report.numbers import MAX_LISTED, format_plain, format_signed, significant
 from paribus.report.report_data import ReportData
 
 ROW, LOW_ROW, EDGE = 64, 46, 12  # pixels an arm takes, one of many, and all of them together
-LINE, LEADING = 18, 15  # letters of a label's line, and pixels
-# of a name, which may be broken after a space or a hyphen, and before a plus
-_NAME_PIECE = re.compile(r"\+?[^ +-]*[ -]?")
 THIN, THICK = 1.5, 5  # pixels of the outer and of the inner interval
-SEPARATE_PLOT_RATIO = 3  # a control whose effect is so many times larger has a plot of its own
+MEAN_TOOLTIPS = ("pair:N", "effect:N", "interval:N", "decides:N", "verdict:N")
+SEED_TOOLTIPS = ("pair:N", "seed:N", "gained:N", "run:N", "baseline run:N")
 
 
 def effect_plots(report: ReportData) -> list[Plot]:
     """All arms in one plot, but for a positive control that would leave the others no room."""
-    compared = [arm for arm in report.findings.arms if arm.judgement.comparison is not None]
+    compared = compared_arms(report)
     if not compared:
         return []
-    control = [arm for arm in compared if arm.name == report.control]
-    others = [arm for arm in compared if arm.name != report.control]
+    control, others = split_control(compared, report)
     if (
         not control
         or not others
@@ -62,50 +69,55 @@ def effect_plots(report: ReportData) -> list[Plot]:
     ]
 
 
+def _comparisons(arms: Sequence[ArmFinding]) -> Iterator[Comparison]:
+    for arm in arms:
+        if arm.judgement.comparison is not None:
+            yield arm.judgement.comparison
+
+
 def _max_interval_end(arms: Sequence[ArmFinding]) -> float:
-    ends = [
-        abs(end)
-        for arm in arms
-        if (made := arm.judgement.comparison)
-        for end in (made.low, made.high)
-    ]
-    return max(ends, default=0.0)
+    ends = [0.0]
+    for made in _comparisons(arms):
+        ends += [abs(made.low), abs(made.high)]
+    return max(ends)
 
 
 def _effect_plot(key: str, title: str, arms: Sequence[ArmFinding], report: ReportData) -> Plot:
-    seeds = [row for arm in arms for row in _seed_points(arm, report)]
-    described = "; ".join(
-        f"{report.findings.label(arm)}: {_describe_comparison(arm.judgement.comparison)}"
-        for arm in arms
-    )
-    spec = chart_spec(_chart(arms, seeds, report), f"{title}: {described}.", _height(arms, report))
+    seeds, descriptions = [], []
+    for arm in arms:
+        seeds += _seed_points(arm, report)
+        comparison = _describe_comparison(arm.judgement.comparison)
+        descriptions.append(f"{report.findings.label(arm)}: {comparison}")
+    described = f"{title}: {'; '.join(descriptions)}."
+    spec = chart_spec(_chart(arms, seeds, report), described, _height(arms, report))
     if len(arms) > MAX_LISTED:
         # wide labels leave a narrow plot less room than its title
         spec["config"]["axisX"] = {"titleAnchor": "end"}
-    numbers = tuple(
-        (row["pair"], str(row["seed"]), row["baseline"], row["score"], row["gained"])
-        for row in seeds
-    )
     if _are_against_baseline(arms, report):
         before = "baseline"
     else:
         before = "judged against"
     return Plot(
-        key,
-        title,
-        _caption(arms, report),
-        spec,
-        ("arm", "seed", before, "arm's score", "gain"),
-        numbers,
+        key=key,
+        title=title,
+        caption=_caption(arms, report),
+        spec=spec,
+        heading=("arm", "seed", before, "arm's score", "gain"),
+        numbers=tuple(map(_seed_cells, seeds)),
     )
+
+
+def _seed_cells(point: Mapping[str, Any]) -> tuple[str, ...]:
+    return point["pair"], str(point["seed"]), point["baseline"], point["score"], point["gained"]
 
 
 def _height(arms: Sequence[ArmFinding], report: ReportData) -> int:
     n_lines = max(len(_label_lines(arm, report)) for arm in arms)
-    return (
-        max(ROW if len(arms) <= MAX_LISTED else LOW_ROW, LEADING * n_lines + EDGE) * len(arms)
-        + EDGE
-    )
+    if len(arms) <= MAX_LISTED:
+        row = ROW
+    else:
+        row = LOW_ROW
+    return max(row, LEADING * n_lines + EDGE) * len(arms) + EDGE
 
 
 def _label_lines(arm: ArmFinding, report: ReportData) -> list[str]:
@@ -119,33 +131,14 @@ def _label_lines(arm: ArmFinding, report: ReportData) -> list[str]:
     return [*break_name(arm.name), *against]
 
 
-def break_name(name: str) -> list[str]:
-    """A name in lines, none longer than LINE where it can be broken."""
-    lines = [""]
-    for part in _NAME_PIECE.findall(name):
-        if part and lines[-1] and len(lines[-1]) + len(part.rstrip()) > LINE:
-            lines.append("")
-        lines[-1] += part
-    return [line.strip() for line in lines]
-
-
 def _title(arms: Sequence[ArmFinding], report: ReportData) -> str:
-    return (
-        "Gain over the"
-        f" {'baseline' if _are_against_baseline(arms, report) else 'arm it is judged against'}"
-    )
+    if _are_against_baseline(arms, report):
+        return "Gain over the baseline"
+    return "Gain over the arm it is judged against"
 
 
 def _are_against_baseline(arms: Sequence[ArmFinding], report: ReportData) -> bool:
     return all(arm.against == report.findings.baseline for arm in arms)
-
-
-def reference_names(arms: Sequence[ArmFinding]) -> str:
-    """What these are judged against: one arm's name, or each its own."""
-    names = {arm.against for arm in arms}
-    if len(names) == 1:
-        return names.pop()
-    return "the arm that each is judged against"
 
 
 def _caption(arms: Sequence[ArmFinding], report: ReportData) -> str:
@@ -157,7 +150,7 @@ def _caption(arms: Sequence[ArmFinding], report: ReportData) -> str:
 
 def _describe_bars(arms: Sequence[ArmFinding]) -> str:
     """What the bars are; of an open number of seeds both intervals are one."""
-    made = next(one for arm in arms if (one := arm.judgement.comparison) is not None)
+    made = next(_comparisons(arms))
     if made.open_ended:
         return "the bar its interval"
     inner, outer = percent_level(made.inner_level), percent_level(made.level)
@@ -169,100 +162,106 @@ def _describe_bars(arms: Sequence[ArmFinding]) -> str:
 
 def _margins(arms: Sequence[ArmFinding]) -> list[float | None]:
     """The margin of each comparison, on average over seeds."""
-    return [None if (made := arm.judgement.comparison) is None else made.margin for arm in arms]
+    margins = []
+    for arm in arms:
+        if arm.judgement.comparison is None:
+            margins.append(None)
+        else:
+            margins.append(arm.judgement.comparison.margin)
+    return margins
 
 
 def _describe_band(arms: Sequence[ArmFinding]) -> str:
-    different = {margin for margin in _margins(arms) if margin is not None}
+    different = set(_margins(arms)) - {None}
     if not different:
         return ""
     if len(different) > 1:
         return " The grey band is the margin of each."
-    by_seed = any(made.margins for arm in arms if (made := arm.judgement.comparison) is not None)
-    average = " on average over seeds" if by_seed else ""
-    return f" The grey band is the margin, ±{significant(different.pop())}{average}."
+    (margin,) = different
+    assert margin is not None
+    band = f" The grey band is the margin, ±{significant(margin)}"
+    if any(made.margins for made in _comparisons(arms)):
+        return f"{band} on average over seeds."
+    return f"{band}."
 
 
 def _chart(
     arms: Sequence[ArmFinding], seeds: Sequence[dict[str, Any]], report: ReportData
 ) -> alt.LayerChart:
-    places = [report.findings.label(arm) for arm in arms]
-    keys = [row_key(place) for place in range(len(arms))]
-    labels = multiline_label_expression([_label_lines(arm, report) for arm in arms])
-    rows = alt.Y(
-        "row:N",
-        title=None,
-        sort=keys,
-        axis=alt.Axis(
-            labelFontSize=13 if len(arms) <= MAX_LISTED else 12,
-            labelColor=css_colour("ink"),
-            labelLimit=160,
-            labelExpr=labels,
-            grid=False,
-        ),
-    )
-    each_mean = [
-        {**_mean_point(arm, report), "row": key} for arm, key in zip(arms, keys, strict=True)
-    ]
-    each_seed = [{**one, "row": keys[places.index(one["pair"])]} for one in seeds]
+    rows, unit = _rows_axis(arms, report), report.measure.unit
+    each_mean = _mean_points(arms, report)
     means = alt.Chart(chart_data(each_mean, report.order))
-    bounded = alt.Chart(
-        chart_data([one for one in each_mean if one["low"] is not None], report.order)
-    )
+    bounded = alt.Chart(chart_data(list(filter(_has_interval, each_mean)), report.order))
     shade = arm_colours(report.order).legend(None)
-    told = [
-        alt.Tooltip(name) for name in ("pair:N", "effect:N", "interval:N", "decides:N", "verdict:N")
-    ]
-    each = [
-        alt.Tooltip(name) for name in ("pair:N", "seed:N", "gained:N", "run:N", "baseline run:N")
-    ]
+    of_mean = list(map(alt.Tooltip, MEAN_TOOLTIPS))
+    of_seed = list(map(alt.Tooltip, SEED_TOOLTIPS))
     outer = bounded.mark_rule(strokeWidth=THIN, strokeCap="round").encode(
-        x=_gain_axis("low:Q"), x2="high:Q", y=rows, color=shade, tooltip=told
+        x=gain_axis("low:Q", unit), x2="high:Q", y=rows, color=shade, tooltip=of_mean
     )
     inner = bounded.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
-        x=_gain_axis("inner_low:Q"), x2="inner_high:Q", y=rows, color=shade, tooltip=told
+        x=gain_axis("inner_low:Q", unit), x2="inner_high:Q", y=rows, color=shade, tooltip=of_mean
     )
     mean = means.mark_point(shape="diamond", size=130, filled=True, opacity=1).encode(
-        x=_gain_axis("gain:Q"), y=rows, color=shade, tooltip=told
+        x=gain_axis("gain:Q", unit), y=rows, color=shade, tooltip=of_mean
     )
     points = (
-        alt.Chart(chart_data(each_seed, report.order))
+        alt.Chart(chart_data(_placed_seeds(seeds, arms, report), report.order))
         .mark_circle(size=46, opacity=0.65, yOffset=15)
-        .encode(x=_gain_axis("gain:Q"), y=rows, color=shade, tooltip=each)
+        .encode(x=gain_axis("gain:Q", unit), y=rows, color=shade, tooltip=of_seed)
     )
-    zero = (
-        alt.Chart(chart_data([{"zero": 0}]))
-        .mark_rule(color=css_colour("muted"), strokeDash=[3, 3])
-        .encode(x=_gain_axis("zero:Q"))
+    band = _margin_band(_margins(arms), rows, unit)
+    return layer_charts(*band, zero_line(unit), outer, inner, mean, points)
+
+
+def _rows_axis(arms: Sequence[ArmFinding], report: ReportData) -> alt.Y:
+    if len(arms) <= MAX_LISTED:
+        size = 13
+    else:
+        size = 12
+    labels = alt.Axis(
+        labelFontSize=size,
+        labelColor=css_colour("ink"),
+        labelLimit=160,
+        labelExpr=multiline_label_expression([_label_lines(arm, report) for arm in arms]),
+        grid=False,
     )
-    return layer_charts(*_margin_band(_margins(arms), keys, rows), zero, outer, inner, mean, points)
+    return alt.Y("row:N", title=None, sort=list(map(row_key, range(len(arms)))), axis=labels)
 
 
-def _gain_axis(field: str) -> alt.X:
-    return alt.X(
-        field,
-        title=f"gain in {UNIT} (positive is better)",
-        axis=alt.Axis(tickCount=5),
-        scale=alt.Scale(padding=14),
-    )
+def _mean_points(arms: Sequence[ArmFinding], report: ReportData) -> list[dict[str, Any]]:
+    points = []
+    for place, arm in enumerate(arms):
+        points.append({**_mean_point(arm, report), "row": row_key(place)})
+    return points
 
 
-def _margin_band(
-    margins: Sequence[float | None], keys: Sequence[str], rows: alt.Y
-) -> list[alt.Chart]:
+def _placed_seeds(
+    seeds: Sequence[dict[str, Any]], arms: Sequence[ArmFinding], report: ReportData
+) -> list[dict[str, Any]]:
+    """Every seed's point with the row of its comparison."""
+    labels = [report.findings.label(arm) for arm in arms]
+    points = []
+    for seed in seeds:
+        points.append({**seed, "row": row_key(labels.index(seed["pair"]))})
+    return points
+
+
+def _has_interval(point: Mapping[str, Any]) -> bool:
+    return point["low"] is not None
+
+
+def _margin_band(margins: Sequence[float | None], rows: alt.Y, unit: str) -> list[alt.Chart]:
     """The margin behind all rows where it is one, else behind each row its own."""
-    ends = [
-        {"from": -margin, "to": margin, "row": key}
-        for margin, key in zip(margins, keys, strict=True)
-        if margin is not None
-    ]
+    ends = []
+    for place, margin in enumerate(margins):
+        if margin is not None:
+            ends.append({"from": -margin, "to": margin, "row": row_key(place)})
     if not ends:
         return []
-    is_one = len(ends) == len(margins) and len(set(margins)) == 1
-    band = alt.Chart(chart_data(ends[:1] if is_one else ends)).mark_rect(color=css_colour("band"))
-    if is_one:
-        return [band.encode(x=_gain_axis("from:Q"), x2="to:Q")]
-    return [band.encode(x=_gain_axis("from:Q"), x2="to:Q", y=rows)]
+    x, shade = gain_axis("from:Q", unit), css_colour("band")
+    if len(ends) == len(margins) and len(set(margins)) == 1:
+        return [alt.Chart(chart_data(ends[:1])).mark_rect(color=shade).encode(x=x, x2="to:Q")]
+    return [alt.Chart(chart_data(ends)).mark_rect(color=shade).encode(x=x, x2="to:Q", y=rows)]
 
 
 def _mean_point(arm: ArmFinding, report: ReportData) -> dict[str, Any]:
@@ -273,10 +272,10 @@ def _mean_point(arm: ArmFinding, report: ReportData) -> dict[str, Any]:
         "arm": arm.name,
         "pair": report.findings.label(arm),
         "gain": made.effect,
-        "low": _finite_end(made.low),
-        "high": _finite_end(made.high),
-        "inner_low": _finite_end(made.inner_low),
-        "inner_high": _finite_end(made.inner_high),
+        "low": finite_end(made.low),
+        "high": finite_end(made.high),
+        "inner_low": finite_end(made.inner_low),
+        "inner_high": finite_end(made.inner_high),
         "effect": format_signed(made.effect, digits),
         "interval": (
             f"{format_interval(made.low, made.high, digits)}, at {percent_level(made.level)}"
@@ -286,17 +285,12 @@ def _mean_point(arm: ArmFinding, report: ReportData) -> dict[str, Any]:
     }
 
 
-def _finite_end(value: float) -> float | None:
-    """An end of an interval, None where it has none and no bar can be drawn."""
-    if isfinite(value):
-        return value
-    return None
-
-
-def _seed_points(arm: ArmFinding, report: ReportData) -> list[dict[str, Any]]:
-    runs = {(row["arm"], row["seed"]): row["run"] for row in report.findings.reported_rows}
-    return [
-        {
+def _seed_points(arm: ArmFinding, report: ReportData) -> Iterator[dict[str, Any]]:
+    runs = run_names(report)
+    for one in arm.judgement.seeds:
+        if one.gain is None or one.baseline is None or one.arm is None:
+            continue
+        yield {
             "arm": arm.name,
             "pair": report.findings.label(arm),
             "seed": one.seed,
@@ -307,19 +301,16 @@ def _seed_points(arm: ArmFinding, report: ReportData) -> list[dict[str, Any]]:
             "run": runs[arm.name, one.seed],
             "baseline run": runs[arm.against, one.seed],
         }
-        for one in arm.judgement.seeds
-        if one.gain is not None and one.baseline is not None and one.arm is not None
-    ]
 
 
 def _describe_comparison(comparison: Comparison | None) -> str:
     if comparison is None:
         return ""
     decided = describe_deciding(comparison)
-    told = (
+    outer = (
         f"{format_signed(comparison.effect, 4)}, {percent_level(comparison.level)} interval"
         f" {format_interval(comparison.low, comparison.high, 4)}"
     )
     if decided:
-        return f"{told}; {decided}"
-    return told
+        return f"{outer}; {decided}"
+    return outer

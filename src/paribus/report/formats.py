@@ -24,13 +24,13 @@ def parse_formats(format_list: str | Iterable[str]) -> tuple[str, ...]:
         names = format_list.split(",")
     else:
         names = list(format_list)
-    asked = {name.strip() for name in names}
-    unknown = sorted(asked - set(FORMATS))
+    wanted = set(map(str.strip, names))
+    unknown = sorted(wanted - set(FORMATS))
     if unknown:
         raise SpecError(
             f"--format has {unknown[0]!r}; use some of {', '.join(FORMATS)}, joined by commas"
         )
-    return tuple(name for name in FORMATS if name in asked)
+    return tuple(sorted(wanted, key=FORMATS.index))
 
 
 def require_formats(format_names: Iterable[str]) -> None:
@@ -43,14 +43,10 @@ def require_formats(format_names: Iterable[str]) -> None:
 
 def missing_package(name: str) -> str | None:
     """What a format needs and is not there, and how to get it; None where all is there."""
-    missing = [
-        package.replace("_", "-")
-        for package in REQUIRED_PACKAGES[name]
-        if find_spec(package) is None
-    ]
-    if not missing:
-        return None
-    return (
-        f"--format {name} needs {missing[0]}, which is not installed; run pip install"
-        " 'paribus[report]'"
-    )
+    for package in REQUIRED_PACKAGES[name]:
+        if find_spec(package) is None:
+            return (
+                f"--format {name} needs {package.replace('_', '-')}, which is not installed; run"
+                " pip install 'paribus[report]'"
+            )
+    return None

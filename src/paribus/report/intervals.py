@@ -6,7 +6,6 @@ from math import inf, isinf
 
 from paribus.analyse import Comparison, Multiplier
 from paribus.analyse.deciding_interval import DecidingInterval, describe_deciding_interval
-from paribus.analyse.findings import UNIT
 from paribus.analyse.length_curves import ONLY_FULL_LENGTH
 from paribus.report.numbers import (
     DASH,
@@ -15,6 +14,7 @@ from paribus.report.numbers import (
     format_plural,
     format_signed,
     percent_level,
+    quote_arm,
     whole_percent,
 )
 
@@ -35,16 +35,15 @@ def describe_gain(comparison: Comparison, is_judged: bool = True) -> str:
     seeds.
     """
     digits, seeds = digits_of(comparison), format_plural(comparison.n, "paired seed")
-    gain = f"gain {format_signed(comparison.effect, digits)} {UNIT}"
+    gain = f"gain {format_signed(comparison.effect, digits)} {comparison.unit}".rstrip()
     level = percent_level(comparison.level)
     if isinf(comparison.high):
         return (
             f"{gain}, {seeds}: too few for an interval at {level} that holds at any number of them"
         )
     outer = f"{level} interval {format_interval(comparison.low, comparison.high, digits)}"
-    decided = describe_deciding(comparison) if is_judged else ""
-    if decided:
-        return f"{gain}, {decided}; {outer}, {seeds}"
+    if is_judged and comparison.deciding_interval is not None:
+        return f"{gain}, {describe_deciding(comparison)}; {outer}, {seeds}"
     return f"{gain}, {outer}, {seeds}"
 
 
@@ -53,7 +52,7 @@ def describe_deciding(comparison: Comparison) -> str:
     if comparison.deciding_interval is None:
         return ""
     return describe_deciding_interval(
-        comparison.deciding_interval, format_signed, digits_of(comparison), UNIT
+        comparison.deciding_interval, format_signed, digits_of(comparison), comparison.unit
     )
 
 
@@ -73,8 +72,11 @@ def margin_interval_cell(comparison: Comparison) -> str:
     digits, level = digits_of(comparison), percent_level(comparison.inner_level)
     if comparison.margin_intervals is None:
         return f"{format_interval(comparison.inner_low, comparison.inner_high, digits)}, at {level}"
-    plus, less = (format_signed(end, digits) for end in comparison.margin_intervals.deciding_ends)
-    return f"gain − margin up to {less}, gain + margin from {plus}, at {level}"
+    plus, minus = comparison.margin_intervals.deciding_ends
+    return (
+        f"gain − margin up to {format_signed(minus, digits)}, gain + margin from"
+        f" {format_signed(plus, digits)}, at {level}"
+    )
 
 
 def _deciding_cell(interval: DecidingInterval, min_digits: int) -> str:
@@ -114,11 +116,12 @@ def multiplier_cell(multiplier: Multiplier | None) -> str:
         return DASH
     if multiplier.factor is None:
         return f"not said: what it is judged against {multiplier.reason}"
-    mark = " (extrapolated)" if 1 < multiplier.factor < inf else ""
-    ends = describe_factor_interval(multiplier)
-    if ends:
-        return f"{_format_factor(multiplier)}{mark}; {ends}"
-    return _format_factor(multiplier)
+    factor, ends = _format_factor(multiplier), describe_factor_interval(multiplier)
+    if not ends:
+        return factor
+    if 1 < multiplier.factor < inf:
+        return f"{factor} (extrapolated); {ends}"
+    return f"{factor}; {ends}"
 
 
 def _format_factor(multiplier: Multiplier) -> str:
@@ -150,14 +153,18 @@ def _describe_factor(name: str, against: str, multiplier: Multiplier) -> str:
     """When an arm reaches the final score of another, in its own tokens."""
     factor = multiplier.factor
     assert factor is not None
+    arm, reference = quote_arm(name), quote_arm(against)
     if factor == 0.0:
         share = whole_percent(multiplier.min_factor)
-        return f'"{against}" reaches the final score of "{name}" before {share} of its tokens'
+        return f"{reference} reaches the final score of {arm} before {share} of its tokens"
     if factor < 1:
         share = whole_percent(factor)
-        return f'"{against}" reaches the final score of "{name}" after {share} of its tokens'
-    times = "more than 2" if factor == inf else f"about {format_plain(factor, 2)}"
-    return f'"{against}" would need {times} times its tokens to reach the final score of "{name}"'
+        return f"{reference} reaches the final score of {arm} after {share} of its tokens"
+    if factor == inf:
+        times = "more than 2"
+    else:
+        times = f"about {format_plain(factor, 2)}"
+    return f"{reference} would need {times} times its tokens to reach the final score of {arm}"
 
 
 def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> str:
@@ -168,18 +175,17 @@ def describe_compute(name: str, against: str, multiplier: Multiplier | None) -> 
         if multiplier is None:
             reason = ""
         else:
-            reason = f", for {against} {multiplier.reason}"
+            reason = f", for {quote_arm(against)} {multiplier.reason}"
         return f"In compute: not said{reason}."
-    said = f"In compute: {_describe_factor(name, against, multiplier)}"
-    ends = describe_factor_interval(multiplier)
-    if not ends:
+    sentence = f"In compute: {_describe_factor(name, against, multiplier)}"
+    interval = describe_factor_interval(multiplier)
+    if not interval:
         if multiplier.factor_in_range is None:
-            return f"{said}, further than its lengths are read."
-        return f"{said}."
-    interval = f"interval {ends}" if ends[0].isdigit() else ends
-    how = f"read off {against}'s annealed lengths"
+            return f"{sentence}, further than its lengths are read."
+        return f"{sentence}."
+    if interval[0].isdigit():
+        interval = f"interval {interval}"
+    how = f"read off the annealed lengths of {quote_arm(against)}"
     if multiplier.is_extrapolated:
-        beyond = ", above 1 extrapolated by the slope at full length"
-    else:
-        beyond = ""
-    return f"{said} ({interval}; {how}{beyond})."
+        how += ", above 1 extrapolated by the slope at full length"
+    return f"{sentence} ({interval}; {how})."

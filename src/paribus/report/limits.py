@@ -60,26 +60,35 @@ def _limitations(report: ReportData) -> Iterator[str]:
     silent = undeclared_interaction(report)
     if silent:
         yield silent
-    words = [arm.judgement.verdict.word for arm in report.findings.arms]
-    words += [one.word for one in report.findings.contrasts]
+    words = _verdict_words(report)
     if "inconclusive" in words:
         yield (
             "That arms are equal where the verdict is inconclusive: it says that these runs cannot"
             " tell."
         )
-    if report.findings.margin is not None and any(word in ("better", "worse") for word in words):
+    if report.findings.margin is not None and words & {"better", "worse"}:
         yield (
             "That a difference matters: the margin is the design's own idea of what is large"
             " enough to."
         )
 
 
-def sources_read(material: ReportData, arm: str) -> str:
+def _verdict_words(report: ReportData) -> set[str | None]:
+    """The words that any comparison or contrast got; None where one got none."""
+    words = {contrast.word for contrast in report.findings.contrasts}
+    for arm in report.findings.arms:
+        words.add(arm.judgement.verdict.word)
+    return words
+
+
+def sources_read(report: ReportData, arm: str) -> str:
     """What an arm was trained on, in words."""
-    sources = material.stage(arm).corpus.sources
-    return join_words(
-        list(dict.fromkeys(_describe_source(source.table, material) for source in sources))
-    )
+    descriptions: list[str] = []
+    for source in report.stage(arm).corpus.sources:
+        description = _describe_source(source.table, report)
+        if description not in descriptions:
+            descriptions.append(description)
+    return join_words(descriptions)
 
 
 def _describe_source(source: Mapping[str, Any], report: ReportData) -> str:

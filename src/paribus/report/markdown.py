@@ -11,10 +11,10 @@ from paribus.analyse.findings import UNIT, ArmFinding
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.contrasts import (
     HEADING,
-    SCALE,
     contrast_latex_rows,
     contrast_lines,
     contrast_texts,
+    describe_effect_scale,
 )
 from paribus.report.details import detail_lines, details_heading
 from paribus.report.early_order import TITLE, describe_early_order
@@ -148,7 +148,7 @@ def _markdown_lines(report: ReportData) -> Iterator[str]:
         yield f"\n## {NOISE}\n\n{_escape_markdown(METHOD)}\n"
         yield from _table(NOISE_HEADING, lines)
     if report.findings.contrasts:
-        yield f"\n## Contrasts\n\n{_escape_markdown(SCALE)}\n"
+        yield f"\n## Contrasts\n\n{_escape_markdown(describe_effect_scale(report))}\n"
         yield from _table(HEADING, contrast_lines(report))
     early = describe_early_order(report)
     if early:

@@ -195,6 +195,11 @@ def format_plural(n: int, thing: str) -> str:
     return f"{n} {thing}s"
 
 
+def capitalise(words: str) -> str:
+    """With a capital first; the rest as it is."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def join_words(words: list[str]) -> str:
     """a, b and c."""
     if len(words) == 1:
@@ -202,6 +207,11 @@ def join_words(words: list[str]) -> str:
     if words:
         return f"{', '.join(words[:-1])} and {words[-1]}"
     return ""
+
+
+def quote_arm(name: str) -> str:
+    """The name of an arm as a sentence has it: causal → "causal" in quotation marks."""
+    return f'"{name}"'
 
 
 def describe_weights(weights: Mapping[str, float]) -> str:

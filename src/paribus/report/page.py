@@ -22,7 +22,12 @@ from paribus.analyse import column_of
 from paribus.analyse.findings import UNIT
 from paribus.report.arm_costs import cost_lines, cost_table
 from paribus.report.charts import N_COLOURS, Plot
-from paribus.report.contrasts import HEADING, SCALE, contrast_lines, contrast_texts
+from paribus.report.contrasts import (
+    HEADING,
+    contrast_lines,
+    contrast_texts,
+    describe_effect_scale,
+)
 from paribus.report.control_plot import control_plot
 from paribus.report.csv_tables import (
     clock_rows,
@@ -122,7 +127,7 @@ def _template_values(report: ReportData) -> dict[str, Any]:
         "side": SIDE,
         "fresh_seeds": describe_fresh_seeds(report),
         "contrasts": contrast_texts(report),
-        "contrast_scale": SCALE,
+        "contrast_scale": describe_effect_scale(report),
         "contrast_heading": HEADING,
         "contrast_lines": contrast_lines(report),
         "verdicts": verdict_texts(report),

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from paribus.analyse import Findings, study_findings
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.run_table import Row, RowTable
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study, environment_differences, read_environments
@@ -19,6 +20,7 @@ from paribus.record.samples import ItemText, PromptSample, read_item_texts, read
 from paribus.record.series import later_studies
 from paribus.report.anonymity import Redactions, find_redactions, redact_row, redact_value
 from paribus.spec import Architecture, ResolvedArchitecture, resolve
+from paribus.spec.measure import Measure
 
 ANONYMISED_FIELDS = (
     "baseline",
@@ -55,6 +57,11 @@ class ReportData:
     @property
     def order(self) -> list[str]:
         return self.plan.order
+
+    @property
+    def measure(self) -> Measure:
+        """What the scores of the primary yardstick are."""
+        return plan_measure(self.plan)
 
     @property
     def has_many_columns(self) -> bool:

@@ -20,11 +20,9 @@ from paribus.analyse import (
     compare_annealed_at_equal_total,
     compare_at_equal_total,
 )
-from paribus.analyse.findings import UNIT, ArmFinding
+from paribus.analyse.findings import ArmFinding
 from paribus.analyse.interval import MIN_SEEDS
-from paribus.analyse.judgement import margins_for_seeds
 from paribus.analyse.seed_scores import scores_at_rate
-from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 from paribus.report.intervals import format_interval
 from paribus.report.numbers import (
@@ -144,12 +142,8 @@ def _annealed_comparison(
         after,
         by,
         column_of(report.plan.design.primary.measure.table),
-        margin=found.margins.against[arm.against],
-        n_comparisons=found.n_comparisons,
-        family_alpha=found.family_alpha,
-        unit=UNIT,
-        open_ended=found.open_ended,
-        test=_design_test(report),
+        found.measure,
+        found.criterion_against(arm.against),
     )
 
 
@@ -179,10 +173,6 @@ def _mid_schedule_line(
         " validation text; no verdict"
     )
     return SensitivityLine(arm.name, TOTAL_NAMES[comparison.by], NOT_ANNEALED, said)
-
-
-def _design_test(report: ReportData) -> Test:
-    return report.plan.design.primary.test
 
 
 def _same_verdict(arm: ArmFinding, comparison: Comparison) -> str:
@@ -229,13 +219,9 @@ def _line_at_base_rate(
         return SensitivityLine(arm.name, by, NOT_KNOWN, why)
     try:
         made = compare(
-            [before[seed] - after[seed] for seed in seeds],
-            n_comparisons=found.n_comparisons,
-            family_alpha=found.family_alpha,
-            margin=margins_for_seeds(found.margins.against[arm.against], seeds),
-            unit=UNIT,
-            open_ended=found.open_ended,
-            test=_design_test(report),
+            [found.measure.gain(before[seed], after[seed]) for seed in seeds],
+            found.criterion_against(arm.against).for_seeds(seeds),
+            unit=found.measure.unit,
         )
     except SpecError as fault:
         return SensitivityLine(arm.name, by, "–", str(fault))

@@ -65,12 +65,11 @@ def two_by_two_levels(levels: Levels, baseline: str) -> dict[str, tuple[str, str
         return None
     found = {}
     for factor in factors:
-        named = list(
-            dict.fromkeys([levels[baseline][factor], *(own[factor] for own in levels.values())])
-        )
-        if len(named) != 2:
+        in_arms = [own[factor] for own in levels.values()]
+        names = list(dict.fromkeys([levels[baseline][factor], *in_arms]))
+        if len(names) != 2:
             return None
-        found[factor] = (named[0], named[1])
+        found[factor] = (names[0], names[1])
     whole = {tuple(own[factor] for factor in factors) for own in levels.values()}
     if whole == set(product(*found.values())):
         return found
@@ -91,15 +90,23 @@ def default_contrasts(levels: Levels, baseline: str) -> Contrasts:
     if factors is None:
         return {}
     (first, one), (second, other) = factors.items()
-    signs = {
-        arm: (1 if own[first] == one[1] else -1, 1 if own[second] == other[1] else -1)
-        for arm, own in levels.items()
-    }
+    first_effect: Weights = {}
+    second_effect: Weights = {}
+    interaction: Weights = {}
+    for arm, own in levels.items():
+        a, b = _sign(own[first] == one[1]), _sign(own[second] == other[1])
+        first_effect[arm], second_effect[arm], interaction[arm] = a / 2, b / 2, float(a * b)
     return {
-        main_effect_name(first, one): {arm: a / 2 for arm, (a, _) in signs.items()},
-        main_effect_name(second, other): {arm: b / 2 for arm, (_, b) in signs.items()},
-        interaction_name(factors): {arm: float(a * b) for arm, (a, b) in signs.items()},
+        main_effect_name(first, one): first_effect,
+        main_effect_name(second, other): second_effect,
+        interaction_name(factors): interaction,
     }
+
+
+def _sign(is_positive: bool) -> int:
+    if is_positive:
+        return 1
+    return -1
 
 
 def resolve_contrasts(declared: Contrasts | str | None, levels: Levels, baseline: str) -> Contrasts:

@@ -207,6 +207,14 @@ class RecallLanguage(Language):
         return self
 
 
+def _primes_up_to(limit: int) -> list[int]:
+    primes: list[int] = []
+    for n in range(2, limit + 1):
+        if all(n % prime for prime in primes):
+            primes.append(n)
+    return primes
+
+
 class LinearLanguage(Language):
     """`b>dc>fd>=` → `h`: examples of y = w·x + b over the integers modulo a prime, then one more x.
 
@@ -226,7 +234,7 @@ class LinearLanguage(Language):
     @field_validator("modulus")
     @classmethod
     def _require_prime(cls, value: int) -> int:
-        primes = [n for n in range(2, len(SYMBOLS) + 1) if all(n % below for below in range(2, n))]
+        primes = _primes_up_to(len(SYMBOLS))
         if value not in primes:
             raise ValueError(
                 f"{value} is no prime below {len(SYMBOLS)}; use one of"

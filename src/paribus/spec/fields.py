@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
@@ -115,12 +116,16 @@ def find_fields(path: str) -> FieldMatch:
         names = ["design", *names]
     places = [_Place(ROOTS[names[0]])] if names[0] in ROOTS else []
     for name in names[1:]:
-        places = [inner for place in places for inner in _inside(place, name)]
+        places = list(chain.from_iterable(_inside(place, name) for place in places))
     if not places:
         raise SpecError(_unknown_path(path))
     whole = ".".join(names)
-    fields = dict.fromkeys(place.field for place in places if place.field is not None)
-    models = dict.fromkeys(model for place in places for model in models_in(place.annotation))
+    fields: dict[FieldEntry, None] = {}
+    models: dict[type[BaseModel], None] = {}
+    for place in places:
+        if place.field is not None:
+            fields[place.field] = None
+        models |= dict.fromkeys(models_in(place.annotation))
     return FieldMatch(whole, tuple(fields), tuple(_table_entry(whole, model) for model in models))
 
 
@@ -140,9 +145,9 @@ def _inside(place: _Place, name: str) -> Iterator[_Place]:
         yield _Place(of_kind[0])
         return
     for model in models:
-        yield from (
-            _Place(_annotation(model, one.key), one) for one in _fields(model) if one.key == name
-        )
+        for field in _fields(model):
+            if field.key == name:
+                yield _Place(_annotation(model, name), field)
     for inside in _by_name(place.annotation):
         yield from _run_table(name) if inside is Any else [_Place(inside)]
 
@@ -198,11 +203,10 @@ def _table_entry(path: str, model: type[BaseModel]) -> TableEntry:
 def _fields(model: type[BaseModel]) -> list[FieldEntry]:
     """The fields of a model but its kind."""
     about = descriptions_of(model)
-    own = [
-        _field_entry(key, field, about)
-        for key, field in model.model_fields.items()
-        if key != "kind"
-    ]
+    own: list[FieldEntry] = []
+    for key, field in model.model_fields.items():
+        if key != "kind":
+            own.append(_field_entry(key, field, about))
     first = _READ_FIRST.get(model)
     if first is None:
         return own

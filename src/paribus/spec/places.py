@@ -5,7 +5,7 @@ it stands in.
 from __future__ import annotations
 
 import glob
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +36,25 @@ def place_design(table: Mapping[str, Any], folder: Path) -> Table:
         placed["base"] = place_run(placed["base"], folder)
     for key, place in (("arms", place_run), ("factors", _place_factor), ("scales", place_design)):
         if isinstance(placed.get(key), Mapping):
-            placed[key] = {
-                name: place(own, folder) if isinstance(own, Mapping) else own
-                for name, own in placed[key].items()
-            }
+            placed[key] = _place_each(placed[key], place, folder)
+    return placed
+
+
+def _place_each(
+    tables: Mapping[str, Any], place: Callable[[Mapping[str, Any], Path], Table], folder: Path
+) -> Table:
+    """Tables by name, each with its files placed; what is no table is left as it is."""
+    placed: Table = dict(tables)
+    for name, own in tables.items():
+        if isinstance(own, Mapping):
+            placed[name] = place(own, folder)
     return placed
 
 
 def _place_factor(factor: Mapping[str, Any], folder: Path) -> Table:
     levels, path = factor.get("levels"), factor.get("path")
     if isinstance(levels, Mapping):
-        own = {
-            name: place_run(table, folder) if isinstance(table, Mapping) else table
-            for name, table in levels.items()
-        }
-        return {**factor, "levels": own}
+        return {**factor, "levels": _place_each(levels, place_run, folder)}
     if (
         isinstance(levels, list)
         and isinstance(path, str)

@@ -10,19 +10,20 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
-from paribus.errors import SpecError, describe_first
+from paribus.errors import SpecError
 from paribus.files import MAX_SPEC_BYTES, looked_for, read_text
 from paribus.spec.architecture import Architecture
-from paribus.spec.remedies import remedy
+from paribus.spec.fault_messages import UNKNOWN_KEY, written_path
+from paribus.spec.fault_messages import describe_faults as describe_faults
 from paribus.spec.resolved import resolve
-from paribus.spec.spelling import key_advice, word_advice
-from paribus.spec.tree import field_paths, kind_of, models_in
+from paribus.spec.spelling import word_advice
+from paribus.spec.tree import kind_of, models_in
 
 Table = dict[str, Any]
 
@@ -34,9 +35,7 @@ SHORT_NAMES = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
-ALONE = ("Architecture", "Design")  # specs whose fields a file has at its top
 MAX_KEYS_SHOWN = 5  # keys of a table that a message names
-UNKNOWN_KEY = "extra_forbidden"  # what pydantic calls a key that no field has
 MAX_DEPTH = 64  # tables and lists in one another; no spec needs a tenth of it
 INDEPENDENT_FIELDS = (
     "mask",
@@ -52,28 +51,32 @@ INDEPENDENT_FIELDS = (
 def presets() -> tuple[str, ...]:
     """The names of all presets."""
     folder = resources.files("paribus.spec") / "presets"
-    return tuple(
-        sorted(
-            entry.name.removesuffix(".toml")
-            for entry in folder.iterdir()
-            if entry.name.endswith(".toml")
-        )
-    )
+    names: list[str] = []
+    for entry in folder.iterdir():
+        if entry.name.endswith(".toml"):
+            names.append(entry.name.removesuffix(".toml"))
+    return tuple(sorted(names))
+
+
+class Sizes(TypedDict, total=False):
+    """What `load` takes by name; None leaves it as it is."""
+
+    n_layers: int | None
+    d_model: int | None
+    n_heads: int | None
+    n_kv_heads: int | None
+    d_head: int | None
+    d_ff: int | None
+    n_vocab: int | None
+    max_length: int | None
+    mask: str | None
 
 
 def load(
     source: str | Path | Mapping[str, Any],
     *,
-    n_layers: int | None = None,
-    d_model: int | None = None,
-    n_heads: int | None = None,
-    n_kv_heads: int | None = None,
-    d_head: int | None = None,
-    d_ff: int | None = None,
-    n_vocab: int | None = None,
-    max_length: int | None = None,
-    mask: str | None = None,
     changes: Mapping[str, Any] | None = None,
+    **sizes: Unpack[Sizes],
 ) -> Architecture:
     """An architecture from a preset's name, a TOML or JSON file, a checkpoint folder or a
     mapping.
@@ -81,21 +84,7 @@ def load(
     The named sizes change it, and so do `changes`, whose keys are paths: `{"feed_forward.gated":
     True}`.
     """
-    short = {
-        "n_layers": n_layers,
-        "d_model": d_model,
-        "n_heads": n_heads,
-        "n_kv_heads": n_kv_heads,
-        "d_head": d_head,
-        "d_ff": d_ff,
-        "n_vocab": n_vocab,
-        "max_length": max_length,
-        "mask": mask,
-    }
-    wanted = {name: value for name, value in short.items() if value is not None} | dict(
-        changes or {}
-    )
-    changed = {SHORT_NAMES.get(name, name): value for name, value in wanted.items()}
+    changed = _changes_by_path(sizes, changes or {})
     if "preset" in changed:
         raise SpecError(
             f"preset is no field to change; load {changed['preset']!r} itself, or a table with"
@@ -107,6 +96,23 @@ def load(
     for path in sorted(changed, key=lambda path: (path.count("."), not path.endswith(".kind"))):
         assign(table, path, changed[path])
     return parse_architecture(table)
+
+
+def _changes_by_path(sizes: Sizes, changes: Mapping[str, Any]) -> Table:
+    """Sizes and changes, each by its path; sizes come first, in the order they are listed."""
+    unknown = set(sizes) - set(Sizes.__annotations__)
+    if unknown:
+        raise SpecError(
+            f"load has no argument {min(unknown)!r}; use {', '.join(Sizes.__annotations__)}, or"
+            f" changes={{{min(unknown)!r}: …}}"
+        )
+    changed: Table = {}
+    for name in Sizes.__annotations__:
+        if sizes.get(name) is not None:
+            changed[SHORT_NAMES.get(name, name)] = sizes[name]
+    for name, value in changes.items():
+        changed[SHORT_NAMES.get(name, name)] = value
+    return changed
 
 
 def parse_architecture(table: Mapping[str, Any]) -> Architecture:
@@ -180,7 +186,7 @@ def require_shallow(table: Any, where: str) -> None:
     """SpecError where tables and lists lie in one another deeper than any spec's."""
     level = [table]
     for _ in range(MAX_DEPTH):
-        level = [inner for value in level for inner in _inner_values(value)]
+        level = list(chain.from_iterable(map(_inner_values, level)))
         if not level:
             return
     raise SpecError(
@@ -308,10 +314,10 @@ def require_effect(changed: Mapping[str, Any], change: Mapping[str, Any], prefix
         if value:
             require_effect(here, value, f"{path}.")
         elif here:
-            held = ", ".join(str(key) for key in list(here)[:MAX_KEYS_SHOWN])
+            keys = ", ".join(map(str, list(here)[:MAX_KEYS_SHOWN]))
             raise SpecError(
                 f"{path} is set to {{}}, an empty table, which changes nothing of what is there"
-                f" ({held}); set the keys inside, or change them in the file"
+                f" ({keys}); set the keys inside, or change them in the file"
             )
 
 
@@ -319,7 +325,7 @@ def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
     """What else is wrong once these faults are set aside, so that one reading shows all."""
     pruned = copy.deepcopy(table)
     for error in fault.errors():
-        path = _written_path(error["loc"], pruned)
+        path = written_path(error["loc"], pruned)
         if (
             error["type"] != UNKNOWN_KEY
             and path[0] not in INDEPENDENT_FIELDS
@@ -339,163 +345,3 @@ def _remove_path(table: Table, path: tuple[str | int, ...]) -> None:
         here = here.get(part, {}) if isinstance(here, dict) else {}
     if isinstance(here, dict):
         here.pop(path[-1], None)
-
-
-def describe_faults(fault: ValidationError, table: Table, root: type[BaseModel]) -> Iterator[str]:
-    """Every fault of a table that was to be a `root`, in our words."""
-    errors = fault.errors(include_url=False)
-    unknown = [error for error in errors if error["type"] == UNKNOWN_KEY]
-    others = [error for error in errors if error["type"] != UNKNOWN_KEY]
-
-    def say(error: ErrorDetails) -> str:
-        where = _written_path(error["loc"], table)
-        return _describe_fault(error, ".".join(map(str, where)), where, root)
-
-    yield from describe_first(others, say, "faults")
-    yield from describe_first(unknown, say, "keys that are not known")
-
-
-def _describe_fault(
-    error: ErrorDetails, path: str, where: tuple[str | int, ...], root: type[BaseModel]
-) -> str:
-    """One fault in three beats: where, what was given, what would do."""
-    given, context = error["input"], error.get("ctx", {})
-    match error["type"]:
-        case "extra_forbidden":
-            known = _known_keys(error["loc"], root)
-            return (
-                f"{path} is not a key here; {_key_advice(where, given, known, root)}keys are"
-                f" {', '.join(known)}"
-            )
-        case "missing":
-            return f"{path} is missing; give it a value"
-        case "union_tag_invalid":
-            tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
-            advice = word_advice(str(context["tag"]), tags, _last_name(where))
-            return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
-        case "union_tag_not_found":
-            return f"{path}.kind is missing; say which kind it is"
-        case "literal_error":
-            advice = word_advice(str(given), _quoted_values(context["expected"]), _last_name(where))
-            return f"{path} is {given!r}; {advice}use {context['expected']}"
-        case "is_instance_of":
-            return (
-                f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as"
-                " 'causal & window(8)'"
-            )
-        case "value_error":
-            return f"{path} {str(context['error']).removeprefix('mask ')}"
-        case "model_type":
-            keys = _describe_keys(context["class_name"], given, root)
-            if isinstance(given, str):
-                advice = word_advice(given, (), _last_name(where))
-            else:
-                advice = ""
-            return (
-                f"{path} is {given!r} ({type(given).__name__}); {advice}write a table with {keys}"
-            )
-        case _:
-            return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
-
-
-def _key_advice(
-    where: tuple[str | int, ...], given: Any, known: list[str], root: type[BaseModel]
-) -> str:
-    """What to say of a key that is not known: where its like stands, or what its value is
-    called here.
-    """
-    own = root.__name__.lower() if root.__name__ in ALONE else ""
-    names = [own, *(name for name in where[:-1] if isinstance(name, str))]
-    if isinstance(given, str):
-        meant = word_advice(given, (), _last_name(where[:-1]))
-    else:
-        meant = ""
-    table = ".".join(filter(None, names))
-    return meant or key_advice(str(where[-1]), table, known, field_paths(root, own), own)
-
-
-def _last_name(where: tuple[str | int, ...]) -> str:
-    """The key that a value stands at, also where it is one of a list."""
-    return next((name for name in reversed(where) if isinstance(name, str)), "")
-
-
-def _describe_keys(name: str, value: Any, root: type[BaseModel]) -> str:
-    """The keys of a table by the name of its model, and the one that takes what was given, if
-    that is a kind.
-    """
-    model = next((owner for owner in _nested_models(root) if owner.__name__ == name), root)
-    own = {
-        key: [kind_of(inner) for inner in models_in(field.annotation)]
-        for key, field in model.model_fields.items()
-    }
-    meant = [key for key, kinds in own.items() if isinstance(value, str) and value in kinds]
-    example = f", such as {{ {meant[0]} = {value!r} }}" if meant else ""
-    return f"keys {', '.join(own)}{example}"
-
-
-def _quoted_values(expected: str) -> list[str]:
-    return [part for place, part in enumerate(expected.split("'")) if place % 2]
-
-
-def _written_path(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
-    """pydantic's location without the union tags and types it inserts: the path as the person
-    wrote it.
-    """
-    result: list[str | int] = []
-    here: Any = table
-    # whether the kind of what is here was passed: MaskedLM has a field of the same name as its kind
-    tagged = False
-    for place, part in enumerate(loc):
-        last = place == len(loc) - 1
-        if here == part or (isinstance(here, Mapping) and here.get("kind") == part and not tagged):
-            # a kind in short is the table of that kind
-            here, tagged = (
-                {"kind": part} if here == part else here,
-                True,
-            )
-            continue
-        if _has_entry(here, part):
-            here, tagged = here[part], False
-        elif isinstance(part, int) or not (last and isinstance(here, Mapping)):
-            continue  # a type, or the number of one alone that is short for a list of it
-        result.append(part)
-    return tuple(result)
-
-
-def _has_entry(here: Any, key: str | int) -> bool:
-    if isinstance(here, list | tuple):
-        return isinstance(key, int) and key < len(here)
-    return isinstance(here, Mapping) and key in here
-
-
-def _known_keys(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
-    """The keys that may stand where an unknown one was found."""
-    model = root
-    for part in loc[:-1]:
-        for candidate in (
-            models_in(model.model_fields[part].annotation)
-            if part in model.model_fields
-            else _union_members(model, part, root)
-        ):
-            model = candidate
-            break
-    return list(model.model_fields)
-
-
-def _union_members(
-    model: type[BaseModel], tag: str | int, root: type[BaseModel]
-) -> list[type[BaseModel]]:
-    """The union member a tag names; `model` is the union's first member."""
-    unions = (
-        models_in(field.annotation)
-        for owner in _nested_models(root)
-        for field in owner.model_fields.values()
-    )
-    return [m for union in unions if model in union for m in union if kind_of(m) == tag]
-
-
-def _nested_models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    yield model
-    for field in model.model_fields.values():
-        for inner in models_in(field.annotation):
-            yield from _nested_models(inner)

@@ -122,15 +122,15 @@ def is_bidirectional(stack: Stack) -> bool:
 
 
 def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) -> Stack:
-    blocks = (
-        Block(
+    blocks: list[Block] = []
+    for layer in range(n_layers):
+        block = Block(
             mask=_without_padding_rule(at_layer(mask, layer, n_layers)),
             cross=cross,
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
         )
-        for layer in range(n_layers)
-    )
+        blocks.append(block)
     return Stack(layers=tuple(blocks), positions=spec.positions)
 
 

@@ -38,15 +38,13 @@ def width_note(user_table: Mapping[str, Any]) -> str | None:
 
 def _preset_widths(user_table: Table, below: Table, above: Table) -> list[tuple[str, int]]:
     """The widths that come from the preset and from nothing written over it."""
-    found = []
+    widths: list[tuple[str, int]] = []
     for part, keys in WIDTHS.items():
         own, old, new = (_table_or_empty(table.get(part)) for table in (user_table, below, above))
-        found += [
-            (key, old[key])
-            for key in keys
-            if key in old and key not in own and new.get(key) == old[key]
-        ]
-    return found
+        for key in keys:
+            if key in old and key not in own and new.get(key) == old[key]:
+                widths.append((key, old[key]))
+    return widths
 
 
 def _table_or_empty(value: Any) -> Mapping[str, Any]:

@@ -59,8 +59,8 @@ class CUDAGraphRunner(Generic[Out]):
         if shape not in self.graphs:
             self.graphs[shape] = self._capture(function, micro_batches)
         captured = self.graphs[shape]
-        for held, given in zip(captured.inputs, _tensors(micro_batches), strict=True):
-            held.copy_(given, non_blocking=True)
+        for place, tensor in zip(captured.inputs, _tensors(micro_batches), strict=True):
+            place.copy_(tensor, non_blocking=True)
         captured.graph.replay()
         return captured.outputs
 
@@ -70,38 +70,35 @@ class CUDAGraphRunner(Generic[Out]):
     def _capture(
         self, function: StepFunction[Out], micro_batches: Sequence[Problem]
     ) -> CapturedGraph[Out]:
-        held = [
-            part.map_tensors(lambda tensor: tensor.to(self.device, copy=True))
-            for part in micro_batches
-        ]
+        inputs: list[Problem] = []
+        for part in micro_batches:
+            inputs.append(part.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
         torch.cuda.synchronize(self.device)
         torch.cuda.empty_cache()  # what launched steps held is not held twice
         graph = torch.cuda.CUDAGraph()
         # Only calls of this thread count: another one is pinning the next problem meanwhile.
         with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
-            writes = function(held)
-        return CapturedGraph(graph, _tensors(held), writes)
+            outputs = function(inputs)
+        return CapturedGraph(graph, _tensors(inputs), outputs)
 
 
 def _tensors(micro_batches: Sequence[Problem]) -> list[Tensor]:
-    found: list[Tensor] = []
+    tensors: list[Tensor] = []
 
-    def keep(tensor: Tensor) -> Tensor:
-        found.append(tensor)
+    def collect(tensor: Tensor) -> Tensor:
+        tensors.append(tensor)
         return tensor
 
     for part in micro_batches:
-        part.map_tensors(keep)
-    return found
+        part.map_tensors(collect)
+    return tensors
 
 
 def _graph_key(micro_batches: Sequence[Problem]) -> Hashable:
     """What a captured step has fixed in it: sizes, and splits that are plain numbers."""
-    batches = [
-        batch
-        for part in micro_batches
-        for batch in (part.inputs, part.inputs.source)
-        if batch is not None
-    ]
-    splits = [batch.layout.prefix for batch in batches if isinstance(batch.layout.prefix, int)]
+    splits: list[int] = []
+    for part in micro_batches:
+        for batch in (part.inputs, part.inputs.source):
+            if batch is not None and isinstance(batch.layout.prefix, int):
+                splits.append(batch.layout.prefix)
     return tuple(tuple(tensor.shape) for tensor in _tensors(micro_batches)), tuple(splits)

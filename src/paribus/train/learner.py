@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -103,7 +104,10 @@ class Learner:
         """The first weight that is not finite, if there is one; the device is asked once."""
         state = self.model.state_dict()
         whole = torch.stack([torch.isfinite(tensor).all() for tensor in state.values()]).tolist()
-        return next((name for name, finite in zip(state, whole, strict=True) if not finite), None)
+        for name, is_finite in zip(state, whole, strict=True):
+            if not is_finite:
+                return name
+        return None
 
     def _set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
@@ -120,13 +124,12 @@ class Learner:
             return self._step(micro_batches)
 
     def _step(self, micro_batches: Sequence[Problem]) -> StepSums:
-        seen = [
-            self._backward_micro_batch(part, number == len(micro_batches) - 1)
-            for number, part in enumerate(micro_batches)
-        ]
+        losses: list[MicroBatchLoss] = []
+        for number, part in enumerate(micro_batches, 1):
+            losses.append(self._backward_micro_batch(part, number == len(micro_batches)))
         norm = self._step_optimizer()
-        self._update_selection_biases(seen)
-        counts = torch.stack([part.counts for part in seen]).sum(0)
+        self._update_selection_biases(losses)
+        counts = torch.stack([part.counts for part in losses]).sum(0)
         nats, targets, n_bytes = self.ranks.all_reduce_(
             torch.where(self.diverged > 0, 0.0, counts)
         ).unbind()
@@ -153,9 +156,7 @@ class Learner:
         A step that asks nothing is held back too: no gradient is no reason to decay.
         """
         clip = self.training.optimizer.clip
-        norm = torch.nn.utils.get_total_norm(
-            [p.grad for p in self.model.parameters() if p.grad is not None]
-        )
+        norm = torch.nn.utils.get_total_norm(self._gradients())
         bad = ~torch.isfinite(norm)
         self.diverged_step.copy_(
             torch.where(bad & (self.diverged == 0), self.step_number, self.diverged_step)
@@ -167,6 +168,14 @@ class Learner:
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
+
+    def _gradients(self) -> list[Tensor]:
+        """Those of the parameters that have one."""
+        gradients: list[Tensor] = []
+        for parameter in self.model.parameters():
+            if parameter.grad is not None:
+                gradients.append(parameter.grad)
+        return gradients
 
     @torch.no_grad()
     def _update_selection_biases(self, losses: Sequence[MicroBatchLoss]) -> None:
@@ -215,21 +224,24 @@ def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> 
 
 
 def _optimizer(model: Transformer, training: Training, device: torch.device) -> torch.optim.AdamW:
-    roles = {name: parameter.role for name, parameter in parameters(model.spec).items()}
-    decaying = [p for name, p in model.named_parameters() if roles[name] in DECAYED_ROLES]
-    others = [p for name, p in model.named_parameters() if roles[name] not in DECAYED_ROLES]
-    given, on_cuda = training.optimizer, device.type == "cuda"
-    groups = [
-        {"params": decaying, "weight_decay": given.decay},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    for group in groups:
-        if on_cuda:
-            group["lr"] = torch.tensor(given.rate, device=device)
+    described = parameters(model.spec)
+    decaying: list[Tensor] = []
+    others: list[Tensor] = []
+    for name, parameter in model.named_parameters():
+        if described[name].role in DECAYED_ROLES:
+            decaying.append(parameter)
         else:
-            group["lr"] = given.rate
+            others.append(parameter)
+    given, on_cuda = training.optimizer, device.type == "cuda"
+    groups: list[dict[str, Any]] = []
+    for members, decay in ((decaying, given.decay), (others, 0.0)):
+        rate: float | Tensor = given.rate
+        if on_cuda:
+            rate = torch.tensor(given.rate, device=device)
+        if members:
+            groups.append({"params": members, "weight_decay": decay, "lr": rate})
     return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
+        groups,
         betas=(given.beta1, given.beta2),
         eps=given.eps,
         fused=True,

@@ -4,7 +4,7 @@ positions at once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -29,9 +29,16 @@ def nats_sum(
     On CUDA words are scored in bf16, and everything that is summed is summed in float32.
     """
     learning = torch.is_grad_enabled() and states_MD.requires_grad
-    return _ChunkedCrossEntropy.apply(
-        states_MD, table_VD, bias_V, targets_M, weights_M, z_loss, learning
-    )  # pyright: ignore[reportReturnType]
+    loss = _LossSpec(Targets(targets_M, weights_M), z_loss, learning)
+    return _ChunkedCrossEntropy.apply(states_MD, table_VD, bias_V, loss)  # pyright: ignore[reportReturnType]
+
+
+class _LossSpec(NamedTuple):
+    """What the loss is of, beside its inputs that have a gradient."""
+
+    targets: Targets
+    z_loss: float
+    with_gradient: bool
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):
@@ -41,15 +48,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        states: Tensor,
-        table: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        weights: Tensor,
-        z_loss: float,
-        with_gradient: bool,
+        ctx: Any, states: Tensor, table: Tensor, bias: Tensor | None, loss: _LossSpec
     ) -> tuple[Tensor, Tensor]:
+        (targets, weights), z_loss, with_gradient = loss
         states, table = _to_bf16_on_cuda(states), _to_bf16_on_cuda(table)
         bias = None if bias is None else bias.to(states.dtype)
         # a CPU multiplies faster so
@@ -75,7 +76,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return *ctx.gradients.scale_by(grad), None, None, None, None
+        return *ctx.gradients.scale_by(grad), None
 
 
 class _Gradients:

@@ -50,37 +50,33 @@ class Ranks:
         """What the leading rank says, to all."""
         if self.world_size == 1:
             return value
-        said = [value]
-        dist.broadcast_object_list(said)
-        return said[0]
+        message = [value]
+        dist.broadcast_object_list(message)
+        return message[0]
 
     def leader_first(self, function: Callable[[], T]) -> T:
         """What `act` makes: the leading rank first, the others when it is done and its files
         are there.
         """
-        made = function() if self.is_leader else None
+        result = function() if self.is_leader else None
         if self.world_size > 1:
             dist.barrier()
-        if made is None:
+        if result is None:
             return function()
-        return made
+        return result
 
     def n_micro_batches(self, training: Training) -> int:
         """Into how many parts the ranks cut a global batch: no fewer than asked, and as many
         for each rank.
         """
         rows = training.n_sequences
-        able = [
-            n
-            for n in range(training.n_micro_batches, rows + 1)
-            if rows % n == 0 and n % self.world_size == 0
-        ]
-        if not able:
-            raise SpecError(
-                f"training.n_sequences is {rows}, which {self.world_size} ranks cannot share"
-                " equally; use a multiple of it"
-            )
-        return able[0]
+        for n in range(training.n_micro_batches, rows + 1):
+            if rows % n == 0 and n % self.world_size == 0:
+                return n
+        raise SpecError(
+            f"training.n_sequences is {rows}, which {self.world_size} ranks cannot share equally;"
+            " use a multiple of it"
+        )
 
     def data_parallel(self, module: nn.Module) -> nn.Module:
         """The module with gradients summed over the ranks, as if one process had worked through

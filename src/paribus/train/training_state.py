@@ -42,24 +42,24 @@ def load_training_state(folder: Path, learner: Learner) -> dict[str, Tensor]:
     memory = read_tensors(folder / LEARNING_FILE)
     names = _parameter_names(learner)
     for parameter, name in names.items():
-        held = {part: memory[f"{part}.{name}"] for part in ("exp_avg", "exp_avg_sq", "step")}
-        learner.optimizer.state[parameter] = {
-            part: tensor.to(learner.device) for part, tensor in held.items()
-        }
-    return {
-        name.removeprefix("pending."): tensor
-        for name, tensor in memory.items()
-        if name.startswith("pending.")
-    }
+        own = {part: memory[f"{part}.{name}"] for part in ("exp_avg", "exp_avg_sq", "step")}
+        for part, tensor in own.items():
+            own[part] = tensor.to(learner.device)
+        learner.optimizer.state[parameter] = own
+    pending: dict[str, Tensor] = {}
+    for name, tensor in memory.items():
+        if name.startswith("pending."):
+            pending[name.removeprefix("pending.")] = tensor
+    return pending
 
 
 def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
     names = _parameter_names(learner)
-    return {
-        f"{part}.{names[parameter]}": tensor.reshape(tensor.shape)
-        for parameter, state in learner.optimizer.state.items()
-        for part, tensor in state.items()
-    }
+    tensors: dict[str, Tensor] = {}
+    for parameter, state in learner.optimizer.state.items():
+        for part, tensor in state.items():
+            tensors[f"{part}.{names[parameter]}"] = tensor.reshape(tensor.shape)
+    return tensors
 
 
 def _parameter_names(learner: Learner) -> dict[Tensor, str]:

@@ -11,7 +11,14 @@ from torch import Tensor
 from paribus.batch import BatchLayout
 from paribus.cli.terminal.arguments import NamedArchitecture
 from paribus.masks import Rule, SameDocument, head_rules, leaves
-from paribus.model.kernels import AttentionMask, Kernel, KernelChoice, attend, choose_kernel
+from paribus.model.kernels import (
+    AttentionMask,
+    Kernel,
+    KernelChoice,
+    ScoreChange,
+    attend,
+    choose_kernel,
+)
 from paribus.runtime import torch_generator
 from paribus.spec import Alibi, Latent, MultiHead, RelativeBias, Stack
 
@@ -132,5 +139,8 @@ def _outputs_and_gradients(
     *inputs, gradient, bias = tensors
     inputs = [tensor.detach().clone().requires_grad_() for tensor in inputs]
     query, key, value = inputs
-    out = attend(query, key, value, view, case.d_head**-0.5, bias if case.biased else None, kernel)
+    scores = ScoreChange(case.d_head**-0.5)
+    if case.biased:
+        scores = ScoreChange(case.d_head**-0.5, bias)
+    out = attend(query, key, value, view, scores, kernel)
     return [out.detach(), *torch.autograd.grad(out, inputs, gradient)]

@@ -54,7 +54,7 @@ def _fact_table(spec: ResolvedArchitecture) -> Table:
         "sizes": f"n_vocab={spec.n_vocab}, max_length={spec.max_length}, d_model={spec.d_model}",
         "norm": f"{spec.placement}, {format_field(dump['norm'])}",
         "positions": format_field(dump["stack"]["positions"]),
-        **{name: format_field(dump[name]) for name in ("embedding", "head", "start", "dropout")},
+        **{name: format_field(dump[name]) for name in ("embedding", "head", "init", "dropout")},
     }
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)

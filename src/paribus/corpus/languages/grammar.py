@@ -55,19 +55,19 @@ class Lexicon:
 def make_lexicon(n_words: int, seed: int) -> Lexicon:
     """Roles and meanings drawn from the seed."""
     draw = Random(derive_seed(seed, "corpus", "translation", "lexicon"))
-    words, others = (
-        [_word(number, sounds) for number in range(n_words)]
-        for sounds in (SOURCE_CONSONANTS, TARGET_CONSONANTS)
-    )
+    words = [_word(number, SOURCE_CONSONANTS) for number in range(n_words)]
+    others = [_word(number, TARGET_CONSONANTS) for number in range(n_words)]
     draw.shuffle(words)
     draw.shuffle(others)
     n_open = n_words - N_ARTICLES - N_RELATIONS
     left = iter(words)
-    articles, relations, adjectives, verbs = (
-        tuple(islice(left, n)) for n in (N_ARTICLES, N_RELATIONS, n_open // 4, n_open // 3)
-    )
     return Lexicon(
-        articles, relations, adjectives, verbs, tuple(left), dict(zip(words, others, strict=True))
+        articles=tuple(islice(left, N_ARTICLES)),
+        relations=tuple(islice(left, N_RELATIONS)),
+        adjectives=tuple(islice(left, n_open // 4)),
+        verbs=tuple(islice(left, n_open // 3)),
+        nouns=tuple(left),
+        translation=dict(zip(words, others, strict=True)),
     )
 
 
@@ -75,15 +75,15 @@ def draw_sentence(language: TranslationLanguage, rng: Random, length: int) -> st
     """A sentence of exactly so many words; adjectives make up what is missing."""
     words = make_lexicon(language.n_symbols, language.seed)
     while True:
-        said = [*_draw_phrase(words, rng), rng.choice(words.verbs)]
+        sentence = [*_draw_phrase(words, rng), rng.choice(words.verbs)]
         if rng.random() < P_OBJECT:
-            said += _draw_phrase(words, rng)
-        if len(said) <= length:
+            sentence += _draw_phrase(words, rng)
+        if len(sentence) <= length:
             break
-    while len(said) < length:
-        nouns = [place for place, word in enumerate(said) if word in words.nouns]
-        said.insert(rng.choice(nouns), rng.choice(words.adjectives))
-    return " ".join(said)
+    while len(sentence) < length:
+        nouns = [place for place, word in enumerate(sentence) if word in words.nouns]
+        sentence.insert(rng.choice(nouns), rng.choice(words.adjectives))
+    return " ".join(sentence)
 
 
 def translate(language: TranslationLanguage, sentence: str) -> str:
@@ -121,13 +121,13 @@ def _word(number: int, sounds: tuple[str, ...]) -> str:
 
 
 def _draw_phrase(lexicon: Lexicon, rng: Random) -> list[str]:
-    said = [rng.choice(lexicon.articles)]
+    words = [rng.choice(lexicon.articles)]
     while rng.random() < P_ADJECTIVE:
-        said.append(rng.choice(lexicon.adjectives))
-    said.append(rng.choice(lexicon.nouns))
+        words.append(rng.choice(lexicon.adjectives))
+    words.append(rng.choice(lexicon.nouns))
     if rng.random() < P_RELATION:
-        said += [rng.choice(lexicon.relations), *_draw_phrase(lexicon, rng)]
-    return said
+        words += [rng.choice(lexicon.relations), *_draw_phrase(lexicon, rng)]
+    return words
 
 
 def _parse_phrase(lexicon: Lexicon, remaining: list[str]) -> Phrase:
@@ -136,9 +136,13 @@ def _parse_phrase(lexicon: Lexicon, remaining: list[str]) -> Phrase:
         adjectives.append(remaining.pop(0))
     noun = _take_word(lexicon.nouns, remaining)
     if not remaining or remaining[0] not in lexicon.relations:
-        return Phrase(article, tuple(adjectives), noun)
+        return Phrase(article=article, adjectives=tuple(adjectives), noun=noun)
     return Phrase(
-        article, tuple(adjectives), noun, remaining.pop(0), _parse_phrase(lexicon, remaining)
+        article=article,
+        adjectives=tuple(adjectives),
+        noun=noun,
+        relation=remaining.pop(0),
+        location=_parse_phrase(lexicon, remaining),
     )
 
 

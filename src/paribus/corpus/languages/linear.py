@@ -13,14 +13,14 @@ def draw_examples(language: LinearLanguage, rng: Random, length: int) -> str:
     """
     while True:
         *weights, constant = (rng.randrange(language.modulus) for _ in range(language.n_inputs + 1))
-        said = ""
+        question = ""
         for _ in range(length):
             x = [rng.randrange(language.modulus) for _ in weights]
             y = (sum(w * v for w, v in zip(weights, x, strict=True)) + constant) % language.modulus
-            said += _spell(x) + ">" + SYMBOLS[y]
-        said += _spell([rng.randrange(language.modulus) for _ in weights]) + ">"
-        if _solve(language, said) is not None:
-            return said
+            question += _spell(x) + ">" + SYMBOLS[y]
+        question += _spell([rng.randrange(language.modulus) for _ in weights]) + ">"
+        if _solve(language, question) is not None:
+            return question
 
 
 def last_value(language: LinearLanguage, question: str) -> str:
@@ -51,7 +51,7 @@ def _solve(language: LinearLanguage, question: str) -> int | None:
     basis: dict[int, list[int]] = {}
     for given in rows[:-1]:
         row = _reduce_row(given, basis, p)
-        pivot = next((column for column in range(d + 1) if row[column]), None)
+        pivot = _first_nonzero(row, d + 1)
         if pivot is not None:
             inverse = pow(row[pivot], -1, p)
             basis[pivot] = [entry * inverse % p for entry in row]
@@ -61,6 +61,13 @@ def _solve(language: LinearLanguage, question: str) -> int | None:
     if any(left[: d + 1]):
         return None
     return -left[d + 1] % p
+
+
+def _first_nonzero(row: list[int], n_columns: int) -> int | None:
+    for column in range(n_columns):
+        if row[column]:
+            return column
+    return None
 
 
 def _reduce_row(row: list[int], basis: dict[int, list[int]], p: int) -> list[int]:

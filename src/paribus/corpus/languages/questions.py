@@ -39,7 +39,8 @@ def language_documents(language: InventedLanguage, progress: Progress) -> Iterat
                 derive_seed(language.seed, "corpus", language.kind, first // QUESTIONS_PER_STREAM)
             )
             together = min(QUESTIONS_PER_STREAM, language.n_documents - first)
-            yield from (_document(language, draw_question(language, draw)) for _ in range(together))
+            for _ in range(together):
+                yield _document(language, draw_question(language, draw))
             progress.advance(together)
 
 
@@ -67,12 +68,11 @@ def draw_question(language: InventedLanguage, rng: Random) -> str:
         case TranslationLanguage():
             return draw_sentence(language, rng, length) + "="
         case ArithmeticLanguage():
-            first, *rest = (rng.randrange(language.modulus) for _ in range(length))
-            return (
-                f"{first}"
-                + "".join(f"{rng.choice(language.operations)}{number}" for number in rest)
-                + "="
-            )
+            first, *others = [rng.randrange(language.modulus) for _ in range(length)]
+            question = str(first)
+            for number in others:
+                question += f"{rng.choice(language.operations)}{number}"
+            return question + "="
 
 
 def language_answer(language: InventedLanguage, question: str) -> str:
@@ -105,8 +105,11 @@ def _draw_letters(rng: Random, n_symbols: int, length: int) -> str:
 
 
 def _arithmetic_value(expression: str, modulus: int) -> int:
-    terms = re.findall(r"([+-]?)([0-9*]+)", expression)
-    return (
-        sum((-1 if sign == "-" else 1) * prod(map(int, term.split("*"))) for sign, term in terms)
-        % modulus
-    )
+    total = 0
+    for sign, term in re.findall(r"([+-]?)([0-9*]+)", expression):
+        value = prod(map(int, term.split("*")))
+        if sign == "-":
+            total -= value
+        else:
+            total += value
+    return total % modulus

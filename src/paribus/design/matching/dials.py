@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import gcd
 from typing import Any
 
@@ -55,7 +56,7 @@ def _depth_dial(spec: Architecture) -> Dial:
         parts["encoder.n_layers"] = spec.encoder.n_layers
     unit = gcd(*parts.values())
     most = MAX_LAYERS * unit // max(parts.values())
-    return Dial(unit, most, lambda k: {path: k * (value // unit) for path, value in parts.items()})
+    return Dial(unit, most, partial(_in_ratio, parts, unit))
 
 
 def _width_dial(spec: Architecture) -> Dial:
@@ -76,18 +77,18 @@ def _width_dial(spec: Architecture) -> Dial:
     follow = _written_widths(spec)
 
     def changes(k: int) -> ArchitectureChanges:
-        in_step = {path: k * (value // unit) for path, value in parts.items()}
-        return in_step | {path: _round_ratio(value * k, unit) for path, value in follow.items()}
+        return _in_ratio(parts, unit, k) | _near_ratio(follow, unit, k)
 
     return Dial(unit, MAX_SIZE * unit // spec.d_model, changes)
 
 
 def _written_widths(spec: Architecture) -> ArchitectureChanges:
-    given = spec.feed_forward
-    written = {"d_ff": given.d_ff} | (
-        {"d_expert": given.d_expert} if isinstance(given, Experts) else {}
-    )
-    return {f"feed_forward.{name}": value for name, value in written.items() if value is not None}
+    feed_forward, widths = spec.feed_forward, {}
+    if feed_forward.d_ff is not None:
+        widths["feed_forward.d_ff"] = feed_forward.d_ff
+    if isinstance(feed_forward, Experts) and feed_forward.d_expert is not None:
+        widths["feed_forward.d_expert"] = feed_forward.d_expert
+    return widths
 
 
 def _d_ff_dial(spec: Architecture) -> Dial:
@@ -96,23 +97,35 @@ def _d_ff_dial(spec: Architecture) -> Dial:
     """
     widths = _feed_forward_widths(spec)
     at = widths.get("feed_forward.d_expert") or widths["feed_forward.d_ff"]
-    return Dial(
-        at,
-        MAX_SIZE,
-        lambda k: {path: _round_ratio(value * k, at) for path, value in widths.items()},
-    )
+    return Dial(at, MAX_SIZE, partial(_near_ratio, widths, at))
 
 
 def _feed_forward_widths(spec: Architecture) -> ArchitectureChanges:
     """Every feed-forward width that some layer has, by the path that sets it."""
-    found: ArchitectureChanges = {}
-    for block in (block for stack in resolve(spec).stacks for block in stack.layers):
-        given = block.feed_forward
-        dense = isinstance(given, Dense)
-        width = given.d_ff if dense else given.d_expert
-        assert width, "a resolved block knows its width"
-        found["feed_forward.d_ff" if dense else "feed_forward.d_expert"] = width
-    return found
+    widths: ArchitectureChanges = {}
+    for stack in resolve(spec).stacks:
+        for block in stack.layers:
+            path, width = _feed_forward_width(block.feed_forward)
+            assert width, "a resolved block knows its width"
+            widths[path] = width
+    return widths
+
+
+def _feed_forward_width(feed_forward: Dense | Experts) -> tuple[str, int | None]:
+    """The width of a layer, after the path that sets it."""
+    if isinstance(feed_forward, Dense):
+        return "feed_forward.d_ff", feed_forward.d_ff
+    return "feed_forward.d_expert", feed_forward.d_expert
+
+
+def _in_ratio(sizes: ArchitectureChanges, unit: int, k: int) -> ArchitectureChanges:
+    """Sizes that a unit divides, where k stands for it."""
+    return {path: k * (size // unit) for path, size in sizes.items()}
+
+
+def _near_ratio(sizes: ArchitectureChanges, unit: int, k: int) -> ArchitectureChanges:
+    """Sizes where k stands for a unit, each as near as whole numbers come."""
+    return {path: _round_ratio(size * k, unit) for path, size in sizes.items()}
 
 
 def _round_ratio(numerator: int, denominator: int) -> int:

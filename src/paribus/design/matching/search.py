@@ -40,10 +40,11 @@ class DialSettings:
         return self.candidates[setting]
 
     def legal_candidates(self, settings: Iterable[int]) -> Iterator[Candidate]:
-        inside = (
-            self.candidate_at(setting) for setting in settings if 1 <= setting <= self.dial.maximum
-        )
-        return (weighed for weighed in inside if weighed is not None)
+        for setting in settings:
+            if 1 <= setting <= self.dial.maximum:
+                candidate = self.candidate_at(setting)
+                if candidate is not None:
+                    yield candidate
 
     def error_from(self, setting: int) -> float:
         """The error of the first legal setting from this one up; infinite where there is none
@@ -118,7 +119,8 @@ def _bracket(settings: DialSettings) -> tuple[int, int]:
 
 def _guess(settings: DialSettings, below: int, above: int) -> int:
     """Where a straight line between two settings meets the target, strictly between them."""
-    low, high = (settings.error_from(setting) if setting else -inf for setting in (below, above))
+    low = settings.error_from(below) if below else -inf
+    high = settings.error_from(above)
     if isfinite(low) and isfinite(high) and low != high:
         share = low / (low - high)
     else:

@@ -76,9 +76,8 @@ def _sum_over_lengths(cost: Callable[[int], float], lengths: range) -> float:
     """
     if len(lengths) <= 4:
         return sum(map(cost, lengths))
-    known = {
-        length: cost(length) for length in (lengths[0], lengths[len(lengths) // 2], lengths[-1])
-    }
+    three = (lengths[0], lengths[len(lengths) // 2], lengths[-1])
+    known = {length: cost(length) for length in three}
     fourth = lengths[len(lengths) // 3]
     if not isclose(_interpolate(known, fourth), cost(fourth)):
         return sum(map(cost, lengths))
@@ -87,10 +86,11 @@ def _sum_over_lengths(cost: Callable[[int], float], lengths: range) -> float:
 
 def _interpolate(points: dict[int, float], length: int) -> float:
     """The polynomial through the known points, in Lagrange's form."""
-    return sum(
-        value * prod((length - other) / (at - other) for other in points if other != at)
-        for at, value in points.items()
-    )
+    total = 0.0
+    for at, value in points.items():
+        factors = [(length - other) / (at - other) for other in points if other != at]
+        total += value * prod(factors)
+    return total
 
 
 def _require_lengths_fit(spec: ResolvedArchitecture, n_input: int, n_target: int) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
+from operator import itemgetter
 from typing import Any
 
 from paribus.design.matching.dials import make_dial, moved_fields
@@ -60,13 +61,21 @@ def match_size(
     that fails, the first tries its other neighbours. What is near enough as written stays as it is.
     """
     target = match.times * architecture_size(baseline, match.by, n_input, n_target)
-    scale = _SizeTarget(match.by, n_input, n_target, target)
+    scale = _SizeTarget(by=match.by, n_input=n_input, n_target=n_target, target=target)
     found = _solve(scale, match.tolerance, (scale.error(architecture), architecture), match.moves)
     if found is None:
         raise SpecError(_refusal(scale, match, architecture))
     value = architecture_size(found[1], match.by, n_input, n_target)
-    went = moved_fields(architecture, found[1])
-    return SizeMatch(found[1], match.by, value, target, went, match.times, n_input, n_target)
+    return SizeMatch(
+        architecture=found[1],
+        by=match.by,
+        value=value,
+        target=target,
+        moved_fields=moved_fields(architecture, found[1]),
+        times=match.times,
+        n_input=n_input,
+        n_target=n_target,
+    )
 
 
 @dataclass(frozen=True)
@@ -101,17 +110,18 @@ def _solve(
     else:
         even = None
     onward = nearest_candidates(settings) if even is None else [even]
-    found = (_solve(size_target, tolerance, there, moves[1:]) for there in onward)
-    return next((one for one in found if one is not None), None)
+    for there in onward:
+        solution = _solve(size_target, tolerance, there, moves[1:])
+        if solution is not None:
+            return solution
+    return None
 
 
 def _refusal(size_target: _SizeTarget, match: Match, architecture: Architecture) -> str:
-    short = max(
-        (one for one in size_target.candidates if one[0] < 0), default=None, key=lambda one: one[0]
-    )
-    over = min(
-        (one for one in size_target.candidates if one[0] > 0), default=None, key=lambda one: one[0]
-    )
+    below = [one for one in size_target.candidates if one[0] < 0]
+    above = [one for one in size_target.candidates if one[0] > 0]
+    short = max(below, default=None, key=itemgetter(0))
+    over = min(above, default=None, key=itemgetter(0))
     sides = (
         f"{_describe_candidate(size_target, short, architecture) or 'nothing less'} and"
         f" {_describe_candidate(size_target, over, architecture) or 'nothing more'}"
@@ -130,12 +140,11 @@ def _describe_candidate(
     if candidate is None:
         return ""
     error, after = candidate
-    steps = ", ".join(
-        f"{path} {old} → {new}" for path, (old, new) in moved_fields(architecture, after).items()
-    )
+    moved = moved_fields(architecture, after)
+    steps = [f"{path} {old} → {new}" for path, (old, new) in moved.items()]
     return (
         f"{size_target.target * (1 + error):,.0f} ({100 * error:+.2f} %) with"
-        f" {steps or 'nothing moved'}"
+        f" {', '.join(steps) or 'nothing moved'}"
     )
 
 

@@ -45,18 +45,10 @@ class _BiasedAttention(torch.autograd.Function):
         query, key, value, bias, out = ctx.saved_tensors
         drop_BHT1 = (grad * out).sum(-1, keepdim=True)
         alone = len(bias) == 1
-        parts = [
-            _gradients(
-                query[b],
-                key[b],
-                value[b],
-                bias if alone else bias[b],
-                ctx.scale,
-                grad[b],
-                drop_BHT1[b],
-            )
-            for b in _chunks(query, key)
-        ]
+        parts: list[tuple[Tensor, ...]] = []
+        for b in _chunks(query, key):
+            inputs, own_bias = (query[b], key[b], value[b]), bias if alone else bias[b]
+            parts.append(_gradients(inputs, own_bias, ctx.scale, grad[b], drop_BHT1[b]))
         to_query, to_key, to_value, to_bias = zip(*parts, strict=True)
         each = torch.cat(to_bias)
         return (
@@ -69,15 +61,10 @@ class _BiasedAttention(torch.autograd.Function):
 
 
 def _gradients(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    bias: Tensor,
-    scale: float,
-    grad: Tensor,
-    delta: Tensor,
+    inputs: tuple[Tensor, Tensor, Tensor], bias: Tensor, scale: float, grad: Tensor, delta: Tensor
 ) -> tuple[Tensor, ...]:
     """What each input of softmax(scale · Q Kᵀ + bias) V does to the loss."""
+    query, key, value = inputs
     query = query * scale
     weights = (query @ key.transpose(-1, -2)).add_(bias).softmax(-1)
     slope = (grad @ value.transpose(-1, -2)).sub_(delta).mul_(weights)

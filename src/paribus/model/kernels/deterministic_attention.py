@@ -167,14 +167,7 @@ def attention_gradients(
 
 @attention_gradients.register_fake
 def _fake_attention_gradients(
-    grad: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    logsumexp: Tensor,
-    prefix: int,
-    scale: float,
+    grad: Tensor, query: Tensor, key: Tensor, value: Tensor, *others: Tensor | float
 ) -> tuple[Tensor, Tensor, Tensor]:
     return _empty_gradient(query), _empty_gradient(key), _empty_gradient(value)
 

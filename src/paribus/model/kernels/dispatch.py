@@ -2,7 +2,7 @@
 `benchmarks/masks.py`.
 """
 
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -15,6 +15,13 @@ from paribus.model.kernels.materialised_mask import dense, masked
 
 Kernel = Literal["dense", "masked", "fused", "flex"]
 KernelChoice = Literal["auto", "dense", "masked", "fused", "flex"]
+
+
+class ScoreChange(NamedTuple):
+    """What turns a product of query and key into a score: a factor, then perhaps a bias."""
+
+    scale: float
+    bias: Tensor | None = None
 
 
 def parse_kernel(name: str) -> KernelChoice:
@@ -78,11 +85,11 @@ def attend(
     key_BGSE: Tensor,
     value_BGSE: Tensor,
     mask: AttentionMask,
-    scale: float,
-    bias: Tensor | None = None,
+    scores: ScoreChange,
     kernel: KernelChoice = "auto",
 ) -> Tensor:
     """Attention under a view; key/value heads serve equal groups of query heads."""
+    scale, bias = scores
     key, value = (
         _repeat_kv(key_BGSE, query_BHTE.shape[1]),
         _repeat_kv(value_BGSE, query_BHTE.shape[1]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -79,16 +79,9 @@ def block_mask(mask: AttentionMask) -> BlockMask:
     """
     if mask.is_static:
         assert isinstance(mask.keys.prefix, int)
-        return _static_block_mask(
-            mask.rule,
-            mask.queries.length,
-            mask.keys.length,
-            mask.queries.start,
-            mask.keys.start,
-            mask.keys.prefix,
-            mask.n_heads,
-            str(mask.device),
-        )
+        queries = _Span(mask.queries.start, mask.queries.length, mask.keys.prefix)
+        keys = _Span(mask.keys.start, mask.keys.length, mask.keys.prefix)
+        return _static_block_mask(mask.rule, queries, keys, mask.n_heads, str(mask.device))
     queries, keys = mask.queries, mask.keys
     tables = _block_tables(
         str(mask.rule),
@@ -246,20 +239,22 @@ def _head_count(mask: AttentionMask) -> int | None:
     return None
 
 
+class _Span(NamedTuple):
+    """The positions of a static mask's queries or keys: numbers alone, so it can be looked up."""
+
+    start: int
+    length: int
+    prefix: int
+
+    def layout(self) -> BatchLayout:
+        return BatchLayout(1, self.length, self.start, self.prefix)
+
+
 @lru_cache(maxsize=256)
 def _static_block_mask(
-    rule: Rule,
-    n_queries: int,
-    n_keys: int,
-    query_start: int,
-    key_start: int,
-    prefix: int,
-    n_heads: int,
-    device: str,
+    rule: Rule, queries: _Span, keys: _Span, n_heads: int, device: str
 ) -> BlockMask:
-    queries, keys = (
-        BatchLayout(1, n_queries, query_start, prefix),
-        BatchLayout(1, n_keys, key_start, prefix),
+    view = AttentionMask(rule, queries.layout(), keys.layout(), n_heads, torch.device(device))
+    return create_block_mask(
+        _mask_mod(view), None, _head_count(view), queries.length, keys.length, device
     )
-    view = AttentionMask(rule, queries, keys, n_heads, torch.device(device))
-    return create_block_mask(_mask_mod(view), None, _head_count(view), n_queries, n_keys, device)

@@ -115,7 +115,7 @@ class _JoinedPrefixAttention(torch.autograd.Function):
             True,
             scale=ctx.scale,
         )
-        return *lazy_compile(_join_gradients)(*first, *second, prefix), None, None
+        return *lazy_compile(_join_gradients)(first, second, prefix), None, None
 
 
 def _join(
@@ -129,18 +129,14 @@ def _join(
 
 
 def _join_gradients(
-    query: Tensor,
-    key_0: Tensor,
-    value_0: Tensor,
-    query_1: Tensor,
-    key_1: Tensor,
-    value_1: Tensor,
-    prefix: int,
+    first: tuple[Tensor, Tensor, Tensor], second: tuple[Tensor, Tensor, Tensor], prefix: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The whole gradients, laid out position by position as projections read them."""
-    query, key_0, value_0, query_1, key_1, value_1 = (
-        part.transpose(1, 2) for part in (query, key_0, value_0, query_1, key_1, value_1)
-    )
+    """The whole gradients, laid out position by position as projections read them.
+
+    `first` and `second` are those of query, key and value under the prefix and after it.
+    """
+    query, key_0, value_0 = (part.transpose(1, 2) for part in first)
+    query_1, key_1, value_1 = (part.transpose(1, 2) for part in second)
     query = torch.cat([query[:, :prefix], query[:, prefix:] + query_1], 1)
     key, value = torch.cat([key_0, key_1], 1), torch.cat([value_0, value_1], 1)
     return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)

@@ -1,0 +1,89 @@
+"""What the charts of gains share: which comparisons they show, the names of rows, the axis, and
+the line at zero.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import isfinite
+
+import altair as alt
+
+from paribus.analyse.findings import ArmFinding
+from paribus.report.charts import chart_data, css_colour
+from paribus.report.numbers import quote_arm
+from paribus.report.report_data import ReportData
+
+LINE, LEADING = 18, 15  # letters of a label's line, and pixels
+# of a name, which may be broken after a space or a hyphen, and before a plus
+_NAME_PIECE = re.compile(r"\+?[^ +-]*[ -]?")
+SEPARATE_PLOT_RATIO = 3  # a control whose effect is so many times larger has a plot of its own
+
+
+def compared_arms(report: ReportData) -> list[ArmFinding]:
+    """The comparisons that came to numbers."""
+    return [arm for arm in report.findings.arms if arm.judgement.comparison is not None]
+
+
+def split_control(
+    arms: Sequence[ArmFinding], report: ReportData
+) -> tuple[list[ArmFinding], list[ArmFinding]]:
+    """The comparisons of the positive control, and the others."""
+    control, others = [], []
+    for arm in arms:
+        if arm.name == report.control:
+            control.append(arm)
+        else:
+            others.append(arm)
+    return control, others
+
+
+def describe_pair(arm: ArmFinding, report: ReportData) -> str:
+    """A comparison's label as it stands in a sentence."""
+    if arm.against == report.findings.baseline:
+        return quote_arm(arm.name)
+    return f"{quote_arm(arm.name)} against {quote_arm(arm.against)}"
+
+
+def reference_names(arms: Sequence[ArmFinding]) -> str:
+    """What these are judged against, in a sentence: one arm's name, or each its own."""
+    names = {arm.against for arm in arms}
+    if len(names) == 1:
+        return quote_arm(names.pop())
+    return "the arm that each is judged against"
+
+
+def break_name(name: str) -> list[str]:
+    """A name in lines, none longer than LINE where it can be broken."""
+    lines = [""]
+    for part in _NAME_PIECE.findall(name):
+        if part and lines[-1] and len(lines[-1]) + len(part.rstrip()) > LINE:
+            lines.append("")
+        lines[-1] += part
+    return list(map(str.strip, lines))
+
+
+def zero_line(unit: str) -> alt.Chart:
+    """Where a gain is none."""
+    return (
+        alt.Chart(chart_data([{"zero": 0}]))
+        .mark_rule(color=css_colour("muted"), strokeDash=[3, 3])
+        .encode(x=gain_axis("zero:Q", unit))
+    )
+
+
+def gain_axis(field: str, unit: str) -> alt.X:
+    return alt.X(
+        field,
+        title=f"gain in {unit} (positive is better)",
+        axis=alt.Axis(tickCount=5),
+        scale=alt.Scale(padding=14),
+    )
+
+
+def finite_end(value: float) -> float | None:
+    """An end of an interval, None where it has none and no bar can be drawn."""
+    if isfinite(value):
+        return value
+    return None

@@ -1,0 +1,182 @@
+"""What is wrong with a design as a whole: seeds, looks, yardsticks, margins and lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from paribus.spec.arm_faults import arm_faults, comparison_faults, contrast_faults, family_faults
+from paribus.spec.design import (
+    FEW_SEEDS_REMEDY,
+    LENGTHS_EXAMPLE,
+    MIN_LENGTHS,
+    MIN_SEEDS,
+    OPEN_SEEDS,
+    Design,
+    compute_margin,
+    control_length,
+    control_margin,
+)
+from paribus.spec.factor_faults import factor_faults, overruled_faults
+from paribus.spec.yardstick import Yardstick
+
+MAX_ALPHA = 0.05  # of false alarms, over all looks
+MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
+
+
+def design_faults(design: Design) -> Iterator[str]:
+    yield from _seed_faults(design)
+    yield from _look_faults(design)
+    yield from _variance_faults(design)
+    yield from _measure_faults(design)
+    if bool(design.arms) == bool(design.factors):
+        yield (
+            "arms and factors: give one of them, either a table of arms or the factors of a"
+            " factorial"
+        )
+    elif design.arms and not design.factor:
+        yield (
+            "factor is missing; name the paths in which the arms may differ, such as"
+            " 'architecture.mask'"
+        )
+    elif (n_arms := _n_combinations(design)) > MAX_COMBINATIONS:
+        yield (
+            f"factors have {n_arms:,} combinations of levels; use at most {MAX_COMBINATIONS:,}, or"
+            " list the arms"
+        )
+    else:
+        yield from arm_faults(design)
+        yield from comparison_faults(design)
+        yield from contrast_faults(design)
+        yield from family_faults(design)
+        yield from _noise_faults(design)
+        yield from factor_faults(design)
+        yield from overruled_faults(design)
+
+
+def _n_combinations(design: Design) -> int:
+    """How many arms a factorial has, none of them made; 1 of a design that lists its arms."""
+    return math.prod(len(factor.levels) for factor in design.factors.values())
+
+
+def _seed_faults(design: Design) -> Iterator[str]:
+    if design.seeds == OPEN_SEEDS:
+        return
+    different = len(set(design.seeds))
+    if different < MIN_SEEDS:
+        yield f"seeds has {different}; {FEW_SEEDS_REMEDY}"
+    if different < len(design.seeds):
+        yield (
+            f"seeds are {list(design.seeds)}, one of them twice; a seed is one replicate, name it"
+            " once"
+        )
+
+
+def _look_faults(design: Design) -> Iterator[str]:
+    if design.looks is None:
+        return
+    if design.seeds == OPEN_SEEDS:
+        yield (
+            "looks are given beside seeds = 'open', whose verdict may be read at any number of"
+            " them; leave one out"
+        )
+        return
+    at, shares, n = sorted(design.looks), list(design.looks.values()), len(design.seeds)
+    if not shares or min(shares) <= 0 or sum(shares) > MAX_ALPHA + 1e-12:
+        yield (
+            f"looks has shares {shares}, {sum(shares):g} in all; let them be above 0 and add up to"
+            f" {MAX_ALPHA:g}"
+        )
+    elif at[0] < MIN_SEEDS or at[-1] != n:
+        yield (
+            f"looks are at {at} of {n} seeds; look at {MIN_SEEDS} or more, the last time at all {n}"
+        )
+
+
+def _variance_faults(design: Design) -> Iterator[str]:
+    """Starts and orders are those of the reported seeds, so that the runs of the diagonal are
+    there anyhow.
+    """
+    if design.variance is None or design.seeds == OPEN_SEEDS:
+        return
+    n_seeds = len(set(design.seeds))
+    for name in ("inits", "orders"):
+        asked = getattr(design.variance, name)
+        if asked > n_seeds:
+            yield (
+                f"variance.{name} is {asked}, and the design has {n_seeds} seeds; use {n_seeds} or"
+                " fewer"
+            )
+
+
+def _measure_faults(design: Design) -> Iterator[str]:
+    if design.tune is not None and design.tune.split == design.primary.measure.split:
+        yield (
+            f"tune.split is {design.tune.split!r}, on which the primary yardstick reports; rates"
+            " must be chosen on text that no verdict is read from: use 'valid' for one and 'test'"
+            " for the other"
+        )
+    names = [_yardstick_name(measure) for measure in (design.primary.measure, *design.others)]
+    if len(set(names)) < len(names):
+        yield (
+            f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, the"
+            " primary's included"
+        )
+    yield from _margin_faults(design)
+    yield from _length_faults(design)
+    if design.primary.test == "not worse" and design.primary.margin is None:
+        yield (
+            "primary.test is 'not worse', and there is no margin to lose; give primary.margin, such"
+            " as 0.02"
+        )
+
+
+def _margin_faults(design: Design) -> Iterator[str]:
+    margin = design.primary.margin
+    if not isinstance(margin, str):
+        return
+    if compute_margin(margin) is None and control_margin(margin) is None:
+        yield (
+            f"primary.margin is {margin!r}; use a number, or such as '5 % compute', up to 300 %, or"
+            " '25 % of control', up to 100 %"
+        )
+    elif control_margin(margin) is not None and design.control is None:
+        yield (
+            f"primary.margin is {margin!r}, and the design has no control; name an arm that must"
+            " come out worse, such as control = 'input hidden', or write control = { length ="
+            " 0.5 }"
+        )
+
+
+def _length_faults(design: Design) -> Iterator[str]:
+    """A margin in compute is priced from annealed lengths: three or more; a control by length
+    needs its own.
+    """
+    margin, lengths = design.primary.margin, design.lengths or ()
+    length = control_length(design)
+    if length is not None and length not in lengths:
+        given = f"are {list(lengths)}" if lengths else "are missing"
+        yield (
+            f"control is at the length {length:g}, and lengths {given}; write it there, as"
+            f" {LENGTHS_EXAMPLE}"
+        )
+    if not isinstance(margin, str) or compute_margin(margin) is None or len(lengths) >= MIN_LENGTHS:
+        return
+    given = f"is {list(lengths)}" if lengths else "is missing"
+    yield (
+        f"primary.margin is {margin!r}, which is priced from runs of {MIN_LENGTHS} lengths or more,"
+        f" and lengths {given}; write {LENGTHS_EXAMPLE}, or a margin in bits per byte"
+    )
+
+
+def _yardstick_name(measure: Yardstick) -> str:
+    return f"{measure.kind} on {measure.split}"
+
+
+def _noise_faults(design: Design) -> Iterator[str]:
+    if design.equal_noise:
+        yield (
+            "equal_noise is true, and one noise for all arms is no longer offered: where the"
+            " baseline is three times as noisy, 8 to 17 % of such studies say something false, and"
+            " 5 seeds cannot show it; leave it out, and every pair is judged by its own noise"
+        )

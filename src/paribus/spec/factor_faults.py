@@ -1,0 +1,96 @@
+"""What is wrong with the factors of a design, and with what it writes but another field decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paribus.spec.design import (
+    RUN_TABLES,
+    Design,
+    arm_tables,
+    declared_paths,
+    leaves_of,
+    level_paths,
+)
+
+# set by the design's seeds, whatever a run says
+SEED_PATHS = (
+    "training.seed",
+    "training.data_seed",
+)
+RATE_PATH, STEPS_PATH = "training.optimizer.rate", "training.n_steps"
+
+
+def written_tables(design: Design) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every table that is laid over the base, and where it stands."""
+    for name, table in design.arms.items():
+        yield f"arms.{name}", table
+    for name, factor in design.factors.items():
+        if isinstance(factor.levels, Mapping):
+            for level, table in factor.levels.items():
+                yield f"factors.{name}.levels.{level}", table
+
+
+def factor_faults(design: Design) -> Iterator[str]:
+    for path in declared_paths(design):
+        if path.split(".")[0] not in RUN_TABLES:
+            yield f"factor {path!r} is no path of a run; begin with {', '.join(RUN_TABLES)}"
+    if design.factors and design.factor:
+        yield "factor is given beside factors, whose paths are the ones that differ; leave it out"
+    for path, reason in design.allow.items():
+        if not reason.strip():
+            yield f"allow.{path} has no reason; say why it may differ all the same"
+    written: list[tuple[str, str]] = []
+    for name, factor in design.factors.items():
+        written += [(name, path) for path in level_paths(factor)]
+    for place, (name, path) in enumerate(written):
+        for other, its in written[:place]:
+            if name != other and _paths_overlap(path, its):
+                yield (
+                    f"factors.{other} and factors.{name} both write {path}; let each level write"
+                    " paths of its own"
+                )
+
+
+def _paths_overlap(one: str, other: str) -> bool:
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
+
+
+def overruled_faults(design: Design) -> Iterator[str]:
+    """What is written, but something else of the design decides: obeyed or refused, never
+    dropped.
+    """
+    for path in SEED_PATHS:
+        if path in leaves_of(design.base):
+            yield f"base.{path} is set by seeds, one run for each; leave it out"
+        if _is_compared(design, path):
+            yield f"factor: arms differ in {path}, which seeds sets; compare them in something else"
+        else:
+            yield from _seeded_arm_faults(design, path)
+    if design.tune is not None and _is_compared(design, RATE_PATH):
+        yield (
+            f"factor: arms differ in {RATE_PATH}, which the sweep finds; set tune = false to"
+            " compare rates as written"
+        )
+    if design.budget is not None and _is_compared(design, STEPS_PATH):
+        yield (
+            f"factor: arms differ in {STEPS_PATH}, which budget = {design.budget!r} moves; leave"
+            " the budget out"
+        )
+
+
+def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
+    """Arms that write a seed outside the factor, one by one or all of them."""
+    for where, table in written_tables(design):
+        if path in leaves_of(table):
+            yield (
+                f"{where}.{path} is {leaves_of(table)[path]!r}, but seeds sets it, one run for"
+                " each; leave it out"
+            )
+
+
+def _is_compared(design: Design, path: str) -> bool:
+    """Is a path of the factor, and does an arm write it?"""
+    inside = any(_paths_overlap(path, own) for own in declared_paths(design))
+    return inside and any(path in leaves_of(table) for table in arm_tables(design).values())

@@ -1,0 +1,191 @@
+"""What pydantic finds wrong, in our words: where, what was given, what would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from paribus.errors import describe_first
+from paribus.spec.remedies import remedy
+from paribus.spec.spelling import key_advice, word_advice
+from paribus.spec.tree import field_paths, kind_of, models_in
+
+Table = dict[str, Any]
+UNKNOWN_KEY = "extra_forbidden"  # what pydantic calls a key that no field has
+ALONE = ("Architecture", "Design")  # specs whose fields a file has at its top
+
+
+def describe_faults(fault: ValidationError, table: Table, root: type[BaseModel]) -> Iterator[str]:
+    """Every fault of a table that was to be a `root`, in our words."""
+    unknown: list[ErrorDetails] = []
+    others: list[ErrorDetails] = []
+    for error in fault.errors(include_url=False):
+        if error["type"] == UNKNOWN_KEY:
+            unknown.append(error)
+        else:
+            others.append(error)
+
+    def say(error: ErrorDetails) -> str:
+        where = written_path(error["loc"], table)
+        return _describe_fault(error, ".".join(map(str, where)), where, root)
+
+    yield from describe_first(others, say, "faults")
+    yield from describe_first(unknown, say, "keys that are not known")
+
+
+def _describe_fault(
+    error: ErrorDetails, path: str, where: tuple[str | int, ...], root: type[BaseModel]
+) -> str:
+    """One fault in three beats: where, what was given, what would do."""
+    given, context = error["input"], error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            known = _known_keys(error["loc"], root)
+            return (
+                f"{path} is not a key here; {_key_advice(where, given, known, root)}keys are"
+                f" {', '.join(known)}"
+            )
+        case "missing":
+            return f"{path} is missing; give it a value"
+        case "union_tag_invalid":
+            tags = [tag.strip().strip("'") for tag in context["expected_tags"].split(",")]
+            advice = word_advice(str(context["tag"]), tags, _last_name(where))
+            return f"{path}.kind is {context['tag']!r}; {advice}use one of {', '.join(tags)}"
+        case "union_tag_not_found":
+            return f"{path}.kind is missing; say which kind it is"
+        case "literal_error":
+            advice = word_advice(str(given), _quoted_values(context["expected"]), _last_name(where))
+            return f"{path} is {given!r}; {advice}use {context['expected']}"
+        case "is_instance_of":
+            return (
+                f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as"
+                " 'causal & window(8)'"
+            )
+        case "value_error":
+            return f"{path} {str(context['error']).removeprefix('mask ')}"
+        case "model_type":
+            keys = _describe_keys(context["class_name"], given, root)
+            if isinstance(given, str):
+                advice = word_advice(given, (), _last_name(where))
+            else:
+                advice = ""
+            return (
+                f"{path} is {given!r} ({type(given).__name__}); {advice}write a table with {keys}"
+            )
+        case _:
+            return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
+
+
+def _key_advice(
+    where: tuple[str | int, ...], given: Any, known: list[str], root: type[BaseModel]
+) -> str:
+    """What to say of a key that is not known: where its like stands, or what its value is
+    called here.
+    """
+    own = root.__name__.lower() if root.__name__ in ALONE else ""
+    names = [own, *(name for name in where[:-1] if isinstance(name, str))]
+    if isinstance(given, str):
+        meant = word_advice(given, (), _last_name(where[:-1]))
+    else:
+        meant = ""
+    table = ".".join(filter(None, names))
+    return meant or key_advice(str(where[-1]), table, known, field_paths(root, own), own)
+
+
+def _last_name(where: tuple[str | int, ...]) -> str:
+    """The key that a value stands at, also where it is one of a list."""
+    for name in reversed(where):
+        if isinstance(name, str):
+            return name
+    return ""
+
+
+def _describe_keys(name: str, value: Any, root: type[BaseModel]) -> str:
+    """The keys of a table by the name of its model, and the one that takes what was given, if
+    that is a kind.
+    """
+    model = _model_of_name(name, root)
+    keys = ", ".join(model.model_fields)
+    for key, field in model.model_fields.items():
+        if isinstance(value, str) and value in map(kind_of, models_in(field.annotation)):
+            return f"keys {keys}, such as {{ {key} = {value!r} }}"
+    return f"keys {keys}"
+
+
+def _model_of_name(name: str, root: type[BaseModel]) -> type[BaseModel]:
+    for model in _nested_models(root):
+        if model.__name__ == name:
+            return model
+    return root
+
+
+def _quoted_values(expected: str) -> list[str]:
+    return expected.split("'")[1::2]
+
+
+def written_path(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, ...]:
+    """pydantic's location without the union tags and types it inserts: the path as the person
+    wrote it.
+    """
+    result: list[str | int] = []
+    here: Any = table
+    # whether the kind of what is here was passed: MaskedLM has a field of the same name as its kind
+    tagged = False
+    for place, part in enumerate(loc):
+        last = place == len(loc) - 1
+        if here == part or (isinstance(here, Mapping) and here.get("kind") == part and not tagged):
+            # a kind in short is the table of that kind
+            here, tagged = (
+                {"kind": part} if here == part else here,
+                True,
+            )
+            continue
+        if _has_entry(here, part):
+            here, tagged = here[part], False
+        elif isinstance(part, int) or not (last and isinstance(here, Mapping)):
+            continue  # a type, or the number of one alone that is short for a list of it
+        result.append(part)
+    return tuple(result)
+
+
+def _has_entry(here: Any, key: str | int) -> bool:
+    if isinstance(here, list | tuple):
+        return isinstance(key, int) and key < len(here)
+    return isinstance(here, Mapping) and key in here
+
+
+def _known_keys(loc: tuple[str | int, ...], root: type[BaseModel]) -> list[str]:
+    """The keys that may stand where an unknown one was found."""
+    model = root
+    for part in loc[:-1]:
+        for candidate in (
+            models_in(model.model_fields[part].annotation)
+            if part in model.model_fields
+            else _union_members(model, part, root)
+        ):
+            model = candidate
+            break
+    return list(model.model_fields)
+
+
+def _union_members(
+    model: type[BaseModel], tag: str | int, root: type[BaseModel]
+) -> list[type[BaseModel]]:
+    """The union member a tag names; `model` is the union's first member."""
+    members: list[type[BaseModel]] = []
+    for owner in _nested_models(root):
+        for field in owner.model_fields.values():
+            union = models_in(field.annotation)
+            if model in union:
+                members += [member for member in union if kind_of(member) == tag]
+    return members
+
+
+def _nested_models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    yield model
+    for field in model.model_fields.values():
+        for inner in models_in(field.annotation):
+            yield from _nested_models(inner)

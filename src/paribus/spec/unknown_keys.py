@@ -1,0 +1,26 @@
+"""Keys that a table may not have, with what was meant perhaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from paribus.errors import describe_first
+from paribus.spec.spelling import key_advice
+
+
+def unknown_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
+    listed = ", ".join(known)
+    table_name, root = ("", "") if prefix else ("design", "design")
+
+    def say(key: str) -> str:
+        return (
+            f"{prefix}{key} is not a key here; {key_advice(key, table_name, known, root=root)}keys"
+            f" are {listed}"
+        )
+
+    unknown: list[str] = []
+    for key in table:
+        if key not in known:
+            unknown.append(key)
+    yield from describe_first(unknown, say, "keys that are not known")

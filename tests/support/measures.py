@@ -1,0 +1,13 @@
+"""Measures without a unit, and in a unit that a test names."""
+
+from paribus.spec.measure import Measure
+
+
+def measure_in(unit: str, *, lower_is_better: bool) -> Measure:
+    return Measure(
+        kind="likelihood", unit=unit, item_weight="items", lower_is_better=lower_is_better
+    )
+
+
+LOWER = measure_in("", lower_is_better=True)
+HIGHER = measure_in("", lower_is_better=False)
