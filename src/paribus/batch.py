@@ -138,7 +138,15 @@ class Batch:
                 f"real_BT holds {real_BT.dtype}; give torch.bool, True where there is a token"
             )
         _require_prefix(prefix, n_sequences, length)
-        layout = BatchLayout(n_sequences, length, 0, prefix, documents_BT, real_BT, positions_BT)
+        layout = BatchLayout(
+            n_sequences=n_sequences,
+            length=length,
+            start=0,
+            prefix=prefix,
+            documents_BT=documents_BT,
+            real_BT=real_BT,
+            positions_BT=positions_BT,
+        )
         source = _source_of(source) if isinstance(source, Tensor) else source
         if source is not None and (
             source.source is not None or source.layout.n_sequences != n_sequences
@@ -147,7 +155,7 @@ class Batch:
                 f"source has {source.layout.n_sequences} sequences beside {n_sequences}, or a"
                 " source of its own; give one sequence for each, without"
             )
-        return Batch(tokens_BT, layout, source=source)
+        return Batch(tokens_BT=tokens_BT, layout=layout, source=source)
 
     def with_segments(self, segments_BT: Tensor | None) -> Batch:
         """The batch with the segment that each token belongs to."""

@@ -82,16 +82,20 @@ def compare_at_equal_total(
     seeds = sorted(baseline.keys() & arm.keys())
     if len(seeds) < MIN_SEEDS:
         return EqualTotalComparison(
-            by, False, reason=f"{len(seeds)} seeds trained in both; {MIN_SEEDS} are needed"
+            by=by,
+            is_equal=False,
+            reason=f"{len(seeds)} seeds trained in both; {MIN_SEEDS} are needed",
         )
     if by == "tokens_read" and _count_padding_differently([*baseline.values(), *arm.values()]):
         return EqualTotalComparison(
-            by, False, reason="some runs are older, and count padding among their tokens"
+            by=by,
+            is_equal=False,
+            reason="some runs are older, and count padding among their tokens",
         )
     before_ends = [baseline[seed][-1][by] for seed in seeds]
     after_ends = [arm[seed][-1][by] for seed in seeds]
     if all(map(_are_equal, before_ends, after_ends)):
-        return EqualTotalComparison(by, True)
+        return EqualTotalComparison(by=by, is_equal=True)
     at = min(*before_ends, *after_ends)
     gains = []
     for seed in seeds:

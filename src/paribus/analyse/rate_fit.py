@@ -108,9 +108,10 @@ def fit_rates(losses: Mapping[float, Sequence[float]]) -> RateFit:
     rss = sum((loss - (a * one + b) * one - c) ** 2 for one, loss in zip(u, v, strict=True))
     pure = sum(map(_sum_of_squares, losses.values()))
     variance = 1 / s2 + (-b / a - s3 / s2) ** 2 / bend if a > 0 else inf
-    whole = (a, b - 2 * a * centre, c + level - b * centre + a * centre**2)
     return RateFit(
-        *whole,
+        a=a,
+        b=b - 2 * a * centre,
+        c=c + level - b * centre + a * centre**2,
         n_points=n,
         rss=rss,
         pure_error=pure,

@@ -88,7 +88,11 @@ def describe_departure(plan: Plan, study: Study) -> str | None:
     if before is None or before.latest_fingerprint == plan.fingerprint or not study.has_result():
         return None
     now = PlanLock(
-        plan.fingerprint, plan.design_fingerprint, plan.rule, plan.environment["code"], ""
+        fingerprint=plan.fingerprint,
+        design=plan.design_fingerprint,
+        rule=plan.rule,
+        code=plan.environment["code"],
+        frozen_at="",
     )
     what = "; ".join((describe_lock_difference(before, now), *_changed_fields(plan, study)))
     return (

@@ -113,7 +113,13 @@ def _shifted_problem(text: TextBatch, separates_documents: bool, ahead: bool) ->
     answers = at + 1 if ahead else at - 1
     answers = torch.where(answers < tokens.shape[1], answers, -1)
     targets = torch.where(answers < 0, 0, tokens.gather(1, answers.clamp(min=0)))
-    return Problem(inputs, at, targets, (answers >= 0).float(), answers)
+    return Problem(
+        inputs=inputs,
+        scored_positions_BM=at,
+        targets_BM=targets,
+        weights_BM=(answers >= 0).float(),
+        target_positions_BM=answers,
+    )
 
 
 def _masked_problem(
@@ -141,7 +147,13 @@ def _masked_problem(
     inputs = _in_place_batch(read, own, text.rows_B)
     # A chosen token that was left stands in its own place by design: it is no leak but part of the
     # question.
-    return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
+    return Problem(
+        inputs=inputs,
+        scored_positions_BM=at,
+        targets_BM=targets,
+        weights_BM=torch.ones(at.shape),
+        target_positions_BM=torch.full_like(at, -1),
+    )
 
 
 def _unit_floats(numbers: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -162,7 +174,13 @@ def _last_token_problem(
     own = text.documents_BT[:, : split + 1] if separates_documents else None
     inputs = _in_place_batch(read, own, text.rows_B)
     at = torch.full_like(targets, split)
-    return Problem(inputs, at, targets, torch.ones(at.shape), torch.full_like(at, -1))
+    return Problem(
+        inputs=inputs,
+        scored_positions_BM=at,
+        targets_BM=targets,
+        weights_BM=torch.ones(at.shape),
+        target_positions_BM=torch.full_like(at, -1),
+    )
 
 
 def _in_place_batch(tokens_BT: Tensor, documents_BT: Tensor | None, rows_B: Tensor) -> Batch:
@@ -224,7 +242,10 @@ def _cut_text(text: TextBatch, split: int, n_unused: int) -> SourceTarget:
     end = text.tokens_BT.shape[1] - n_unused
     tokens, documents = text.tokens_BT[:, :end], text.documents_BT[:, :end]
     return SourceTarget(
-        tokens[:, :split], tokens[:, split:], documents[:, :split], documents[:, split:]
+        source_BS=tokens[:, :split],
+        target_BM=tokens[:, split:],
+        source_documents_BS=documents[:, :split],
+        target_documents_BM=documents[:, split:],
     )
 
 
@@ -232,10 +253,10 @@ def _with_mode_token(pair: SourceTarget, mode: int) -> SourceTarget:
     """The question with a mode sign before it, in the document of its first token."""
     asked, documents = pair.source_BS, pair.source_documents_BS
     return SourceTarget(
-        torch.cat([torch.full_like(asked[:, :1], mode), asked], 1),
-        pair.target_BM,
-        torch.cat([documents[:, :1], documents], 1),
-        pair.target_documents_BM,
+        source_BS=torch.cat([torch.full_like(asked[:, :1], mode), asked], 1),
+        target_BM=pair.target_BM,
+        source_documents_BS=torch.cat([documents[:, :1], documents], 1),
+        target_documents_BM=pair.target_documents_BM,
     )
 
 
@@ -266,8 +287,15 @@ def _corrupt_text(
         plan, numpy_generator_per_name(seed, "spans", text.k, last_names=text.rows_B.tolist())
     )
     signs = hole.span_numbers_BT + vocabulary.sentinel(0)
-    asked, told = corrupt_spans(hole, tokens, signs, torch.full_like(tokens[:, 0], vocabulary.eos))
-    return SourceTarget(asked, told, *corrupt_spans(hole, documents, documents, documents[:, -1]))
+    ends = torch.full_like(tokens[:, 0], vocabulary.eos)
+    source, target = corrupt_spans(hole, tokens, signs, ends)
+    source_documents, target_documents = corrupt_spans(hole, documents, documents, documents[:, -1])
+    return SourceTarget(
+        source_BS=source,
+        target_BM=target,
+        source_documents_BS=source_documents,
+        target_documents_BM=target_documents,
+    )
 
 
 def _one_sequence_pair(text: TextBatch) -> Problem:
@@ -282,7 +310,13 @@ def _one_sequence_pair(text: TextBatch) -> Problem:
     scored = torch.zeros_like(real)
     scored[:, :-1] = real[:, 1:] & (at[:, 1:] >= begins) & (begins > 0)
     answers = torch.where(scored, at + 1, -1)
-    return Problem(inputs, at, tokens.roll(-1, 1), scored.float(), answers)
+    return Problem(
+        inputs=inputs,
+        scored_positions_BM=at,
+        targets_BM=tokens.roll(-1, 1),
+        weights_BM=scored.float(),
+        target_positions_BM=answers,
+    )
 
 
 def _two_sequence_pair(text: TextBatch, vocabulary: Vocabulary) -> SourceTarget:
@@ -299,4 +333,11 @@ def _two_sequence_pair(text: TextBatch, vocabulary: Vocabulary) -> SourceTarget:
     asked = torch.where(asked_real, text.tokens_BT, vocabulary.pad)
     told = torch.where(told_real, told, vocabulary.pad)
     zeros = torch.zeros_like(asked)
-    return SourceTarget(asked, told, zeros, zeros, asked_real, told_real)
+    return SourceTarget(
+        source_BS=asked,
+        target_BM=told,
+        source_documents_BS=zeros,
+        target_documents_BM=zeros,
+        source_real_BS=asked_real,
+        target_real_BM=told_real,
+    )

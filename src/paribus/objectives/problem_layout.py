@@ -86,7 +86,11 @@ def one_sequence_problem(pair: SourceTarget, rows_B: Tensor, separates_documents
     ).with_rows(rows_B)
     at = torch.arange(n_asked - 1, n_asked + n_told - 1).expand(len(whole), -1)
     return Problem(
-        inputs, at, pair.target_BM, torch.ones(at.shape), _next_positions(at, whole.shape[1])
+        inputs=inputs,
+        scored_positions_BM=at,
+        targets_BM=pair.target_BM,
+        weights_BM=torch.ones(at.shape),
+        target_positions_BM=_next_positions(at, whole.shape[1]),
     )
 
 
@@ -116,7 +120,13 @@ def encoder_decoder_problem(
         source=source,
     ).with_rows(rows_B)
     at = torch.arange(told.shape[1]).expand(len(told), -1)
-    return Problem(inputs, at, told, _target_weights(pair), _next_positions(at, told.shape[1]))
+    return Problem(
+        inputs=inputs,
+        scored_positions_BM=at,
+        targets_BM=told,
+        weights_BM=_target_weights(pair),
+        target_positions_BM=_next_positions(at, told.shape[1]),
+    )
 
 
 def _source_length(pair: SourceTarget) -> int | Tensor:

@@ -191,7 +191,9 @@ class Study:
             if self.has_result():
                 require_unchanged_file(self.folder, PLAN_LOCK_FILE, _RESTORE_ADVICE)
             before, now = self.read_lock(), datetime.now(UTC).isoformat(timespec="seconds")
-            lock = PlanLock(fingerprint, design, rule, code, now)
+            lock = PlanLock(
+                fingerprint=fingerprint, design=design, rule=rule, code=code, frozen_at=now
+            )
             if before is not None and before.latest_fingerprint == fingerprint:
                 return before
             if before is not None and self.has_result():

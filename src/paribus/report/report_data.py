@@ -136,11 +136,11 @@ def gather_report_data(study: Study, anonymous: bool = False) -> ReportData:
         name for other in environments for name in environment_differences(environments[0], other)
     )
     whole = ReportData(
-        found,
-        read_samples(study),
-        read_item_texts(study),
-        environments,
-        tuple(sorted(apart)),
+        findings=found,
+        samples=read_samples(study),
+        items=read_item_texts(study),
+        environments=environments,
+        environment_differences=tuple(sorted(apart)),
         later_studies=later_studies(study),
     )
     if anonymous:

@@ -215,7 +215,13 @@ def _fields(model: type[BaseModel]) -> list[FieldEntry]:
 
 def _field_entry(key: str, field: FieldInfo, about: Mapping[str, str]) -> FieldEntry:
     words = field_type(field)
-    return FieldEntry(key, words.type, words.values, _default_words(field), about.get(key, ""))
+    return FieldEntry(
+        key=key,
+        type=words.type,
+        values=words.values,
+        default=_default_words(field),
+        about=about.get(key, ""),
+    )
 
 
 def _default_words(field: FieldInfo) -> str:

@@ -110,7 +110,12 @@ class _Loop:
         self.learner = Learner(model, stage.training, dataset.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
         self.loader = ProblemLoader(
-            dataset, stage, has_encoder, documents, ranks, pin_memory=device.type == "cuda"
+            dataset=dataset,
+            stage=stage,
+            has_encoder=has_encoder,
+            separates_documents=documents,
+            ranks=ranks,
+            pin_memory=device.type == "cuda",
         )
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row

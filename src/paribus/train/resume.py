@@ -28,12 +28,20 @@ def find_resume_point(run: Run, training: Training) -> ResumePoint:
     """Where to go on; RecordError of a finished run whose rows are damaged."""
     if run.previous_state is not None and run.previous_state.status == "finished":
         run.require_complete_rows(training.n_steps)
-        return ResumePoint(run.folder, True, ("it was finished before; nothing was done",))
+        return ResumePoint(
+            folder=run.folder, finished=True, notes=("it was finished before; nothing was done",)
+        )
     found = run.latest_checkpoint()
     notes = (*_describe_resume(run, found, training.n_steps), *_describe_warmup(training))
     if found.checkpoint is None:
-        return ResumePoint(run.folder, False, notes)
-    return ResumePoint(run.folder, False, notes, found.checkpoint.folder, found.checkpoint.step)
+        return ResumePoint(folder=run.folder, finished=False, notes=notes)
+    return ResumePoint(
+        folder=run.folder,
+        finished=False,
+        notes=notes,
+        checkpoint=found.checkpoint.folder,
+        step=found.checkpoint.step,
+    )
 
 
 def _describe_resume(run: Run, latest: CheckpointSearch, n_steps: int) -> Iterator[str]:

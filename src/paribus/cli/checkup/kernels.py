@@ -116,7 +116,7 @@ def _view(case: AttentionCase, device: torch.device) -> AttentionMask:
         documents = torch.arange(_LENGTH, device=device)[None] // 13
     else:
         documents = None
-    layout = BatchLayout(1, _LENGTH, prefix=_PREFIX, documents_BT=documents)
+    layout = BatchLayout(n_sequences=1, length=_LENGTH, prefix=_PREFIX, documents_BT=documents)
     return AttentionMask.of(case.rule, layout, layout, 2 * len(head_rules(case.rule)), device)
 
 

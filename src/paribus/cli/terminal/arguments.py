@@ -75,13 +75,19 @@ def load_architecture(
     if isinstance(source, Architecture):
         assert not changes
         spec = resolve(source)
-        return NamedArchitecture(architecture_fingerprint(spec)[:12], "", source, spec)
+        return NamedArchitecture(
+            name=architecture_fingerprint(spec)[:12], about="", architecture=source, spec=spec
+        )
     architecture = load(source, changes=changes)
     name = "mapping" if isinstance(source, Mapping) else str(source)
     changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
     note = width_note(written_table(source, changes))
     return NamedArchitecture(
-        name + changed, _first_comment(source), architecture, resolve(architecture), note
+        name=name + changed,
+        about=_first_comment(source),
+        architecture=architecture,
+        spec=resolve(architecture),
+        note=note,
     )
 
 

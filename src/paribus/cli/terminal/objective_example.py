@@ -92,12 +92,12 @@ def _make_example(
     else:
         source = _token_names(_real_tokens(inputs.source))
     return ObjectiveExample(
-        component,
-        frame,
-        _token_names(_real_tokens(inputs)),
-        prefix,
-        _answers_by_position(problem),
-        source,
+        part=component,
+        frame=frame,
+        reads=_token_names(_real_tokens(inputs)),
+        prefix=prefix,
+        asked=_answers_by_position(problem),
+        source=source,
     )
 
 
@@ -140,7 +140,13 @@ def _pair_batch() -> TextBatch:
 def _batch_of_ids(ids: list[int]) -> TextBatch:
     tokens = torch.tensor([ids])
     nothing = torch.zeros_like(tokens)
-    return TextBatch(0, torch.zeros(1, dtype=torch.int64), tokens, nothing, nothing)
+    return TextBatch(
+        k=0,
+        rows_B=torch.zeros(1, dtype=torch.int64),
+        tokens_BT=tokens,
+        documents_BT=nothing,
+        sentences_BT=nothing,
+    )
 
 
 def _word_ids(text: str) -> list[int]:

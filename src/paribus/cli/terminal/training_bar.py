@@ -109,11 +109,11 @@ def training_bar(
     compiler.
     """
     if not page.is_terminal:
-        yield TrainingBar(page, None, peak)
+        yield TrainingBar(page=page, bar=None, peak=peak)
         return
     with Progress(*_bar_columns(page.width), console=page, transient=True) as bar:
         bar.add_task("train", total=n_steps, said="compiling" if compiles else "")
-        yield TrainingBar(page, bar, peak)
+        yield TrainingBar(page=page, bar=bar, peak=peak)
 
 
 class TimeLeft(ProgressColumn):

@@ -41,7 +41,7 @@ class AttentionMask:
         has_documents = queries.documents_BT is not None and keys.documents_BT is not None
         has_prefix = isinstance(keys.prefix, Tensor) or keys.prefix > 0
         plain = simplify_rule(rule & Padding(), has_documents, keys.real_BT is not None, has_prefix)
-        return AttentionMask(plain, queries, keys, n_heads, device)
+        return AttentionMask(rule=plain, queries=queries, keys=keys, n_heads=n_heads, device=device)
 
     @property
     def head_rules(self) -> tuple[Rule, ...]:

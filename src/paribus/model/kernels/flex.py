@@ -121,7 +121,12 @@ def _rebuild_layout(
 ) -> BatchLayout:
     n_sequences, length, start, n_prefix = numbers
     return BatchLayout(
-        n_sequences, length, start, n_prefix if prefix is None else prefix, documents, real
+        n_sequences=n_sequences,
+        length=length,
+        start=start,
+        prefix=n_prefix if prefix is None else prefix,
+        documents_BT=documents,
+        real_BT=real,
     )
 
 
@@ -147,11 +152,11 @@ def _block_tables(
     of_queries = _rebuild_layout(queries, query_prefix, query_documents, query_real)
     of_keys = _rebuild_layout(keys, key_prefix, key_documents, key_real)
     view = AttentionMask(
-        parse_rule(rule),
-        of_queries,
-        of_keys,
-        n_heads,
-        _first_device(key_prefix, key_documents, key_real),
+        rule=parse_rule(rule),
+        queries=of_queries,
+        keys=of_keys,
+        n_heads=n_heads,
+        device=_first_device(key_prefix, key_documents, key_real),
     )
     seen = F.pad(view.dense_mask, (0, -keys[1] % _BLOCK, 0, -queries[1] % _BLOCK))
     n_seen = (
@@ -193,9 +198,21 @@ def _mask_mod(mask: AttentionMask) -> Any:
 
     def sees(b: Tensor, h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         query = _FlexPosition(
-            q + queries.start, b, q, queries.documents_BT, queries.real_BT, queries.prefix
+            index=q + queries.start,
+            sequence=b,
+            column=q,
+            documents_BT=queries.documents_BT,
+            real_BT=queries.real_BT,
+            prefix=queries.prefix,
         )
-        key = _FlexPosition(k + keys.start, b, k, keys.documents_BT, keys.real_BT, keys.prefix)
+        key = _FlexPosition(
+            index=k + keys.start,
+            sequence=b,
+            column=k,
+            documents_BT=keys.documents_BT,
+            real_BT=keys.real_BT,
+            prefix=keys.prefix,
+        )
         seen = groups[-1].sees(query, key)
         for place in range(len(groups) - 2, -1, -1):
             first_of_next = (place + 1) * n_heads // len(groups)
@@ -247,14 +264,20 @@ class _Span(NamedTuple):
     prefix: int
 
     def layout(self) -> BatchLayout:
-        return BatchLayout(1, self.length, self.start, self.prefix)
+        return BatchLayout(n_sequences=1, length=self.length, start=self.start, prefix=self.prefix)
 
 
 @lru_cache(maxsize=256)
 def _static_block_mask(
     rule: Rule, queries: _Span, keys: _Span, n_heads: int, device: str
 ) -> BlockMask:
-    view = AttentionMask(rule, queries.layout(), keys.layout(), n_heads, torch.device(device))
+    view = AttentionMask(
+        rule=rule,
+        queries=queries.layout(),
+        keys=keys.layout(),
+        n_heads=n_heads,
+        device=torch.device(device),
+    )
     return create_block_mask(
         _mask_mod(view), None, _head_count(view), queries.length, keys.length, device
     )
