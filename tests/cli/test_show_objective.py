@@ -47,15 +47,15 @@ def test_the_next_token_stands_under_the_one_before(ask):
     assert reads.index("says") == answers.index("who")
     (one,) = objective_examples(OBJECTIVES_BY_KIND["causal"]())
     assert list(one.reads) == WORDS
-    assert one.asked == dict(enumerate(WORDS[1:]))
+    assert one.answers == dict(enumerate(WORDS[1:]))
 
 
 def test_a_token_is_masked_another_replaced_a_third_left(ask):
     (one,) = objective_examples(MaskedLM())
-    assert {place: WORDS[place] for place in one.asked} == one.asked
+    assert {place: WORDS[place] for place in one.answers} == one.answers
     fates = {
         "masked" if one.reads[at] == "‹mask›" else one.reads[at] == word
-        for at, word in one.asked.items()
+        for at, word in one.answers.items()
     }
     assert fates == {"masked", True, False}
 
@@ -63,11 +63,11 @@ def test_a_token_is_masked_another_replaced_a_third_left(ask):
 def test_spans_are_named_by_their_gaps_in_question_and_answer():
     alone, with_encoder = objective_examples(OBJECTIVES_BY_KIND["spans"]())
     assert alone.reads[: alone.prefix].count("‹gap 0›") == 1
-    assert next(iter(alone.asked)) == alone.prefix - 1
+    assert next(iter(alone.answers)) == alone.prefix - 1
     assert with_encoder.source is not None
     assert {"‹gap 0›", "‹gap 1›"} < set(with_encoder.source)
     assert with_encoder.reads[0] == "‹start›"
-    told = list(with_encoder.asked.values())
+    told = list(with_encoder.answers.values())
     assert (told[0], told[-1]) == ("‹gap 0›", "‹end›")
     restored: list[str] = []
     for word in with_encoder.source:
@@ -85,16 +85,16 @@ def test_a_pair_is_read_by_encoder_and_decoder_apart():
     alone, with_encoder = objective_examples(OBJECTIVES_BY_KIND["seq2seq"]())
     source, target = (text.split() for text in PAIR)
     assert alone.prefix == len(source)
-    assert list(alone.asked.values()) == [*target, "‹end›"]
+    assert list(alone.answers.values()) == [*target, "‹end›"]
     assert with_encoder.source == tuple(source)
     assert with_encoder.reads == ("‹start›", *target)
 
 
 def test_each_denoiser_of_ul2_is_shown_under_its_sign(ask):
     found = list(objective_examples(OBJECTIVES_BY_KIND["ul2"]()))
-    assert [one.part for one in found] == [part for part in UL2_COMPONENTS for _ in range(2)]
+    assert [one.component for one in found] == [part for part in UL2_COMPONENTS for _ in range(2)]
     for one in found:
-        assert (one.source or one.reads)[0] == f"‹{one.part.mode}›"
+        assert (one.source or one.reads)[0] == f"‹{one.component.mode}›"
     out = ask("show", "ul2").out
     assert "spans(mean_span=64, rate=0.5), under ‹X›, from running text" in out
     assert "continuation(rate=0.25), under ‹S›, from running text" in out
@@ -147,7 +147,7 @@ def test_json_holds_examples_and_reasons(ask):
     assert told["objective"] == {"kind": "prefix", "least": 0.25, "most": 0.75, "grid": 16}
     alone, with_encoder = told["examples"]
     assert (alone["frame"], alone["source"], with_encoder["frame"]) == ("together", None, "apart")
-    assert alone["asked"][0] == {"at": alone["prefix"] - 1, "answer": WORDS[alone["prefix"]]}
+    assert alone["answers"][0] == {"at": alone["prefix"] - 1, "answer": WORDS[alone["prefix"]]}
     assert told["presets"]["unilm"] is None
     assert "but it can see it: layer 0 (full)" in told["presets"]["bert"]
 

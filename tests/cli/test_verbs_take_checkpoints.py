@@ -196,7 +196,7 @@ def test_an_imported_decoder_is_measured_as_transformers_would(
         corpus="text.json",
         workspace=Workspace(cache="cache", device="cpu"),
     )
-    assert made.head.part["objective"]["kind"] == "causal"
+    assert made.head.component["objective"]["kind"] == "causal"
     model = transformers.AutoModelForCausalLM.from_pretrained("theirs").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained("theirs")
     exact = [nats(model, tokenizer, item) for item in asked_items(here)]

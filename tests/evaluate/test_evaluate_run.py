@@ -78,7 +78,7 @@ def test_a_run_answers_with_its_last_checkpoint_in_the_window_it_was_trained_on(
     )
     head = made.head
     assert (head.label, head.step, head.window, head.n_items) == ("likelihood", 2, 24, 7)
-    assert head.part == {"objective": {"kind": "causal"}, "weight": 1.0, "mode": None}
+    assert head.component == {"objective": {"kind": "causal"}, "weight": 1.0, "mode": None}
     assert head.unigram_nats == pytest.approx(sum(unigram_nats(built, asked)))
     assert head.yardstick == HALVES.model_dump()
     assert last_stage_of(folder).objective == CausalLM()
@@ -142,7 +142,7 @@ def test_the_tokenizer_of_the_text_does_not_matter(
 def test_pairs_are_measured_of_a_run_on_pairs(home: Path) -> None:
     folder, built = trained(home, "pairs", "t5", "seq2seq", form="pairs")
     made = evaluate(folder, HeldOutPairs(n_items=5), built, device=CPU)
-    assert made.head.part["objective"]["kind"] == "seq2seq"
+    assert made.head.component["objective"]["kind"] == "seq2seq"
     assert {answer.item for answer in made.answers} == {
         one.name for one in select_items(built, HeldOutPairs(n_items=5))
     }

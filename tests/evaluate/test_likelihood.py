@@ -121,7 +121,7 @@ def test_an_item_long_enough_for_a_detour_is_refused() -> None:
 def test_answers_count_tokens_and_bytes_and_carry_names() -> None:
     given = (Item("one", "page", "déjà ", "vu 5 €"), Item("two", "page", "a", "b"))
     one, two = likelihoods(AskedModel(byte_model("gpt2"), CausalLM(), BYTE_TOKENIZER), given)
-    assert (one.item, one.document, one.n_tokens, one.n_bytes, one.n_cut) == (
+    assert (one.item, one.document, one.n_tokens, one.n_bytes, one.n_truncated_tokens) == (
         "one",
         "page",
         8,
@@ -198,7 +198,7 @@ def test_a_context_that_does_not_fit_is_cut_from_the_left_and_counted(
     model, long = byte_model(preset, max_length=17), random_item(40, 7)
     short = Item("short", "", long.context[-n_kept:], long.target)
     cut, whole = likelihoods(AskedModel(model, objective, BYTE_TOKENIZER), [long, short])
-    assert (cut.n_cut, whole.n_cut) == (40 - n_kept, 0)
+    assert (cut.n_truncated_tokens, whole.n_truncated_tokens) == (40 - n_kept, 0)
     assert cut.nats == pytest.approx(whole.nats, rel=1e-6)
     assert answer_totals([cut, whole]).n_truncated == 1
     assert answer_totals([cut, whole]).n_truncated_tokens == 40 - n_kept
@@ -211,12 +211,10 @@ def test_a_window_may_be_narrower_than_the_model() -> None:
         AskedModel(model, CausalLM(), BYTE_TOKENIZER, window=17),
         [Item("", "", long.context[-10:], long.target)],
     )
-    assert narrow.n_cut == 30
+    assert narrow.n_truncated_tokens == 30
     assert narrow.nats == pytest.approx(cut.nats, rel=1e-6)
-    assert (
-        likelihoods(AskedModel(model, CausalLM(), BYTE_TOKENIZER, window=1000), [long])[0].n_cut
-        == 0
-    )
+    wide = AskedModel(model, CausalLM(), BYTE_TOKENIZER, window=1000)
+    assert likelihoods(wide, [long])[0].n_truncated_tokens == 0
 
 
 def test_a_target_that_does_not_fit_is_refused_by_name() -> None:

@@ -125,5 +125,5 @@ def test_a_cut_context_gives_what_transformers_gives_the_rest(gpt2: tuple[Any, A
     theirs, ours = gpt2
     (answer,) = likelihoods(AskedModel(ours, CausalLM(), BYTE_TOKENIZER, window=31), [ITEMS[4]])
     text = torch.tensor([[*ITEMS[4].context.encode()[-24:], *ITEMS[4].target.encode()]])
-    assert answer.n_cut == 67 - 24
+    assert answer.n_truncated_tokens == 67 - 24
     assert abs(answer.nats - summed(theirs(text).logits[0, :-1], ITEMS[4].target.encode())) < CLOSE

@@ -25,13 +25,13 @@ from paribus.record import (
 HEAD = EvaluationHead(
     yardstick={"kind": "halves"},
     label="likelihood",
-    part={"objective": {"kind": "causal"}},
+    component={"objective": {"kind": "causal"}},
     step=3,
     weights="aa",
     window=7,
     items="bb",
     n_items=2,
-    n_cut=1,
+    n_truncated=1,
     text="cc",
     unigram_nats=9.5,
     environment={"device": "cpu"},
@@ -52,6 +52,15 @@ def test_what_is_written_is_read_back(path: Path, tmp_path: Path) -> None:
     assert list(read_evaluations(tmp_path)) == [MADE]
     assert [file.name for file in path.parent.iterdir()] == [path.name]
     assert MADE.answers[0].bits_per_byte == pytest.approx(2.5 / math.log(2) / 5)
+
+
+def test_an_evaluation_under_older_names_is_read(path: Path) -> None:
+    write_evaluation(path, MADE)
+    head, *answers = path.read_text().splitlines()
+    head = head.replace('"component"', '"part"').replace('"n_truncated"', '"n_cut"')
+    answers = [one.replace('"n_truncated_tokens"', '"n_cut"') for one in answers]
+    path.write_text("\n".join([head, *answers]) + "\n")
+    assert read_evaluation(path) == MADE
 
 
 def test_a_run_without_evaluations_has_none(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_failures_pairing_and_turned_signs_are_shown_where_there_are_any(tmp_pat
 def test_rates_and_cut_contexts_are_shown_of_both_arms_where_they_differ(tmp_path: Path) -> None:
     material = gather_report_data(set_arm_rates(make_study(tmp_path), {"prefix": 0.008}))
     own = {
-        seed: replace(one, head=replace(one.head, n_cut=5))
+        seed: replace(one, head=replace(one.head, n_truncated=5))
         for seed, one in material.findings.evaluations["causal"].items()
     }
     found = replace(material.findings, evaluations={**material.findings.evaluations, "causal": own})

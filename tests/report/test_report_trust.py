@@ -176,7 +176,7 @@ def test_contexts_that_were_cut_are_counted_by_arm(tmp_path):
     material = gather_report_data(make_study(tmp_path))
     assert "Window" not in [one.name for one in trust_checks(material)]
     own = {
-        seed: replace(one, head=replace(one.head, n_cut=5))
+        seed: replace(one, head=replace(one.head, n_truncated=5))
         for seed, one in material.findings.evaluations["prefix"].items()
     }
     found = replace(material.findings, evaluations={**material.findings.evaluations, "prefix": own})

@@ -82,7 +82,7 @@ def likelihoods(
             nats=total,
             n_tokens=len(one.target),
             n_bytes=len(item.target.encode()),
-            n_cut=one.n_truncated,
+            n_truncated_tokens=one.n_truncated,
             document=item.document,
         )
         answers.append(answer)

@@ -157,13 +157,13 @@ def _measure_checkpoint(
     head = EvaluationHead(
         yardstick=yardstick.model_dump(mode="json"),
         label=label,
-        part=answering_component(objective, label).model_dump(mode="json"),
+        component=answering_component(objective, label).model_dump(mode="json"),
         step=measurement.step,
         weights=weights,
         window=window,
         items=items_fingerprint(items),
         n_items=len(told),
-        n_cut=sum(answer.n_cut > 0 for answer in told),
+        n_truncated=sum(answer.n_truncated_tokens > 0 for answer in told),
         text=dataset.fingerprint,
         unigram_nats=sum(unigram_nats(dataset, items)),
         environment=current_environment(

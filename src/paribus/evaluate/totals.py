@@ -46,8 +46,8 @@ def answer_totals(answers: Sequence[Answer]) -> AnswerTotals:
         documents.add(answer.document or answer.item)
         n_tokens += answer.n_tokens
         n_bytes += answer.n_bytes
-        n_truncated += answer.n_cut > 0
-        n_truncated_tokens += answer.n_cut
+        n_truncated += answer.n_truncated_tokens > 0
+        n_truncated_tokens += answer.n_truncated_tokens
     return AnswerTotals(
         n_items=len(answers),
         n_documents=len(documents),

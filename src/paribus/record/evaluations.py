@@ -20,16 +20,18 @@ from paribus.record.rows import NONFINITE
 _REMEDY = "remove it, and the same command measures again"
 _NAME_CHARACTERS = 16
 _ENDING = ".jsonl"
+# Fields of a head as earlier versions called them.
+_OLDER_HEAD = {"part": "component", "n_cut": "n_truncated"}
 _HEAD_TYPES: dict[str, Any] = {
     "yardstick": dict,
     "label": str,
-    "part": dict,
+    "component": dict,
     "step": int,
     "weights": str,
     "window": int,
     "items": str,
     "n_items": int,
-    "n_cut": int,
+    "n_truncated": int,
     "text": str,
     "unigram_nats": int | float | None,
     "environment": dict,
@@ -44,7 +46,7 @@ class Answer:
     nats: float  # -log p(target | context)
     n_tokens: int  # of the target
     n_bytes: int  # of the target: equal in every arm
-    n_cut: int  # tokens of the context that did not fit
+    n_truncated_tokens: int  # tokens of the context that did not fit
     document: str = ""  # items of one document are no independent evidence
 
     @property
@@ -58,13 +60,13 @@ class EvaluationHead:
 
     yardstick: dict[str, Any]
     label: str  # likelihood or pseudo-likelihood: never on one axis
-    part: dict[str, Any]  # of the objective, as which items were asked
+    component: dict[str, Any]  # of the objective, as which items were asked
     step: int  # of the checkpoint
     weights: str  # their sha256
     window: int  # positions
     items: str  # their fingerprint
     n_items: int
-    n_cut: int  # contexts that did not fit
+    n_truncated: int  # contexts that did not fit
     text: str  # fingerprint of what the items were drawn from
     # of all targets, by how often tokens come in the training text; None in older records
     unigram_nats: float | None
@@ -141,6 +143,7 @@ def evaluation_paths(folder: Path) -> list[Path]:
 
 def _parse_head(table: dict[str, Any]) -> EvaluationHead:
     """What stands above answers, every value of its kind."""
+    table = {_OLDER_HEAD.get(name, name): value for name, value in table.items()}
     head = EvaluationHead(**table)
     for name, kind in _HEAD_TYPES.items():
         value = table[name]
@@ -157,6 +160,8 @@ def _answer_row(answer: Answer) -> dict[str, Any]:
 
 def _parse_answer(row: dict[str, Any]) -> Answer:
     odd = row.pop(NONFINITE, None)
+    if "n_cut" in row:  # as earlier versions called it
+        row["n_truncated_tokens"] = row.pop("n_cut")
     if odd is None:
         row["nats"] = float(row["nats"])
     else:
@@ -169,7 +174,7 @@ def _parse_answer(row: dict[str, Any]) -> Answer:
             "item": str(),
             "n_tokens": int(),
             "n_bytes": int(),
-            "n_cut": int(),
+            "n_truncated_tokens": int(),
             "document": str(),
         } if row["n_bytes"]:
             return Answer(**row)

@@ -266,8 +266,8 @@ def _describe_truncated(name: str, report: ReportData) -> str:
         first = next(iter(evaluations.values()), None)
         if first is not None:
             heads[arm] = first.head
-    if name in heads and any(head.n_cut for head in heads.values()):
-        return f"{heads[name].n_cut} of {heads[name].n_items}"
+    if name in heads and any(head.n_truncated for head in heads.values()):
+        return f"{heads[name].n_truncated} of {heads[name].n_items}"
     return DASH
 
 

@@ -50,15 +50,15 @@ def _size_digits(sizes: Mapping[str, int]) -> int:
 
 def window_checks(report: ReportData) -> Iterator[TrustCheck]:
     """Where an arm's window was too short for some contexts of the primary yardstick."""
-    n_cut: dict[str, float] = {}
+    n_truncated: dict[str, float] = {}
     n_items = 0
     for arm, evaluations in report.findings.evaluations.items():
         first = next(iter(evaluations.values()), None)
         if first is not None:
-            n_cut[quote_arm(arm)] = float(first.head.n_cut)
+            n_truncated[quote_arm(arm)] = float(first.head.n_truncated)
             n_items = max(n_items, first.head.n_items)
-    if any(n_cut.values()):
-        each = describe_each(n_cut, lambda cut: f"{format_plain(cut, 0)} of {n_items}")
+    if any(n_truncated.values()):
+        each = describe_each(n_truncated, lambda n: f"{format_plain(n, 0)} of {n_items}")
         text = f"Contexts that did not fit, and lost their beginnings: {each}."
         yield TrustCheck("Window", "mind", text)
 

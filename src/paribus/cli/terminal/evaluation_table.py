@@ -35,10 +35,10 @@ def evaluation_remarks(evaluation: Evaluation) -> Iterator[str]:
     wanted, n_items = evaluation.head.yardstick["n_items"], evaluation.head.n_items
     if n_items < wanted:
         yield f"{wanted} items were asked for, and the held-out text has {n_items}"
-    if evaluation.head.n_cut:
+    if evaluation.head.n_truncated:
         yield (
-            f"{evaluation.head.n_cut} of {n_items} contexts are longer than the window and lost"
-            " their beginnings"
+            f"{evaluation.head.n_truncated} of {n_items} contexts are longer than the window and"
+            " lost their beginnings"
         )
 
 
@@ -59,18 +59,18 @@ def _evaluation_cells(evaluation: Evaluation) -> dict[str, str]:
         chance = None
     else:
         chance = head.unigram_nats / math.log(2) / sums.n_bytes
-    mode = head.part["mode"]
+    mode = head.component["mode"]
     return {
         "yardstick": str(head.yardstick["kind"]),
         "label": head.label,
-        "asked as": str(head.part["objective"]["kind"]) + (f" ‹{mode}›" if mode else ""),
+        "asked as": str(head.component["objective"]["kind"]) + (f" ‹{mode}›" if mode else ""),
         "step": str(head.step + 1),
         "items": str(sums.n_items),
         "bytes": str(sums.n_bytes),
         "nats": format_plain(sums.nats_sum, 2),
         "bits per byte": score(sums.bits_per_byte),
         "unigram": score(chance),
-        "contexts cut": str(head.n_cut),
+        "contexts cut": str(head.n_truncated),
     }
 
 

@@ -38,9 +38,9 @@ def print_objective_card(objective: Objective, page: Console) -> None:
     before = None
     for one in objective_examples(objective):
         page.print()
-        if one.part != before:
-            before = one.part
-            page.print(_describe_component(one.part.objective, one.part.mode), style="bold")
+        if one.component != before:
+            before = one.component
+            page.print(_describe_component(before.objective, before.mode), style="bold")
         page.print(FRAMING_DESCRIPTIONS[one.frame], style="dim")
         page.print(f"under a prefix mask, {PREFIX_NOTES[one.frame]}", style="dim", width=width)
         for rows in _example_rows(one):
@@ -65,8 +65,8 @@ def _example_json(example: ObjectiveExample) -> dict[str, Any]:
     table = asdict(example)
     return {
         **table,
-        "part": example.part.model_dump(mode="json"),
-        "asked": [{"at": place, "answer": answer} for place, answer in table["asked"].items()],
+        "component": example.component.model_dump(mode="json"),
+        "answers": [{"at": place, "answer": answer} for place, answer in table["answers"].items()],
         "under_prefix_mask": PREFIX_NOTES[table["frame"]],
     }
 
@@ -80,7 +80,7 @@ def _describe_component(objective: SimpleObjective, mode: str | None) -> str:
 def _example_rows(example: ObjectiveExample) -> Iterator[list[InterlinearRow]]:
     """What is read and, beneath, what is to be answered there; an encoder's words stand before."""
     answers = InterlinearRow(
-        "  answers", [example.asked.get(place, "") for place in range(len(example.reads))], "cyan"
+        "  answers", [example.answers.get(place, "") for place in range(len(example.reads))], "cyan"
     )
     if example.source is not None:
         yield [InterlinearRow("  encoder reads", example.source)]

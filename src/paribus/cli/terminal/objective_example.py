@@ -33,11 +33,11 @@ SEED = 14
 class ObjectiveExample:
     """What is read, and where an answer is asked; the source is what an encoder reads."""
 
-    part: MixtureComponent
+    component: MixtureComponent
     frame: ProblemLayout
     reads: tuple[str, ...]
     prefix: int
-    asked: dict[int, str]  # position → answer
+    answers: dict[int, str]  # position → answer
     source: tuple[str, ...] | None
 
 
@@ -92,11 +92,11 @@ def _make_example(
     else:
         source = _token_names(_real_tokens(inputs.source))
     return ObjectiveExample(
-        part=component,
+        component=component,
         frame=frame,
         reads=_token_names(_real_tokens(inputs)),
         prefix=prefix,
-        asked=_answers_by_position(problem),
+        answers=_answers_by_position(problem),
         source=source,
     )
 
