@@ -313,7 +313,7 @@ def test_a_page_takes_no_markup_and_keeps_columns_whole():
 
 
 def test_what_a_model_says_is_seen_and_not_obeyed(ask, monkeypatch):
-    monkeypatch.setattr("paribus.cli.generate.generate_text", lambda *_: HOSTILE)
+    monkeypatch.setattr("paribus.cli.generate.generate_text", lambda *_, **__: HOSTILE)
     answer = ask("generate", "run", "text")
     assert answer.status == 0
     assert not obeyed(answer.out)

@@ -60,10 +60,10 @@ def test_an_unknown_kernel_is_a_mistake_in_what_was_asked(ask):
 def test_a_kernel_that_disagrees_is_marked_and_fails(ask, monkeypatch):
     honest = kernels.attend
 
-    def wrong(query, key, value, view, scale, bias, wanted):
-        return honest(
-            query, key, value, view, scale if wanted == "dense" else 2 * scale, bias, wanted
-        )
+    def wrong(query, key, value, mask, change, kernel):
+        if kernel != "dense":
+            change = change._replace(scale=2 * change.scale)
+        return honest(query, key, value, mask, change, kernel)
 
     monkeypatch.setattr(kernels, "attend", wrong)
     answer = ask("doctor", "gpt2")

@@ -105,7 +105,8 @@ def test_a_plan_of_a_newer_version_is_left_as_it_is(kept: Study, study_cache: Pa
     write_listed_file(kept.folder, "plan.json", json_bytes(newer))
     lock = kept.read_lock()
     said = (
-        r"little/plan.json is of format 4, and this version of paribus reads 1 to 3; use the"
+        rf"little/plan.json is of format {PLAN_FORMAT + 1}, and this version of paribus reads 1 to"
+        rf" {PLAN_FORMAT}; use the"
         r" version that wrote it"
     )
     for act in (

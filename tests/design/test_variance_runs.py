@@ -23,7 +23,7 @@ from paribus.report.report_data import gather_report_data
 from paribus.spec.design_reading import load_design
 from paribus.workspace import Workspace
 
-ASKED = {"variance": {"starts": 2, "orders": 3, "reruns": 2}, "arms.reverse": None}
+ASKED = {"variance": {"inits": 2, "orders": 3, "reruns": 2}, "arms.reverse": None}
 RATES = {"full": 0.05, "causal": 0.05}
 
 
@@ -109,9 +109,9 @@ def test_where_a_seed_does_not_fix_a_run_it_is_made_again_unasked(plan: Plan) ->
 def test_more_starts_than_seeds_are_refused() -> None:
     table = design_table(ASKED)
     with pytest.raises(
-        SpecError, match=r"variance.starts is 4, and the design has 3 seeds; use 3 or fewer"
+        SpecError, match=r"variance.inits is 4, and the design has 3 seeds; use 3 or fewer"
     ):
-        load_design(table, changes={"variance.starts": 4})
+        load_design(table, changes={"variance.inits": 4})
     assert load_design(table, changes={"variance": True}).variance is not None
     assert load_design(table, changes={"variance": False}).variance is None
 

@@ -76,9 +76,9 @@ def written(leaf: str) -> dict[str, Any]:
     if leaf.startswith("objective"):
         kind = leaf[len("objective[") : leaf.index("]")]
         table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
-        if leaf.startswith("objective[mixture].parts.objective"):
+        if leaf.startswith("objective[mixture].components.objective"):
             table["objective"]["components"] = [{"objective": {"kind": kinds["objective"]}}]
-        if leaf == "objective[mixture].parts.mode":
+        if leaf == "objective[mixture].components.mode":
             # which has a place for one
             table["objective"]["components"] = [{"objective": "continuation"}]
     return copy.deepcopy(table)
