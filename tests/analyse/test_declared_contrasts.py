@@ -15,7 +15,7 @@ from factorial_study import (
 )
 from handmade_study import MANY_ARMS, SEEDS, make_study, make_study_at_look
 from measures import measure_in
-from test_undertrained import below_unigrams
+from undertrained_answers import below_unigrams
 
 from paribus.analyse import compare, factorial_effects, study_findings, study_rows, study_verdicts
 from paribus.analyse.contrasts import ContrastFinding

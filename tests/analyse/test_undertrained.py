@@ -2,16 +2,18 @@
 
 import json
 import math
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from handmade_study import GAINS, MANY_ARMS, SEEDS, make_study
 from measures import LOWER
+from undertrained_answers import (
+    below_unigrams,
+)
 
 from paribus.analyse import judge_family, study_findings, study_rows
 from paribus.analyse.undertrained import UndertrainedRuns, has_risen
-from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
+from paribus.record import Study
 from paribus.report.markdown import latex_table, markdown_report
 from paribus.report.overview import comparison_lines, describe_tally
 from paribus.report.page import render_page
@@ -19,15 +21,6 @@ from paribus.report.report_data import gather_report_data
 from paribus.report.tables import score_summary
 
 BASE = {1: 2.0, 2: 2.1, 3: 1.9, 4: 2.05}
-
-
-def below_unigrams(study: Study, arm: str, *seeds: int) -> None:
-    """Answers on disk that cost more than the unigram model's."""
-    for cell in study.read_cells():
-        if (cell.arm, cell.seed) in {(arm, seed) for seed in seeds}:
-            found = next(iter(read_evaluations(study.root / cell.run)))
-            path = evaluation_path(study.root / cell.run, found.head.yardstick, found.head.items)
-            write_evaluation(path, replace(found, head=replace(found.head, unigram_nats=0.0)))
 
 
 def with_losses(

@@ -2,55 +2,33 @@
 
 import errno
 import gzip
-import io
 import json
 import lzma
 import os
 import sys
-import tarfile
-from pathlib import Path
 from time import process_time
 
 import pytest
 import zstandard
+from packed_files import (
+    PACK,
+    files,
+    pairs,
+    read,
+    tar,
+)
 from small_corpus import build_small_corpus
 
 from paribus.corpus import document_text
 from paribus.corpus.archives import explain_read_errors, open_members, suffix_of
 from paribus.corpus.decompression_limit import DecompressionLimit
-from paribus.corpus.documents import Document, SourceNotes
+from paribus.corpus.documents import SourceNotes
 from paribus.corpus.formats import MAX_LINE_BYTES, cut_position
 from paribus.corpus.progress import Progress
-from paribus.corpus.sources import source_documents
 from paribus.errors import RecordError, SpecError, UnsupportedError
-from paribus.spec import Files, PairFiles
+from paribus.spec import Files
 
-PACK = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
 BAD_BYTES = "ok é".encode() + b"\xff\xfe then"
-
-
-def read(source: Files | PairFiles, notes: SourceNotes | None = None) -> list[Document]:
-    return list(source_documents(source, notes or SourceNotes(), Progress(), 1))
-
-
-def files(*paths: Path | str, **fields) -> list[str]:
-    return [
-        document.text.decode() for document in read(Files(paths=tuple(map(str, paths)), **fields))
-    ]
-
-
-def pairs(path: Path, **fields) -> list[tuple[str, str]]:
-    found = read(PairFiles(paths=(str(path),), **fields))
-    return [(document.text.decode(), (document.target or b"").decode()) for document in found]
-
-
-def tar(path: Path, mode: str, contents: dict[str, bytes]) -> Path:
-    with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
-        for name, data in contents.items():
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            archive.addfile(entry, io.BytesIO(data))
-    return path
 
 
 FORMATS = {

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import zstandard
+from packed_files import PACK, files, pairs, tar
 from small_corpus import build_small_corpus
-from test_formats import PACK, files, pairs, tar
 
 from paribus.corpus.cache import source_key, text_fingerprint
 from paribus.corpus.decompression_limit import MAX_HEADER

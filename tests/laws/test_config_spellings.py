@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.torch import save_file
-from test_kin_agree import (
+from kin_models import (
     CAUSAL,
     CLOSE,
     DEEPSEEK_SIZES,
@@ -35,6 +34,7 @@ from test_kin_agree import (
     reference,
     theirs,
 )
+from safetensors.torch import save_file
 from torch import Tensor
 
 from paribus.errors import ParibusError

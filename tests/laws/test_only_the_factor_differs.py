@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from field_probes import PROBES, models
 from pydantic import BaseModel
-from test_nothing_is_dropped import PROBES, models
 from tiny_model import PRESETS, tiny_architecture
 
 from paribus.design.arms import Arm, arm_refusal, arms_of

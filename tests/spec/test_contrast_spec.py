@@ -4,7 +4,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from test_design_spec import complaint, factorial
+from factorial_design import complaint, factorial
 from trained_study import design_table
 
 from paribus.report.toml_text import design_toml

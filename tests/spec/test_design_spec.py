@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factorial_design import (
+    FACTORS,
+    complaint,
+    factorial,
+)
 from trained_study import LENGTH, design_table
 
 from paribus.errors import SpecError
@@ -23,26 +28,6 @@ from paribus.spec.design import (
 from paribus.spec.design_reading import load_design, require_valid_design
 
 TWO = {"kind": "pseudo", "n_items": 5}
-FACTORS = {
-    "mask": {"path": "architecture.mask", "levels": ["full", "causal"]},
-    "positions": {
-        "levels": {
-            "turned": {"architecture": {"positions": "rotary"}},
-            "none": {"architecture": {"positions": "none"}},
-        }
-    },
-}
-
-
-def factorial(changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    crossed = {"arms": None, "factor": None, "factors": FACTORS, "baseline": "full+turned"}
-    return design_table(crossed | (changes or {}))
-
-
-def complaint(table: Any, scale: str | None = None, changes: dict[str, Any] | None = None) -> str:
-    with pytest.raises(SpecError) as caught:
-        load_design(table, scale, changes)
-    return str(caught.value)
 
 
 def test_a_design_is_read_with_its_defaults() -> None:
