@@ -124,7 +124,7 @@ def test_a_batch_is_the_same_whenever_and_wherever_it_is_asked_for(tmp_path):
 
 def test_rows_are_the_same_where_the_order_of_documents_is_too_long_to_keep(tmp_path, monkeypatch):
     kept = [mixed(tmp_path).text_batch("train", 3, k, 5, 17) for k in range(0, 60, 9)]
-    monkeypatch.setattr("paribus.corpus.token_rows.MAX_ORDERED", 0)
+    monkeypatch.setattr("paribus.corpus.token_rows.MAX_CACHED_ORDER", 0)
     found = [mixed(tmp_path).text_batch("train", 3, k, 5, 17) for k in range(0, 60, 9)]
     assert all(same(one, other) for one, other in zip(kept, found, strict=True))
 
