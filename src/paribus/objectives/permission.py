@@ -128,7 +128,7 @@ def _prefix_faults(objective: SimpleObjective, spec: ResolvedArchitecture) -> li
         return []
     return [
         f"objective.kind is {objective.kind!r} for an encoder-decoder, but the mask {asking[0]}"
-        " asks for a prefix, and a decoder reads the answer alone; use a mask without 'prefix' and"
+        " asks for a prefix, and a decoder reads only the target; use a mask without 'prefix' and"
         " 'same_side', such as 'causal'"
     ]
 

@@ -250,10 +250,11 @@ def _cut_text(text: TextBatch, split: int, n_unused: int) -> SourceTarget:
 
 
 def _with_mode_token(pair: SourceTarget, mode: int) -> SourceTarget:
-    """The question with a mode sign before it, in the document of its first token."""
-    asked, documents = pair.source_BS, pair.source_documents_BS
+    """The source with a mode token before it, in the document of its first token."""
+    source = pair.source_BS
+    documents = pair.source_documents_BS
     return SourceTarget(
-        source_BS=torch.cat([torch.full_like(asked[:, :1], mode), asked], 1),
+        source_BS=torch.cat([torch.full_like(source[:, :1], mode), source], 1),
         target_BM=pair.target_BM,
         source_documents_BS=torch.cat([documents[:, :1], documents], 1),
         target_documents_BM=pair.target_documents_BM,
