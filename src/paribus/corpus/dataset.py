@@ -192,7 +192,7 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
         documents_BT=batch.documents_BT[first:last],
         sentences_BT=batch.sentences_BT[first:last],
         real_BT=rows(batch.real_BT),
-        targets_from_B=rows(batch.targets_from_B),
+        target_starts_B=rows(batch.target_starts_B),
     )
 
 
@@ -217,13 +217,13 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
             values = values.astype(np.int64, copy=False)
         return torch.from_numpy(values)
 
-    real_BT = targets_from_B = None
+    real_BT = target_starts_B = None
     is_real = [rows.is_real for rows in rows_by_source if rows.is_real is not None]
     if is_real:
         real_BT = joined(is_real)
     starts = [rows.target_starts for rows in rows_by_source if rows.target_starts is not None]
     if starts:
-        targets_from_B = joined(starts)
+        target_starts_B = joined(starts)
     return TextBatch(
         k=k,
         rows_B=torch.arange(len(order)),
@@ -231,5 +231,5 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
         documents_BT=joined([rows.documents for rows in rows_by_source]),
         sentences_BT=joined([rows.sentences for rows in rows_by_source]),
         real_BT=real_BT,
-        targets_from_B=targets_from_B,
+        target_starts_B=target_starts_B,
     )
