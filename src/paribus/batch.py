@@ -264,7 +264,7 @@ class TextBatch:
     documents_BT: Tensor  # numbered from 0 within each row
     sentences_BT: Tensor  # likewise
     real_BT: Tensor | None = None  # None: no padding
-    targets_from_B: Tensor | None = None  # where the target of a pair begins; None: running text
+    target_starts_B: Tensor | None = None  # where the target of a pair begins; None: running text
 
 
 def _source_of(tokens_BS: Tensor) -> Batch:

@@ -9,7 +9,7 @@ from paribus.cli.terminal.objective_card import shorten_refusal
 from paribus.cli.terminal.objective_example import PAIR, TEXT, objective_examples, preset_refusals
 from paribus.errors import SpecError
 from paribus.objectives import require_permitted
-from paribus.objectives.problem_layout import PREFIX_NOTES, PROBLEM_LAYOUTS
+from paribus.objectives.problem_layout import PREFIX_DESCRIPTIONS, PROBLEM_LAYOUTS
 from paribus.spec import load, presets, resolve
 from paribus.spec.objectives import OBJECTIVES_BY_KIND, UL2_COMPONENTS, MaskedLM, Mixture
 
@@ -29,7 +29,7 @@ def test_every_objective_is_shown(ask, kind):
     assert "  reads  " in answer.out
     assert "  answers  " in answer.out
     assert ("encoder reads" in answer.out) == (
-        kind not in PROBLEM_LAYOUTS or PROBLEM_LAYOUTS[kind][1] is not None
+        kind not in PROBLEM_LAYOUTS or PROBLEM_LAYOUTS[kind].with_encoder is not None
     )
     named = answer.out[answer.out.index("presets allowed") :].replace("\n", " ")
     assert all(preset in named for preset in presets())
@@ -119,10 +119,12 @@ def test_it_is_told_what_a_prefix_mask_gets(ask, kind):
     words = " ".join(ask("show", kind).out.split())
     frames = {one.frame for one in objective_examples(OBJECTIVES_BY_KIND[kind]())}
     assert frames == {
-        frame for frame in PREFIX_NOTES if f"under a prefix mask, {PREFIX_NOTES[frame]}" in words
+        frame
+        for frame in PREFIX_DESCRIPTIONS
+        if f"under a prefix mask, {PREFIX_DESCRIPTIONS[frame]}" in words
     }
     for one in json.loads(ask("show", kind, "--json").out)["examples"]:
-        assert one["under_prefix_mask"] == PREFIX_NOTES[one["frame"]]
+        assert one["under_prefix_mask"] == PREFIX_DESCRIPTIONS[one["frame"]]
 
 
 @pytest.mark.parametrize("kind", ["masked", "last_token"])

@@ -12,7 +12,7 @@ from paribus.cli.terminal.mask_drawing import (
     draw_mask,
     mask_panels,
 )
-from paribus.masks import SequenceLayout, at_head, at_layer, dense_mask, parse_rule
+from paribus.masks import SequenceLayout, dense_mask, parse_rule, rule_at_head, rule_at_layer
 from paribus.spec import load, presets, resolve
 
 HALVES = {" ": (0, 0), "▀": (1, 0), "▄": (0, 1), "█": (1, 1)}
@@ -86,8 +86,10 @@ def test_the_panels_of_a_preset_cover_every_layer_and_head(name):
     stack = resolve(spec).stack
     shown = {panel.rule for panel in mask_panels(stack, "layers", 0.5)}
     n_heads = spec.attention.n_heads
-    layers = (at_layer(spec.mask, layer, spec.n_layers) for layer in range(spec.n_layers))
-    assert shown == {at_head(rule, head, n_heads) for rule in layers for head in range(n_heads)}
+    layers = (rule_at_layer(spec.mask, layer, spec.n_layers) for layer in range(spec.n_layers))
+    assert shown == {
+        rule_at_head(rule, head, n_heads) for rule in layers for head in range(n_heads)
+    }
 
 
 def test_panels_say_where_their_rule_holds():

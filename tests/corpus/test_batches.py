@@ -26,7 +26,7 @@ TEXTS = [
     f"Text {number} begins. " + f"And goes on{number % 7 * ' and on'}. " * (number % 5)
     for number in range(97)
 ]
-TENSORS = ("rows_B", "tokens_BT", "documents_BT", "sentences_BT", "real_BT", "targets_from_B")
+TENSORS = ("rows_B", "tokens_BT", "documents_BT", "sentences_BT", "real_BT", "target_starts_B")
 
 
 def same(left: TextBatch, right: TextBatch) -> bool:
@@ -58,7 +58,7 @@ def test_one_document_in_one_row_by_hand(tmp_path):
     assert reading.documents_BT.tolist() == [[0] * 6]
     assert reading.sentences_BT.tolist() == [[0, 0, 0, 0, 1, 1]]
     assert reading.real_BT is None
-    assert reading.targets_from_B is None
+    assert reading.target_starts_B is None
 
 
 def test_documents_and_sentences_are_numbered_within_each_row(tmp_path):
@@ -124,7 +124,7 @@ def test_a_batch_is_the_same_whenever_and_wherever_it_is_asked_for(tmp_path):
 
 def test_rows_are_the_same_where_the_order_of_documents_is_too_long_to_keep(tmp_path, monkeypatch):
     kept = [mixed(tmp_path).text_batch("train", 3, k, 5, 17) for k in range(0, 60, 9)]
-    monkeypatch.setattr("paribus.corpus.token_rows.MAX_ORDERED", 0)
+    monkeypatch.setattr("paribus.corpus.token_rows.MAX_CACHED_ORDER", 0)
     found = [mixed(tmp_path).text_batch("train", 3, k, 5, 17) for k in range(0, 60, 9)]
     assert all(same(one, other) for one, other in zip(kept, found, strict=True))
 
@@ -220,8 +220,8 @@ def test_a_pair_in_a_row_by_hand(tmp_path):
     assert reading.sentences_BT.tolist() == [[0, 0, 0, 0, 1, 2, 2, 2, 2, 2]]
     assert reading.real_BT is not None
     assert reading.real_BT.tolist() == [[True] * 8 + [False] * 2]
-    assert reading.targets_from_B is not None
-    assert reading.targets_from_B.tolist() == [5]
+    assert reading.target_starts_B is not None
+    assert reading.target_starts_B.tolist() == [5]
 
 
 @pytest.mark.parametrize(
@@ -236,8 +236,8 @@ def test_a_pair_too_long_loses_the_beginning_of_its_source(tmp_path, length, tex
         for token in reading.tokens_BT[0].tolist()
     ]
     assert "".join(letters) == text
-    assert reading.targets_from_B is not None
-    assert reading.targets_from_B.tolist() == [target_from]
+    assert reading.target_starts_B is not None
+    assert reading.target_starts_B.tolist() == [target_from]
     assert corpus.n_truncated_pairs("train", length) == (length < 8)
     assert corpus.n_unscored_pairs("train", length) == 0
 
@@ -261,8 +261,8 @@ def test_a_target_that_leaves_no_room_for_its_source_is_read_alone_and_counted_a
             n_unasked,
         )
     reading = corpus.text_batch("train", 1, 0, 3, 3)
-    assert reading.targets_from_B is not None
-    rows = zip(reading.tokens_BT.tolist(), reading.targets_from_B.tolist(), strict=True)
+    assert reading.target_starts_B is not None
+    rows = zip(reading.tokens_BT.tolist(), reading.target_starts_B.tolist(), strict=True)
     assert {"".join(map(chr, row[:2])): at for row, at in rows} == {"XY": 0, "aX": 1, "cX": 1}
     said = (
         "pairs have targets of 3 tokens or more, with their end, which leave no room for a source, "
@@ -309,10 +309,10 @@ def test_every_pair_is_read_once_an_epoch(tmp_path):
     corpus = pairs(tmp_path, rows)
     for epoch in range(3):
         reading = corpus.text_batch("train", 5, epoch, 23, 12)
-        assert reading.targets_from_B is not None
+        assert reading.target_starts_B is not None
         read = [
             (corpus.decode(row[:at]), corpus.decode(row[at:]))
-            for row, at in zip(reading.tokens_BT, reading.targets_from_B.tolist(), strict=True)
+            for row, at in zip(reading.tokens_BT, reading.target_starts_B.tolist(), strict=True)
         ]
         assert sorted(read) == sorted(rows)
     assert all_documents(corpus, "train") == rows

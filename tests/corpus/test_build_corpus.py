@@ -94,6 +94,15 @@ def test_counts_are_those_of_the_text(tmp_path):
     assert document_text(corpus, "train", 0, 0) == ("naïve",)
 
 
+@pytest.mark.parametrize("row", [("s", ""), ("", "t"), ("s", " \n")])
+def test_a_pair_with_an_empty_side_is_left_out(tmp_path, row):
+    rows = [{"source": source, "target": target} for source, target in [("One.", "Two."), row]]
+    path = write_jsonl(tmp_path / "p.jsonl", rows)
+    corpus = build_small_corpus(tmp_path, {"kind": "pairs", "paths": str(path)})
+    assert all_documents(corpus, "train") == [("One.", "Two.")]
+    assert corpus.index.sources[0].n_empty == 1
+
+
 @pytest.mark.parametrize("tokenizer", [{"kind": "bytes"}, {"kind": "bpe", "n_vocab": 300}])
 def test_the_number_of_workers_changes_nothing(tmp_path, monkeypatch, tokenizer):
     monkeypatch.setattr("paribus.corpus.documents.BATCH_DOCUMENTS", 7)

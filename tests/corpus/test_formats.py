@@ -1,6 +1,7 @@
 """Every format and packing, and every fault in them."""
 
 import errno
+import gc
 import gzip
 import json
 import lzma
@@ -189,7 +190,7 @@ FAULTS = [
         "a.csv",
         "source,target\na,b\na\n",
         RecordError,
-        "line 3 has 1 columns, the header 2; give each row as many",
+        "line 3 has 1 columns, the header 2; give every row as many columns as the header",
     ),
     (
         "a.csv",
@@ -208,6 +209,12 @@ FAULTS = [
         '{"source": "a", "x": 1}',
         SpecError,
         "line 1 has no key 'target'; its keys are 'source', 'x'",
+    ),
+    (
+        "a.jsonl",
+        '{"source": "a", "target": null}',
+        RecordError,
+        r"line 1 has 'target' = None \(NoneType\); give it as text",
     ),
     (
         "a.jsonl",
@@ -297,11 +304,16 @@ def test_a_key_or_column_that_is_there_twice_is_found_in_one_pass(
     for n_keys in (4_000, 32_000):
         inside = joint.join(each.format(number=number) for number in range(n_keys))
         path.write_text(before + inside + after)
-        begin = process_time()
-        with pytest.raises(RecordError, match="'late' twice"):
-            files(path)
-        seconds.append(process_time() - begin)
+        seconds.append(min(_seconds_until_refused(path) for _ in range(3)))
     assert seconds[1] / seconds[0] < 28
+
+
+def _seconds_until_refused(path) -> float:
+    gc.collect()  # or one of the readings may hold a collection of the whole process
+    begin = process_time()
+    with pytest.raises(RecordError, match="'late' twice"):
+        files(path)
+    return process_time() - begin
 
 
 def test_columns_without_a_name_that_nobody_reads_may_be_many(tmp_path):

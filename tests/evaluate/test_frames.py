@@ -57,7 +57,7 @@ def posed(
     pairs = (
         {}
         if source is None
-        else {"real_BT": row != VOCABULARY.pad, "targets_from_B": torch.tensor([source])}
+        else {"real_BT": row != VOCABULARY.pad, "target_starts_B": torch.tensor([source])}
     )
     return pose_problem(
         objective,

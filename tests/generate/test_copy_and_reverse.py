@@ -99,9 +99,9 @@ def learnt(model: Transformer, text: TokenisedCorpus, n_steps: int, rate: float)
 def exact(model: Transformer, held: TokenisedCorpus) -> float:
     """The share of held-out strings answered right to the last symbol and ended there."""
     reading = held.text_batch("valid", 1, 0, N_ASKED, LENGTH)
-    assert reading.targets_from_B is not None
+    assert reading.target_starts_B is not None
     assert reading.real_BT is not None
-    begins, ends = reading.targets_from_B, reading.real_BT.sum(1)
+    begins, ends = reading.target_starts_B, reading.real_BT.sum(1)
     longest = int((ends - begins).max())
     told = continuation(
         model,

@@ -14,7 +14,7 @@ from tiny_model import PRESETS, tiny_architecture, tiny_batch
 from torch.utils.flop_counter import FlopCounterMode
 
 from paribus.batch import Batch
-from paribus.masks import SequenceLayout, at_head, dense_mask
+from paribus.masks import SequenceLayout, dense_mask, rule_at_head
 from paribus.model import build
 from paribus.spec import Architecture, Latent, load, parameters, price, resolve
 
@@ -93,7 +93,7 @@ def test_visible_flops_equal_counting_pairs(preset: str) -> None:
                     2
                     * width
                     * np.count_nonzero(
-                        ~dense_mask(at_head(block.mask, head, attention.n_heads), layout)
+                        ~dense_mask(rule_at_head(block.mask, head, attention.n_heads), layout)
                     )
                 )
     assert priced.prefill.dense - priced.prefill.visible == hidden_pairs

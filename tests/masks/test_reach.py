@@ -17,7 +17,6 @@ from paribus.masks import (
     Strided,
     Window,
     appendable,
-    at_layer,
     dense_mask,
     find_leak,
     find_path,
@@ -26,13 +25,14 @@ from paribus.masks import (
     looks_ahead,
     parse_rule,
     reachability,
+    rule_at_layer,
     unchanged_states,
     valid_cache,
 )
 
 
 def _stack(text, n_layers):
-    return [at_layer(parse_rule(text), layer, n_layers) for layer in range(n_layers)]
+    return [rule_at_layer(parse_rule(text), layer, n_layers) for layer in range(n_layers)]
 
 
 def _random_rule(generator, depth):

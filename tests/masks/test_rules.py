@@ -20,12 +20,12 @@ from paribus.masks import (
     SequenceLayout,
     Strided,
     Window,
-    at_head,
-    at_layer,
     dense_mask,
     head_rules,
     leaves,
     parse_rule,
+    rule_at_head,
+    rule_at_layer,
     simplify_rule,
 )
 
@@ -114,29 +114,34 @@ def test_fewer_than_two_rules_are_refused(kind, name, rules):
 
 def test_by_layer_gives_equal_groups_from_the_bottom_up():
     rule = ByLayer((Full(), Causal(), Reverse()))
-    assert [at_layer(rule, layer, 6) for layer in range(6)] == [Full()] * 2 + [Causal()] * 2 + [
-        Reverse()
-    ] * 2
-    assert [at_layer(rule, layer, 3) for layer in range(3)] == [Full(), Causal(), Reverse()]
+    assert [rule_at_layer(rule, layer, 6) for layer in range(6)] == [Full()] * 2 + [
+        Causal()
+    ] * 2 + [Reverse()] * 2
+    assert [rule_at_layer(rule, layer, 3) for layer in range(3)] == [Full(), Causal(), Reverse()]
 
 
 def test_alternate_takes_turns_for_any_number_of_layers():
     rule = Alternate((Causal(), Reverse(), Full()))
     expected = [Causal(), Reverse(), Full(), Causal(), Reverse()]
-    assert [at_layer(rule, layer, 5) for layer in range(5)] == expected
+    assert [rule_at_layer(rule, layer, 5) for layer in range(5)] == expected
 
 
 def test_layers_reach_inside_and_or_and_heads():
     rule = ByHead((ByLayer((Full(), Causal())), Reverse())) & Padding()
-    assert at_layer(rule, 0, 2) == ByHead((Full(), Reverse())) & Padding()
-    assert at_layer(rule, 1, 2) == ByHead((Causal(), Reverse())) & Padding()
-    assert at_layer(Alternate((Causal(), Full())) | Window(3), 0, 2) == Or(Causal(), Window(3))
-    assert at_layer(Alternate((Causal(), Full())) | Window(3), 1, 2) == Full()
+    assert rule_at_layer(rule, 0, 2) == ByHead((Full(), Reverse())) & Padding()
+    assert rule_at_layer(rule, 1, 2) == ByHead((Causal(), Reverse())) & Padding()
+    assert rule_at_layer(Alternate((Causal(), Full())) | Window(3), 0, 2) == Or(Causal(), Window(3))
+    assert rule_at_layer(Alternate((Causal(), Full())) | Window(3), 1, 2) == Full()
 
 
 def test_rules_by_layer_may_lie_inside_each_other():
     rule = ByLayer((Alternate((Causal(), Reverse())), Full()))
-    assert [at_layer(rule, layer, 4) for layer in range(4)] == [Causal(), Reverse(), Full(), Full()]
+    assert [rule_at_layer(rule, layer, 4) for layer in range(4)] == [
+        Causal(),
+        Reverse(),
+        Full(),
+        Full(),
+    ]
 
 
 A, B, C, D = Causal(), Reverse(), Full(), Window(2)
@@ -167,7 +172,7 @@ A, B, C, D = Causal(), Reverse(), Full(), Window(2)
     ids=str,
 )
 def test_a_rule_within_has_the_layers_it_is_given_and_divides_those(rule, n_layers, expected):
-    assert [at_layer(rule, layer, n_layers) for layer in range(n_layers)] == expected
+    assert [rule_at_layer(rule, layer, n_layers) for layer in range(n_layers)] == expected
 
 
 @pytest.mark.parametrize(
@@ -177,48 +182,48 @@ def test_a_rule_within_has_the_layers_it_is_given_and_divides_those(rule, n_laye
             ByLayer((ByLayer((A, B)), C)),
             2,
             (
-                "mask by_layer(causal, reverse) has 2 rules, which do not divide its 1 of n_layers"
-                " 2; use a number of rules among 1"
+                "mask by_layer(causal, reverse) has 2 rules, so it needs a multiple of 2 layers,"
+                " but it is assigned 1 of n_layers 2; use a number of rules among 1"
             ),
         ),
         (
             ByLayer((ByLayer((A, B)), C)),
             6,
             (
-                "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers"
-                " 6; use a number of rules among 1, 3"
+                "mask by_layer(causal, reverse) has 2 rules, so it needs a multiple of 2 layers,"
+                " but it is assigned 3 of n_layers 6; use a number of rules among 1, 3"
             ),
         ),
         (
             Alternate((ByLayer((A, B)), C)),
             5,
             (
-                "mask by_layer(causal, reverse) has 2 rules, which do not divide its 3 of n_layers"
-                " 5; use a number of rules among 1, 3"
+                "mask by_layer(causal, reverse) has 2 rules, so it needs a multiple of 2 layers,"
+                " but it is assigned 3 of n_layers 5; use a number of rules among 1, 3"
             ),
         ),
         (
             Alternate((A, B, C)),
             2,
             (
-                "mask alternate(causal, reverse, full) has 3 rules, more than n_layers 2; "
-                "use fewer rules, or more layers"
+                "mask alternate(causal, reverse, full) has 3 rules, so it needs at least 3 layers,"
+                " but n_layers is 2; use fewer rules, or more layers"
             ),
         ),
         (
             ByLayer((C, Alternate((A, B)))),
             2,
             (
-                "mask alternate(causal, reverse) has 2 rules, more than its 1 of n_layers 2; "
-                "use fewer rules, or more layers"
+                "mask alternate(causal, reverse) has 2 rules, so it needs at least 2 layers, but it"
+                " is assigned 1 of n_layers 2; use fewer rules, or more layers"
             ),
         ),
         (
             ByHead((Alternate((A, B)), C)),
             1,
             (
-                "mask alternate(causal, reverse) has 2 rules, more than n_layers 1; use fewer"
-                " rules, or more layers"
+                "mask alternate(causal, reverse) has 2 rules, so it needs at least 2 layers, but"
+                " n_layers is 1; use fewer rules, or more layers"
             ),
         ),
     ],
@@ -226,7 +231,7 @@ def test_a_rule_within_has_the_layers_it_is_given_and_divides_those(rule, n_laye
 )
 def test_a_rule_that_would_be_left_without_a_layer_is_refused(rule, n_layers, message):
     with pytest.raises(SpecError) as caught:
-        [at_layer(rule, layer, n_layers) for layer in range(n_layers)]
+        [rule_at_layer(rule, layer, n_layers) for layer in range(n_layers)]
     assert str(caught.value) == message
 
 
@@ -241,12 +246,12 @@ def test_every_nesting_shows_each_of_its_rules_or_is_refused():
         rule = _nested(generator, written, depth=3)
         n_layers, n_heads = generator.randint(1, 12), generator.randint(1, 12)
         try:
-            layers = [at_layer(rule, layer, n_layers) for layer in range(n_layers)]
+            layers = [rule_at_layer(rule, layer, n_layers) for layer in range(n_layers)]
             found = {
                 leaf
                 for layer in layers
                 for head in range(n_heads)
-                for leaf in leaves(at_head(layer, head, n_heads))
+                for leaf in leaves(rule_at_head(layer, head, n_heads))
             }
         except SpecError:
             refused += 1
@@ -270,28 +275,28 @@ def test_equal_groups_that_divide_their_heads_stay_apart():
     3.
     """
     rule = ByHead((ByHead((A, B)), ByHead((A, B))))
-    assert [at_head(at_layer(rule, 0, 1), head, 4) for head in range(4)] == [A, B, A, B]
+    assert [rule_at_head(rule_at_layer(rule, 0, 1), head, 4) for head in range(4)] == [A, B, A, B]
     plain = simplify_rule(rule, has_documents=False, has_padding=False, has_prefix=False)
-    assert [at_head(plain, head, 4) for head in range(4)] == [A, B, A, B]
+    assert [rule_at_head(plain, head, 4) for head in range(4)] == [A, B, A, B]
 
 
 def test_heads_that_are_equal_at_a_layer_are_one_rule_there():
     rule = ByHead((Alternate((Causal(), Full())), Causal()))
-    assert at_layer(rule, 0, 2) == Causal()
-    assert at_layer(rule, 1, 2) == ByHead((Full(), Causal()))
+    assert rule_at_layer(rule, 0, 2) == Causal()
+    assert rule_at_layer(rule, 1, 2) == ByHead((Full(), Causal()))
 
 
 def test_a_rule_without_layers_is_the_same_at_each():
-    assert at_layer(Window(5), 2, 3) == Window(5)
+    assert rule_at_layer(Window(5), 2, 3) == Window(5)
 
 
 def test_rules_that_do_not_divide_the_layers_are_refused():
     match = (
-        r"^mask by_layer\(full, causal\) has 2 rules, which do not divide n_layers 7; .* among"
-        r" 1, 7$"
+        r"^mask by_layer\(full, causal\) has 2 rules, so it needs a multiple of 2 layers, but"
+        r" n_layers is 7; .* among 1, 7$"
     )
     with pytest.raises(SpecError, match=match):
-        at_layer(ByLayer((Full(), Causal())), 0, 7)
+        rule_at_layer(ByLayer((Full(), Causal())), 0, 7)
 
 
 def test_heads_are_listed_in_equal_groups():
@@ -315,34 +320,37 @@ def test_heads_of_a_combination_are_combined_group_by_group():
 
 def test_each_head_has_the_rule_of_its_group():
     rule = ByHead((Causal(), Reverse(), Full()))
-    assert [at_head(rule, head, 6) for head in range(6)] == [Causal()] * 2 + [Reverse()] * 2 + [
-        Full()
-    ] * 2
-    assert [at_head(Window(3), head, 5) for head in range(5)] == [Window(3)] * 5
+    assert [rule_at_head(rule, head, 6) for head in range(6)] == [Causal()] * 2 + [
+        Reverse()
+    ] * 2 + [Full()] * 2
+    assert [rule_at_head(Window(3), head, 5) for head in range(5)] == [Window(3)] * 5
 
 
 def test_groups_that_do_not_divide_the_heads_are_refused():
     match = (
-        r"^mask by_head\(causal, reverse\) has 2 groups of heads, which do not divide n_heads 5; .*"
-        r" among 1, 5$"
+        r"^mask by_head\(causal, reverse\) has 2 groups of heads, so it needs a multiple of 2"
+        r" heads, but n_heads is 5; .* among 1, 5$"
     )
     with pytest.raises(SpecError, match=match):
-        at_head(ByHead((Causal(), Reverse())), 0, 5)
+        rule_at_head(ByHead((Causal(), Reverse())), 0, 5)
 
 
 def test_a_rule_by_layer_has_no_heads_yet():
     with pytest.raises(
-        TypeError, match=r"^by_layer\(full, causal\) differs by layer; ask at_layer first$"
+        TypeError, match=r"^by_layer\(full, causal\) differs by layer; ask rule_at_layer first$"
     ):
         head_rules(ByLayer((Full(), Causal())))
     with pytest.raises(
-        TypeError, match=r"^alternate\(full, causal\) differs by layer; ask at_layer first$"
+        TypeError, match=r"^alternate\(full, causal\) differs by layer; ask rule_at_layer first$"
     ):
         head_rules(Causal() & Alternate((Full(), Causal())))
 
 
 def test_a_rule_by_head_or_layer_cannot_be_drawn_or_asked():
-    match = r"^by_head\(causal, full\) differs by head or layer; ask at_layer and at_head first$"
+    match = (
+        r"^by_head\(causal, full\) differs by head or layer; ask rule_at_layer and rule_at_head"
+        r" first$"
+    )
     with pytest.raises(TypeError, match=match):
         dense_mask(ByHead((Causal(), Full())), SequenceLayout(3))
     with pytest.raises(TypeError, match=match):

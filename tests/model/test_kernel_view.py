@@ -17,9 +17,9 @@ from paribus.masks import (
     SameSide,
     Strided,
     Window,
-    at_head,
     dense_mask,
     parse_rule,
+    rule_at_head,
 )
 from paribus.masks import SequenceLayout as OneLayout
 from paribus.model.kernels import AttentionMask
@@ -74,7 +74,7 @@ def _by_masks(rule, queries, keys):
     out = np.zeros((B, H, queries.length, keys.length), bool)
     for b in range(B):
         for h in range(H):
-            picture = dense_mask(at_head(rule, h, H), _whole(queries, b), _whole(keys, b))
+            picture = dense_mask(rule_at_head(rule, h, H), _whole(queries, b), _whole(keys, b))
             out[b, h] = picture[queries.start :, keys.start :]
     return torch.from_numpy(out)
 

@@ -317,7 +317,7 @@ def test_a_pair_apart_gives_source_and_target_each_its_row() -> None:
 
 @pytest.mark.parametrize("has_encoder", [False, True])
 def test_a_target_without_a_source_is_read_and_not_asked(has_encoder: bool) -> None:
-    text = replace(pairs(), targets_from_B=torch.tensor([0, 1]))
+    text = replace(pairs(), target_starts_B=torch.tensor([0, 1]))
     problem = posed(Seq2Seq(), text, has_encoder)
     assert problem.inputs.tokens_BT.shape == text.tokens_BT.shape
     assert problem.weights_BM.sum(1).tolist() == [0, 2]

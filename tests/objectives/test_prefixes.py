@@ -14,7 +14,7 @@ from paribus.evaluate.item_layout import item_layout, item_problems, lay_item
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, pose_problem, require_permitted
 from paribus.objectives.permission import example_problem
-from paribus.objectives.problem_layout import PREFIX_NOTES, PROBLEM_LAYOUTS, problem_layout
+from paribus.objectives.problem_layout import PREFIX_DESCRIPTIONS, PROBLEM_LAYOUTS, problem_layout
 from paribus.spec import load, resolve
 from paribus.spec.objectives import (
     UL2_COMPONENTS,
@@ -24,6 +24,7 @@ from paribus.spec.objectives import (
     MaskedLM,
     MixtureComponent,
     PrefixLM,
+    ReverseLM,
     Seq2Seq,
     SimpleObjective,
     SpanCorruption,
@@ -63,7 +64,7 @@ def test_every_objective_and_every_framing_is_walked() -> None:
     assert {part.objective.kind for part in PARTS} == set(PROBLEM_LAYOUTS)
     assert {framed(part, with_encoder) for part in PARTS for with_encoder in (False, True)} - {
         None
-    } == set(PREFIX_NOTES)
+    } == set(PREFIX_DESCRIPTIONS)
 
 
 @pytest.mark.parametrize("part", PARTS, ids=named)
@@ -77,18 +78,18 @@ def test_the_prefix_is_the_one_that_is_told(part: MixtureComponent, has_encoder:
     length = problem.inputs.layout.length
     match frame:
         case "in place":
-            assert PREFIX_NOTES[frame] == "the whole text is the prefix"
+            assert PREFIX_DESCRIPTIONS[frame] == "the whole text is the prefix"
             assert prefix_of(problem) == length
         case "shifted":
-            assert PREFIX_NOTES[frame].startswith("there is no prefix")
+            assert PREFIX_DESCRIPTIONS[frame].startswith("there is no prefix")
             assert prefix_of(problem) == 0
         case "together":
-            assert PREFIX_NOTES[frame] == "the question is the prefix"
+            assert PREFIX_DESCRIPTIONS[frame] == "the source is the prefix"
             first = int(problem.scored_positions_BM[0][problem.weights_BM[0] > 0][0])
             assert 0 < prefix_of(problem) == first + 1 < length
         case "apart":
-            assert PREFIX_NOTES[frame].startswith(
-                "the whole source is the prefix for an encoder; a decoder has none"
+            assert PREFIX_DESCRIPTIONS[frame].startswith(
+                "in the encoder the whole source is the prefix"
             )
             source = problem.inputs.source
             assert source is not None
@@ -167,3 +168,13 @@ def test_items_are_laid_with_the_prefix_of_training(part: MixtureComponent) -> N
     assert len(rows) == 6
     for row in (*rows, training):
         assert prefix_of(row) == row.inputs.layout.length
+
+
+@pytest.mark.parametrize("mask", ["prefix", "causal"])
+def test_a_prefix_mask_shows_what_is_before_under_reverse_too_and_is_refused(mask: str) -> None:
+    spec = resolve(load("gpt2", mask=mask, n_layers=2))
+    with pytest.raises(
+        SpecError,
+        match=rf"position 1 must predict the token at 0, but it can see it: layer 0 \({mask}\)",
+    ):
+        require_permitted(ReverseLM(), spec, LENGTH)

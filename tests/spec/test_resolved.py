@@ -166,22 +166,22 @@ REFUSED = [
     (
         {"mask": "by_layer(full, causal, reverse)"},
         (
-            "mask by_layer(full, causal, reverse) has 3 rules, which do not divide n_layers 4; "
-            "use a number of rules among 1, 2, 4"
+            "mask by_layer(full, causal, reverse) has 3 rules, so it needs a multiple of 3 layers,"
+            " but n_layers is 4; use a number of rules among 1, 2, 4"
         ),
     ),
     (
         {"mask": "by_head(full, causal)"},
         (
-            "mask by_head(full, causal) has 2 groups of heads, which do not divide n_heads 3; "
-            "use a number of groups among 1, 3"
+            "mask by_head(full, causal) has 2 groups of heads, so it needs a multiple of 2 heads,"
+            " but n_heads is 3; use a number of groups among 1, 3"
         ),
     ),
     (
         {"encoder": {"n_layers": 5, "mask": "by_layer(full, causal)"}},
         (
-            "encoder.mask by_layer(full, causal) has 2 rules, which do not divide n_layers 5; "
-            "use a number of rules among 1, 5"
+            "encoder.mask by_layer(full, causal) has 2 rules, so it needs a multiple of 2 layers,"
+            " but n_layers is 5; use a number of rules among 1, 5"
         ),
     ),
     (

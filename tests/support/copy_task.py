@@ -31,7 +31,7 @@ def slice_batch(text: TextBatch, first: int, last: int) -> TextBatch:
         text.documents_BT[rows],
         text.sentences_BT[rows],
         None if text.real_BT is None else text.real_BT[rows],
-        None if text.targets_from_B is None else text.targets_from_B[rows],
+        None if text.target_starts_B is None else text.target_starts_B[rows],
     )
 
 

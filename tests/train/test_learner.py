@@ -121,7 +121,7 @@ def test_a_step_that_asks_nothing_moves_nothing_and_the_next_one_does(preset: st
     text = replace(
         copy_batch(0),
         real_BT=torch.ones(8, 20, dtype=torch.bool),
-        targets_from_B=torch.full((8,), 10),
+        target_starts_B=torch.full((8,), 10),
     )
     one.step(0, [pose_copy_task(Seq2Seq(), model, text)])
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -129,7 +129,7 @@ def test_a_step_that_asks_nothing_moves_nothing_and_the_next_one_does(preset: st
         1,
         [
             pose_copy_task(
-                Seq2Seq(), model, replace(text, targets_from_B=torch.zeros(8, dtype=torch.int64))
+                Seq2Seq(), model, replace(text, target_starts_B=torch.zeros(8, dtype=torch.int64))
             )
         ],
     )

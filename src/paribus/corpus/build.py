@@ -105,12 +105,12 @@ def _read_source(
             writers[split] = stack.enter_context(writer)
         pool = stack.enter_context(ThreadPoolExecutor(n_workers))
         read = batch_documents(source_documents(source, notes, progress, n_workers), notes)
-        for marks, dealt in map_in_order(
+        for piece_digests, text_by_split in map_in_order(
             pool, lambda parcel: assign_splits(parcel, corpus.valid, corpus.test), read, n_workers
         ):
-            digest.update(marks)
-            for split, part in dealt.items():
-                writers[split].append(part.text, part.sentence_starts, part.lengths)
+            digest.update(piece_digests)
+            for split, text in text_by_split.items():
+                writers[split].append(text.text_bytes, text.is_sentence_start, text.piece_lengths)
     counts: dict[Split, TextCounts] = {}
     for split, writer in writers.items():
         n_documents = writer.n_pieces // n_pieces

@@ -163,16 +163,17 @@ def _describe_lack(
         )
     if isinstance(reader, RunningText):
         return None
-    if reader.fitting_lengths is None:
+    min_lengths = reader.min_row_lengths
+    if min_lengths is None:
         return (
             f"no pair of {split} text with a token in its source; use a tokenizer that writes them"
         )
-    one, every = reader.fitting_lengths
-    if length >= one:
+    if length >= min_lengths.for_any_pair:
         return None
     return (
         f"no pair of {split} text whose target leaves room for a source in a row of length"
-        f" {length}; use a length of {one}, which fits one, or {every}, which fits all"
+        f" {length}; use a length of {min_lengths.for_any_pair}, which fits one, or"
+        f" {min_lengths.for_every_pair}, which fits all"
     )
 
 
@@ -191,7 +192,7 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
         documents_BT=batch.documents_BT[first:last],
         sentences_BT=batch.sentences_BT[first:last],
         real_BT=rows(batch.real_BT),
-        targets_from_B=rows(batch.targets_from_B),
+        target_starts_B=rows(batch.target_starts_B),
     )
 
 
@@ -216,13 +217,13 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
             values = values.astype(np.int64, copy=False)
         return torch.from_numpy(values)
 
-    real_BT = targets_from_B = None
-    real = [rows.real for rows in rows_by_source if rows.real is not None]
-    if real:
-        real_BT = joined(real)
-    targets_from = [rows.targets_from for rows in rows_by_source if rows.targets_from is not None]
-    if targets_from:
-        targets_from_B = joined(targets_from)
+    real_BT = target_starts_B = None
+    is_real = [rows.is_real for rows in rows_by_source if rows.is_real is not None]
+    if is_real:
+        real_BT = joined(is_real)
+    starts = [rows.target_starts for rows in rows_by_source if rows.target_starts is not None]
+    if starts:
+        target_starts_B = joined(starts)
     return TextBatch(
         k=k,
         rows_B=torch.arange(len(order)),
@@ -230,5 +231,5 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
         documents_BT=joined([rows.documents for rows in rows_by_source]),
         sentences_BT=joined([rows.sentences for rows in rows_by_source]),
         real_BT=real_BT,
-        targets_from_B=targets_from_B,
+        target_starts_B=target_starts_B,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from paribus.corpus.archives import ArchiveMember
 from paribus.corpus.documents import Document, SourceNotes, decode_text, encode_text
@@ -17,13 +17,15 @@ PLAIN_TEXT_SUFFIXES = (".txt", ".md")
 KEYED_SUFFIXES = (".jsonl", ".csv", ".tsv")
 CHUNK_BYTES = 2**20
 MAX_LINE_BYTES = 2**28
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # the byte order mark some editors put first
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8 BOM, which some editors write first
 
 
 def file_documents(
     member: ArchiveMember, source: Files | PairFiles, notes: SourceNotes
 ) -> Iterator[Document]:
-    """One by one, as the file is read."""
+    """Yields the documents of a file while it is read; `notes` counts the faults of UTF-8 that
+    are replaced.
+    """
     if isinstance(source, Files) and member.suffix in PLAIN_TEXT_SUFFIXES:
         yield from _plain_text_documents(member, source, notes)
         return
@@ -31,42 +33,52 @@ def file_documents(
         keys = (source.text,)
     else:
         keys = (source.source, source.target)
-    for place, values in _keyed_rows(member, keys, source.errors, notes):
-        yield Document(*(encode_text(value, place, source.errors, notes) for value in values))
+    for location, values in _keyed_rows(member, keys, source.errors, notes):
+        yield Document(*(encode_text(value, location, source.errors, notes) for value in values))
 
 
 def _plain_text_documents(
     member: ArchiveMember, source: Files, notes: SourceNotes
 ) -> Iterator[Document]:
-    """A file in documents of at most `max_document` bytes; put together they are the file again."""
-    offset, held = 0, _next_bytes(member.stream, source.max_document)
-    if held.startswith(BYTE_ORDER_MARK):
-        offset, held = len(BYTE_ORDER_MARK), held[len(BYTE_ORDER_MARK) :]
-    while held:
+    """Cuts a file into documents of at most `max_document` bytes; nothing between them is
+    dropped.
+    """
+    offset = 0  # of the buffer, in the file
+    buffer = _read_chunk(member.stream, source.max_document)
+    if buffer.startswith(BYTE_ORDER_MARK):
+        offset = len(BYTE_ORDER_MARK)
+        buffer = buffer[offset:]
+    while buffer:
         begin = 0
-        while len(held) - begin > source.max_document:
-            end = cut_position(held, begin, begin + source.max_document)
-            yield _document(held[begin:end], member, offset + begin, source.errors, notes)
+        while len(buffer) - begin > source.max_document:
+            end = cut_position(buffer, begin, begin + source.max_document)
+            yield _document(buffer[begin:end], member, offset + begin, source.errors, notes)
             begin = end
-        more = _next_bytes(member.stream, source.max_document)
-        if not more:
-            yield _document(held[begin:], member, offset + begin, source.errors, notes)
+        next_chunk = _read_chunk(member.stream, source.max_document)
+        if not next_chunk:
+            yield _document(buffer[begin:], member, offset + begin, source.errors, notes)
             return
-        offset, held = offset + begin, held[begin:] + more
+        offset += begin
+        buffer = buffer[begin:] + next_chunk
 
 
-def _next_bytes(stream: IO[bytes], max_document: int) -> bytes:
-    """As much as a document may have or some more, so that none is put together of many; all at
-    the end.
+def _read_chunk(stream: IO[bytes], max_document: int) -> bytes:
+    """Reads max_document bytes, or CHUNK_BYTES if that is more; less only at the end of the file.
+
+    This way a long document is not assembled from many small chunks.
     """
     first = stream.read(CHUNK_BYTES)
-    if len(first) < CHUNK_BYTES or max_document <= CHUNK_BYTES:
+    if len(first) < CHUNK_BYTES:
         return first
-    parts, n_left = [first], max_document - CHUNK_BYTES
-    while n_left > 0 and (part := stream.read(min(CHUNK_BYTES, n_left))):
-        parts.append(part)
-        n_left -= len(part)
-    return b"".join(parts)
+    chunks = [first]
+    n_left = max_document - CHUNK_BYTES
+    while n_left > 0:
+        chunk = stream.read(min(CHUNK_BYTES, n_left))
+        if not chunk:
+            break
+        chunks.append(chunk)
+        n_left -= len(chunk)
+    return b"".join(chunks)
 
 
 def _document(
@@ -75,30 +87,31 @@ def _document(
     return Document(decode_text(data, member.where, offset, errors, notes).encode())
 
 
-def cut_position(text: bytes, begin: int, end: int) -> int:
-    """A good place to cut in the second half: after an empty line, a line, a word, or anywhere
-    between characters.
+def cut_position(text: bytes, begin: int, limit: int) -> int:
+    """Where to cut between the middle and `limit`: preferably after an empty line, else a line,
+    else a space, else between two characters.
     """
-    half = (begin + end) // 2
-    for sign in (b"\n\n", b"\n", b" "):
-        place = text.rfind(sign, half, end)
-        if place >= 0:
-            return place + len(sign)
-    while end > half and text[end] & 0xC0 == 0x80:
-        end -= 1
-    return end
+    middle = (begin + limit) // 2
+    for separator in (b"\n\n", b"\n", b" "):
+        index = text.rfind(separator, middle, limit)
+        if index >= 0:
+            return index + len(separator)
+    position = limit
+    while position > middle and text[position] & 0xC0 == 0x80:  # UTF-8 continuation byte
+        position -= 1
+    return position
 
 
 def _keyed_rows(
     member: ArchiveMember, keys: Sequence[str], errors: DecodeErrors, notes: SourceNotes
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The values of some keys, row by row, and where each row lies."""
+    """The location of each row in its file, and the row's values of these keys."""
     lines = _decoded_lines(member, errors, notes)
     if member.suffix == ".jsonl":
         for number, line in lines:
             if line.strip():
-                place = f"{member.where} line {number}"
-                yield place, _row_values(_parse_object(line, place), keys, place, "key")
+                location = f"{member.where} line {number}"
+                yield location, _text_values(_parse_object(line, location), keys, location)
     else:
         yield from _table_rows(lines, member, keys)
 
@@ -107,33 +120,36 @@ def _decoded_lines(
     member: ArchiveMember, errors: DecodeErrors, notes: SourceNotes
 ) -> Iterator[tuple[int, str]]:
     """Each line with its number from 1."""
-    where = member.where
-    for number, offset, line in _numbered_lines(member.stream, where):
-        yield number, decode_text(line, where, offset, errors, notes)
+    file_location = member.where
+    for number, offset, line in _numbered_lines(member.stream, file_location):
+        yield number, decode_text(line, file_location, offset, errors, notes)
 
 
-def _numbered_lines(stream: IO[bytes], where: str) -> Iterator[tuple[int, int, bytes]]:
-    """Each line with its number from 1 and its first byte's place."""
-    number, offset = 1, 0
+def _numbered_lines(stream: IO[bytes], file_location: str) -> Iterator[tuple[int, int, bytes]]:
+    """Each line with its number from 1 and the offset of its first byte."""
+    number = 1
+    offset = 0
     while line := stream.readline(MAX_LINE_BYTES + 1):
         if len(line) > MAX_LINE_BYTES:
             raise RecordError(
-                f"{where} line {number} is longer than {MAX_LINE_BYTES} bytes; cut it into several"
+                f"{file_location} line {number} is longer than {MAX_LINE_BYTES} bytes; cut it into"
+                " several"
             )
         if number == 1 and line.startswith(BYTE_ORDER_MARK):
-            mark = len(BYTE_ORDER_MARK)
+            n_skipped = len(BYTE_ORDER_MARK)
         else:
-            mark = 0
-        yield number, offset + mark, line[mark:]
-        number, offset = number + 1, offset + len(line)
+            n_skipped = 0
+        yield number, offset + n_skipped, line[n_skipped:]
+        number += 1
+        offset += len(line)
 
 
 class _RepeatedKey(ValueError):
-    """A key that one object of JSON has more than once."""
+    """A key that occurs twice in a JSON object."""
 
 
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON, each of whose keys stands there once."""
+def _dict_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object as a dict; raises _RepeatedKey if a key occurs twice."""
     table = dict(pairs)
     if len(table) < len(pairs):
         raise _RepeatedKey(first_duplicate(map(itemgetter(0), pairs)))
@@ -141,7 +157,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def first_duplicate(names: Iterable[str]) -> str | None:
-    """The first name that stands there a second time."""
+    """The first name that occurs a second time, or None."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -150,72 +166,84 @@ def first_duplicate(names: Iterable[str]) -> str | None:
     return None
 
 
-# Made once: json.loads would make one for each line, which takes longer than the line.
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys)
+# Built once: json.loads would build a decoder for every line, which takes longer than decoding it.
+_DECODER = json.JSONDecoder(object_pairs_hook=_dict_of_unique_keys)
 
 
-def _parse_object(line: str, place: str) -> dict[str, Any]:
+def _parse_object(line: str, location: str) -> dict[str, Any]:
     try:
-        given = _DECODER.decode(line)
+        value = _DECODER.decode(line)
     except _RepeatedKey as fault:
         raise RecordError(
-            f"{place} has the key {fault.args[0]!r} twice; give each key once"
+            f"{location} has the key {fault.args[0]!r} twice; give each key once"
         ) from None
     except (ValueError, RecursionError) as fault:
-        raise RecordError(f"{place} is not JSON: {fault}; write one object a line") from None
-    if not isinstance(given, dict):
+        raise RecordError(f"{location} is not JSON: {fault}; write one object a line") from None
+    if not isinstance(value, dict):
         raise RecordError(
-            f"{place} is a {type(given).__name__}, not an object; write one object a line"
+            f"{location} is a {type(value).__name__}, not an object; write one object a line"
         )
-    return given
+    return value
 
 
-def _row_values(row: dict[str, Any], keys: Sequence[str], place: str, kind: str) -> tuple[str, ...]:
+def _text_values(row: dict[str, Any], keys: Sequence[str], location: str) -> tuple[str, ...]:
+    """The values of these keys; raises if one is missing or not text."""
+    values: list[str] = []
     for key in keys:
-        if key not in row:
-            there = ", ".join(map(repr, row)) or "none"
-            raise SpecError(f"{place} has no {kind} {key!r}; its {kind}s are {there}")
-        if not isinstance(row[key], str):
+        value = row.get(key)
+        if not isinstance(value, str):
+            _require_keys(row, (key,), location, "key")
             raise RecordError(
-                f"{place} has {key!r} = {row[key]!r} ({type(row[key]).__name__}); give it as text"
+                f"{location} has {key!r} = {value!r} ({type(value).__name__}); give it as text"
             )
-    return tuple(row[key] for key in keys)
+        values.append(value)
+    return tuple(values)
 
 
-def _require_unique_columns(header: Sequence[str], keys: Sequence[str], place: str) -> None:
-    """RecordError where two columns have one name; columns without a name that nobody reads may
-    be many.
+def _require_keys(
+    names: Collection[str], keys: Sequence[str], location: str, noun: Literal["key", "column"]
+) -> None:
+    for key in keys:
+        if key not in names:
+            available = ", ".join(map(repr, names)) or "none"
+            raise SpecError(f"{location} has no {noun} {key!r}; its {noun}s are {available}")
+
+
+def _require_unique_columns(header: Sequence[str], keys: Sequence[str], location: str) -> None:
+    """RecordError if two columns have the same name; unnamed columns that are not read may
+    repeat.
     """
     repeated = first_duplicate([name for name in header if name.strip() or name in keys])
     if repeated is not None:
         raise RecordError(
-            f"{place} has the column {repeated!r} twice; give each column a name of its own"
+            f"{location} has the column {repeated!r} twice; give each column a name of its own"
         )
 
 
 def _table_rows(
     lines: Iterator[tuple[int, str]], member: ArchiveMember, keys: Sequence[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Rows under a header; in .tsv a quote is a letter like any other."""
+    """Rows under a header; in .tsv quotes have no special meaning."""
     texts = map(itemgetter(1), lines)
-    tabs = member.suffix == ".tsv"
-    if tabs:
+    is_tsv = member.suffix == ".tsv"
+    if is_tsv:
         rows = csv.reader(texts, delimiter="\t", quoting=csv.QUOTE_NONE)
     else:
         rows = csv.reader(texts, strict=True)
     try:
         header = next(rows, [])
         _require_unique_columns(header, keys, f"{member.where} line {rows.line_num}")
-        _row_values(dict.fromkeys(header, ""), keys, member.where, "column")
+        _require_keys(dict.fromkeys(header), keys, member.where, "column")
+        columns = list(map(header.index, keys))
         for row in rows:
-            place = f"{member.where} line {rows.line_num}"
+            location = f"{member.where} line {rows.line_num}"
             if row and len(row) != len(header):
                 raise RecordError(
-                    f"{place} has {len(row)} columns, the header {len(header)}; give each row as"
-                    " many"
+                    f"{location} has {len(row)} columns, the header {len(header)}; give every row"
+                    " as many columns as the header"
                 )
             if row:
-                yield place, _row_values(dict(zip(header, row, strict=True)), keys, place, "column")
+                yield location, tuple(map(row.__getitem__, columns))
     except csv.Error as fault:
         raise RecordError(
             f"{member.where} line {rows.line_num}: {fault}; correct it, or use .jsonl"

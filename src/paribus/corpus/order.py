@@ -11,7 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-Numbers = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 N_ROUNDS = 6
 MAX_SORTED = 1024
@@ -20,7 +20,7 @@ CIRCLE = 2**32
 GOLDEN_STEP = 2654435769
 
 
-def shuffled_indices(indices: Numbers, n: int, key: int) -> Numbers:
+def shuffled_indices(indices: IntArray, n: int, key: int) -> IntArray:
     """Where each place of 0 … n-1 goes in a shuffle of them all; nothing is stored.
 
     A Feistel network over a rectangle of little more than n fields, walked again from any field
@@ -68,7 +68,7 @@ class SourceMixture:
         self.bounds = [0, *map(round, ends[:-1]), CIRCLE]
         self.offset = key % CIRCLE
 
-    def row_sources(self, first: int, n_rows: int) -> Numbers:
+    def row_sources(self, first: int, n_rows: int) -> IntArray:
         """The source of each of n rows."""
         start = (self.offset + first * GOLDEN_STEP) % CIRCLE
         places = (start + np.arange(n_rows, dtype=np.int64) * GOLDEN_STEP) % CIRCLE

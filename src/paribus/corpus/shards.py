@@ -42,13 +42,13 @@ class ShardWriter:
     def append(
         self,
         tokens: NDArray[np.integer],
-        sentence_starts: NDArray[np.bool_],
+        is_sentence_start: NDArray[np.bool_],
         lengths: NDArray[np.int64],
     ) -> None:
         """Tokens of whole pieces, each so long."""
-        assert len(tokens) == len(sentence_starts) == lengths.sum()
+        assert len(tokens) == len(is_sentence_start) == lengths.sum()
         self._tokens.write(np.ascontiguousarray(tokens, self.dtype).data)
-        bits = np.concatenate([self._bits, sentence_starts])
+        bits = np.concatenate([self._bits, is_sentence_start])
         whole = len(bits) // 8 * 8
         self._sentences.write(np.packbits(bits[:whole]).data)
         self._bits = bits[whole:]

@@ -1,6 +1,4 @@
-"""What is trained on and what is held out: decided by a hash of each text, so that none is in
-two.
-"""
+"""Assigns each text to train, valid or test by its hash, so that no text is in two splits."""
 
 from __future__ import annotations
 
@@ -16,60 +14,67 @@ from paribus.corpus.sentences import sentence_starts
 
 Split = Literal["train", "valid", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
-N_DIGEST = 16  # bytes
-SEPARATOR = b"\xff"  # no byte of UTF-8: no sentence reaches over it
+DIGEST_BYTES = 16
+SEPARATOR = b"\xff"  # never occurs in UTF-8, so no sentence can span two pieces
 
 
 @dataclass(frozen=True, eq=False)
 class SplitText:
-    """A parcel's text of one split: its bytes, where sentences begin, and how long its pieces
-    are.
+    """The text of one split, its pieces concatenated: the bytes, a mask of sentence starts (one
+    per byte), and the bytes per piece.
+
+    A piece is a whole text, or the source or the target of a pair.
     """
 
-    text: NDArray[np.uint8]
-    sentence_starts: NDArray[np.bool_]
-    lengths: NDArray[np.int64]
+    text_bytes: NDArray[np.uint8]
+    is_sentence_start: NDArray[np.bool_]
+    piece_lengths: NDArray[np.int64]
 
 
 def piece_digests(document: Document) -> list[bytes]:
-    return [hashlib.blake2b(piece, digest_size=N_DIGEST).digest() for piece in document.pieces]
+    """One digest for each piece."""
+    return [hashlib.blake2b(piece, digest_size=DIGEST_BYTES).digest() for piece in document.pieces]
 
 
-def split_of(digest: bytes, valid: float, test: float) -> Split:
-    """Where a text with this digest belongs: the same text always to the same split.
-
-    A pair goes by its source, so that no source of a held-out pair was trained on with another
-    target.
-    """
-    place = int.from_bytes(digest[:8]) / 2**64
-    if place < test:
+def split_of(digest: bytes, valid_share: float, test_share: float) -> Split:
+    """The split of a text with this digest: the same text is always in the same split."""
+    fraction = int.from_bytes(digest[:8]) / 2**64
+    if fraction < test_share:
         return "test"
-    if place < test + valid:
+    if fraction < test_share + valid_share:
         return "valid"
     return "train"
 
 
 def assign_splits(
-    documents: list[Document], valid: float, test: float
+    documents: list[Document], valid_share: float, test_share: float
 ) -> tuple[bytes, dict[Split, SplitText]]:
-    """The digests of documents, and their text by split."""
-    marks: list[bytes] = []
+    """Returns (the digests of all pieces, joined; the text of each split). No piece may be
+    empty.
+    """
+    digests: list[bytes] = []
     pieces: dict[Split, list[bytes]] = {}
     for document in documents:
-        digest = piece_digests(document)
-        marks += digest
-        pieces.setdefault(split_of(digest[0], valid, test), []).extend(document.pieces)
-    return b"".join(marks), {split: _split_text(texts) for split, texts in pieces.items()}
+        own_digests = piece_digests(document)
+        digests += own_digests
+        # A pair is assigned by its source alone, so a source in valid or test never occurs in
+        # train with another target.
+        split = split_of(own_digests[0], valid_share, test_share)
+        pieces.setdefault(split, []).extend(document.pieces)
+    return b"".join(digests), {split: _split_text(texts) for split, texts in pieces.items()}
 
 
 def _split_text(pieces: list[bytes]) -> SplitText:
     lengths = np.array(list(map(len, pieces)), np.int64)
-    firsts = lengths.cumsum() - lengths
-    apart = SEPARATOR.join(pieces)
-    text = np.frombuffer(b"".join(pieces), np.uint8)
-    begins = np.zeros(len(text), bool)
-    starts = sentence_starts(apart)
-    n_before = np.searchsorted(firsts + np.arange(len(pieces)), starts, "right") - 1
-    begins[starts - n_before] = True
-    begins[firsts] = True
-    return SplitText(text, begins, lengths)
+    assert lengths.all()  # `batch_documents` leaves out documents with an empty piece
+    piece_starts = lengths.cumsum() - lengths
+    text_bytes = np.frombuffer(b"".join(pieces), np.uint8)
+    is_sentence_start = np.zeros(len(text_bytes), bool)
+    is_sentence_start[piece_starts] = True
+    joined_text = SEPARATOR.join(pieces)
+    joined_starts = sentence_starts(joined_text)
+    joined_piece_starts = piece_starts + np.arange(len(pieces))
+    n_separators_before = np.searchsorted(joined_piece_starts, joined_starts, "right") - 1
+    # positions in joined_text, minus the separators before them
+    is_sentence_start[joined_starts - n_separators_before] = True
+    return SplitText(text_bytes, is_sentence_start, lengths)

@@ -1,9 +1,9 @@
 """Rows of tokens out of a shard: any row of any epoch, found without reading those before it.
 
-Running text. In each epoch the documents are shuffled and laid end to end, each followed by `end`;
+Running text. In each epoch the documents are shuffled and laid end to end, each followed by `eos`;
 from a random offset this is cut into rows, which are shuffled again, so that neighbours in a batch
-are no neighbours in a text. Fewer tokens than one row, at both ends, are left out of an epoch, each
-time others. Pairs: one a row, shuffled.
+are no neighbours in a text. Each epoch drops fewer tokens than one row, at its start and end, and
+different ones each time. Pairs: one per row, shuffled.
 """
 
 from __future__ import annotations
@@ -12,44 +12,43 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.corpus.order import Numbers, shuffled_indices
+from paribus.corpus.order import IntArray, shuffled_indices
 from paribus.corpus.shards import Shard
 from paribus.runtime import derive_seed
 
 BLOCK_DOCUMENTS = 16  # documents between two entries of an epoch's index
-LOOKUP_DOCUMENTS = 2**18  # documents looked up at once when that is made
-N_CACHED_EPOCHS = 2  # whose indices are kept: a batch may reach from one into the next
-MAX_ORDERED = 2**20  # documents; up to so many, an epoch's order is computed once and cached
+LOOKUP_DOCUMENTS = 2**18  # documents read at a time when an epoch's index is built
+N_CACHED_EPOCHS = 2  # a batch can span two epochs
+MAX_CACHED_ORDER = 2**20  # documents; an epoch with more does not cache their order
 
 
 @dataclass(frozen=True, eq=False)
 class TokenRows:
-    """Rows as arrays of [B, T]."""
+    """Rows as arrays of [B, T]; the last two fields are None for running text."""
 
-    tokens: Numbers
-    documents: Numbers
-    sentences: Numbers
-    real: NDArray[np.bool_] | None = None
-    targets_from: Numbers | None = None
+    tokens: IntArray
+    documents: IntArray  # the document of each token, counted from 0 within the row
+    sentences: IntArray  # the sentence of each token, counted from 0 within the row
+    is_real: NDArray[np.bool_] | None = None  # False on padding
+    target_starts: IntArray | None = None  # [B], where the target of each pair begins
 
 
 @dataclass(frozen=True, eq=False)
 class EpochIndex:
-    """Where each block of an epoch's documents begins, and in which order they come, if there
-    are not too many.
-    """
+    """The documents of an epoch in their shuffled order, in blocks of BLOCK_DOCUMENTS."""
 
-    block_starts: Numbers
-    document_order: Numbers | None
+    block_starts: IntArray  # where each block begins, in tokens from the start of the epoch
+    document_order: IntArray | None  # None if there are more than MAX_CACHED_ORDER documents
 
 
 @dataclass(frozen=True, eq=False)
 class RunningText:
-    """Rows of running text; `name` keys its shuffles."""
+    """Rows of running text; `name` is part of the seed of every shuffle."""
 
     shard: Shard
     name: str
@@ -60,63 +59,67 @@ class RunningText:
 
     @property
     def n_tokens(self) -> int:
-        """Of one epoch, with an `end` for each document."""
+        """The tokens of one epoch, with an `eos` for each document."""
         return self.shard.n_tokens + self.shard.n_documents
 
     def n_rows(self, length: int) -> int:
         return self.n_tokens // length
 
-    def rows(self, seed: int, epoch: int, numbers: Numbers, length: int) -> TokenRows:
+    def rows(self, seed: int, epoch: int, row_numbers: IntArray, length: int) -> TokenRows:
         """The rows of an epoch with these numbers, 0 ≤ number < n_rows."""
         n_rows = self.n_rows(length)
         spare = self.n_tokens - n_rows * length
         offset = derive_seed(seed, "corpus", self.name, "offset", epoch) % (spare + 1)
-        places = shuffled_indices(
-            numbers, n_rows, derive_seed(seed, "corpus", self.name, "rows", epoch)
+        row_slots = shuffled_indices(
+            row_numbers, n_rows, derive_seed(seed, "corpus", self.name, "rows", epoch)
         )
-        return self._rows_at(seed, epoch, offset + places * length, length)
+        return self._rows_at(seed, epoch, offset + row_slots * length, length)
 
-    def _rows_at(self, seed: int, epoch: int, starts: Numbers, length: int) -> TokenRows:
-        """The stretches of an epoch's text that begin at these places: all rows at once, by
-        [row, document].
+    def _rows_at(self, seed: int, epoch: int, starts: IntArray, length: int) -> TokenRows:
+        """The rows that begin at these tokens of an epoch's text, all at once.
+
+        Arrays are by [row, candidate document] until `per_token` makes them [row, token].
         """
-        kept = self._cached_epoch(seed, epoch)
-        blocks = np.searchsorted(kept.block_starts, starts, "right") - 1
-        last = np.searchsorted(kept.block_starts, starts + length - 1, "right") - 1
-        n_documents = BLOCK_DOCUMENTS * int((last - blocks).max() + 1)
-        places = blocks[:, None] * BLOCK_DOCUMENTS + np.arange(n_documents)
-        there = np.minimum(places, self.shard.n_documents - 1)
-        if kept.document_order is None:
-            documents = self._document_order(seed, epoch, there)
+        index = self._cached_epoch(seed, epoch)
+        first_blocks = np.searchsorted(index.block_starts, starts, "right") - 1
+        last_blocks = np.searchsorted(index.block_starts, starts + length - 1, "right") - 1
+        n_candidates = BLOCK_DOCUMENTS * int((last_blocks - first_blocks).max() + 1)
+        document_ranks = first_blocks[:, None] * BLOCK_DOCUMENTS + np.arange(n_candidates)
+        clamped_ranks = np.minimum(document_ranks, self.shard.n_documents - 1)
+        if index.document_order is None:
+            documents = self._documents_at(seed, epoch, clamped_ranks)
         else:
-            documents = kept.document_order[there]
-        begins = self.shard.document_starts(documents)
+            documents = index.document_order[clamped_ranks]
+        document_starts = self.shard.document_starts(documents)
         lengths = np.where(
-            places < self.shard.n_documents,
-            self.shard.document_starts(documents + 1) - begins + 1,
+            document_ranks < self.shard.n_documents,
+            self.shard.document_starts(documents + 1) - document_starts + 1,
             0,
         )
-        ends = kept.block_starts[blocks][:, None] + lengths.cumsum(1)
+        ends = index.block_starts[first_blocks][:, None] + lengths.cumsum(1)
         firsts = np.maximum(ends - lengths, starts[:, None])
         counts = np.maximum(np.minimum(ends, starts[:, None] + length) - firsts, 0)
 
-        def spread(values: Numbers) -> Numbers:
+        def per_token(values: IntArray) -> IntArray:
             return np.repeat(values.ravel(), counts.ravel()).reshape(-1, length)
 
-        within = starts[:, None] + np.arange(length) - spread(ends - lengths)
-        is_end = within == spread(lengths) - 1
-        places = np.minimum(spread(begins) + within, max(self.shard.n_tokens - 1, 0))
-        tokens = np.where(is_end, self.eos, self.shard.tokens[places].astype(np.int64))
-        begins_sentence = self.shard.begins_sentence(places) & ~is_end
+        offset_in_document = starts[:, None] + np.arange(length) - per_token(ends - lengths)
+        is_eos = offset_in_document == per_token(lengths) - 1
+        token_indices = per_token(document_starts) + offset_in_document
+        # the eos of the last document has no token in the shard
+        token_indices = np.minimum(token_indices, max(self.shard.n_tokens - 1, 0))
+        tokens = np.where(is_eos, self.eos, self.shard.tokens[token_indices].astype(np.int64))
+        is_sentence_start = self.shard.begins_sentence(token_indices) & ~is_eos
         return TokenRows(
             tokens=tokens,
-            documents=spread((counts > 0).cumsum(1) - 1),
-            sentences=_sentence_numbers(begins_sentence),
+            documents=per_token((counts > 0).cumsum(1) - 1),
+            sentences=_sentence_numbers(is_sentence_start),
         )
 
-    def _document_order(self, seed: int, epoch: int, places: Numbers) -> Numbers:
+    def _documents_at(self, seed: int, epoch: int, ranks: IntArray) -> IntArray:
+        """The documents at these ranks of an epoch's shuffled order."""
         return shuffled_indices(
-            places,
+            ranks,
             self.shard.n_documents,
             derive_seed(seed, "corpus", self.name, "documents", epoch),
         )
@@ -125,27 +128,26 @@ class RunningText:
         """The index of an epoch; those of the latest two epochs are cached."""
         index = self._epochs.get((seed, epoch))
         if index is None:
-            index = self._epochs[seed, epoch] = self._index_epoch(seed, epoch)
+            index = self._index_epoch(seed, epoch)
+            self._epochs[seed, epoch] = index
             while len(self._epochs) > N_CACHED_EPOCHS:
                 self._epochs.popitem(last=False)
         return index
 
     def _index_epoch(self, seed: int, epoch: int) -> EpochIndex:
         n_documents = self.shard.n_documents
-        sizes = np.zeros(-(-n_documents // BLOCK_DOCUMENTS) + 1, np.int64)
+        n_blocks = -(-n_documents // BLOCK_DOCUMENTS)
+        sizes = np.zeros(n_blocks + 1, np.int64)  # tokens of each block, after a 0
         orders = []
         for first in range(0, n_documents, LOOKUP_DOCUMENTS):
-            documents = self._document_order(
-                seed, epoch, np.arange(first, min(first + LOOKUP_DOCUMENTS, n_documents))
-            )
-            lengths = (
-                self.shard.document_starts(documents + 1)
-                - self.shard.document_starts(documents)
-                + 1
-            )
+            ranks = np.arange(first, min(first + LOOKUP_DOCUMENTS, n_documents))
+            documents = self._documents_at(seed, epoch, ranks)
+            starts = self.shard.document_starts(documents)
+            lengths = self.shard.document_starts(documents + 1) - starts + 1
             block_sizes = np.add.reduceat(lengths, np.arange(0, len(lengths), BLOCK_DOCUMENTS))
-            sizes[1 + first // BLOCK_DOCUMENTS :][: len(block_sizes)] = block_sizes
-            if n_documents <= MAX_ORDERED:
+            first_block = first // BLOCK_DOCUMENTS
+            sizes[first_block + 1 : first_block + 1 + len(block_sizes)] = block_sizes
+            if n_documents <= MAX_CACHED_ORDER:
                 orders.append(documents)
         block_starts = sizes.cumsum()[:-1]
         if not orders:
@@ -153,13 +155,22 @@ class RunningText:
         return EpochIndex(block_starts, np.concatenate(orders))
 
 
+class MinRowLengths(NamedTuple):
+    """The shortest rows that hold a whole target and at least one source token, for some pair
+    and for every pair.
+    """
+
+    for_any_pair: int
+    for_every_pair: int
+
+
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Rows of one pair each: source, target, `end`, padding. A source too long for its row
+    """Rows of one pair each: source, target, `eos`, padding. A source too long for its row
     loses its beginning.
 
-    A target that leaves no room for a source stands alone, as much of it as fits: it is read, and
-    not asked for.
+    If the target leaves no room for its source, the row holds only the beginning of the target,
+    and nothing in it is scored. `name` is part of the seed of every shuffle.
     """
 
     shard: Shard
@@ -168,49 +179,47 @@ class PairRows:
     pad: int
 
     def n_rows(self, length: int) -> int:
+        """One row per pair, whatever the `length`; RunningText needs it."""
         return self.shard.n_documents
 
-    def rows(self, seed: int, epoch: int, numbers: Numbers, length: int) -> TokenRows:
+    def rows(self, seed: int, epoch: int, row_numbers: IntArray, length: int) -> TokenRows:
         pairs = shuffled_indices(
-            numbers,
+            row_numbers,
             self.shard.n_documents,
             derive_seed(seed, "corpus", self.name, "documents", epoch),
         )
-        begins, targets, ends = (
-            self.shard.document_starts(pairs),
-            self.shard.target_starts(pairs),
-            self.shard.document_starts(pairs + 1),
-        )
-        # with its end, unless that is cut off too
-        n_target = np.minimum(ends - targets + 1, length)
-        n_source = np.minimum(targets - begins, length - n_target)
-        at = np.arange(length)
-        real = at < (n_source + n_target)[:, None]
-        places = (targets - n_source)[:, None] + at
-        is_end = places == ends[:, None]
-        places = np.clip(places, 0, self.shard.n_tokens - 1)
-        tokens = np.where(
-            real, np.where(is_end, self.eos, self.shard.tokens[places].astype(np.int64)), self.pad
-        )
-        sentences = _sentence_numbers(self.shard.begins_sentence(places) & real & ~is_end)
+        source_starts = self.shard.document_starts(pairs)
+        target_starts = self.shard.target_starts(pairs)
+        ends = self.shard.document_starts(pairs + 1)
+        # counts eos, which is cut off if the target alone fills the row
+        n_target = np.minimum(ends - target_starts + 1, length)
+        n_source = np.minimum(target_starts - source_starts, length - n_target)
+        positions = np.arange(length)
+        is_real = positions < (n_source + n_target)[:, None]
+        token_indices = (target_starts - n_source)[:, None] + positions
+        is_eos = token_indices == ends[:, None]
+        token_indices = np.clip(token_indices, 0, self.shard.n_tokens - 1)
+        tokens = np.where(is_eos, self.eos, self.shard.tokens[token_indices].astype(np.int64))
+        tokens = np.where(is_real, tokens, self.pad)
+        is_sentence_start = self.shard.begins_sentence(token_indices) & is_real & ~is_eos
         return TokenRows(
             tokens=tokens,
             documents=np.zeros_like(tokens),
-            sentences=sentences,
-            real=real,
-            targets_from=n_source,
+            sentences=_sentence_numbers(is_sentence_start),
+            is_real=is_real,
+            target_starts=n_source,
         )
 
     def n_truncated(self, length: int) -> int:
-        """How many pairs lose a part of their source, but not all of it, in rows of this length."""
+        """Pairs whose source is cut but not lost."""
         n_pairs = 0
         for sources, targets in self._pair_lengths():
             n_pairs += int(((targets < length) & (sources + targets > length)).sum())
         return n_pairs
 
     def n_unscored(self, length: int) -> int:
-        """How many pairs show nothing of their source in rows of this length: no room for it,
-        or no token in it.
+        """Pairs with no source token in the row, which are therefore not scored: there is no
+        room for it, or the source has no token.
         """
         n_pairs = 0
         for sources, targets in self._pair_lengths():
@@ -218,32 +227,31 @@ class PairRows:
         return n_pairs
 
     @cached_property
-    def fitting_lengths(self) -> tuple[int, int] | None:
-        """The shortest rows with room for a whole target and some of its source: of one pair,
-        and of every pair.
-
-        None where no pair has a source to be shown.
+    def min_row_lengths(self) -> MinRowLengths | None:
+        """The shortest rows for the pairs whose source has a token; None if there is no such
+        pair.
         """
         shortest, longest = [], []
         for sources, targets in self._pair_lengths():
-            rooms = targets[sources > 0] + 1
-            if len(rooms):
-                shortest.append(int(rooms.min()))
-                longest.append(int(rooms.max()))
+            row_lengths = targets[sources > 0] + 1
+            if len(row_lengths):
+                shortest.append(int(row_lengths.min()))
+                longest.append(int(row_lengths.max()))
         if shortest:
-            return min(shortest), max(longest)
+            return MinRowLengths(for_any_pair=min(shortest), for_every_pair=max(longest))
         return None
 
-    def _pair_lengths(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """Tokens of sources, and of targets with their ends, many at a time."""
+    def _pair_lengths(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Tokens of sources, and of targets with their eos, many pairs at a time."""
         for first in range(0, self.shard.n_documents, LOOKUP_DOCUMENTS):
-            lengths = np.diff(
-                self.shard.offsets[2 * first : 2 * (first + LOOKUP_DOCUMENTS) + 1].astype(np.int64)
-            )
+            # offsets alternate: source, target, source, …
+            offsets = self.shard.offsets[2 * first : 2 * (first + LOOKUP_DOCUMENTS) + 1]
+            lengths = np.diff(offsets.astype(np.int64))
             yield lengths[::2], lengths[1::2] + 1
 
 
-def _sentence_numbers(begins: NDArray[np.bool_]) -> Numbers:
-    """0 up to the first beginning after a row's first place, then one more at each."""
-    begins[:, 0] = False
-    return begins.cumsum(1)
+def _sentence_numbers(is_sentence_start: NDArray[np.bool_]) -> IntArray:
+    """Sentence number of each token, from 0. A row's first token never starts a new number."""
+    starts_new_number = is_sentence_start.copy()
+    starts_new_number[:, 0] = False
+    return starts_new_number.cumsum(1)

@@ -1,9 +1,9 @@
 """Who may see whom?"""
 
-from paribus.masks.assignment import at_head as at_head
-from paribus.masks.assignment import at_layer as at_layer
 from paribus.masks.assignment import divisors as divisors
 from paribus.masks.assignment import head_rules as head_rules
+from paribus.masks.assignment import rule_at_head as rule_at_head
+from paribus.masks.assignment import rule_at_layer as rule_at_layer
 from paribus.masks.dense import SequenceLayout as SequenceLayout
 from paribus.masks.dense import count_visible_keys as count_visible_keys
 from paribus.masks.dense import count_visible_pairs as count_visible_pairs

@@ -8,7 +8,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.masks.assignment import at_layer, head_rules
+from paribus.masks.assignment import head_rules, rule_at_layer
 from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule
 from paribus.masks.squares import coarse_mask
 
@@ -34,7 +34,7 @@ def rule_html(rule: Rule) -> str:
     n_layers = _n_layers(rule)
     distinct_rules: dict[Rule, None] = {}
     for layer in range(n_layers):
-        distinct_rules |= dict.fromkeys(head_rules(at_layer(rule, layer, n_layers)))
+        distinct_rules |= dict.fromkeys(head_rules(rule_at_layer(rule, layer, n_layers)))
     figures = "".join(map(_figure, distinct_rules))
     return (
         f"<div><code>{escape(str(rule))}</code><div"

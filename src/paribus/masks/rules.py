@@ -40,13 +40,17 @@ class Rule:
 
     def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         """Where the query may see the key, as a boolean array of the broadcast shape."""
-        raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
+        raise TypeError(
+            f"{self} differs by head or layer; ask rule_at_layer and rule_at_head first"
+        )
 
     def sees_new(self, prefix_grows: bool) -> bool:
         """Could an old query see a token appended later, or one after it that it did not see
         before?
         """
-        raise TypeError(f"{self} differs by head or layer; ask at_layer and at_head first")
+        raise TypeError(
+            f"{self} differs by head or layer; ask rule_at_layer and rule_at_head first"
+        )
 
     def __and__(self, other: Rule) -> Rule:
         if isinstance(other, Full) or other in _clauses(self, And):

@@ -95,7 +95,7 @@ def example_problem(
         documents_BT=torch.zeros_like(tokens),
         sentences_BT=torch.zeros_like(tokens),
         real_BT=torch.ones_like(tokens, dtype=torch.bool) if pairs else None,
-        targets_from_B=torch.tensor([split or length // 2]) if pairs else None,
+        target_starts_B=torch.tensor([split or length // 2]) if pairs else None,
     )
     one = Mixture(
         components=(component if split is None or pairs else _split_at(component, split, length),)
@@ -128,7 +128,7 @@ def _prefix_faults(objective: SimpleObjective, spec: ResolvedArchitecture) -> li
         return []
     return [
         f"objective.kind is {objective.kind!r} for an encoder-decoder, but the mask {asking[0]}"
-        " asks for a prefix, and a decoder reads the answer alone; use a mask without 'prefix' and"
+        " asks for a prefix, and a decoder reads only the target; use a mask without 'prefix' and"
         " 'same_side', such as 'causal'"
     ]
 

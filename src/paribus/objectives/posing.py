@@ -87,7 +87,7 @@ def draw_component(objective: Objective, seed: int, k: int) -> MixtureComponent:
 
 
 def _require_matching_text(objective: SimpleObjective, text: TextBatch) -> None:
-    pairs = text.targets_from_B is not None
+    pairs = text.target_starts_B is not None
     if pairs != isinstance(objective, Seq2Seq):
         if not pairs:
             needs, has = ("pairs", "running text")
@@ -250,10 +250,11 @@ def _cut_text(text: TextBatch, split: int, n_unused: int) -> SourceTarget:
 
 
 def _with_mode_token(pair: SourceTarget, mode: int) -> SourceTarget:
-    """The question with a mode sign before it, in the document of its first token."""
-    asked, documents = pair.source_BS, pair.source_documents_BS
+    """The source with a mode token before it, in the document of its first token."""
+    source = pair.source_BS
+    documents = pair.source_documents_BS
     return SourceTarget(
-        source_BS=torch.cat([torch.full_like(asked[:, :1], mode), asked], 1),
+        source_BS=torch.cat([torch.full_like(source[:, :1], mode), source], 1),
         target_BM=pair.target_BM,
         source_documents_BS=torch.cat([documents[:, :1], documents], 1),
         target_documents_BM=pair.target_documents_BM,
@@ -302,11 +303,11 @@ def _one_sequence_pair(text: TextBatch) -> Problem:
     """A pair in one row, its source as the prefix; only the target is scored, and none without
     a source.
     """
-    assert text.targets_from_B is not None
+    assert text.target_starts_B is not None
     assert text.real_BT is not None
-    tokens, real, begins = text.tokens_BT, text.real_BT, text.targets_from_B[:, None]
+    tokens, real, begins = text.tokens_BT, text.real_BT, text.target_starts_B[:, None]
     at = torch.arange(tokens.shape[1]).expand_as(tokens)
-    inputs = Batch.of(tokens, prefix=text.targets_from_B, real_BT=real).with_rows(text.rows_B)
+    inputs = Batch.of(tokens, prefix=text.target_starts_B, real_BT=real).with_rows(text.rows_B)
     scored = torch.zeros_like(real)
     scored[:, :-1] = real[:, 1:] & (at[:, 1:] >= begins) & (begins > 0)
     answers = torch.where(scored, at + 1, -1)
@@ -321,10 +322,10 @@ def _one_sequence_pair(text: TextBatch) -> Problem:
 
 def _two_sequence_pair(text: TextBatch, vocabulary: Vocabulary) -> SourceTarget:
     """A pair as two rows of the reading's length: one shape for every batch."""
-    assert text.targets_from_B is not None
+    assert text.target_starts_B is not None
     assert text.real_BT is not None
     place = torch.arange(text.tokens_BT.shape[1])
-    begins = text.targets_from_B[:, None]
+    begins = text.target_starts_B[:, None]
     n_real = text.real_BT.sum(1, keepdim=True)
     longest = text.tokens_BT.shape[1]
     asked_real = (place < begins).expand(-1, longest)

@@ -1,9 +1,9 @@
-"""How a question and its answer are laid before a model: one table, by objective and by whether
-there is an encoder.
+"""How source and target are arranged as model input, by objective and by whether there is an
+encoder.
 
 *together*: source and target in one sequence. *apart*: the source goes to the encoder, the target
-to the decoder. *in place*: tokens are predicted where they are hidden. *shifted*: every token is
-predicted from its neighbours.
+to the decoder. *in place*: tokens are predicted where they are hidden. *shifted*: each token is
+predicted from those before it ('reverse': after it).
 """
 
 from __future__ import annotations
@@ -24,43 +24,58 @@ ProblemLayout = Literal["together", "apart", "in place", "shifted"]
 _NO_SOURCE = "it leaves the encoder nothing to read; use 'prefix'"
 _NO_PLACE = "a decoder gives no answers in place; use 'spans'"
 
-PROBLEM_LAYOUTS: dict[str, tuple[ProblemLayout, ProblemLayout | None, str]] = {
-    # objective: one stack, encoder-decoder, why not
-    "causal": ("shifted", None, _NO_SOURCE),
-    "reverse": ("shifted", None, _NO_SOURCE),
-    "prefix": ("together", "apart", ""),
-    "masked": ("in place", None, _NO_PLACE),
-    "last_token": ("in place", None, _NO_PLACE),
-    "spans": ("together", "apart", ""),
-    "continuation": ("together", "apart", ""),
-    "seq2seq": ("together", "apart", ""),
+
+@dataclass(frozen=True)
+class ObjectiveLayouts:
+    """The layouts of an objective; None if an encoder-decoder has none, with the reason."""
+
+    without_encoder: ProblemLayout
+    with_encoder: ProblemLayout | None
+    refusal_reason: str = ""
+
+
+PROBLEM_LAYOUTS: dict[str, ObjectiveLayouts] = {
+    "causal": ObjectiveLayouts("shifted", None, _NO_SOURCE),
+    "reverse": ObjectiveLayouts("shifted", None, _NO_SOURCE),
+    "prefix": ObjectiveLayouts("together", "apart"),
+    "masked": ObjectiveLayouts("in place", None, _NO_PLACE),
+    "last_token": ObjectiveLayouts("in place", None, _NO_PLACE),
+    "spans": ObjectiveLayouts("together", "apart"),
+    "continuation": ObjectiveLayouts("together", "apart"),
+    "seq2seq": ObjectiveLayouts("together", "apart"),
 }
 
 
-PREFIX_NOTES: dict[ProblemLayout, str] = {
-    # what a mask that asks for a prefix is given
-    "together": "the question is the prefix",
-    "apart": "the whole source is the prefix for an encoder; a decoder has none and is refused",
+# which tokens a mask's `prefix` covers
+PREFIX_DESCRIPTIONS: dict[ProblemLayout, str] = {
+    "together": "the source is the prefix",
+    "apart": (
+        "in the encoder the whole source is the prefix; a prefix mask in the decoder is refused"
+    ),
     "in place": "the whole text is the prefix",
-    "shifted": "there is no prefix, so each token sees what comes before it",
+    "shifted": "there is no prefix, so each token sees itself and those before it, as under causal",
 }
 
 
 def problem_layout(objective: SimpleObjective, has_encoder: bool) -> ProblemLayout:
-    """The framing of an objective; SpecError where an encoder-decoder has none."""
-    alone, with_encoder, why_not = PROBLEM_LAYOUTS[objective.kind]
+    """The layout of an objective; raises SpecError if it has none for an encoder-decoder."""
+    layouts = PROBLEM_LAYOUTS[objective.kind]
     if not has_encoder:
-        return alone
-    if with_encoder is None:
+        return layouts.without_encoder
+    if layouts.with_encoder is None:
         raise SpecError(
-            f"objective.kind is {objective.kind!r} for an encoder-decoder, but {why_not}"
+            f"objective.kind is {objective.kind!r} for an encoder-decoder, but"
+            f" {layouts.refusal_reason}"
         )
-    return with_encoder
+    return layouts.with_encoder
 
 
 @dataclass(frozen=True, eq=False)
 class SourceTarget:
-    """A question and its answer, row by row; rows may end early where `real` says so."""
+    """A batch of sources and targets. `*_real` is False on padding; None means no padding.
+
+    B rows, S source tokens, M target tokens.
+    """
 
     source_BS: Tensor
     target_BM: Tensor
@@ -71,90 +86,105 @@ class SourceTarget:
 
 
 def one_sequence_problem(pair: SourceTarget, rows_B: Tensor, separates_documents: bool) -> Problem:
-    """One sequence; the outputs from the question's last token on are asked for."""
-    whole = torch.cat([pair.source_BS, pair.target_BM], 1)
-    n_asked, n_told = pair.source_BS.shape[1], pair.target_BM.shape[1]
+    """Source and target in one sequence; outputs from the last source token on are scored."""
+    tokens = torch.cat([pair.source_BS, pair.target_BM], 1)
+    n_source = pair.source_BS.shape[1]
+    n_target = pair.target_BM.shape[1]
     if separates_documents:
-        apart = torch.cat([pair.source_documents_BS, pair.target_documents_BM], 1)
+        document_numbers = torch.cat([pair.source_documents_BS, pair.target_documents_BM], 1)
     else:
-        apart = None
+        document_numbers = None
     inputs = Batch.of(
-        whole,
-        prefix=n_asked,
-        documents_BT=apart,
-        positions_BT=None if apart is None else document_positions(apart),
+        tokens,
+        prefix=n_source,
+        documents_BT=document_numbers,
+        positions_BT=_optional_positions(document_numbers),
     ).with_rows(rows_B)
-    at = torch.arange(n_asked - 1, n_asked + n_told - 1).expand(len(whole), -1)
+    scored_positions = torch.arange(n_source - 1, n_source + n_target - 1).expand(len(tokens), -1)
     return Problem(
         inputs=inputs,
-        scored_positions_BM=at,
+        scored_positions_BM=scored_positions,
         targets_BM=pair.target_BM,
-        weights_BM=torch.ones(at.shape),
-        target_positions_BM=_next_positions(at, whole.shape[1]),
+        weights_BM=torch.ones(scored_positions.shape),
+        target_positions_BM=_next_positions(scored_positions, tokens.shape[1]),
     )
 
 
 def encoder_decoder_problem(
     pair: SourceTarget, rows_B: Tensor, separates_documents: bool, decoder_start: int
 ) -> Problem:
-    """Two sequences; the decoder reads the answer one step behind. All of the source is the
+    """Source to the encoder, target shifted right to the decoder; the whole source is the
     encoder's prefix.
     """
-    told = pair.target_BM
-    shifted = torch.cat([torch.full_like(told[:, :1], decoder_start), told[:, :-1]], 1)
-    asked_documents = pair.source_documents_BS if separates_documents else None
-    behind = torch.cat([pair.target_documents_BM[:, :1], pair.target_documents_BM[:, :-1]], 1)
-    told_documents = behind if separates_documents else None
+    targets = pair.target_BM
+    decoder_inputs = torch.cat([torch.full_like(targets[:, :1], decoder_start), targets[:, :-1]], 1)
+    if separates_documents:
+        source_documents = pair.source_documents_BS
+        decoder_documents = _shifted_documents(pair.target_documents_BM)
+    else:
+        source_documents = decoder_documents = None
     source = Batch.of(
         pair.source_BS,
         prefix=_source_length(pair),
         real_BT=pair.source_real_BS,
-        documents_BT=asked_documents,
-        positions_BT=None if asked_documents is None else document_positions(asked_documents),
+        documents_BT=source_documents,
+        positions_BT=_optional_positions(source_documents),
     )
     inputs = Batch.of(
-        shifted,
+        decoder_inputs,
         real_BT=pair.target_real_BM,
-        documents_BT=told_documents,
-        positions_BT=None if told_documents is None else document_positions(told_documents),
+        documents_BT=decoder_documents,
+        positions_BT=_optional_positions(decoder_documents),
         source=source,
     ).with_rows(rows_B)
-    at = torch.arange(told.shape[1]).expand(len(told), -1)
+    scored_positions = torch.arange(targets.shape[1]).expand(len(targets), -1)
     return Problem(
         inputs=inputs,
-        scored_positions_BM=at,
-        targets_BM=told,
+        scored_positions_BM=scored_positions,
+        targets_BM=targets,
         weights_BM=_target_weights(pair),
-        target_positions_BM=_next_positions(at, told.shape[1]),
+        target_positions_BM=_next_positions(scored_positions, targets.shape[1]),
     )
+
+
+def _shifted_documents(documents_BM: Tensor) -> Tensor:
+    """The documents of a target shifted right; the first number also stands for decoder_start."""
+    return torch.cat([documents_BM[:, :1], documents_BM[:, :-1]], 1)
 
 
 def _source_length(pair: SourceTarget) -> int | Tensor:
-    """How long the question is: in every row the same, or [B] where rows end early."""
+    """Source tokens without padding: one number for every row, or [B] if there is padding."""
     if pair.source_real_BS is None:
         return pair.source_BS.shape[1]
     return pair.source_real_BS.sum(1)
 
 
 def _target_weights(pair: SourceTarget) -> Tensor:
-    """1 for every token that is told, but not where nothing was asked."""
+    """1 for each real target token; 0 in rows without any source token."""
     if pair.target_real_BM is None:
-        told = torch.ones(pair.target_BM.shape, dtype=torch.bool)
+        is_scored = torch.ones(pair.target_BM.shape, dtype=torch.bool)
     else:
-        told = pair.target_real_BM
-    return (
-        told if pair.source_real_BS is None else told & pair.source_real_BS.any(1, keepdim=True)
-    ).float()
+        is_scored = pair.target_real_BM
+    if pair.source_real_BS is not None:
+        is_scored = is_scored & pair.source_real_BS.any(1, keepdim=True)
+    return is_scored.float()
 
 
 def _next_positions(positions: Tensor, length: int) -> Tensor:
-    """The answer to a position stands right after it, if it is read at all."""
+    """Where each target is itself an input: the next position, or -1 past the end."""
     return torch.where(positions + 1 < length, positions + 1, -1)
 
 
+def _optional_positions(documents_BT: Tensor | None) -> Tensor | None:
+    """Positions within each document, or None if documents are not separated."""
+    if documents_BT is None:
+        return None
+    return document_positions(documents_BT)
+
+
 def document_positions(documents_BT: Tensor) -> Tensor:
-    """Positions counted anew in every document, so that a packed text reads as if alone."""
-    place = torch.arange(documents_BT.shape[1]).expand_as(documents_BT)
-    first = torch.ones_like(documents_BT, dtype=torch.bool)
-    first[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
-    return place - torch.where(first, place, 0).cummax(1).values
+    """Positions counted from 0 in each document, so that a packed text is read as if alone."""
+    positions = torch.arange(documents_BT.shape[1]).expand_as(documents_BT)
+    is_first = torch.ones_like(documents_BT, dtype=torch.bool)
+    is_first[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
+    return positions - torch.where(is_first, positions, 0).cummax(1).values

@@ -9,11 +9,11 @@ from paribus.masks import (
     Full,
     Rule,
     SameDocument,
-    at_head,
-    at_layer,
     divisors,
     head_rules,
     leaves,
+    rule_at_head,
+    rule_at_layer,
     simplify_rule,
 )
 from paribus.spec.architecture import (
@@ -125,7 +125,7 @@ def _stack(spec: Architecture, mask: Rule, n_layers: int, cross: Rule | None) ->
     blocks: list[Block] = []
     for layer in range(n_layers):
         block = Block(
-            mask=_without_padding_rule(at_layer(mask, layer, n_layers)),
+            mask=_without_padding_rule(rule_at_layer(mask, layer, n_layers)),
             cross=cross,
             attention=_attention(spec),
             feed_forward=_feed_forward(spec, layer),
@@ -209,7 +209,7 @@ def _problems(spec: Architecture) -> Iterator[str]:
 def _mask_problems(path: str, mask: Rule, n_layers: int, n_heads: int) -> Iterator[str]:
     try:
         for layer in range(n_layers):
-            at_head(at_layer(mask, layer, n_layers), 0, n_heads)
+            rule_at_head(rule_at_layer(mask, layer, n_layers), 0, n_heads)
     except SpecError as fault:
         yield f"{path} {str(fault).removeprefix('mask ')}"
 

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.cli.terminal.field_format import format_ranges
-from paribus.masks import Rule, SameDocument, at_head, coarse_mask, coarse_stride, leaves, mask_text
+from paribus.masks import (
+    Rule,
+    SameDocument,
+    coarse_mask,
+    coarse_stride,
+    leaves,
+    mask_text,
+    rule_at_head,
+)
 from paribus.spec import Stack
 
 BoolArray = NDArray[np.bool_]
@@ -83,7 +91,7 @@ def draw_icons(stack: Stack, prefix_share: float) -> str:
 def _head_labels(rule: Rule, n_heads: int) -> dict[Rule, str]:
     found: dict[Rule, list[int]] = {}
     for head in range(n_heads):
-        found.setdefault(at_head(rule, head, n_heads), []).append(head)
+        found.setdefault(rule_at_head(rule, head, n_heads), []).append(head)
     if len(found) == 1:
         return dict.fromkeys(found, "")
     return {part: f", heads {format_ranges(numbers)}" for part, numbers in found.items()}

@@ -18,15 +18,15 @@ from paribus.cli.terminal.objective_example import (
     objective_examples,
     preset_refusals,
 )
-from paribus.objectives.problem_layout import PREFIX_NOTES, ProblemLayout
+from paribus.objectives.problem_layout import PREFIX_DESCRIPTIONS, ProblemLayout
 from paribus.spec.objectives import Objective, Seq2Seq, SimpleObjective
 
 MAX_WIDTH = 110  # also where the page is wider: a reader goes from line to line
 FRAMING_DESCRIPTIONS: dict[ProblemLayout, str] = {
-    "shifted": "one stack: every token is the answer to its neighbours",
+    "shifted": "one stack: each token is predicted from those on one side of it",
     "in place": "one stack: answers are given where they are hidden",
-    "together": "one stack: question and answer in one sequence",
-    "apart": "encoder-decoder: the question to the encoder, the answer to the decoder",
+    "together": "one stack: source and target in one sequence",
+    "apart": "encoder-decoder: the source to the encoder, the target to the decoder",
 }
 
 
@@ -42,7 +42,9 @@ def print_objective_card(objective: Objective, page: Console) -> None:
             before = one.component
             page.print(_describe_component(before.objective, before.mode), style="bold")
         page.print(FRAMING_DESCRIPTIONS[one.frame], style="dim")
-        page.print(f"under a prefix mask, {PREFIX_NOTES[one.frame]}", style="dim", width=width)
+        page.print(
+            f"under a prefix mask, {PREFIX_DESCRIPTIONS[one.frame]}", style="dim", width=width
+        )
         for rows in _example_rows(one):
             for line in interlinear_lines(rows, width):
                 page.print(line, no_wrap=True)
@@ -67,7 +69,7 @@ def _example_json(example: ObjectiveExample) -> dict[str, Any]:
         **table,
         "component": example.component.model_dump(mode="json"),
         "answers": [{"at": place, "answer": answer} for place, answer in table["answers"].items()],
-        "under_prefix_mask": PREFIX_NOTES[table["frame"]],
+        "under_prefix_mask": PREFIX_DESCRIPTIONS[table["frame"]],
     }
 
 

@@ -134,7 +134,7 @@ def _pair_batch() -> TextBatch:
     source, target = map(_word_ids, PAIR)
     reading = _batch_of_ids([*source, *target, _vocabulary().eos, _vocabulary().pad])
     real = reading.tokens_BT != _vocabulary().pad
-    return replace(reading, real_BT=real, targets_from_B=torch.tensor([len(source)]))
+    return replace(reading, real_BT=real, target_starts_B=torch.tensor([len(source)]))
 
 
 def _batch_of_ids(ids: list[int]) -> TextBatch:
