@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paribus.spec.reading import SHORT_NAMES, assign, merged_table, presets, read_table
+from paribus.spec.reading import SHORT_NAMES, merged_table, presets, read_table, set_at_path
 
 Table = Mapping[str, Any]
 WIDTHS = {
@@ -67,5 +67,5 @@ def written_table(
         table = {}  # a checkpoint, which stands on no preset
     given = {SHORT_NAMES.get(path, path): value for path, value in (changes or {}).items()}
     for path in sorted(given, key=lambda path: path.count(".")):
-        assign(table, path, given[path])
+        set_at_path(table, path, given[path])
     return table

@@ -15,7 +15,7 @@ from paribus.spec.architecture import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
 from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
 from paribus.spec.objectives import MaskedLM, Objective, components_of
-from paribus.spec.reading import assign, describe_faults
+from paribus.spec.reading import describe_faults, set_at_path
 
 Unit = Literal["bits_per_byte", "nats"]  # of the whole, and of an item
 HeldOutSplit = Literal["valid", "test"]
@@ -106,7 +106,7 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
     """A yardstick by its kind, with changes to its fields."""
     table: dict[str, Any] = {"yardstick": {"kind": kind}}
     for path, value in (changes or {}).items():
-        assign(table, f"yardstick.{path}", value)
+        set_at_path(table, f"yardstick.{path}", value)
     try:
         return _YardstickTable.model_validate(table).yardstick
     except ValidationError as fault:
