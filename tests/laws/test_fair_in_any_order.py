@@ -19,7 +19,7 @@ from paribus.design.arms import arms_of
 from paribus.design.control import describe_confounds, field_lines, judge_pairs
 from paribus.errors import ConfoundError, SpecError
 from paribus.spec.design_reading import load_design
-from paribus.spec.reading import set_at_path
+from paribus.spec.merging import set_at_path
 from paribus.workspace import Execution, Workspace
 
 # Fields and values that an arm may have beside any other of them, but for heads, layers and widths

@@ -25,7 +25,7 @@ from paribus.design.design_files import find_design, shipped_designs
 from paribus.design.trials import pair_findings
 from paribus.errors import SpecError
 from paribus.spec.design import SCALES, Design
-from paribus.spec.reading import set_at_path
+from paribus.spec.merging import set_at_path
 from paribus.spec.run import Stage, load_run
 
 LENGTH = 20

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from paribus.design import Plan, find_design, make_plan
-from paribus.spec.reading import set_at_path
+from paribus.spec.merging import set_at_path
 from paribus.workspace import Execution, Workspace
 
 CPU = torch.device("cpu")

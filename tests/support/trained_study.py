@@ -21,7 +21,7 @@ from paribus.record import CellRecord, Study, existing_study
 from paribus.record.checksums import remove_listed_file
 from paribus.record.file_names import CELLS_FILE, PLAN_LOCK_FILE
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
-from paribus.spec.reading import set_at_path
+from paribus.spec.merging import set_at_path
 from paribus.workspace import Execution, Workspace
 
 CPU = torch.device("cpu")

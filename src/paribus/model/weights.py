@@ -30,7 +30,8 @@ from paribus.record.disk import folder_draft
 from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
 from paribus.record.spec_formats import convert_architecture
 from paribus.spec import Architecture, parse_architecture
-from paribus.spec.reading import dict_of_unique_keys, require_max_depth
+from paribus.spec.merging import require_max_depth
+from paribus.spec.reading import dict_of_unique_keys
 
 FLOAT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 

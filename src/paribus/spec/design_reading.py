@@ -17,16 +17,16 @@ from paribus.spec.design import MIN_SEEDS as MIN_SEEDS
 from paribus.spec.design import SCALES, Design, Table
 from paribus.spec.design_base import with_base
 from paribus.spec.design_faults import design_faults
-from paribus.spec.places import place_design
-from paribus.spec.reading import (
-    describe_faults,
+from paribus.spec.merging import (
     fill_default_kinds,
+    in_setting_order,
     merge_tables,
-    read_table,
     refuse_empty_table,
     require_max_depth,
     set_at_path,
 )
+from paribus.spec.places import place_design
+from paribus.spec.reading import describe_faults, read_table
 from paribus.spec.spelling import word_advice
 from paribus.spec.unknown_keys import unknown_keys
 
@@ -52,11 +52,7 @@ def load_design(
     for key in set(table) - set(DESIGN_KEYS):
         del table[key]
     table = _apply_scale(with_base(table, folder), scale, folder)
-    # Whole tables before their parts and a kind before its fields, or a later one would wipe out an
-    # earlier.
-    for path in sorted(
-        changes or {}, key=lambda path: (path.count("."), not path.endswith(".kind"))
-    ):
+    for path in in_setting_order(changes or {}):
         set_at_path(table, path, (changes or {})[path])
         table = with_base(table, Path())
     try:

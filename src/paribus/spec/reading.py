@@ -8,24 +8,28 @@ import copy
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.files import MAX_SPEC_BYTES, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.fault_messages import UNKNOWN_KEY, written_path
 from paribus.spec.fault_messages import describe_faults as describe_faults
+from paribus.spec.merging import (
+    Table,
+    fill_default_kinds,
+    in_setting_order,
+    merge_tables,
+    require_max_depth,
+    set_at_path,
+)
 from paribus.spec.resolved import resolve
 from paribus.spec.spelling import word_advice
-from paribus.spec.tree import kind_of, models_in
-
-Table = dict[str, Any]
 
 # Fields that can be given without the table they are in.
 SHORT_NAMES = {
@@ -35,9 +39,6 @@ SHORT_NAMES = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
-MAX_KEYS_SHOWN = 5  # keys of a table that a message names
-MAX_PATH_CHARS_SHOWN = 64
-MAX_DEPTH = 64  # nesting of tables and lists; real specs need less than a tenth
 # No other field's validity depends on these.
 INDEPENDENT_FIELDS = (
     "mask",
@@ -93,17 +94,9 @@ def load(
             " with preset = …"
         )
     table = merged_table(source)
-    for path in sorted(values_by_path, key=_setting_order):
+    for path in in_setting_order(values_by_path):
         set_at_path(table, path, values_by_path[path])
     return parse_architecture(table)
-
-
-def _setting_order(path: str) -> tuple[int, bool]:
-    """A sort key: outer tables before inner fields, and `kind` before its siblings.
-
-    To set an outer table or a kind later would discard what was set inside.
-    """
-    return path.count("."), not path.endswith(".kind")
 
 
 def _changes_by_path(sizes: FieldOverrides, changes: Mapping[str, Any]) -> Table:
@@ -194,27 +187,6 @@ def read_table(path: Path, remedy_text: str = "give a preset or a readable file"
     return table
 
 
-def require_max_depth(table: Any, where: str) -> None:
-    """SpecError if tables and lists are nested deeper than MAX_DEPTH."""
-    level = [table]
-    for _ in range(MAX_DEPTH):
-        level = list(chain.from_iterable(map(_inner_values, level)))
-        if not level:
-            return
-    raise SpecError(
-        f"{where} holds tables or lists in one another more than {MAX_DEPTH} deep; no field is so"
-        " deep"
-    )
-
-
-def _inner_values(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        return value.values()
-    if isinstance(value, list | tuple):
-        return value
-    return ()
-
-
 def dict_of_unique_keys(pairs: list[tuple[str, Any]]) -> Table:
     """An `object_pairs_hook` for `json.loads` that raises ValueError if a key appears twice.
 
@@ -249,104 +221,6 @@ def _merge_preset(table: Table) -> Table:
             f"preset is {name!r}, which does not exist; {advice}presets are {', '.join(presets())}"
         )
     return merge_tables(_preset_table(name), table)
-
-
-def merge_tables(base: Table, override: Mapping[str, Any]) -> Table:
-    """Recursively lays `override` over `base`.
-
-    Tables of the same kind are merged; anything else is replaced. A string `"x"` counts as
-    `{kind = "x"}`.
-    """
-    result = dict(base)
-    for key, value in override.items():
-        result[key] = _merge_value(result.get(key), value)
-    return result
-
-
-def _merge_value(old: Any, new: Any) -> Any:
-    if isinstance(old, str) and isinstance(new, Mapping) and new.get("kind", old) == old:
-        old = {"kind": old}
-    if not isinstance(old, dict):
-        return new
-    if "kind" in old and old["kind"] == new:
-        return old
-    if not isinstance(new, Mapping):
-        return new
-    is_same_kind = new.get("kind", old.get("kind")) == old.get("kind")
-    if is_same_kind:
-        return merge_tables(old, new)
-    return new
-
-
-def fill_default_kinds(table: Table, model: type[BaseModel]) -> Table:
-    """Gives each table without `kind` the kind of its field's default: `norm = { eps = 1e-6 }`
-    is a layer norm.
-    """
-    result = dict(table)
-    for name, field in model.model_fields.items():
-        value = result.get(name)
-        if not isinstance(value, Mapping):
-            continue
-        if isinstance(field.default, BaseModel):
-            default = field.default
-        else:
-            default = None
-        if default is not None and "kind" in type(default).model_fields:
-            value = {"kind": kind_of(type(default)), **value}
-        for inner in models_in(field.annotation):
-            if kind_of(inner) in (None, value.get("kind")):
-                value = fill_default_kinds(dict(value), inner)
-        result[name] = value
-    return result
-
-
-def set_at_path(table: Table, path: str, value: Any) -> None:
-    """Sets the value at a dotted path, in place; a table is merged with the one that is there."""
-    names = path.split(".")
-    outer = names[:-1]
-    if len(names) > MAX_DEPTH:
-        raise SpecError(
-            f"{path[:MAX_PATH_CHARS_SHOWN]}… has {len(names):,} names in a row; no field lies"
-            f" deeper than {MAX_DEPTH}"
-        )
-    require_max_depth(value, path)
-    change: Any = value
-    for name in reversed(names):
-        change = {name: change}
-    node: Any = table
-    for depth, name in enumerate(outer, 1):
-        if isinstance(node, dict):
-            node = node.get(name, {})
-        if not isinstance(node, dict | str):
-            raise SpecError(
-                f"{'.'.join(outer[:depth])} is {node!r}, which has nothing inside to set as {path};"
-                " set it itself"
-            )
-    merged = merge_tables(table, change)
-    refuse_empty_table(merged, change)
-    table.update(merged)
-
-
-def refuse_empty_table(
-    merged: Mapping[str, Any], change: Mapping[str, Any], prefix: str = ""
-) -> None:
-    """SpecError if the change sets a non-empty table to {}, which merging would ignore.
-
-    `merged` is what came out of laying `change` over a table.
-    """
-    for name, value in change.items():
-        path = f"{prefix}{name}"
-        node = merged[name]
-        if not isinstance(value, Mapping) or not isinstance(node, Mapping):
-            continue
-        if value:
-            refuse_empty_table(node, value, f"{path}.")
-        elif node:
-            keys = ", ".join(map(str, list(node)[:MAX_KEYS_SHOWN]))
-            raise SpecError(
-                f"{path} is set to {{}}, an empty table, which changes nothing of what is there"
-                f" ({keys}); set the keys inside, or change them in the file"
-            )
 
 
 def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
