@@ -15,7 +15,7 @@ from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import describe_compute, describe_gain
 from paribus.report.numbers import format_plural, quote_arm, rough, significant
-from paribus.report.positive_control import describe_weak_equivalence
+from paribus.report.positive_control import equivalence_caveat
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_seeds
 
@@ -58,7 +58,7 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
     return VerdictText(
         arm=arm.name,
         word=arm.judgement.verdict.word,
-        headline=verdict_headline(arm, baseline, describe_weak_equivalence(report)),
+        headline=verdict_headline(arm, baseline, equivalence_caveat(report)),
         failures=_describe_failures(arm, baseline, report),
         numbers=numbers,
         meaning=meaning,
