@@ -136,7 +136,7 @@ def positive_control_check(report: ReportData) -> TrustCheck:
     """Did what had to come out worse come out worse?"""
     if report.findings.is_second_edition:
         return _second_edition_control_check(report)
-    name = report.control
+    name = report.first_edition_control_arm
     if name is None:
         text = "The design has none: no arm that had to come out worse."
         return TrustCheck(CONTROL, "mind", text)

@@ -64,7 +64,7 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
         meaning=meaning,
         compute=compute,
         advice=advice_text,
-        is_control=arm.name == report.control,
+        is_control=arm.name == report.first_edition_control_arm,
     )
 
 
@@ -119,7 +119,7 @@ def _advice_of_study(report: ReportData) -> Iterator[Advice]:
     """What inconclusive comparisons and contrasts would take, but for the positive control."""
     for arm in report.findings.arms:
         advice = advice_on_arm(arm)
-        if advice is not None and arm.name != report.control:
+        if advice is not None and arm.name != report.first_edition_control_arm:
             yield advice
     for contrast in report.findings.contrasts:
         advice = advice_on_comparison(contrast.comparison, contrast.word or "")
