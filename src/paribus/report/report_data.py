@@ -215,7 +215,7 @@ def _anonymise_findings(findings: Findings, redactions: Redactions, study: Study
 
 
 def _with_redacted_arms(by_arm: Mapping[str, Value], redactions: Redactions) -> dict[str, Value]:
-    """The same values under redacted names of arms; the values hold nothing private."""
+    """The mapping under redacted names of arms; its values hold nothing private."""
     return {redactions.redact_text(arm): values for arm, values in by_arm.items()}
 
 
