@@ -126,7 +126,7 @@ def test_a_margin_a_family_and_a_share_must_be_possible() -> None:
         compare(GAINS, Criterion(margin=0.0, n_comparisons=0, family_alpha=0.06))
     assert refusal.value.problems[1:] == (
         "n_comparisons is 0; use the size of the family, 1 or more",
-        "share is 0.06; use above 0, up to 0.05",
+        "family_alpha is 0.06; use above 0, up to 0.05",
     )
 
 

@@ -41,7 +41,10 @@ def test_the_next_look_is_the_first_with_more_seeds() -> None:
 @pytest.mark.parametrize(
     ("criterion", "why"),
     [
-        (Criterion(margin_against={"a": 0.1}), "margin is given against a; give the margin of one"),
+        (
+            Criterion(margin_by_reference_arm={"a": 0.1}),
+            "margin is given against a; give the margin of one",
+        ),
         (Criterion(seeds=(1, 2, 3)), "seeds: 3 are named for 5 gains; name the seed of each"),
         (Criterion(margin={1: 0.1}), "margin is by seed, and the seeds of the gains are not named"),
     ],

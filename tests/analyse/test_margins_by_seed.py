@@ -159,7 +159,7 @@ def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_
         "a",
         measure=HIGHER,
         comparisons=[("b", "a"), ("c", "b")],
-        criterion=Criterion(margin_against=margins),
+        criterion=Criterion(margin_by_reference_arm=margins),
     )
     assert found["b", "a"].comparison is not None
     assert found["c", "b"].comparison is not None
@@ -170,7 +170,7 @@ def test_pairs_take_the_margins_of_the_arm_they_are_judged_against_in_the_seeds_
             {"a": arms["a"], "c": arms["c"]},
             "a",
             measure=HIGHER,
-            criterion=Criterion(margin_against={"a": {1: 1.0, 3: 1.0, 4: 1.0}}),
+            criterion=Criterion(margin_by_reference_arm={"a": {1: 1.0, 3: 1.0, 4: 1.0}}),
         )
 
 
@@ -248,8 +248,8 @@ def test_arms_that_do_not_differ_are_found_within_the_margin_in_compute() -> Non
 def test_seeds_left_after_failures_whose_margins_are_not_above_zero_have_no_margin() -> None:
     arms = {"a": {1: 0.0, 2: 0.1, 3: -0.1, 4: 0.05}, "b": {1: 0.1, 2: 0.1, 3: 0.0, 4: None}}
     margins = {"a": {1: 0.1, 2: -0.2, 3: 0.0, 4: 3.0}}
-    own = judge_family(arms, "a", measure=HIGHER, criterion=Criterion(margin_against=margins))[
-        "b", "a"
-    ].comparison
+    own = judge_family(
+        arms, "a", measure=HIGHER, criterion=Criterion(margin_by_reference_arm=margins)
+    )["b", "a"].comparison
     assert own is not None
     assert (own.margin, own.margins) == (None, ())

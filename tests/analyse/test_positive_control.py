@@ -20,7 +20,7 @@ from paribus.report.markdown import latex_table, markdown_report
 from paribus.report.positive_control import (
     describe_control,
     describe_margin_share,
-    describe_weak_equivalence,
+    equivalence_caveat,
 )
 from paribus.report.report_data import ReportData, gather_report_data
 from paribus.report.trust import TrustCheck, trust_checks
@@ -138,12 +138,16 @@ def test_a_control_whose_pair_is_written_is_judged_as_well(tmp_path: Path) -> No
     assert found.control.works
 
 
-def test_a_control_that_did_not_work_says_that_the_experiment_sees_nothing(tmp_path: Path) -> None:
+def test_a_control_that_did_not_work_says_that_the_experiment_detects_nothing(
+    tmp_path: Path,
+) -> None:
     material = gather_report_data(second(tmp_path, gains={**GAINS, "input hidden": 0.3}))
     told = ground(material, "Positive control")
     assert told.mark == "no"
     assert 'The positive control did not work: "input hidden" gains 0.3' in told.text
-    assert told.text.endswith("At this size and length, the experiment sees nothing.")
+    assert told.text.endswith(
+        "At this size and length the experiment cannot detect even an effect that must be there."
+    )
 
 
 def test_a_study_of_the_second_edition_without_a_control_says_so(tmp_path: Path) -> None:
@@ -172,12 +176,12 @@ def test_the_margin_is_told_as_a_part_of_what_the_input_is_worth(tmp_path: Path)
         == f"The margin is {100 * share:.1f} % of what the input is worth here"
     )
     assert ground(material, "Margin and control").mark == "yes"
-    assert describe_weak_equivalence(material) == ""
+    assert equivalence_caveat(material) == ""
     weak = gather_report_data(second(tmp_path / "weak", gains={**GAINS, "input hidden": -0.025}))
     told = ground(weak, "Margin and control")
     assert told.mark == "mind"
     assert "so `equivalent` says little" in told.text
-    within = describe_weak_equivalence(weak)
+    within = equivalence_caveat(weak)
     assert within.startswith("within a margin of ")
     assert within.endswith(" % of what the input is worth here")
     (arm,) = weak.findings.arms
@@ -247,7 +251,7 @@ def test_a_control_by_length_is_the_baseline_at_half_its_training(tmp_path: Path
     assert (
         ground(material, "Margin and control").mark == "yes"
     )  # the warning is for controls of the input
-    assert describe_weak_equivalence(material) == ""
+    assert equivalence_caveat(material) == ""
 
 
 def test_a_margin_of_the_control_is_used_seed_by_seed(tmp_path: Path) -> None:

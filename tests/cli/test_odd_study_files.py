@@ -49,7 +49,7 @@ def unpurposed(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (
             "plan.json",
             normed,
-            "plan.json: arms.causal.run.architecture is none that this version knows: ",
+            "plan.json: arms.causal.run.architecture cannot be read by this version: ",
         ),
         ("cells.json", unpurposed, "cells.json lists no cells: {'arm': "),
         (

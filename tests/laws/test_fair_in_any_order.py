@@ -19,7 +19,7 @@ from paribus.design.arms import arms_of
 from paribus.design.control import describe_confounds, field_lines, judge_pairs
 from paribus.errors import ConfoundError, SpecError
 from paribus.spec.design_reading import load_design
-from paribus.spec.reading import assign
+from paribus.spec.merging import set_at_path
 from paribus.workspace import Execution, Workspace
 
 # Fields and values that an arm may have beside any other of them, but for heads, layers and widths
@@ -103,7 +103,7 @@ def random_pairs(draw: random.Random, names: list[str]) -> list[list[str]]:
 def table_of(values: dict[str, Any]) -> dict[str, Any]:
     table: dict[str, Any] = {}
     for path in sorted(values, key=lambda path: (path.count("."), path)):
-        assign(table, path, copy.deepcopy(values[path]))
+        set_at_path(table, path, copy.deepcopy(values[path]))
     return table
 
 
@@ -151,7 +151,7 @@ def _write(
     values = [own[path] for own in written.values()]
     if all(value == values[0] for value in values) and draw.random() < 0.5:
         if draw.random() < 0.5:
-            assign(base, path, copy.deepcopy(values[0]))
+            set_at_path(base, path, copy.deepcopy(values[0]))
         else:
             changes[f"base.{path}"] = copy.deepcopy(values[0])
         for own in written.values():

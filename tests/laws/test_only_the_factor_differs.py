@@ -25,7 +25,7 @@ from paribus.design.design_files import find_design, shipped_designs
 from paribus.design.trials import pair_findings
 from paribus.errors import SpecError
 from paribus.spec.design import SCALES, Design
-from paribus.spec.reading import assign
+from paribus.spec.merging import set_at_path
 from paribus.spec.run import Stage, load_run
 
 LENGTH = 20
@@ -166,7 +166,7 @@ def arms(base: dict[str, Any], second: dict[str, Any], factor: str) -> tuple[Arm
     """
     moved = {} if factor == "architecture" else copy.deepcopy(second)
     if factor != "architecture":
-        assign(moved, factor, 3)
+        set_at_path(moved, factor, 3)
     for measure in ("halves", "pseudo"):
         try:
             return arms_of(design(base, moved or second, factor, measure))
@@ -260,7 +260,7 @@ def test_a_leaf_of_an_architecture_changed_in_one_arm_is_caught(leaf: str) -> No
     }
     table: dict[str, Any] = {"architecture": copy.deepcopy(base["architecture"])}
     for path, value in one.items():
-        assign(table, f"architecture.{path}", value)
+        set_at_path(table, f"architecture.{path}", value)
     for objective in OBJECTIVES:
         try:
             made = arms({**base, "objective": objective}, table, WITNESS)

@@ -11,10 +11,12 @@ import pytest
 from handmade_study import SEEDS, make_study, plan_of_arms
 
 from paribus.cli.report import write_report
-from paribus.record import Study
+from paribus.record import Study, open_study
+from paribus.record.integrity import IntegrityCheck
 from paribus.record.state import write_state
 from paribus.report.anonymity import Redactions, find_redactions, redact_value
-from paribus.report.report_data import gather_report_data
+from paribus.report.markdown import markdown_report
+from paribus.report.report_data import ANONYMISED_FIELDS, gather_report_data
 
 FORMATS = "html,md,csv,tex,svg,png"
 FILES = (
@@ -139,6 +141,29 @@ def test_arms_that_are_called_by_files_lose_their_names_everywhere(tmp_path: Pat
     for text in outputs(study, tmp_path / "out", True).values():
         assert "vaults" not in text
         assert "a.json" not in text
+
+
+def test_studies_of_a_series_that_is_called_by_a_file_lose_its_name(tmp_path: Path) -> None:
+    study = make_study(tmp_path, name="notes.txt")
+    plan = study.read_plan()
+    plan["design"]["base"]["corpus"] = CORPUS
+    study.write_plan(plan)
+    earlier = [{"study": "notes.txt", "number": 1, "seeds": SEEDS, "gains": []}]
+    series = {"first": "notes.txt", "number": 2, "earlier": earlier}
+    open_study(tmp_path, "notes.txt-2").write_plan({**plan, "series": series})
+    assert gather_report_data(study).later_studies == ("notes.txt-2",)
+    anonymous = gather_report_data(study, anonymous=True)
+    assert anonymous.later_studies == ("file-2-2",)
+    assert "notes.txt" not in markdown_report(anonymous)
+
+
+def test_faults_of_files_are_told_without_places(tmp_path: Path) -> None:
+    study = make_study(tmp_path)
+    report = gather_report_data(study)
+    agreement = IntegrityCheck((f"{tmp_path}/a.json cannot be read",))
+    redactions = find_redactions(report.plan, tmp_path)
+    assert redact_value(agreement, redactions).faults == ("RUNS/a.json cannot be read",)
+    assert "agreement" in ANONYMISED_FIELDS
 
 
 def test_a_file_that_is_called_as_a_word_of_a_spec_hides_no_spec(tmp_path: Path) -> None:

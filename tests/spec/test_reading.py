@@ -559,7 +559,7 @@ def test_what_hangs_on_a_fault_is_not_judged():
 
 
 def test_a_preset_is_no_change():
-    with pytest.raises(SpecError, match="preset is no field to change; load 'bert' itself"):
+    with pytest.raises(SpecError, match="preset cannot be changed here; load 'bert' itself"):
         load("gpt2", changes={"preset": "bert"})
 
 

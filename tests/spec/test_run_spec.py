@@ -12,10 +12,10 @@ from tokenizers import models
 from paribus.corpus.tokenizer import read_tokenizer_file
 from paribus.errors import SpecError
 from paribus.record import run_name as run_name
-from paribus.spec import Corpus, Files, PythonDocs
+from paribus.spec import Corpus, Experts, Files, PythonDocs
 from paribus.spec.corpus import N_SPECIAL_TOKENS
 from paribus.spec.objectives import MaskedLM, Mixture, SpanCorruption
-from paribus.spec.run import addressed_stages, load_run, load_text
+from paribus.spec.run import addressed_stages, load_objective, load_run, load_text
 
 RUN = {"architecture": "gpt2", "training": {"n_steps": 3, "length": 17}}
 
@@ -42,6 +42,25 @@ def test_a_preset_by_name_can_be_changed_by_path():
     assert RUN["architecture"] == "gpt2"
     run = load_run(RUN, {"architecture.n_layers": 2, "architecture": "llama"})
     assert (run.architecture.n_layers, run.architecture.d_model) == (2, 4096)
+
+
+def test_changes_beside_a_new_kind_are_obeyed_in_any_order():
+    changes = {
+        "architecture.feed_forward.n_experts": 4,
+        "architecture.feed_forward.n_active": 2,
+        "architecture.feed_forward.n_shared": 1,
+        "architecture.feed_forward.kind": "experts",
+    }
+    run = load_run(RUN, changes)
+    assert run == load_run(RUN, dict(reversed(changes.items())))
+    feed_forward = run.architecture.feed_forward
+    assert isinstance(feed_forward, Experts)
+    assert (feed_forward.n_experts, feed_forward.n_active, feed_forward.n_shared) == (4, 2, 1)
+
+
+def test_changes_beside_a_new_kind_of_objective_are_obeyed_in_any_order():
+    changes = {"rate": 0.25, "kind": "masked"}
+    assert load_objective("causal", changes) == MaskedLM(rate=0.25)
 
 
 INSIDE_LISTS = [

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from paribus.design import Plan, find_design, make_plan
-from paribus.spec.reading import assign
+from paribus.spec.merging import set_at_path
 from paribus.workspace import Execution, Workspace
 
 CPU = torch.device("cpu")
@@ -66,7 +66,7 @@ def pair_design(folder: Path, changes: dict[str, Any] | None = None) -> dict[str
         "arms": {"decoder": {}, "encoder-decoder": {"architecture": {"encoder": {"n_layers": 1}}}},
     }
     for path, value in (changes or {}).items():
-        assign(table, path, value)
+        set_at_path(table, path, value)
     return table
 
 

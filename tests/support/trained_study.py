@@ -21,7 +21,7 @@ from paribus.record import CellRecord, Study, existing_study
 from paribus.record.checksums import remove_listed_file
 from paribus.record.file_names import CELLS_FILE, PLAN_LOCK_FILE
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
-from paribus.spec.reading import assign
+from paribus.spec.merging import set_at_path
 from paribus.workspace import Execution, Workspace
 
 CPU = torch.device("cpu")
@@ -79,7 +79,7 @@ def design_table(changes: dict[str, Any] | None = None) -> dict[str, Any]:
                 here = here[name]
             here.pop(last)
         else:
-            assign(table, path, copy.deepcopy(value))
+            set_at_path(table, path, copy.deepcopy(value))
     return table
 
 

@@ -7,7 +7,7 @@ from math import exp, isfinite, sqrt
 import numpy as np
 
 from paribus.analyse.advice import Advice, advice_on_verdict
-from paribus.analyse.criterion import Criterion, GivenMargin
+from paribus.analyse.criterion import Criterion, Margin
 from paribus.analyse.deciding_interval import (
     DecidingInterval,
     deciding_interval,
@@ -196,7 +196,7 @@ def _own_remarks(comparison: Comparison) -> list[str]:
 IntervalFunction = Callable[[int, float, float, float], tuple[Ends, Ends, float]]
 
 
-def _mean_margin(margin: GivenMargin | None, margins: Sequence[float]) -> float | None:
+def _mean_margin(margin: Margin | None, margins: Sequence[float]) -> float | None:
     if margins:
         return float(moments(margins).mean)
     if isinstance(margin, int | float):
@@ -249,7 +249,7 @@ def normality_remarks(verdict: Verdict, sign_flip_p: float | None) -> list[str]:
     return [NORMAL_NOISE] * doubtful
 
 
-def _require_margins(margin: GivenMargin | None, gains: Sequence[float]) -> tuple[float, ...]:
+def _require_margins(margin: Margin | None, gains: Sequence[float]) -> tuple[float, ...]:
     """Margins by seed, none where there is one number or no margin; refuse those that do not
     fit the gains.
     """

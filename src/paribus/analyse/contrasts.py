@@ -10,7 +10,7 @@ from itertools import starmap
 
 from paribus.analyse.advice import next_look_advice
 from paribus.analyse.compare import Comparison, compare
-from paribus.analyse.criterion import Criterion, GivenMargin
+from paribus.analyse.criterion import Criterion, Margin
 from paribus.analyse.factorial import (
     Factorial,
     contrast_by_seed,
@@ -162,7 +162,7 @@ def _declared_contrast(
     )
 
 
-def _scaled_margin(margin: GivenMargin | None, weights: Mapping[str, float]) -> GivenMargin | None:
+def _scaled_margin(margin: Margin | None, weights: Mapping[str, float]) -> Margin | None:
     """The margin, or less of it under weights so small that any difference would lie inside."""
     part = min(1.0, sum(one for one in weights.values() if one > 0))
     if margin is None:

@@ -1,4 +1,4 @@
-"""What a verdict is read by: its share of false alarms, its margin, its family, its test."""
+"""The settings by which gains are judged: alpha, margin, family, looks and test."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 
 SeedMargin = float | Mapping[int, float]  # one number, or one by seed
-# one number, one for each gain in their order, or one by seed
-GivenMargin = float | Sequence[float] | Mapping[int, float]
+# one for all gains, a list parallel to the gains, or one per seed
+Margin = float | Sequence[float] | Mapping[int, float]
 _MAX_LISTED_SEEDS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion:
-    """What gains are judged by; a plain one asks for a difference at 5 %.
+    """The settings by which gains are judged. The default tests for a difference at 5 %.
 
-    `margin` is one number, one for each gain in order, or one by seed. `margin_against` holds the
-    margins of a family by the arm that a pair is judged against, where these differ.
-    `n_comparisons` is the size of the family; None means as many as are judged. `family_alpha` is
-    the share of false alarms. Where `looks` are declared, the share is theirs at the number of
-    `seeds`. `seeds` are those declared; None means those that were run. `remarks` say how the runs
-    were made, and are carried into the words.
+    A gain is the difference in score to the reference arm, for one seed. A look is an interim
+    analysis: a declared number of seeds at which a verdict is read.
+
+    `margin` is one for all gains, a list parallel to the gains, or one per seed.
+    `margin_by_reference_arm` replaces `margin` if pairs are judged against different arms.
+    `n_comparisons` is the size of the family. None means that it is not known yet, see
+    `for_family`; it counts as 1 until then. `family_alpha` is the false-alarm rate (alpha) of the
+    whole family. `looks` maps a number of seeds to the alpha of that look, which replaces
+    `family_alpha`. `seeds` are those declared; None means those that were run. `open_ended` means
+    that seeds may be added until the verdict is clear, so the intervals hold at every number of
+    seeds. `test` asks for any difference, or only whether an arm is not worse. `remarks` say how
+    the runs were made, and are printed with the verdict.
     """
 
-    margin: GivenMargin | None = None
-    margin_against: Mapping[str, SeedMargin | None] | None = None
+    margin: Margin | None = None
+    margin_by_reference_arm: Mapping[str, SeedMargin | None] | None = None
     n_comparisons: int | None = None
     family_alpha: float = FAMILY_ALPHA
     looks: Mapping[int, float] | None = None
@@ -42,30 +48,36 @@ class Criterion:
         problems = []
         if isinstance(self.margin, int | float) and not (isfinite(self.margin) and self.margin > 0):
             problems.append(
-                f"margin is {self.margin:g}; use a difference above 0, or none for no 'equivalent'"
+                f"margin is {self.margin:g}; use a difference above 0, or None if 'equivalent' is"
+                " not wanted"
             )
         if self.n_comparisons is not None and self.n_comparisons < 1:
             problems.append(
                 f"n_comparisons is {self.n_comparisons}; use the size of the family, 1 or more"
             )
         if not 0 < self.family_alpha <= FAMILY_ALPHA:
-            problems.append(f"share is {self.family_alpha:g}; use above 0, up to {FAMILY_ALPHA:g}")
+            problems.append(
+                f"family_alpha is {self.family_alpha:g}; use above 0, up to {FAMILY_ALPHA:g}"
+            )
         if problems:
             raise SpecError(problems)
 
     @property
     def family_size(self) -> int:
-        """The number of comparisons that share the false alarms."""
+        """The number of comparisons that share `family_alpha`; 1 if it is not known yet."""
         return self.n_comparisons or 1
 
     @property
     def alpha(self) -> float:
-        """The false alarms of one comparison: the share of this look over the family."""
+        """The false-alarm rate of one comparison: family_alpha / family_size."""
         return self.family_alpha / self.family_size
 
     @property
     def next_look(self) -> int | None:
-        """The number of seeds of the next declared look; None where this one is the last."""
+        """The number of seeds of the next declared look; None if this one is the last.
+
+        Ask before `for_seeds` and `for_gains`: they resolve the looks, and it is None after them.
+        """
         n_seeds = len(self.seeds or ())
         for n in sorted(self.looks or ()):
             if n > n_seeds:
@@ -73,67 +85,71 @@ class Criterion:
         return None
 
     def for_family(self, n_comparisons: int) -> Criterion:
-        """The criterion of one of so many comparisons, where the family is not larger than them."""
+        """Sets the family size, unless one was declared."""
         if self.n_comparisons is not None:
             return self
         return replace(self, n_comparisons=n_comparisons)
 
     def for_seeds(self, seeds: Sequence[int]) -> Criterion:
-        """The criterion of these seeds, in this order, at the look of those declared."""
+        """Sets the seeds that were run; the alpha comes from the look at the declared number of
+        seeds.
+        """
         if self.looks is None:
             return replace(self, seeds=tuple(seeds))
         declared = self.seeds or seeds
-        share = alpha_at_look(self.looks, len(declared))
-        return replace(self, seeds=tuple(seeds), looks=None, family_alpha=share)
+        alpha = alpha_at_look(self.looks, len(declared))
+        return replace(self, seeds=tuple(seeds), looks=None, family_alpha=alpha)
 
-    def against(self, arm: str) -> Criterion:
-        """The criterion of a pair that is judged against this arm."""
-        if self.margin_against is None:
+    def for_reference_arm(self, arm: str) -> Criterion:
+        """Sets the margin to that of pairs which are judged against this arm."""
+        if self.margin_by_reference_arm is None:
             return self
-        return replace(self, margin=self.margin_against[arm], margin_against=None)
+        return replace(self, margin=self.margin_by_reference_arm[arm], margin_by_reference_arm=None)
 
     def for_gains(self, n_gains: int) -> Criterion:
-        """The criterion of so many gains, with a margin for each of them or one for all."""
-        if self.margin_against is not None:
+        """Resolves looks and per-seed margins for this many gains."""
+        if self.margin_by_reference_arm is not None:
+            arms = ", ".join(self.margin_by_reference_arm)
             raise SpecError(
-                f"margin is given against {', '.join(self.margin_against)}; give the margin of one"
-                " comparison, as `against` does"
+                f"margin is given against {arms}; give the margin of one comparison, as"
+                " `for_reference_arm` does"
             )
         if self.seeds is not None and len(self.seeds) != n_gains:
             raise SpecError(
                 f"seeds: {len(self.seeds)} are named for {n_gains} gains; name the seed of each"
             )
-        found = self
+        criterion = self
         if self.looks is not None:
-            found = replace(self, looks=None, family_alpha=alpha_at_look(self.looks, n_gains))
+            alpha = alpha_at_look(self.looks, n_gains)
+            criterion = replace(self, looks=None, family_alpha=alpha)
         if not isinstance(self.margin, Mapping):
-            return found
+            return criterion
         if self.seeds is None:
             raise SpecError(
                 "margin is by seed, and the seeds of the gains are not named; name them as `seeds`,"
                 " or give one number for each gain"
             )
-        return replace(found, margin=margins_for_seeds(self.margin, self.seeds))
+        return replace(criterion, margin=margins_for_seeds(self.margin, self.seeds))
 
 
 def margins_for_seeds(margin: Mapping[int, float], seeds: Sequence[int]) -> list[float] | None:
     """The margins of these seeds in order.
 
-    None where they are not above 0 on average, as in the few seeds that are left after failures
-    they may not be.
+    None if their sum is not above 0; this can happen when failed runs leave only a few seeds.
     """
     missing = [seed for seed in seeds if seed not in margin]
     if missing:
         raise SpecError(
-            f"margin has none for seeds {list_seeds(missing)}; give one for each seed, or no margin"
+            f"margin has none for seeds {format_seeds(missing)}; give one for each seed, or no"
+            " margin"
         )
-    own = [margin[seed] for seed in seeds]
-    if sum(own) > 0:
-        return own
+    margins = [margin[seed] for seed in seeds]
+    if sum(margins) > 0:
+        return margins
     return None
 
 
-def list_seeds(seeds: Sequence[int]) -> str:
+def format_seeds(seeds: Sequence[int]) -> str:
     """The first few seeds, and how many more there are."""
     listed = ", ".join(map(str, seeds[:_MAX_LISTED_SEEDS]))
     if len(seeds) > _MAX_LISTED_SEEDS:

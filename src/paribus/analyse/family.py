@@ -85,7 +85,8 @@ class _Family:
         return worse or without_verdict(own, note)
 
     def _judge(self, name: str, against: str, scores: Mapping[str, Scores]) -> Judgement:
-        criterion, label = self.criterion.against(against), against
+        criterion = self.criterion.for_reference_arm(against)
+        label = against
         if against == self.baseline:
             label = BASELINE
         return judge_arm(scores[against], scores[name], self.measure, criterion, against=label)

@@ -189,7 +189,7 @@ class Findings:
 
     def criterion_against(self, arm: str) -> Criterion:
         """What a pair is judged by against this arm."""
-        return plan_criterion(self.plan, self.seeds, self.margins, ()).against(arm)
+        return plan_criterion(self.plan, self.seeds, self.margins, ()).for_reference_arm(arm)
 
     def arm(self, name: str) -> ArmFinding:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""

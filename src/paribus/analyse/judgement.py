@@ -8,7 +8,7 @@ from math import isfinite
 from scipy.stats import binomtest
 
 from paribus.analyse.compare import Comparison, compare
-from paribus.analyse.criterion import Criterion, list_seeds
+from paribus.analyse.criterion import Criterion, format_seeds
 from paribus.analyse.gain import Scale, gain
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.verdict import Verdict, VerdictWord
@@ -168,12 +168,12 @@ def _require_declared_seeds(seeds: Sequence[int], arms: Mapping[str, Scores]) ->
         extra = sorted(scores.keys() - set(seeds))
         if missing:
             problems.append(
-                f"{name}: seeds {list_seeds(missing)} were not run; run them (None is for a run"
+                f"{name}: seeds {format_seeds(missing)} were not run; run them (None is for a run"
                 " that failed)"
             )
         if extra:
             problems.append(
-                f"{name}: seeds {list_seeds(extra)} were not declared; leave no run out, or"
+                f"{name}: seeds {format_seeds(extra)} were not declared; leave no run out, or"
                 " declare a new design"
             )
     if problems:

@@ -67,7 +67,7 @@ def judge_plan(
     scores, reached = scores_by_arm(plan, rows, seeds, column), undertrained_scores(rows, column)
     criterion = plan_criterion(plan, seeds, margins, remarks)
     pairs, pooled = _judge_pairs(plan, scores, reached, criterion)
-    against_baseline = criterion.against(plan.baseline)
+    against_baseline = criterion.for_reference_arm(plan.baseline)
     factorial = plan_factorial(plan, scores, reached, against_baseline)
     contrasts = contrast_findings(plan, scores, reached, against_baseline, factorial)
     if isinstance(factorial, str):
@@ -80,7 +80,7 @@ def plan_criterion(
 ) -> Criterion:
     """What every pair and contrast of a study is judged by."""
     return Criterion(
-        margin_against=margins.against,
+        margin_by_reference_arm=margins.against,
         n_comparisons=plan_family_size(plan) or None,
         looks=declared_looks(plan),
         seeds=tuple(seeds),
@@ -198,7 +198,7 @@ def _judge_pairs(
 
 def _pooled_criterion(criterion: Criterion, baseline: str) -> Criterion:
     """What pairs are judged by under one noise: the mean margin, a family of pairs alone."""
-    own = criterion.against(baseline).for_seeds(criterion.seeds or ())
+    own = criterion.for_reference_arm(baseline).for_seeds(criterion.seeds or ())
     margin = own.margin
     if isinstance(margin, Mapping):
         margin = fmean(margin.values())

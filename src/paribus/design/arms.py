@@ -17,7 +17,8 @@ from paribus.spec import resolve
 from paribus.spec.architecture import Spec
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
-from paribus.spec.reading import describe_faults, merge_tables
+from paribus.spec.merging import merge_tables
+from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, derived_sizes, load_run
 from paribus.spec.widths import width_note
 

@@ -23,7 +23,8 @@ OFFSET = 2
 NORM_EPS = 1e-5  # fixed in its class
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     return {
         "n_vocab": config["vocab_size"],
         "max_length": config["max_position_embeddings"],
@@ -62,7 +63,8 @@ def _problems(config: Config) -> Iterator[str]:
             yield f"{left} is {config[left]} and {right} is {config[right]}; give the same"
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     if spec.encoder is None:
         raise UnsupportedError("encoder is missing, BART has one; add encoder = { n_layers = … }")
     width, activation = feed_forward_shape(spec)
@@ -84,7 +86,8 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     assert spec.encoder
     yield same_tensor("embedding.weight", "model.shared.weight")
     for ours, here, stack in (
@@ -181,9 +184,9 @@ BART = ModelFamily(
             ),
         },
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="model.shared.weight",
     head="lm_head.weight",
     prefix="model.",

@@ -26,7 +26,8 @@ def _problems(config: Config) -> Iterator[str]:
         )
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     activation = activation_of(config["hidden_act"], config, "hidden_act")
     return {
         "n_vocab": config["vocab_size"],
@@ -49,7 +50,8 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     }
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     width, activation = feed_forward_shape(spec)
     return {
         "vocab_size": spec.n_vocab,
@@ -65,7 +67,8 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     yield same_tensor("embedding.weight", "bert.embeddings.word_embeddings.weight")
     yield same_tensor("segments.weight", "bert.embeddings.token_type_embeddings.weight")
     yield same_tensor("stack.positions.weight", "bert.embeddings.position_embeddings.weight")
@@ -104,7 +107,7 @@ def _ignored_tensors(config: Config) -> tuple[str, ...]:
     )
 
 
-def _canonical_names(name: str, tensor: Tensor) -> NamedTensors:
+def _canonical_tensors(name: str, tensor: Tensor) -> NamedTensors:
     """Files converted from TensorFlow have gamma and beta."""
     return (
         (
@@ -155,9 +158,9 @@ BERT = ModelFamily(
             )
         },
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="bert.embeddings.word_embeddings.weight",
     head="cls.predictions.decoder.weight",
     prefix="bert.",
@@ -166,5 +169,5 @@ BERT = ModelFamily(
     copies_if_untied=BIAS_COPIES,
     problems=_problems,
     ignored_tensors=_ignored_tensors,
-    canonical_names=_canonical_names,
+    canonical_names=_canonical_tensors,
 )

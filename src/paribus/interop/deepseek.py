@@ -29,14 +29,19 @@ from paribus.interop.llama import (
 from paribus.interop.tensor_pairs import TensorPairs, reordered_rows, same_tensor
 from paribus.spec import Dense, Experts, Latent, ResolvedArchitecture
 
-ROLES = {"gate": "gate_proj", "up": "up_proj", "down": "down_proj"}
+EXPERT_WEIGHT_NAMES = {
+    "gate": "gate_proj",
+    "up": "up_proj",
+    "down": "down_proj",
+}  # ours: DeepSeek's
 # The norms inside its attention have this eps whatever rms_norm_eps says; ours have one eps for
 # all.
 LATENT_EPS = 1e-6
 BIAS_RATE = 1e-3  # the paper's; a config does not say, and no logit depends on it
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     dense = {
         "kind": "dense",
         "d_ff": config["intermediate_size"],
@@ -102,7 +107,8 @@ def _problems(config: Config) -> Iterator[str]:
         )
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     attention = spec.stack.layers[0].attention
     branches = [layer.feed_forward for layer in spec.stack.layers]
     if not isinstance(attention, Latent):
@@ -142,7 +148,8 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     yield from embedding_and_norm_pairs(spec)
     for number, layer in enumerate(spec.stack.layers):
         ours, here = f"stack.layers.{number}", f"model.layers.{number}"
@@ -158,7 +165,10 @@ def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
             f"{ours}.feed_forward.router.selection_bias", f"{here}.mlp.gate.e_score_correction_bias"
         )
         yield from routed_expert_pairs(
-            f"{ours}.feed_forward", f"{here}.mlp.experts", config["n_routed_experts"], ROLES
+            f"{ours}.feed_forward",
+            f"{here}.mlp.experts",
+            config["n_routed_experts"],
+            EXPERT_WEIGHT_NAMES,
         )
         yield from gated_feed_forward_pairs(
             f"{ours}.feed_forward.shared", f"{here}.mlp.shared_experts", bias=False
@@ -207,8 +217,8 @@ def _ignored_tensors(config: Config) -> tuple[str, ...]:
     return rotary_frequency_patterns(config)
 
 
-def _canonical_names(name: str, tensor: Tensor) -> NamedTensors:
-    return split_fused_experts(name, tensor, ROLES)
+def _canonical_tensors(name: str, tensor: Tensor) -> NamedTensors:
+    return split_fused_experts(name, tensor, EXPERT_WEIGHT_NAMES)
 
 
 DEEPSEEK_V3 = ModelFamily(
@@ -257,13 +267,13 @@ DEEPSEEK_V3 = ModelFamily(
             ),
         },
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="model.embed_tokens.weight",
     head="lm_head.weight",
     prefix="model.",
     problems=_problems,
     ignored_tensors=_ignored_tensors,
-    canonical_names=_canonical_names,
+    canonical_names=_canonical_tensors,
 )

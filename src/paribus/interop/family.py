@@ -60,7 +60,7 @@ class ModelFamily:
         no_entries  # patterns of tensors that hold nothing learned
     )
     canonical_names: Callable[[str, Tensor], NamedTensors] = (
-        same_name  # from older or fused names to those of `pairs`
+        same_name  # from older or fused names to those of `tensor_pairs`
     )
 
 

@@ -24,7 +24,8 @@ SUMMARY_KEYS = (
 DROPOUT_KEYS = ("resid_pdrop", "embd_pdrop", "attn_pdrop")
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     activation = activation_of(config["activation_function"], config, "activation_function")
     return {
         "n_vocab": config["vocab_size"],
@@ -50,7 +51,8 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     }
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     width, activation = feed_forward_shape(spec)
     attention = spec.stack.layers[0].attention
     return {
@@ -82,7 +84,8 @@ def block_pairs(spec: ResolvedArchitecture) -> TensorPairs:
         yield from conv1d_pairs([f"{ours}.feed_forward.down"], f"{here}.mlp.c_proj")
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     yield same_tensor("embedding.weight", "transformer.wte.weight")
     yield same_tensor("stack.positions.weight", "transformer.wpe.weight")
     yield from block_pairs(spec)
@@ -119,9 +122,9 @@ GPT2 = ModelFamily(
             ),
         },
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="transformer.wte.weight",
     head="lm_head.weight",
     prefix="transformer.",

@@ -118,7 +118,8 @@ def _problems(config: Config) -> Iterator[str]:
         )
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     return {
         **shared_architecture(config, tied, theta=10000.0),
         "attention": attention_table(config, config["attention_bias"]),
@@ -132,7 +133,8 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     }
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     first = spec.stack.layers[0]
     return {
         **shared_config(spec),
@@ -142,7 +144,8 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     yield from embedding_and_norm_pairs(spec)
     yield from attention_pairs(spec, config["attention_bias"])
     for number in range(len(spec.stack.layers)):
@@ -166,9 +169,9 @@ LLAMA = ModelFamily(
         extra=frozenset({"attention_dropout"}),
         unsupported={"pretraining_tp": TENSOR_PARALLEL},
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="model.embed_tokens.weight",
     head="lm_head.weight",
     prefix="model.",

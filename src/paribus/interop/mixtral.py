@@ -1,4 +1,6 @@
-"""Mixtral: Llama with experts in every layer, the gates of the chosen summing to one."""
+"""Mixtral: Llama with experts in every layer; the router weights of the selected experts are
+normalised to sum to one.
+"""
 
 from typing import Any
 
@@ -26,10 +28,11 @@ from paribus.interop.llama import (
 from paribus.interop.tensor_pairs import TensorPairs, same_tensor
 from paribus.spec import Experts, ResolvedArchitecture
 
-ROLES = {"gate": "w1", "up": "w3", "down": "w2"}
+EXPERT_WEIGHT_NAMES = {"gate": "w1", "up": "w3", "down": "w2"}  # ours: Mixtral's
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     return {
         **shared_architecture(config, tied, theta=1e6),
         "attention": attention_table(config, bias=False),
@@ -43,8 +46,9 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     }
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
-    experts = spec.stack.layers[0].feed_forward
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
+    experts = spec.stack.layers[0].feed_forward  # layers that differ are refused later
     if not isinstance(experts, Experts):
         raise UnsupportedError("feed_forward.kind is 'dense', Mixtral has experts; use 'experts'")
     return {
@@ -55,23 +59,27 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     yield from embedding_and_norm_pairs(spec)
     yield from attention_pairs(spec, bias=False)
-    for number in range(len(spec.stack.layers)):
-        ours, here = (
-            f"stack.layers.{number}.feed_forward",
-            f"model.layers.{number}.block_sparse_moe",
+    n_experts = config["num_local_experts"]
+    for layer in range(len(spec.stack.layers)):
+        our_prefix = f"stack.layers.{layer}.feed_forward"
+        their_prefix = f"model.layers.{layer}.block_sparse_moe"
+        yield same_tensor(f"{our_prefix}.router.weight", f"{their_prefix}.gate.weight")
+        yield from routed_expert_pairs(
+            our_prefix, f"{their_prefix}.experts", n_experts, EXPERT_WEIGHT_NAMES
         )
-        yield same_tensor(f"{ours}.router.weight", f"{here}.gate.weight")
-        yield from routed_expert_pairs(ours, f"{here}.experts", config["num_local_experts"], ROLES)
 
 
-def _canonical_names(name: str, tensor: Tensor) -> NamedTensors:
-    """transformers 5 calls the branch `mlp` in memory, and on disk too where asked not to
-    convert.
+def _canonical_tensors(name: str, tensor: Tensor) -> NamedTensors:
+    """Renames `mlp` to `block_sparse_moe` and splits fused expert tensors.
+
+    transformers 5 uses `mlp` in memory, and on disk too if told not to convert.
     """
-    return split_fused_experts(name.replace(".mlp.", ".block_sparse_moe."), tensor, ROLES)
+    canonical_name = name.replace(".mlp.", ".block_sparse_moe.")
+    return split_fused_experts(canonical_name, tensor, EXPERT_WEIGHT_NAMES)
 
 
 MIXTRAL = ModelFamily(
@@ -99,12 +107,12 @@ MIXTRAL = ModelFamily(
             "sliding_window": UnsupportedKey((None,), "a window in its attention is not read")
         },
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="model.embed_tokens.weight",
     head="lm_head.weight",
     prefix="model.",
     ignored_tensors=rotary_frequency_patterns,
-    canonical_names=_canonical_names,
+    canonical_names=_canonical_tensors,
 )

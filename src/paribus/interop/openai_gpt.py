@@ -19,7 +19,8 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     if config["afn"] not in ACTIVATIONS:
         raise UnsupportedError(f"afn is {config['afn']!r}; use one of {', '.join(ACTIVATIONS)}")
     return {
@@ -36,7 +37,8 @@ def _architecture(config: Config, tied: bool) -> dict[str, Any]:
     }
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     _, activation = feed_forward_shape(spec)
     return {
         "vocab_size": spec.n_vocab,
@@ -50,7 +52,8 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     yield same_tensor("embedding.weight", "transformer.tokens_embed.weight")
     yield same_tensor("stack.positions.weight", "transformer.positions_embed.weight")
     yield from block_pairs(spec)
@@ -81,9 +84,9 @@ OPENAI_GPT = ModelFamily(
         ),
         unsupported={},
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding="transformer.tokens_embed.weight",
     head="lm_head.weight",
     prefix="transformer.",

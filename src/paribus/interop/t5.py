@@ -21,7 +21,8 @@ from paribus.spec.architecture import Activation
 SHARED_EMBEDDING = "shared.weight"
 
 
-def _architecture(config: Config, tied: bool) -> dict[str, Any]:
+def _architecture_from_config(config: Config, tied: bool) -> dict[str, Any]:
+    """The table of a spec that a config of the family describes."""
     activation, gated = _feed_forward_kind(config)
     return {
         "n_vocab": config["vocab_size"],
@@ -90,7 +91,8 @@ def _scales_outputs(config: Config) -> bool:
     return config["tie_word_embeddings"] is not False
 
 
-def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
+def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
+    """The keys of a config that describe this architecture."""
     if spec.encoder is None:
         raise UnsupportedError("encoder is missing, T5 has one; add encoder = { n_layers = … }")
     width, activation = feed_forward_shape(spec)
@@ -124,7 +126,8 @@ def _config(spec: ResolvedArchitecture) -> dict[str, Any]:
     }
 
 
-def _pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+def _tensor_pairs(spec: ResolvedArchitecture, config: Config) -> TensorPairs:
+    """Each tensor of ours with the one of transformers that holds it."""
     assert spec.encoder
     yield same_tensor("embedding.weight", SHARED_EMBEDDING)
     gated = _feed_forward_kind(config)[1]
@@ -195,9 +198,9 @@ T5 = ModelFamily(
         extra=frozenset({"dropout_rate", "initializer_factor"}),
         unsupported={"is_encoder_decoder": ALWAYS_ENCODER_DECODER},
     ),
-    architecture=_architecture,
-    config=_config,
-    tensor_pairs=_pairs,
+    architecture=_architecture_from_config,
+    config=_config_from_architecture,
+    tensor_pairs=_tensor_pairs,
     embedding=SHARED_EMBEDDING,
     head="lm_head.weight",
     copies={

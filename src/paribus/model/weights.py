@@ -30,7 +30,8 @@ from paribus.record.disk import folder_draft
 from paribus.record.file_names import ORIGIN_FILE, SPEC_FILE, WEIGHTS_FILE
 from paribus.record.spec_formats import convert_architecture
 from paribus.spec import Architecture, parse_architecture
-from paribus.spec.reading import require_shallow, unique_keys
+from paribus.spec.merging import require_max_depth
+from paribus.spec.reading import dict_of_unique_keys
 
 FLOAT_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
@@ -176,7 +177,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 def read_json(path: Path, max_bytes: int = MAX_SPEC_BYTES) -> dict[str, Any]:
     """The table a JSON file holds."""
     try:
-        table = json.loads(read_text(path, max_bytes), object_pairs_hook=unique_keys)
+        table = json.loads(read_text(path, max_bytes), object_pairs_hook=dict_of_unique_keys)
     except OSError as fault:
         raise RecordError(
             f"{path} cannot be read: {fault.strerror}; give a folder that holds it"
@@ -188,7 +189,7 @@ def read_json(path: Path, max_bytes: int = MAX_SPEC_BYTES) -> dict[str, Any]:
             f"{path} holds a {type(table).__name__}, not a table; write {{…}} with keys and values"
         )
     try:
-        require_shallow(table, str(path))
+        require_max_depth(table, str(path))
     except SpecError as fault:
         raise RecordError(f"{fault}; fetch or write it again") from fault
     return table

@@ -58,6 +58,9 @@ _INSIDE = re.compile(
 _PATH_MARK = re.compile(r"\w[\\/.]|[\\/.]\w")  # what a path has and a plain word has not
 _HOME = re.compile(r"(?:/home/|/Users/|\\Users\\|pytest-of-)([^/\\\s]+)")
 _ERROR = re.compile(r"\w+: ")
+# Behind a private word: nothing that makes it another word, but for the number of a study in its
+# series, as in NAME-2.
+_WORD_END = r"(?!\w|-(?!\d+(?![\w-])))"
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,7 @@ class Redactions:
 
 def _replace_words(text: str, words: Mapping[str, str]) -> str:
     for private, label in words.items():
-        after = r"(?![\w-])" if private[-1].isalnum() else ""
+        after = _WORD_END if private[-1].isalnum() else ""
         text = re.sub(rf"(?<![\w.-]){re.escape(private)}{after}", label, text)
     return text
 

@@ -76,7 +76,7 @@ def cost_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...
 
 def describe_cache_reuse(report: ReportData, arm: str) -> str:
     """Do cached keys and values stay valid when a chat goes on?"""
-    spec = report.spec(arm)
+    spec = report.resolved_architecture(arm)
     if spec.encoder is not None:
         if appendable(spec.encoder.masks):
             return "the encoder's; the decoder begins anew"

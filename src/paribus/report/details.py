@@ -223,9 +223,9 @@ def _describe_rate(name: str, report: ReportData) -> str:
     """
     rates = report.findings.rates
     if rates is None:
-        if report.has_one_rate:
+        if report.has_one_learning_rate:
             return DASH
-        return significant(report.rate(name))
+        return significant(report.written_learning_rate(name))
     ends = rates[name]["optimum"].get("interval")
     if ends is None:
         interval = ""

@@ -32,7 +32,7 @@ def split_control(
     """The comparisons of the positive control, and the others."""
     control, others = [], []
     for arm in arms:
-        if arm.name == report.control:
+        if arm.name == report.first_edition_control_arm:
             control.append(arm)
         else:
             others.append(arm)

@@ -52,7 +52,7 @@ def _limitations(report: ReportData) -> Iterator[str]:
         f" {describe_yardstick(report)}."
     )
     if report.findings.rates is None:
-        if report.has_one_rate:
+        if report.has_one_learning_rate:
             at = "all trained at one"
         else:
             at = "each trained at the rate written for it"

@@ -323,7 +323,7 @@ def _advice_notes(report: ReportData) -> Iterator[str]:
             yield f"{one.name}: {one.advice.removesuffix('.')}"
     for arm in report.findings.arms:
         advice = advice_on_arm(arm)
-        if advice is not None and arm.name != report.control:
+        if advice is not None and arm.name != report.first_edition_control_arm:
             name = quote_comparison(arm, report.findings.baseline)
             yield f"{name}: {advice.description}"
     fresh = describe_fresh_seeds(report)

@@ -65,7 +65,7 @@ def _picture_numbers(rules: list[tuple[str, Rule]], order: list[Rule]) -> tuple[
 
 def _distinct_rules(report: ReportData, arm: str) -> Iterator[tuple[str, Rule]]:
     """Each distinct rule of each stack of an arm, the encoder's first, as it reads first."""
-    spec = report.spec(arm)
+    spec = report.resolved_architecture(arm)
     if spec.encoder is None:
         stacks = {"": spec.stack}
     else:

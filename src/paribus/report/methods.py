@@ -147,8 +147,8 @@ def _rate_sentence(material: ReportData) -> str:
             f" {tune['n_rates']} rates a factor 2 apart, on the {tune['split']} split, with {seeds}"
             f" that are not reported and {share} of the steps."
         )
-    if material.has_one_rate:
-        rate = significant(material.rate(material.order[0]))
+    if material.has_one_learning_rate:
+        rate = significant(material.written_learning_rate(material.order[0]))
         return f"All arms are trained at the learning rate {rate}, which was not tuned."
     return "Each arm is trained at the learning rate in the table, which was not tuned."
 
@@ -193,7 +193,9 @@ def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
     own, stage = material.plan.arms[arm], _stage_table(material, arm)
     return {
         "parameters": format_count(own.price.parameters),
-        **_architecture_values(material.spec(arm), str(own.run.table["architecture"]["mask"])),
+        **_architecture_values(
+            material.resolved_architecture(arm), str(own.run.table["architecture"]["mask"])
+        ),
         "objective": _kind_words(stage["objective"]),
         "tokenizer": _kind_words(stage["corpus"]["tokenizer"]),
         **_training_values(stage["training"], _rate(material, arm)),
@@ -263,7 +265,7 @@ def _rate(material: ReportData, arm: str) -> float:
     """The rate that the reported runs of an arm were trained at."""
     rates = material.findings.rates
     if rates is None:
-        return material.rate(arm)
+        return material.written_learning_rate(arm)
     return rates[arm]["rate"]
 
 

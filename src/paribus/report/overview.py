@@ -54,7 +54,7 @@ def comparison_lines(report: ReportData) -> list[ComparisonLine]:
     arms = report.findings.arms
     if len(arms) <= MAX_LISTED:
         return []
-    lines = [_comparison_line(arm, arm.name == report.control) for arm in arms]
+    lines = [_comparison_line(arm, arm.name == report.first_edition_control_arm) for arm in arms]
     return sorted(lines, key=lambda one: one.is_control)
 
 

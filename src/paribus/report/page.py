@@ -137,7 +137,7 @@ def _verdict_values(report: ReportData) -> dict[str, Any]:
         "brief_headings": comparison_headings(lines, report),
         "tally": describe_tally(lines, report),
         "verdicts": verdict_texts(report),
-        "control": report.control,
+        "control": report.first_edition_control_arm,
         "control_sentence": describe_control(report),
         "fresh_seeds": describe_fresh_seeds(report),
         "measured": describe_yardstick(report),

@@ -1,4 +1,6 @@
-"""The positive control in words: whether it works, and how large the margin is beside it."""
+"""Describes the positive control (an arm that must come out worse) and compares the margin with
+its loss.
+"""
 
 from __future__ import annotations
 
@@ -19,50 +21,55 @@ from paribus.report.numbers import (
 )
 from paribus.report.report_data import ReportData
 
+NO_DETECTION = "the experiment cannot detect even an effect that must be there"
+DIGITS_WITHOUT_BOUND = 4
+
 
 def describe_control(report: ReportData) -> str:
-    """Whether the control works, with its numbers; empty where there is none outside the family."""
+    """Whether the control works, with its numbers; '' if the study has no control that is judged
+    apart from its comparisons.
+    """
     control = report.findings.control
     if control is None:
         return ""
-    return f"The positive control {control.word}: {_control_numbers(control, report)}."
+    return f"The positive control {control.word}: {_describe_control_result(control, report)}."
 
 
 def describe_control_meaning(control: ControlFinding) -> str:
-    """What it says of the experiment that a control works, or did not."""
+    """What it means for the experiment that the control works or fails."""
     if control.works:
         return "The yardstick reacts to what must make an arm worse."
-    return "At this size and length, the experiment sees nothing."
+    return f"At this size and length {NO_DETECTION}."
 
 
 def describe_margin_share(report: ReportData) -> str:
-    """How large the margin is beside what the control costs; empty where one of them is not to
-    be had.
+    """The margin as a share of the control's loss, a sentence without its full stop; '' if there
+    is no control or no margin.
     """
-    control, share = report.findings.control, _margin_share(report)
-    if control is None or share is None:
+    measured = _control_and_margin_share(report)
+    if measured is None:
         return ""
+    control, share = measured
     return f"The margin is {_percent(share)} of {_describe_effect(control, report)}"
 
 
-def is_margin_weak(report: ReportData) -> bool:
-    """Is the margin more than half of what the input is worth? Then `equivalent` says little."""
-    control, share = report.findings.control, _margin_share(report)
-    return (
-        control is not None
-        and share is not None
-        and control.kind == "input"
-        and share > WEAK_MARGIN_SHARE
-    )
-
-
-def describe_weak_equivalence(report: ReportData) -> str:
-    """What stands beside `equivalent` where the margin is large beside what the input is worth;
-    else nothing.
+def is_margin_too_wide(report: ReportData) -> bool:
+    """True if the margin exceeds WEAK_MARGIN_SHARE of the loss of a model that cannot see its
+    input; `equivalent` then says little.
     """
-    control, share = report.findings.control, _margin_share(report)
-    if control is None or share is None or not is_margin_weak(report):
+    measured = _control_and_margin_share(report)
+    if measured is None:
+        return False
+    control, share = measured
+    return control.kind == "input" and share > WEAK_MARGIN_SHARE
+
+
+def equivalence_caveat(report: ReportData) -> str:
+    """The caveat printed beside `equivalent` if the margin is too wide, else ''."""
+    measured = _control_and_margin_share(report)
+    if measured is None or not is_margin_too_wide(report):
         return ""
+    control, share = measured
     return f"within a margin of {_percent(share)} of {_describe_effect(control, report)}"
 
 
@@ -74,7 +81,9 @@ def _describe_effect(control: ControlFinding, report: ReportData) -> str:
 
 
 def _quote_control(control: ControlFinding, report: ReportData) -> str:
-    """The name of the control as a sentence has it; a shorter training is one of the baseline."""
+    """The control's name in quotes; for a shorter training of the baseline only the baseline's
+    part is quoted.
+    """
     baseline = report.findings.baseline
     if control.kind == "length" and control.name.startswith(baseline):
         return quote_arm(baseline) + control.name.removeprefix(baseline)
@@ -87,30 +96,35 @@ def _percent(share: float) -> str:
     return f"{format_plain(100 * share, digits)} %"
 
 
-def _margin_share(report: ReportData) -> float | None:
-    return margin_share_of_control(report.findings.control, report.findings.margin)
+def _control_and_margin_share(report: ReportData) -> tuple[ControlFinding, float] | None:
+    """The control and the margin as a share of its loss; None if there is no such share."""
+    control = report.findings.control
+    share = margin_share_of_control(control, report.findings.margin)
+    if control is None or share is None:
+        return None
+    return control, share
 
 
-def _control_numbers(control: ControlFinding, report: ReportData) -> str:
+def _describe_control_result(control: ControlFinding, report: ReportData) -> str:
+    """The control's loss with its bound, or why there is no bound."""
     if control.reason:
-        return f"{_quote_control(control, report)} had to come out worse, and {control.reason}"
+        quoted = _quote_control(control, report)
+        return f"{quoted} should have come out worse, but {control.reason}"
     return " ".join(_control_phrases(control, report))
 
 
 def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[str]:
-    if not isinf(control.low):
-        digits = decimals_for_width(abs(control.effect - control.low))
+    if isinf(control.low):
+        digits = DIGITS_WITHOUT_BOUND
+        bound = "no bound yet"
     else:
-        digits = 4
+        digits = decimals_for_width(abs(control.effect - control.low))
+        bound = f"a loss of at least {format_plain(control.low, digits)}"
     unit = report.measure.unit
     verb = "loses" if control.effect >= 0 else "gains"
     effect = f"{format_plain(abs(control.effect), digits)} {unit}"
     baseline = quote_arm(report.findings.baseline)
     yield f"{_quote_control(control, report)} {verb} {effect} against {baseline}"
-    if isinf(control.low):
-        bound = "no bound yet"
-    else:
-        bound = f"a loss of at least {format_plain(control.low, digits)}"
     yield (
         f"({bound}, one-sided at {percent_level(control.level)},"
         f" {format_plural(len(control.losses), 'paired seed')})"

@@ -1,11 +1,11 @@
-"""All that a report is made of, read from a study's folder and nowhere else."""
+"""The data of a report, read from a study's folder and nowhere else."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -22,6 +22,11 @@ from paribus.report.anonymity import Redactions, find_redactions, redact_row, re
 from paribus.spec import Architecture, ResolvedArchitecture, resolve
 from paribus.spec.measure import Measure
 
+Environment = dict[str, Any]
+Value = TypeVar("Value")
+
+# Fields of Findings that pass through redact_value. The rest are handled in _anonymise_findings,
+# or hold only numbers (`seeds`, `look`).
 ANONYMISED_FIELDS = (
     "baseline",
     "arms",
@@ -34,21 +39,22 @@ ANONYMISED_FIELDS = (
     "pooled",
     "control",
     "noise",
-)  # of findings
-MAX_ARM_COLUMNS = 4  # columns of arms
+    "agreement",
+)
+MAX_ARM_COLUMNS = 4  # more arms than this are listed as rows
 
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """What was found, and what is shown beside it."""
+    """The findings of a study and what the report shows with them."""
 
     findings: Findings
     samples: tuple[PromptSample, ...]
     items: Mapping[str, ItemText]
-    environments: tuple[dict[str, Any], ...]  # under which the reported runs were made, each once
-    environment_differences: tuple[str, ...]  # in what these differ
+    environments: tuple[Environment, ...]  # distinct environments of the reported runs
+    environment_differences: tuple[str, ...]  # names of the fields that differ
     anonymous: bool = False
-    later_studies: tuple[str, ...] = ()  # studies of its series that came after it
+    later_studies: tuple[str, ...] = ()  # names of the later studies of its series
 
     @property
     def plan(self) -> PlanRecord:
@@ -56,6 +62,7 @@ class ReportData:
 
     @property
     def order(self) -> list[str]:
+        """The names of the arms, in the order in which the plan lists them."""
         return self.plan.order
 
     @property
@@ -65,130 +72,173 @@ class ReportData:
 
     @property
     def has_many_columns(self) -> bool:
-        """Are there more arms, or comparisons with what they are judged against, than a table
-        has room for abreast?
+        """True if the arms, or the comparisons and their baseline, need more columns than a table
+        has.
         """
         return max(len(self.order), len(self.findings.arms) + 1) > MAX_ARM_COLUMNS
 
     @property
-    def control(self) -> str | None:
-        """The arm that must come out worse and was judged as any arm, as in plans of the first
-        edition.
+    def first_edition_control_arm(self) -> str | None:
+        """The control arm of a first-edition plan, which is judged like any other arm; else None.
+
+        An edition is a version of the rules of judgement, written in the plan. From the second
+        on, the control has a test of its own, see `findings.control`.
         """
         if self.findings.is_second_edition:
             return None
         return self.plan.design.control_arm
 
-    def spec(self, arm: str) -> ResolvedArchitecture:
-        """What an arm's architecture comes to."""
+    def resolved_architecture(self, arm: str) -> ResolvedArchitecture:
+        """An arm's architecture with every default filled in."""
+        written = _sorted_json(self.plan.arms[arm].run.architecture)
         try:
-            return resolve(
-                Architecture.model_validate_json(_json(self.plan.arms[arm].run.architecture))
-            )
+            return resolve(Architecture.model_validate_json(written))
         except (ValidationError, SpecError) as fault:
-            said = " ".join(str(fault).split())
+            message = " ".join(str(fault).split())
             raise RecordError(
-                f"{PLAN_FILE}: arms.{arm}.run.architecture is none that this version knows: {said};"
-                " use the version that the study was made with, or `paribus run DESIGN`, which"
-                " writes the plan again"
+                f"{PLAN_FILE}: arms.{arm}.run.architecture cannot be read by this version:"
+                f" {message}; use the version that the study was made with, or `paribus run"
+                " DESIGN`, which writes the plan again"
             ) from fault
 
     def stage(self, arm: str) -> StageRecord:
         return self.plan.arms[arm].stage
 
-    def rate(self, arm: str) -> float:
-        """The learning rate as it was written for an arm."""
+    def written_learning_rate(self, arm: str) -> float:
+        """The learning rate of an arm as in the plan, before tuning."""
         return self.stage(arm).training.optimizer.rate
 
     @property
-    def has_one_rate(self) -> bool:
-        return len({self.rate(arm) for arm in self.order}) == 1
+    def has_one_learning_rate(self) -> bool:
+        """True if all arms are written with the same learning rate."""
+        return len(set(map(self.written_learning_rate, self.order))) == 1
 
     @property
     def rows(self) -> list[Row]:
-        """The rows of sweeps, of the runs the verdict is read from, and of the other runs under
-        their seeds.
-        """
-        table, seeds = self.findings.table, self.findings.seeds
-        sweeps = [row for row in table if row["purpose"] == "sweep"]
-        beside = [
-            row
-            for row in table
-            if row["purpose"] not in ("sweep", "reported") and row["seed"] in seeds
-        ]
-        return sweeps + self.findings.reported_rows + beside
+        """Sweep rows, then the rows the verdict uses, then other rows with the same seeds."""
+        sweeps: list[Row] = []
+        other_rows: list[Row] = []
+        for row in self.findings.table:
+            if row["purpose"] == "sweep":
+                sweeps.append(row)
+            elif row["purpose"] != "reported" and row["seed"] in self.findings.seeds:
+                other_rows.append(row)
+        return sweeps + self.findings.reported_rows + other_rows
 
     def has_same_task(self, arm: str, against: str | None = None) -> bool:
-        """Is an arm trained on the baseline's, or another's, question and text? Only then are
-        curves comparable.
+        """True if both arms have the same objective and corpus; only then are their training
+        curves comparable. Without `against`, the other arm is the baseline.
         """
-        own, other = self.stage(arm), self.stage(against or self.findings.baseline)
+        own = self.stage(arm)
+        other = self.stage(against or self.findings.baseline)
         return own.objective == other.objective and own.corpus.table == other.corpus.table
 
 
 def gather_report_data(study: Study, anonymous: bool = False) -> ReportData:
-    """The material of a study whose runs are done; anonymous, without paths, machine and dates."""
-    found = study_findings(study)
-    names = dict.fromkeys(row["run"] for row in found.reported_rows)
-    each = [one for name in names for one in read_environments(study.root / name)]
-    environments = tuple({_json(one): one for one in each}.values())
-    apart = dict.fromkeys(
-        name for other in environments for name in environment_differences(environments[0], other)
-    )
-    whole = ReportData(
-        findings=found,
+    """The report data of a study whose runs are done; if anonymous, without paths, machine and
+    dates.
+    """
+    findings = study_findings(study)
+    environments = _reported_environments(study, findings)
+    report = ReportData(
+        findings=findings,
         samples=read_samples(study),
         items=read_item_texts(study),
         environments=environments,
-        environment_differences=tuple(sorted(apart)),
+        environment_differences=_differing_names(environments),
         later_studies=later_studies(study),
     )
     if anonymous:
-        return _anonymise(whole, study)
-    return whole
+        return _anonymise(report, study)
+    return report
+
+
+def _reported_environments(study: Study, findings: Findings) -> tuple[Environment, ...]:
+    """The distinct environments of the runs that the verdict uses."""
+    all_environments: list[Environment] = []
+    for run in dict.fromkeys(row["run"] for row in findings.reported_rows):
+        all_environments.extend(read_environments(study.root / run))
+    return _distinct(all_environments)
+
+
+def _distinct(environments: Iterable[Environment]) -> tuple[Environment, ...]:
+    by_content: dict[str, Environment] = {}
+    for environment in environments:
+        by_content[_sorted_json(environment)] = environment
+    return tuple(by_content.values())
+
+
+def _differing_names(environments: Sequence[Environment]) -> tuple[str, ...]:
+    """The names of the fields in which any environment differs from the first."""
+    differing_names: set[str] = set()
+    for environment in environments:
+        differing_names.update(environment_differences(environments[0], environment))
+    return tuple(sorted(differing_names))
 
 
 def _anonymise(report: ReportData, study: Study) -> ReportData:
-    """Report data without places, files, machine, people and dates: all formats are made of
-    this.
+    """Report data without paths, files, machine, people and dates; every report format is built
+    from it.
+
+    `environment_differences` stay: they are names of fields, without values.
     """
-    private, found = find_redactions(report.plan, study.root), report.findings
-    table = RowTable(tuple(redact_row(row, private) for row in found.table))
-    names = {arm: private.redact_text(arm) for arm in report.order}
-    found = replace(
-        found,
-        plan=parse_plan(redact_value(report.plan.table, private), study.folder / PLAN_FILE),
-        table=table,
-        lock=found.lock and found.lock.without_field_values,
-        runs={names[arm]: own for arm, own in found.runs.items()},
-        evaluations={names[arm]: own for arm, own in found.evaluations.items()},
-        **{name: redact_value(getattr(found, name), private) for name in ANONYMISED_FIELDS},
-    )
-    environments = [redact_value(one, private) for one in report.environments]
+    redactions = find_redactions(report.plan, study.root)
+    environments = [redact_value(environment, redactions) for environment in report.environments]
     return replace(
         report,
-        findings=found,
-        samples=tuple(_anonymise_sample(one, private) for one in report.samples),
-        items={
-            name: ItemText(private.redact_names(one.context), private.redact_names(one.target))
-            for name, one in report.items.items()
-        },
-        environments=tuple({_json(one): one for one in environments}.values()),
+        findings=_anonymise_findings(report.findings, redactions, study),
+        samples=tuple(_anonymise_sample(sample, redactions) for sample in report.samples),
+        items=_anonymise_items(report.items, redactions),
+        environments=_distinct(environments),
+        later_studies=redact_value(report.later_studies, redactions),
         anonymous=True,
     )
 
 
+def _anonymise_findings(findings: Findings, redactions: Redactions, study: Study) -> Findings:
+    plan_table = redact_value(findings.plan.table, redactions)
+    lock = findings.lock
+    if lock is not None:
+        lock = lock.without_field_values
+    redacted = {}
+    for name in ANONYMISED_FIELDS:
+        redacted[name] = redact_value(getattr(findings, name), redactions)
+    return replace(
+        findings,
+        plan=parse_plan(plan_table, study.folder / PLAN_FILE),
+        table=RowTable(tuple(redact_row(row, redactions) for row in findings.table)),
+        lock=lock,
+        runs=_with_redacted_arms(findings.runs, redactions),
+        evaluations=_with_redacted_arms(findings.evaluations, redactions),
+        **redacted,
+    )
+
+
+def _with_redacted_arms(by_arm: Mapping[str, Value], redactions: Redactions) -> dict[str, Value]:
+    """The mapping under redacted names of arms; its values hold nothing private."""
+    return {redactions.redact_text(arm): values for arm, values in by_arm.items()}
+
+
+def _anonymise_items(items: Mapping[str, ItemText], redactions: Redactions) -> dict[str, ItemText]:
+    redacted = {}
+    for name, item in items.items():
+        redacted[name] = ItemText(
+            redactions.redact_names(item.context), redactions.redact_names(item.target)
+        )
+    return redacted
+
+
 def _anonymise_sample(sample: PromptSample, redactions: Redactions) -> PromptSample:
-    said = {
+    continuations = {
         redactions.redact_text(arm): redactions.redact_names(text)
         for arm, text in sample.continuations.items()
     }
-    refused = {
+    refusals = {
         redactions.redact_text(arm): redactions.redact_text(text, is_free=True)
         for arm, text in sample.refusals.items()
     }
-    return PromptSample(redactions.redact_names(sample.prompt), said, refused)
+    return PromptSample(redactions.redact_names(sample.prompt), continuations, refusals)
 
 
-def _json(value: Any) -> str:
+def _sorted_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)

@@ -223,10 +223,10 @@ def _line_at_base_rate(
 
 def _untuned_rate_line(arm: ArmFinding, report: ReportData, by: str) -> SensitivityLine:
     """Where nothing was tuned: every arm trained at the rate written for it."""
-    if report.has_one_rate:
+    if report.has_one_learning_rate:
         return SensitivityLine(arm.name, by, "yes", "by construction: all arms trained at it")
-    if report.rate(arm.name) == report.rate(arm.against):
+    if report.written_learning_rate(arm.name) == report.written_learning_rate(arm.against):
         text = f"by construction: {quote_arm(arm.name)} trained at it too"
         return SensitivityLine(arm.name, by, "yes", text)
-    text = f"{quote_arm(arm.name)} trained at {report.rate(arm.name):g} alone"
+    text = f"{quote_arm(arm.name)} trained at {report.written_learning_rate(arm.name):g} alone"
     return SensitivityLine(arm.name, by, DASH, text)

@@ -76,11 +76,11 @@ def _rate_remarks(report: ReportData) -> Iterator[str]:
 
 def _untuned_rate_check(report: ReportData) -> TrustCheck:
     """Rates as they were written: one for all, the factor itself, or unequal for another reason."""
-    if report.has_one_rate:
-        rate = report.rate(report.findings.baseline)
+    if report.has_one_learning_rate:
+        rate = report.written_learning_rate(report.findings.baseline)
         text = f"Not tuned: every arm trained at {rate:g}, which may suit one better."
         return TrustCheck("Learning rates", "mind", text)
-    rates = _describe_rates(report, report.rate)
+    rates = _describe_rates(report, report.written_learning_rate)
     if _compares_rates(report):
         text = f"Not tuned, for the rate is what is compared: {rates}."
         return TrustCheck("Learning rates", "yes", text)

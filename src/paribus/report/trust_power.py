@@ -14,10 +14,11 @@ from paribus.analyse.sign_test import MIN_SIGN_TEST_SEEDS
 from paribus.report.noise import TITLE, describe_noise
 from paribus.report.numbers import describe_each, join_words, quote_arm, rough
 from paribus.report.positive_control import (
+    NO_DETECTION,
     describe_control,
     describe_control_meaning,
     describe_margin_share,
-    is_margin_weak,
+    is_margin_too_wide,
 )
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
@@ -135,7 +136,7 @@ def positive_control_check(report: ReportData) -> TrustCheck:
     """Did what had to come out worse come out worse?"""
     if report.findings.is_second_edition:
         return _second_edition_control_check(report)
-    name = report.control
+    name = report.first_edition_control_arm
     if name is None:
         text = "The design has none: no arm that had to come out worse."
         return TrustCheck(CONTROL, "mind", text)
@@ -156,10 +157,7 @@ def _describe_control_failure(name: str, report: ReportData) -> str:
     word = judgement.verdict.word
     if word == "withheld":
         return f"No verdict is given on {quoted}, which had to come out worse."
-    return (
-        f"{quoted} had to come out worse, but is {word}: at this size and length, the experiment"
-        " sees nothing."
-    )
+    return f"{quoted} had to come out worse, but is {word}: at this size and length {NO_DETECTION}."
 
 
 def _second_edition_control_check(report: ReportData) -> TrustCheck:
@@ -182,7 +180,7 @@ def margin_checks(report: ReportData) -> Iterator[TrustCheck]:
     share = describe_margin_share(report)
     if not share:
         return
-    if is_margin_weak(report):
+    if is_margin_too_wide(report):
         little = (
             "so `equivalent` says little: an arm that made no use of the input would nearly get it"
         )

@@ -15,7 +15,7 @@ from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import describe_compute, describe_gain
 from paribus.report.numbers import format_plural, quote_arm, rough, significant
-from paribus.report.positive_control import describe_weak_equivalence
+from paribus.report.positive_control import equivalence_caveat
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_seeds
 
@@ -58,13 +58,13 @@ def _verdict_text(arm: ArmFinding, report: ReportData) -> VerdictText:
     return VerdictText(
         arm=arm.name,
         word=arm.judgement.verdict.word,
-        headline=verdict_headline(arm, baseline, describe_weak_equivalence(report)),
+        headline=verdict_headline(arm, baseline, equivalence_caveat(report)),
         failures=_describe_failures(arm, baseline, report),
         numbers=numbers,
         meaning=meaning,
         compute=compute,
         advice=advice_text,
-        is_control=arm.name == report.control,
+        is_control=arm.name == report.first_edition_control_arm,
     )
 
 
@@ -119,7 +119,7 @@ def _advice_of_study(report: ReportData) -> Iterator[Advice]:
     """What inconclusive comparisons and contrasts would take, but for the positive control."""
     for arm in report.findings.arms:
         advice = advice_on_arm(arm)
-        if advice is not None and arm.name != report.control:
+        if advice is not None and arm.name != report.first_edition_control_arm:
             yield advice
     for contrast in report.findings.contrasts:
         advice = advice_on_comparison(contrast.comparison, contrast.word or "")

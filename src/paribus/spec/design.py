@@ -30,7 +30,7 @@ from paribus.spec.factor import level_name as level_name
 from paribus.spec.factor import level_paths as level_paths
 from paribus.spec.factor import level_tables
 from paribus.spec.match import Match as Match
-from paribus.spec.reading import merge_tables
+from paribus.spec.merging import merge_tables
 
 
 def arm_tables(design: Design) -> dict[str, Table]:

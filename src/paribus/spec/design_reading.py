@@ -17,16 +17,16 @@ from paribus.spec.design import MIN_SEEDS as MIN_SEEDS
 from paribus.spec.design import SCALES, Design, Table
 from paribus.spec.design_base import with_base
 from paribus.spec.design_faults import design_faults
-from paribus.spec.places import place_design
-from paribus.spec.reading import (
-    assign,
-    describe_faults,
-    fill_kinds,
+from paribus.spec.merging import (
+    fill_default_kinds,
+    in_setting_order,
     merge_tables,
-    read_table,
-    require_effect,
-    require_shallow,
+    refuse_empty_table,
+    require_max_depth,
+    set_at_path,
 )
+from paribus.spec.places import place_design
+from paribus.spec.reading import describe_faults, read_table
 from paribus.spec.spelling import word_advice
 from paribus.spec.unknown_keys import unknown_keys
 
@@ -42,7 +42,7 @@ def load_design(
     by path.
     """
     if isinstance(source, Mapping):
-        require_shallow(source, "the table")
+        require_max_depth(source, "the table")
     if isinstance(source, Mapping):
         table = copy.deepcopy(dict(source))
     else:
@@ -52,15 +52,11 @@ def load_design(
     for key in set(table) - set(DESIGN_KEYS):
         del table[key]
     table = _apply_scale(with_base(table, folder), scale, folder)
-    # Whole tables before their parts and a kind before its fields, or a later one would wipe out an
-    # earlier.
-    for path in sorted(
-        changes or {}, key=lambda path: (path.count("."), not path.endswith(".kind"))
-    ):
-        assign(table, path, (changes or {})[path])
+    for path in in_setting_order(changes or {}):
+        set_at_path(table, path, (changes or {})[path])
         table = with_base(table, Path())
     try:
-        design = Design.model_validate(fill_kinds(table, Design))
+        design = Design.model_validate(fill_default_kinds(table, Design))
     except ValidationError as fault:
         raise SpecError([*problems, *describe_faults(fault, table, Design)]) from None
     problems.extend(design_faults(design))
@@ -114,6 +110,6 @@ def _apply_scale(table: Table, scale: str | None, folder: Path) -> Table:
     if isinstance(own.get("base"), str):  # one that is named stands in the other's place
         table.pop("base", None)
     own = with_base(own, folder)
-    changed = merge_tables(table, own)
-    require_effect(changed, own, f"scales.{scale}.")
-    return changed
+    merged = merge_tables(table, own)
+    refuse_empty_table(merged, own, f"scales.{scale}.")
+    return merged

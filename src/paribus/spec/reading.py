@@ -1,5 +1,5 @@
-"""From what a person wrote to a spec: TOML, JSON or a mapping, a preset beneath it, all faults
-at once.
+"""Reads a spec from TOML, JSON or a mapping, fills it from a preset, and reports all errors at
+once.
 """
 
 from __future__ import annotations
@@ -8,26 +8,30 @@ import copy
 import json
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from paribus.errors import SpecError
 from paribus.files import MAX_SPEC_BYTES, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.fault_messages import UNKNOWN_KEY, written_path
 from paribus.spec.fault_messages import describe_faults as describe_faults
+from paribus.spec.merging import (
+    Table,
+    fill_default_kinds,
+    in_setting_order,
+    merge_tables,
+    require_max_depth,
+    set_at_path,
+)
 from paribus.spec.resolved import resolve
 from paribus.spec.spelling import word_advice
-from paribus.spec.tree import kind_of, models_in
 
-Table = dict[str, Any]
-
-# The sizes people change most, by their own name wherever they live.
+# Fields that can be given without the table they are in.
 SHORT_NAMES = {
     "n_heads": "attention.n_heads",
     "n_kv_heads": "attention.n_kv_heads",
@@ -35,8 +39,7 @@ SHORT_NAMES = {
     "d_ff": "feed_forward.d_ff",
 }
 SPEC_FILE = "spec.json"
-MAX_KEYS_SHOWN = 5  # keys of a table that a message names
-MAX_DEPTH = 64  # tables and lists in one another; no spec needs a tenth of it
+# No other field's validity depends on these.
 INDEPENDENT_FIELDS = (
     "mask",
     "norm",
@@ -45,7 +48,7 @@ INDEPENDENT_FIELDS = (
     "head",
     "init",
     "dropout",
-)  # no other field is judged by these
+)
 
 
 def presets() -> tuple[str, ...]:
@@ -58,8 +61,8 @@ def presets() -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-class Sizes(TypedDict, total=False):
-    """What `load` takes by name; None leaves it as it is."""
+class FieldOverrides(TypedDict, total=False):
+    """Keyword arguments of `load`; None keeps the value."""
 
     n_layers: int | None
     d_model: int | None
@@ -76,62 +79,62 @@ def load(
     source: str | Path | Mapping[str, Any],
     *,
     changes: Mapping[str, Any] | None = None,
-    **sizes: Unpack[Sizes],
+    **sizes: Unpack[FieldOverrides],
 ) -> Architecture:
     """An architecture from a preset's name, a TOML or JSON file, a checkpoint folder or a
     mapping.
 
-    The named sizes change it, and so do `changes`, whose keys are paths: `{"feed_forward.gated":
-    True}`.
+    The keyword arguments change it, and so do `changes`, whose keys are dotted paths:
+    `{"feed_forward.gated": True}`.
     """
-    changed = _changes_by_path(sizes, changes or {})
-    if "preset" in changed:
+    values_by_path = _changes_by_path(sizes, changes or {})
+    if "preset" in values_by_path:
         raise SpecError(
-            f"preset is no field to change; load {changed['preset']!r} itself, or a table with"
-            " preset = …"
+            f"preset cannot be changed here; load {values_by_path['preset']!r} itself, or a table"
+            " with preset = …"
         )
     table = merged_table(source)
-    # Whole tables before their parts and a kind before its fields, or a later one would wipe out an
-    # earlier.
-    for path in sorted(changed, key=lambda path: (path.count("."), not path.endswith(".kind"))):
-        assign(table, path, changed[path])
+    for path in in_setting_order(values_by_path):
+        set_at_path(table, path, values_by_path[path])
     return parse_architecture(table)
 
 
-def _changes_by_path(sizes: Sizes, changes: Mapping[str, Any]) -> Table:
-    """Sizes and changes, each by its path; sizes come first, in the order they are listed."""
-    unknown = set(sizes) - set(Sizes.__annotations__)
+def _changes_by_path(sizes: FieldOverrides, changes: Mapping[str, Any]) -> Table:
+    """Both by dotted path; `changes` win over `sizes`."""
+    names = FieldOverrides.__annotations__
+    unknown = set(sizes) - set(names)
     if unknown:
         raise SpecError(
-            f"load has no argument {min(unknown)!r}; use {', '.join(Sizes.__annotations__)}, or"
+            f"load has no argument {min(unknown)!r}; use {', '.join(names)}, or"
             f" changes={{{min(unknown)!r}: …}}"
         )
-    changed: Table = {}
-    for name in Sizes.__annotations__:
+    values_by_path: Table = {}
+    for name in names:
         if sizes.get(name) is not None:
-            changed[SHORT_NAMES.get(name, name)] = sizes[name]
+            values_by_path[SHORT_NAMES.get(name, name)] = sizes[name]
     for name, value in changes.items():
-        changed[SHORT_NAMES.get(name, name)] = value
-    return changed
+        values_by_path[SHORT_NAMES.get(name, name)] = value
+    return values_by_path
 
 
 def parse_architecture(table: Mapping[str, Any]) -> Architecture:
-    """The architecture a table describes, checked to resolve; SpecError lists every fault."""
-    table = fill_kinds(_merge_preset(dict(table)), Architecture)
+    """Validates a table and checks that it resolves; SpecError lists every error."""
+    merged = _merge_preset(dict(table))
+    filled = fill_default_kinds(merged, Architecture)
     try:
-        spec = Architecture.model_validate(table)
+        spec = Architecture.model_validate(filled)
     except ValidationError as fault:
-        raise SpecError(
-            [*describe_faults(fault, table, Architecture), *_further_faults(fault, table)]
-        ) from None
+        problems = list(describe_faults(fault, filled, Architecture))
+        problems.extend(_further_faults(fault, filled))
+        raise SpecError(problems) from None
     resolve(spec)
     return spec
 
 
 def merged_table(source: str | Path | Mapping[str, Any]) -> Table:
-    """What was written, merged over its preset, not yet checked."""
+    """The source merged over its preset, not validated."""
     if isinstance(source, Mapping):
-        require_shallow(source, "the table")
+        require_max_depth(source, "the table")
         return _merge_preset(copy.deepcopy(dict(source)))
     path = Path(source)
     if str(source) in presets():
@@ -155,13 +158,15 @@ def _is_folder(path: Path) -> bool:
 
 
 def read_table(path: Path, remedy_text: str = "give a preset or a readable file") -> Table:
-    """What a TOML or JSON file holds; `instead` says what would do where it cannot be read."""
+    """The content of a TOML or JSON file; `remedy_text` ends the error message if it cannot be
+    read.
+    """
     try:
         text = read_text(path, MAX_SPEC_BYTES)
         if path.suffix == ".toml":
             table = tomllib.loads(text)
         else:
-            table = json.loads(text, object_pairs_hook=unique_keys)
+            table = json.loads(text, object_pairs_hook=dict_of_unique_keys)
     except OSError as fault:
         raise SpecError(
             f"{path} cannot be read: {fault.strerror}; {remedy_text}{looked_for(path)}"
@@ -178,41 +183,24 @@ def read_table(path: Path, remedy_text: str = "give a preset or a readable file"
         raise SpecError(
             f"{path} holds a {type(table).__name__}, not a table; write key = value pairs"
         )
-    require_shallow(table, str(path))
+    require_max_depth(table, str(path))
     return table
 
 
-def require_shallow(table: Any, where: str) -> None:
-    """SpecError where tables and lists lie in one another deeper than any spec's."""
-    level = [table]
-    for _ in range(MAX_DEPTH):
-        level = list(chain.from_iterable(map(_inner_values, level)))
-        if not level:
-            return
-    raise SpecError(
-        f"{where} holds tables or lists in one another more than {MAX_DEPTH} deep; no field is so"
-        " deep"
-    )
+def dict_of_unique_keys(pairs: list[tuple[str, Any]]) -> Table:
+    """An `object_pairs_hook` for `json.loads` that raises ValueError if a key appears twice.
 
-
-def _inner_values(value: Any) -> Iterable[Any]:
-    if isinstance(value, Mapping):
-        return value.values()
-    if isinstance(value, list | tuple):
-        return value
-    return ()
-
-
-def unique_keys(pairs: list[tuple[str, Any]]) -> Table:
-    """A JSON object whose keys appear once, as TOML demands of itself."""
+    TOML refuses this by itself.
+    """
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise ValueError(f"key {_first_duplicate([name for name, _ in pairs])!r} appears twice")
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {_first_duplicate(names)!r} appears twice")
     return table
 
 
 def _first_duplicate(names: list[str]) -> str:
-    """The first name that comes again; there is one."""
+    """The first name that occurs more than once; there must be one."""
     counts = Counter(names)
     return next(name for name in names if counts[name] > 1)
 
@@ -223,7 +211,7 @@ def _preset_table(name: str) -> Table:
 
 
 def _merge_preset(table: Table) -> Table:
-    """`preset = "gpt2"` in a table puts it over that preset."""
+    """The table merged over the preset that it names as `preset`, if it names one."""
     if "preset" not in table:
         return table
     name = table.pop("preset")
@@ -235,94 +223,8 @@ def _merge_preset(table: Table) -> Table:
     return merge_tables(_preset_table(name), table)
 
 
-def merge_tables(below: Table, above: Mapping[str, Any]) -> Table:
-    """`above` over `below`; a table of another kind replaces, one of the same kind is filled in."""
-    result = dict(below)
-    for key, value in above.items():
-        old = result.get(key)
-        if isinstance(old, str) and isinstance(value, Mapping) and value.get("kind", old) == old:
-            old = {"kind": old}
-        if isinstance(old, dict) and "kind" in old and old["kind"] == value:
-            continue
-        alike = (
-            isinstance(old, dict)
-            and isinstance(value, Mapping)
-            and value.get("kind", old.get("kind")) == old.get("kind")
-        )
-        if alike and isinstance(old, dict):
-            result[key] = merge_tables(old, value)
-        else:
-            result[key] = value
-    return result
-
-
-def fill_kinds(table: Table, model: type[BaseModel]) -> Table:
-    """A table that names no kind is of the kind its default has: `norm = { eps = 1e-6 }` is a
-    layer norm.
-    """
-    result = dict(table)
-    for name, field in model.model_fields.items():
-        value = result.get(name)
-        if not isinstance(value, Mapping):
-            continue
-        if isinstance(field.default, BaseModel):
-            default = field.default
-        else:
-            default = None
-        if default is not None and "kind" in type(default).model_fields:
-            value = {"kind": kind_of(type(default)), **value}
-        for inner in models_in(field.annotation):
-            if kind_of(inner) in (None, value.get("kind")):
-                value = fill_kinds(dict(value), inner)
-        result[name] = value
-    return result
-
-
-def assign(table: Table, path: str, value: Any) -> None:
-    """Put a value at a dotted path, over what the table says there."""
-    *outer, _ = names = path.split(".")
-    if len(names) > MAX_DEPTH:
-        raise SpecError(
-            f"{path[:MAX_DEPTH]}… has {len(names):,} names in a row; no field lies deeper than"
-            f" {MAX_DEPTH}"
-        )
-    require_shallow(value, path)
-    change: Any = value
-    for name in reversed(names):
-        change = {name: change}
-    here: Any = table
-    for depth, name in enumerate(outer, 1):
-        here = here.get(name, {}) if isinstance(here, dict) else here
-        if not isinstance(here, dict | str):
-            raise SpecError(
-                f"{'.'.join(outer[:depth])} is {here!r}, which has nothing inside to set as {path};"
-                " set it itself"
-            )
-    changed = merge_tables(table, change)
-    require_effect(changed, change)
-    table.update(changed)
-
-
-def require_effect(changed: Mapping[str, Any], change: Mapping[str, Any], prefix: str = "") -> None:
-    """SpecError where an empty table was laid over one that has something in it, which stays as
-    it was.
-    """
-    for name, value in change.items():
-        path, here = f"{prefix}{name}", changed[name]
-        if not isinstance(value, Mapping) or not isinstance(here, Mapping):
-            continue
-        if value:
-            require_effect(here, value, f"{path}.")
-        elif here:
-            keys = ", ".join(map(str, list(here)[:MAX_KEYS_SHOWN]))
-            raise SpecError(
-                f"{path} is set to {{}}, an empty table, which changes nothing of what is there"
-                f" ({keys}); set the keys inside, or change them in the file"
-            )
-
-
 def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
-    """What else is wrong once these faults are set aside, so that one reading shows all."""
+    """Errors that appear only once these are removed, so that the user sees all at once."""
     pruned = copy.deepcopy(table)
     for error in fault.errors():
         path = written_path(error["loc"], pruned)
@@ -331,17 +233,22 @@ def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
             and path[0] not in INDEPENDENT_FIELDS
             and path != ("encoder", "mask")
         ):
-            return  # what it should have been may decide whether the rest fits
+            return  # the correct value could change which other fields are valid
         _remove_path(pruned, path)
     try:
         resolve(Architecture.model_validate(pruned))
-    except (SpecError, ValidationError) as further:
-        yield from further.problems if isinstance(further, SpecError) else ()
+    except SpecError as further:
+        yield from further.problems
+    except ValidationError:
+        pass  # already reported
 
 
 def _remove_path(table: Table, path: tuple[str | int, ...]) -> None:
-    here: Any = table
+    """Removes the value at a path, in place; a path that does not exist is left alone."""
+    node: Any = table
     for part in path[:-1]:
-        here = here.get(part, {}) if isinstance(here, dict) else {}
-    if isinstance(here, dict):
-        here.pop(path[-1], None)
+        if not isinstance(node, dict):
+            return
+        node = node.get(part, {})
+    if isinstance(node, dict):
+        node.pop(path[-1], None)

@@ -14,17 +14,20 @@ from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_tex
 from paribus.spec.architecture import Architecture, Spec
 from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, ByteTokenizer, Corpus, TokenizerFile
 from paribus.spec.design_base import with_base
+from paribus.spec.merging import (
+    fill_default_kinds,
+    in_setting_order,
+    require_max_depth,
+    set_at_path,
+)
 from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
 from paribus.spec.places import place_design, place_run
 from paribus.spec.reading import (
-    assign,
     describe_faults,
-    fill_kinds,
+    dict_of_unique_keys,
     merged_table,
     parse_architecture,
     read_table,
-    require_shallow,
-    unique_keys,
 )
 from paribus.spec.spelling import key_advice
 from paribus.spec.training import Training
@@ -185,8 +188,8 @@ class _ObjectiveTable(Spec):
 def load_objective(kind: str, changes: Mapping[str, Any] | None = None) -> Objective:
     """An objective by its kind, with changes to its fields."""
     table: dict[str, Any] = {"objective": {"kind": kind}}
-    for path, value in (changes or {}).items():
-        assign(table, f"objective.{path}", value)
+    for path in in_setting_order(changes or {}):
+        set_at_path(table, f"objective.{path}", (changes or {})[path])
     problems: list[str] = []
     asked = _validate(_ObjectiveTable, table, problems)
     if asked is None:
@@ -199,10 +202,10 @@ def _changed_table(source: SpecSource, changes: Mapping[str, Any] | None) -> dic
         table = dict(source)
     else:
         table = _read_run_file(Path(source))
-    require_shallow(table, "the table")
+    require_max_depth(table, "the table")
     _name_preset(table)
-    for path in sorted(changes or {}, key=lambda path: path.count(".")):
-        assign(table, path, (changes or {})[path])
+    for path in in_setting_order(changes or {}):
+        set_at_path(table, path, (changes or {})[path])
         _name_preset(table)
     return table
 
@@ -224,7 +227,7 @@ def _read_run_file(path: Path) -> dict[str, Any]:
 
 
 def _validate(model: type[SpecT], table: dict[str, Any], problems: list[str]) -> SpecT | None:
-    table = fill_kinds(table, model)
+    table = fill_default_kinds(table, model)
     try:
         return model.model_validate(table)
     except ValidationError as fault:
@@ -289,7 +292,7 @@ def n_ids(tokenizer: str) -> int:
     """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no
     table has room for it.
     """
-    held = json.loads(tokenizer, object_pairs_hook=unique_keys)
+    held = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
     words = held["model"]["vocab"]  # with their ids, or in the order of those
     ordered = range(len(words)) if isinstance(words, list) else words.values()
     ids = [*ordered, *(added["id"] for added in held.get("added_tokens", ()))]

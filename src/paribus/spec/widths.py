@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paribus.spec.reading import SHORT_NAMES, assign, merged_table, presets, read_table
+from paribus.spec.merging import in_setting_order, set_at_path
+from paribus.spec.reading import SHORT_NAMES, merged_table, presets, read_table
 
 Table = Mapping[str, Any]
 WIDTHS = {
@@ -66,6 +67,6 @@ def written_table(
     else:
         table = {}  # a checkpoint, which stands on no preset
     given = {SHORT_NAMES.get(path, path): value for path, value in (changes or {}).items()}
-    for path in sorted(given, key=lambda path: path.count(".")):
-        assign(table, path, given[path])
+    for path in in_setting_order(given):
+        set_at_path(table, path, given[path])
     return table

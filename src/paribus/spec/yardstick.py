@@ -14,8 +14,9 @@ from paribus.errors import SpecError
 from paribus.spec.architecture import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
 from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
+from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
-from paribus.spec.reading import assign, describe_faults
+from paribus.spec.reading import describe_faults
 
 Unit = Literal["bits_per_byte", "nats"]  # of the whole, and of an item
 HeldOutSplit = Literal["valid", "test"]
@@ -105,8 +106,8 @@ class _YardstickTable(Spec):
 def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yardstick:
     """A yardstick by its kind, with changes to its fields."""
     table: dict[str, Any] = {"yardstick": {"kind": kind}}
-    for path, value in (changes or {}).items():
-        assign(table, f"yardstick.{path}", value)
+    for path in in_setting_order(changes or {}):
+        set_at_path(table, f"yardstick.{path}", (changes or {})[path])
     try:
         return _YardstickTable.model_validate(table).yardstick
     except ValidationError as fault:
