@@ -35,7 +35,7 @@ def print_table(title: str, head: Iterable[str], rows: Iterable[Iterable[object]
 
 def families() -> None:
     """T24: a 2 × 2 in which nothing differs."""
-    test = import_module("test_one_family")
+    test = import_module("test_family")
     designs = {
         "nothing written: two main effects and the interaction": {},
         "three pairs": {"comparisons": test.PAIRS},
@@ -72,7 +72,7 @@ def advice() -> None:
 
 def open_numbers() -> None:
     """T26: open seeds, looked at from 3 to 50."""
-    test, draws = import_module("test_sign_test"), import_module("draws")
+    test, draws = import_module("test_sign_test"), import_module("noise_draws")
     noises = {
         "normal in both arms": (draws.normal, draws.normal, 1.0),
         "t with 3 df in both arms": (draws.heavy_tailed, draws.heavy_tailed, 1.0),
@@ -131,7 +131,7 @@ def margins() -> None:
 
 def multipliers() -> None:
     """T23: how often the interval of a multiplier holds the planted factor."""
-    test = import_module("test_compute_multiplier")
+    test = import_module("test_multiplier")
     planted = [(power, factor) for power in (0.2, 0.5) for factor in (0.3, 0.5, 0.8, 1.1, 1.25)]
     rows = [
         (f"{power:g}", f"{factor:g}", *(test._coverage(n, power, factor, 0.0015) for n in SEEDS))
@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument(
         "tables", nargs="*", choices=[[], *TABLES], metavar="TABLE", help=", ".join(TABLES)
     )
-    sys.path[:0] = [str(TESTS), str(TESTS / "analyse")]
+    sys.path[:0] = [str(TESTS / "support"), str(TESTS / "analyse")]
     for name in parser.parse_args().tables or TABLES:
         TABLES[name]()
 

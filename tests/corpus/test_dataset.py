@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -131,10 +132,14 @@ def test_rows_are_the_same_where_the_order_of_documents_is_too_long_to_keep(tmp_
 
 def test_a_batch_is_the_same_in_another_process(tmp_path):
     tokens = mixed(tmp_path).text_batch("train", 3, 11, 5, 17).tokens_BT
+    folders = [str(Path(__file__).parent), *sys.path]
     code = (
-        f"import sys; sys.path[:0] = {[*sys.path]!r}\nimport hashlib, pathlib\nfrom test_batches"
-        f" import mixed\ntokens = mixed(pathlib.Path({str(tmp_path)!r})).text_batch('train', 3, 11,"
-        " 5, 17).tokens_BT\nprint(hashlib.sha256(tokens.numpy().tobytes()).hexdigest())"
+        f"import sys; sys.path[:0] = {folders!r}\n"
+        "import hashlib, pathlib\n"
+        "from test_dataset import mixed\n"
+        f"corpus = mixed(pathlib.Path({str(tmp_path)!r}))\n"
+        "tokens = corpus.text_batch('train', 3, 11, 5, 17).tokens_BT\n"
+        "print(hashlib.sha256(tokens.numpy().tobytes()).hexdigest())"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert told.stdout.decode().strip() == hashlib.sha256(tokens.numpy().tobytes()).hexdigest()
