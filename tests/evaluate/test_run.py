@@ -214,7 +214,5 @@ def test_sums_are_of_answers_and_their_bytes(causal: tuple[Path, TokenisedCorpus
     assert (sums.n_items, sums.n_documents) == (7, 7)
     assert sums.nats_sum == pytest.approx(sum(answer.nats for answer in made.answers))
     assert sums.n_bytes == sum(len(one.target.encode()) for one in select_items(built, HALVES))
-    assert sums.value_in("bits_per_byte") == pytest.approx(
-        sums.nats_sum / math.log(2) / sums.n_bytes
-    )
-    assert sums.value_in("nats") == pytest.approx(sums.nats_sum / 7)
+    assert sums.bits_per_byte == pytest.approx(sums.nats_sum / math.log(2) / sums.n_bytes)
+    assert sums.nats_per_item == pytest.approx(sums.nats_sum / 7)

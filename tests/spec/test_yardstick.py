@@ -37,7 +37,7 @@ def test_every_kind_of_yardstick_has_its_measure() -> None:
 
 
 def test_a_gain_is_above_zero_for_the_better_arm() -> None:
-    accuracy = Measure(kind="likelihood", unit="%", item_weight="items", lower_is_better=False)
+    accuracy = Measure(kind="likelihood", unit="%", lower_is_better=False)
     assert LIKELIHOOD.gain(1.5, 1.25) == 0.25
     assert accuracy.gain(1.5, 1.25) == -0.25
     assert (LIKELIHOOD.direction, accuracy.direction) == ("lower is better", "higher is better")

@@ -4,9 +4,7 @@ from paribus.spec.measure import Measure
 
 
 def measure_in(unit: str, *, lower_is_better: bool) -> Measure:
-    return Measure(
-        kind="likelihood", unit=unit, item_weight="items", lower_is_better=lower_is_better
-    )
+    return Measure(kind="likelihood", unit=unit, lower_is_better=lower_is_better)
 
 
 LOWER = measure_in("", lower_is_better=True)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paribus.record import Answer
-from paribus.spec.yardstick import Unit
 
 
 @dataclass(frozen=True)
@@ -30,11 +29,6 @@ class AnswerTotals:
     def nats_per_item(self) -> float:
         """Of an item, on average."""
         return self.nats_sum / self.n_items
-
-    def value_in(self, unit: Unit) -> float:
-        if unit == "bits_per_byte":
-            return self.bits_per_byte
-        return self.nats_per_item
 
 
 def answer_totals(answers: Sequence[Answer]) -> AnswerTotals:

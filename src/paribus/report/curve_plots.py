@@ -27,7 +27,6 @@ from paribus.report.charts import (
 from paribus.report.csv_tables import run_names
 from paribus.report.gain_chart import (
     SEPARATE_PLOT_RATIO,
-    describe_pair,
     reference_names,
     split_control,
 )
@@ -40,6 +39,7 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
+from paribus.report.verdicts import quote_comparison
 from paribus.spec.measure import LIKELIHOOD
 
 HEIGHT = 300
@@ -183,7 +183,7 @@ def _difference_plot(key: str, title: str, arms: Sequence[ArmFinding], report: R
     for arm in arms:
         steps += _gain_steps(arm, report)
         last = format_signed(arm.gain_curve[-1].effect, 4)
-        ends.append(f"{describe_pair(arm, report)} ends at {last}")
+        ends.append(f"{quote_comparison(arm, report.findings.baseline)} ends at {last}")
     chart = _difference_chart(steps, arms, report)
     return Plot(
         key=key,

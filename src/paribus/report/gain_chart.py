@@ -39,13 +39,6 @@ def split_control(
     return control, others
 
 
-def describe_pair(arm: ArmFinding, report: ReportData) -> str:
-    """A comparison's label as it stands in a sentence."""
-    if arm.against == report.findings.baseline:
-        return quote_arm(arm.name)
-    return f"{quote_arm(arm.name)} against {quote_arm(arm.against)}"
-
-
 def reference_names(arms: Sequence[ArmFinding]) -> str:
     """What these are judged against, in a sentence: one arm's name, or each its own."""
     names = {arm.against for arm in arms}

@@ -1,4 +1,4 @@
-"""What the scores of a yardstick are: their unit, which way is better, how items add up."""
+"""What the scores of a yardstick are: their unit, and which way is better."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ class Measure:
 
     kind: LikelihoodKind
     unit: str
-    item_weight: str  # an item counts in proportion to this: scores are sums over sums
     lower_is_better: bool
 
     @property
@@ -31,9 +30,5 @@ class Measure:
         return arm - baseline
 
 
-LIKELIHOOD = Measure(
-    kind="likelihood", unit="bits per byte", item_weight="bytes", lower_is_better=True
-)
-PSEUDO_LIKELIHOOD = Measure(
-    kind="pseudo-likelihood", unit="bits per byte", item_weight="bytes", lower_is_better=True
-)
+LIKELIHOOD = Measure(kind="likelihood", unit="bits per byte", lower_is_better=True)
+PSEUDO_LIKELIHOOD = Measure(kind="pseudo-likelihood", unit="bits per byte", lower_is_better=True)

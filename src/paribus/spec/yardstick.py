@@ -18,7 +18,6 @@ from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
 from paribus.spec.reading import describe_faults
 
-Unit = Literal["bits_per_byte", "nats"]  # of the whole, and of an item
 HeldOutSplit = Literal["valid", "test"]
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
 

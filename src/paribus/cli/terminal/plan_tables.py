@@ -203,8 +203,9 @@ def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
         f" of {rough(margin)} sd{last}"
     )
     if past_noise is not None:
+        unit = plan.design.primary.measure.scores.unit
         yield (
-            f"           in bits per byte, {rough(effect * past_noise.upper_sd)} and"
+            f"           in {unit}, {rough(effect * past_noise.upper_sd)} and"
             f" {rough(margin * past_noise.upper_sd)}; {describe_past_noise(past_noise)}"
         )
 

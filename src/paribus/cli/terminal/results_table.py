@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from paribus.analyse import column_of
+from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record import Study
 from paribus.record.plan_file import read_plan
@@ -18,7 +19,7 @@ from paribus.report.verdicts import TRAIN_LONGER, UNDERTRAINED_MEANING
 
 
 def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
-    """The reported runs' primary score; lower is better."""
+    """The primary score of each reported run."""
     plan = read_plan(study)
     column = column_of(plan.design.primary.measure.table)
     reported = [row for row in rows if row["purpose"] == "reported"]
@@ -43,8 +44,11 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
             style="yellow",
             soft_wrap=True,
         )
+    measure = plan_measure(plan)
     page.print(
-        f"bits per byte of {column}, lower is better; {study.folder}", style="dim", soft_wrap=True
+        f"{measure.unit} of {column}, {measure.direction}; {study.folder}",
+        style="dim",
+        soft_wrap=True,
     )
 
 
