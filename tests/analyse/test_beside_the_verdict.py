@@ -59,7 +59,7 @@ def test_one_noise_of_all_arms_is_that_of_a_difference_of_two(found: Findings):
         residual_sds=sds,
         score_sds={},
     )
-    shared = replace(found, pooled=pooled)
+    shared = replace(found, pooled_noise=pooled)
     spreads = detectable_effect(4, found.n_comparisons, alpha=0.05, n_arms=3)
     assert detectable_gain(own, shared) == spreads * upper_sd(sqrt(2) * 0.5, 7)
 

@@ -23,8 +23,8 @@ def test_verdict_interval_and_p_come_from_the_pooled_residual(tmp_path: Path) ->
     found = study_findings(make_sized_study(tmp_path / "a", 5, WIDE_GAINS, equal_noise=True))
     plain = study_findings(make_sized_study(tmp_path / "b", 5, WIDE_GAINS))
     wanted = pool_noise(scores_of(found), "causal", measure=LOWER, criterion=Criterion(margin=0.02))
-    assert found.pooled == wanted
-    assert plain.pooled is None
+    assert found.pooled_noise == wanted
+    assert plain.pooled_noise is None
     for arm in found.arms:
         made, own = arm.judgement.comparison, plain.arm(arm.name).judgement.comparison
         assert made is not None
@@ -43,16 +43,16 @@ def test_verdict_interval_and_p_come_from_the_pooled_residual(tmp_path: Path) ->
 def test_the_share_of_a_look_is_kept(tmp_path: Path) -> None:
     study = make_sized_study(tmp_path, 4, equal_noise=True, looks={"4": 0.04})
     found = study_findings(study)
-    assert found.pooled is not None
-    assert found.pooled.level == pytest.approx(1 - 0.04 / 2)
+    assert found.pooled_noise is not None
+    assert found.pooled_noise.level == pytest.approx(1 - 0.04 / 2)
 
 
 def test_an_arm_that_failed_is_unstable_and_the_others_share_their_noise(tmp_path: Path) -> None:
     found = study_findings(
         make_sized_study(tmp_path, 5, WIDE_GAINS, failed=[("a", 5)], equal_noise=True)
     )
-    assert found.pooled is not None
-    assert set(found.pooled.effects) == {"prefix", "input hidden", "b"}
+    assert found.pooled_noise is not None
+    assert set(found.pooled_noise.effects) == {"prefix", "input hidden", "b"}
     failed = found.arm("a").judgement
     assert (failed.verdict.word, failed.comparison) == ("unstable", None)
     assert failed.description.startswith(
@@ -68,7 +68,7 @@ def test_where_no_noise_can_be_pooled_no_other_test_steps_in(
     tmp_path: Path, failed: tuple[str, int]
 ) -> None:
     found = study_findings(make_sized_study(tmp_path, 5, GAINS, failed=[failed], equal_noise=True))
-    assert found.pooled is None
+    assert found.pooled_noise is None
     assert [(arm.judgement.verdict.word, arm.judgement.comparison) for arm in found.arms] == [
         ("unstable", None)
     ] * 2
@@ -79,4 +79,4 @@ def test_a_plan_of_before_it_could_be_declared_is_read_as_ever(tmp_path: Path) -
     plan = study.read_plan()
     del plan["design"]["equal_noise"]
     study.write_plan(plan)
-    assert study_findings(study).pooled is None
+    assert study_findings(study).pooled_noise is None

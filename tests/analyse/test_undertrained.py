@@ -184,7 +184,7 @@ def test_only_the_declared_control_may_be_worse() -> None:
     reached = {"arm": {seed: score + 1 + 0.01 * seed for seed, score in BASE.items()}}
     for control, word in (("arm", "worse"), (None, "no verdict")):
         found = judge_family(
-            arms, "base", measure=LOWER, undertrained=UndertrainedRuns(reached, control)
+            arms, "base", measure=LOWER, undertrained_runs=UndertrainedRuns(reached, control)
         )
         assert found["arm", "base"].verdict.word == word
 

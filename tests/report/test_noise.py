@@ -28,7 +28,7 @@ def named(name: str, found: list[TrustCheck]) -> TrustCheck | None:
 
 def test_every_arms_own_noise_stands_beside_the_pooled_one(tmp_path: Path) -> None:
     material = gather_report_data(make_sized_study(tmp_path, 5, WIDE_GAINS, equal_noise=True))
-    pooled = material.findings.pooled
+    pooled = material.findings.pooled_noise
     assert pooled is not None
     told = named("One noise", trust_checks(material))
     assert told is not None

@@ -58,9 +58,9 @@ def advice_on_verdict(
         return None
     if margin is None:
         return WITHOUT_MARGIN
-    needed = seeds_needed(margin, sd, n, alpha, open_ended=open_ended)
-    if needed is not None:
-        seeds = _describe_seeds(needed, n, open_ended)
+    n_needed = seeds_needed(margin, sd, n, alpha, open_ended=open_ended)
+    if n_needed is not None:
+        seeds = _describe_seeds(n_needed, n, open_ended)
         return Advice(
             f"To see a difference of the margin, {margin:.4g}, {_AT_POWER.format(n=n)}: {seeds}",
             seeds,
@@ -79,9 +79,9 @@ def _advice_out_of_reach(
     )
     suggestions = []
     for times in MARGIN_MULTIPLES:
-        needed = seeds_needed(times * margin, sd, n, alpha, open_ended=open_ended)
-        if needed is not None:
-            seeds = _describe_seeds(needed, n, open_ended)
+        n_needed = seeds_needed(times * margin, sd, n, alpha, open_ended=open_ended)
+        if n_needed is not None:
+            seeds = _describe_seeds(n_needed, n, open_ended)
             suggestions.append(f"{seeds}, for {times} margins ({times * margin:.4g})")
     if not suggestions:
         return Advice(
@@ -103,8 +103,8 @@ def next_look_advice(n_seeds: int) -> Advice:
     return Advice(words, f"the next look, at {n_seeds} seeds")
 
 
-def _describe_seeds(needed: int, n: int, open_ended: bool) -> str:
+def _describe_seeds(n_needed: int, n: int, open_ended: bool) -> str:
     """So many seeds in words: new ones that are judged alone, or further ones of an open number."""
     if open_ended:
-        return f"{max(needed, n + 1)} seeds of this open number"
-    return f"{needed} fresh seeds, judged alone"
+        return f"{max(n_needed, n + 1)} seeds of this open number"
+    return f"{n_needed} fresh seeds, judged alone"

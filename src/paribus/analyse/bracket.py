@@ -43,14 +43,14 @@ def bracket_rows(
     tune = plan.design.tune
     if tune is None or not tune.bracket:
         return {}
-    reported = select_rows(table, purposes=["reported"])
-    rates = {row["arm"]: row["rate"] for row in reported}
-    found: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
+    reported_rows = select_rows(table, purposes=["reported"])
+    rates = {row["arm"]: row["rate"] for row in reported_rows}
+    rows_by_side: dict[Side, list[dict[str, Any]]] = {side: [] for side in SIDES}
     for row in select_rows(table, purposes=["bracket"], seeds=seeds):
         if row["arm"] in rates:
             side = "below" if row["rate"] < rates[row["arm"]] else "above"
-            found[side].append(dict(row))
-    return found
+            rows_by_side[side].append(dict(row))
+    return rows_by_side
 
 
 def judgement_across_bracket(

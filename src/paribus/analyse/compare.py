@@ -93,12 +93,12 @@ class Comparison:
             rates = ""
         else:
             rates = ", at these rates"
-        said = (
+        sentence = (
             f"{self.verdict}: gain {self.effect:.4g}{unit},"
             f" {self._deciding_description}{describe_interval(self)}, {self.n} seeds, {family},"
             f" {margin}; on these items{rates}"
         )
-        return "; ".join([said, *self.remarks]) + (f". {self.advice}." if self.advice else ".")
+        return "; ".join([sentence, *self.remarks]) + (f". {self.advice}." if self.advice else ".")
 
     @property
     def _average_note(self) -> str:
@@ -109,10 +109,10 @@ class Comparison:
     @property
     def _deciding_description(self) -> str:
         """The interval that decided on the margin, before the outer one."""
-        found = self.deciding_interval
-        if found is None:
+        interval = self.deciding_interval
+        if interval is None:
             return ""
-        return f"{describe_deciding_interval(found, _format_number, 4)}; "
+        return f"{describe_deciding_interval(interval, _format_number, 4)}; "
 
 
 def describe_interval(comparison: Comparison) -> str:
@@ -139,8 +139,8 @@ def compare(
     criterion = (criterion or Criterion()).for_gains(len(gains))
     _require_gains(gains)
     margins = _require_margins(criterion.margin, gains)
-    alpha, found = criterion.alpha, moments(gains)
-    n, effect, sd = found.n, float(found.mean), float(found.sd)
+    alpha, gain_moments = criterion.alpha, moments(gains)
+    n, effect, sd = gain_moments.n, float(gain_moments.mean), float(gain_moments.sd)
     _require_noise(n, effect, sd)
     intervals = _open_n_intervals if criterion.open_ended else _fixed_n_intervals
     outer, inner, p = intervals(n, effect, sd, alpha)
@@ -153,7 +153,7 @@ def compare(
         verdict = decide_verdict(outer, inner, mean, beside, criterion.test)
     else:
         verdict = IDENTICAL
-    made = Comparison(
+    comparison = Comparison(
         n=n,
         effect=effect,
         sd=sd,
@@ -176,8 +176,8 @@ def compare(
         margins=margins,
     )
     if criterion.open_ended:
-        made = replace(made, inner_level=1 - alpha, sign_test=sign_test(gains, alpha))
-    return replace(made, remarks=(*criterion.remarks, *_own_remarks(made)))
+        comparison = replace(comparison, inner_level=1 - alpha, sign_test=sign_test(gains, alpha))
+    return replace(comparison, remarks=(*criterion.remarks, *_own_remarks(comparison)))
 
 
 def adjusted_p(p: float, criterion: Criterion) -> float:

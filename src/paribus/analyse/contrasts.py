@@ -109,7 +109,7 @@ def plan_family_size(plan: PlanRecord) -> int:
 def contrast_findings(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
-    undertrained: UndertrainedScores,
+    undertrained_scores: UndertrainedScores,
     criterion: Criterion,
     factorial: Factorial | str | None,
 ) -> tuple[ContrastFinding, ...]:
@@ -119,24 +119,26 @@ def contrast_findings(
     The effects of two factors get a word only where they are in the family.
     """
     if factorial is None:
-        found = ()
+        factorial_findings = ()
     else:
-        found = _factorial_findings(plan, factorial, criterion)
-    declared = plan.design.contrasts
-    if not isinstance(declared, Mapping):
-        return found
-    written = []
-    for name, weights in declared.items():
-        reason = _missing_reason(weights, scores, undertrained)
+        factorial_findings = _factorial_findings(plan, factorial, criterion)
+    contrasts = plan.design.contrasts
+    if not isinstance(contrasts, Mapping):
+        return factorial_findings
+    declared_findings = []
+    for name, weights in contrasts.items():
+        reason = _missing_reason(weights, scores, undertrained_scores)
         if reason:
-            written.append(
+            declared_findings.append(
                 ContrastFinding(
                     name=name, weights=weights, comparison=None, is_judged=True, reason=reason
                 )
             )
         else:
-            written.append(_declared_contrast(name, weights, scores, plan_measure(plan), criterion))
-    return (*found, *written)
+            declared_findings.append(
+                _declared_contrast(name, weights, scores, plan_measure(plan), criterion)
+            )
+    return (*factorial_findings, *declared_findings)
 
 
 def _declared_contrast(
@@ -152,13 +154,16 @@ def _declared_contrast(
         complete = {arm: trained_scores(scores[arm]) for arm in weights}
         gains = contrast_by_seed(complete, weights, measure)
         own = replace(criterion, margin=margin).for_seeds(seeds)
-        made = compare(gains, own, unit=measure.unit)
+        comparison = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
         return ContrastFinding(
             name=name, weights=weights, comparison=None, is_judged=True, reason=str(fault)
         )
     return ContrastFinding(
-        name=name, weights=weights, comparison=_with_next_look(made, criterion), is_judged=True
+        name=name,
+        weights=weights,
+        comparison=_with_next_look(comparison, criterion),
+        is_judged=True,
     )
 
 
@@ -184,7 +189,7 @@ def _with_next_look(comparison: Comparison, criterion: Criterion) -> Comparison:
 def plan_factorial(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
-    undertrained: UndertrainedScores,
+    undertrained_scores: UndertrainedScores,
     criterion: Criterion,
 ) -> Factorial | str | None:
     """Main effects and interaction of a 2 × 2, or why they cannot be given; None of another
@@ -193,7 +198,7 @@ def plan_factorial(
     factors = two_by_two_levels(plan_levels(plan), plan.baseline)
     if factors is None:
         return None
-    reason = _missing_reason(plan.order, scores, undertrained)
+    reason = _missing_reason(plan.order, scores, undertrained_scores)
     if reason:
         return reason
     one, other = factors
@@ -202,11 +207,11 @@ def plan_factorial(
         cells[factors[one].index(own[one]), factors[other].index(own[other])] = trained_scores(
             scores[arm]
         )
-    named = {name: list(levels) for name, levels in factors.items()}
+    level_names = {name: list(levels) for name, levels in factors.items()}
     if not _judges_factorial_effects(plan):
         criterion = replace(criterion, n_comparisons=None, remarks=())
     try:
-        return factorial_effects(cells, plan_measure(plan), criterion, factors=named)
+        return factorial_effects(cells, plan_measure(plan), criterion, factors=level_names)
     except SpecError as fault:
         return str(fault)
 
@@ -227,9 +232,9 @@ def _factorial_findings(
     assert factors is not None
     weights = default_contrasts(plan_levels(plan), plan.baseline)
     first, second = starmap(main_effect_name, factors.items())
-    named = {"interaction": interaction_name(factors), "first": first, "second": second}
+    names = {"interaction": interaction_name(factors), "first": first, "second": second}
     findings = []
-    for key, name in named.items():
+    for key, name in names.items():
         if isinstance(factorial, str):
             own = ContrastFinding(
                 name=name,
@@ -286,25 +291,25 @@ def _interaction_meaning(factors: Mapping[str, Sequence[str]]) -> str:
 
 
 def _missing_reason(
-    arms: Iterable[str], scores: Mapping[str, Scores], undertrained: UndertrainedScores
+    arms: Iterable[str], scores: Mapping[str, Scores], undertrained_scores: UndertrainedScores
 ) -> str:
     """Why a contrast cannot be given: which of its arms did not train in every seed; empty
     where all did.
     """
-    failed: dict[str, list[str]] = {}  # in how many seeds → the arms
-    short: dict[str, list[str]] = {}
+    failed_arms: dict[str, list[str]] = {}  # in how many seeds → the arms
+    short_arms: dict[str, list[str]] = {}
     for arm in arms:
         missing = scores[arm].keys() - trained_scores(scores[arm]).keys()
-        n_short = len(missing & undertrained.get(arm, {}).keys())
+        n_short = len(missing & undertrained_scores.get(arm, {}).keys())
         n_failed = len(missing) - n_short
         if n_failed:
-            failed.setdefault(f"{n_failed} of {len(scores[arm])} seeds", []).append(arm)
+            failed_arms.setdefault(f"{n_failed} of {len(scores[arm])} seeds", []).append(arm)
         if n_short:
-            short.setdefault(f"{n_short} of {len(scores[arm])} seeds", []).append(arm)
+            short_arms.setdefault(f"{n_short} of {len(scores[arm])} seeds", []).append(arm)
     reasons = []
-    for seeds, own in failed.items():
+    for seeds, own in failed_arms.items():
         reasons.append(f"{_join_names(own)} did not train in {seeds}")
-    for seeds, own in short.items():
+    for seeds, own in short_arms.items():
         reasons.append(f"{_join_names(own)} {_was_or_were(own)} not trained long enough in {seeds}")
     return "; ".join(reasons)
 

@@ -96,8 +96,8 @@ class Criterion:
         """
         if self.looks is None:
             return replace(self, seeds=tuple(seeds))
-        declared = self.seeds or seeds
-        alpha = alpha_at_look(self.looks, len(declared))
+        declared_seeds = self.seeds or seeds
+        alpha = alpha_at_look(self.looks, len(declared_seeds))
         return replace(self, seeds=tuple(seeds), looks=None, family_alpha=alpha)
 
     def for_reference_arm(self, arm: str) -> Criterion:
@@ -151,7 +151,7 @@ def margins_for_seeds(margin: Mapping[int, float], seeds: Sequence[int]) -> list
 
 def format_seeds(seeds: Sequence[int]) -> str:
     """The first few seeds, and how many more there are."""
-    listed = ", ".join(map(str, seeds[:_MAX_LISTED_SEEDS]))
+    first_seeds = ", ".join(map(str, seeds[:_MAX_LISTED_SEEDS]))
     if len(seeds) > _MAX_LISTED_SEEDS:
-        return f"{listed} and {len(seeds) - _MAX_LISTED_SEEDS} more"
-    return listed
+        return f"{first_seeds} and {len(seeds) - _MAX_LISTED_SEEDS} more"
+    return first_seeds

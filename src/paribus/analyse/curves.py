@@ -86,8 +86,8 @@ def early_order(
     """The order at each step in one half of the seeds against the final order in the other.
 
     Seeds are split, since a run's early and late scores share its luck. Every rotation of the
-    sorted seeds gives a split. From 4 arms and 6 seeds. `decided` are the arms that ended `better`
-    or `worse`; without it, by these curves.
+    sorted seeds gives a split. From 4 arms and 6 seeds. `decided_arms` are the
+    arms that ended `better` or `worse`; without it, by these curves.
     """
     n_seeds = len(arms[baseline])
     if len(arms) < MIN_ARMS or n_seeds < MIN_SPLIT_SEEDS:
@@ -102,10 +102,10 @@ def early_order(
         decided_arms = _decided_arms(gains_by_arm, criterion)
     if not decided_arms:
         return EarlyOrder({}, (), "no early order: no comparison ended better or worse.")
-    decided = [gains_by_arm[name] for name in decided_arms]
+    decided_gains = [gains_by_arm[name] for name in decided_arms]
     agreement = {}
-    for step in _common_steps([steps for steps, _ in decided]):
-        shares = [_agreement(steps, gains_TS, step) for steps, gains_TS in decided]
+    for step in _common_steps([steps for steps, _ in decided_gains]):
+        shares = [_agreement(steps, gains_TS, step) for steps, gains_TS in decided_gains]
         agreement[step] = float(np.mean(shares))
     description = f"Agreement of split seeds over {', '.join(decided_arms)}; {NOT_ANNEALED}."
     return EarlyOrder(agreement, tuple(decided_arms), description)
@@ -131,12 +131,12 @@ def _decided_arms(
     gains_by_arm: Mapping[str, tuple[list[int], NDArray[np.float64]]], criterion: Criterion
 ) -> list[str]:
     """The arms that are better or worse at the end of their curves."""
-    decided = []
+    names = []
     for name, (_, gains_TS) in gains_by_arm.items():
         verdict = compare(gains_TS[-1].tolist(), criterion).verdict
         if verdict.word in ("better", "worse"):
-            decided.append(name)
-    return decided
+            names.append(name)
+    return names
 
 
 def _gains_by_step(

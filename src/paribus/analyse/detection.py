@@ -13,8 +13,8 @@ def detectable_in_sds(findings: Findings) -> float:
     """The effect that a study's seeds show with 80 % power, in spreads between seeds; inf where
     they show none.
     """
-    if findings.pooled is not None:
-        n_arms = len(findings.pooled.residual_sds)
+    if findings.pooled_noise is not None:
+        n_arms = len(findings.pooled_noise.residual_sds)
     else:
         n_arms = 2
     return detectable_effect(
@@ -30,8 +30,8 @@ def detectable_gain(comparison: Comparison, findings: Findings) -> float:
     """The effect that a comparison's seeds show with 80 % power, were the noise as large as
     they allow it to be.
     """
-    pooled = findings.pooled
-    if pooled is None:
+    pooled_noise = findings.pooled_noise
+    if pooled_noise is None:
         return detectable_in_sds(findings) * upper_sd(comparison.sd, comparison.n)
-    spread = sqrt(2) * pooled.residual_sd  # of a difference of two arms
-    return detectable_in_sds(findings) * upper_sd(spread, pooled.df + 1)
+    difference_sd = sqrt(2) * pooled_noise.residual_sd  # of a difference of two arms
+    return detectable_in_sds(findings) * upper_sd(difference_sd, pooled_noise.df + 1)

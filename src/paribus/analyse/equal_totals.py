@@ -146,10 +146,10 @@ def compare_annealed_at_equal_total(
     at = min(totals)
     try:
         own = (criterion or Criterion()).for_seeds(seeds)
-        found = compare(gains, own, unit=measure.unit)
+        comparison = compare(gains, own, unit=measure.unit)
     except SpecError as fault:
         return EqualTotalComparison(by=by, is_equal=False, at=at, reason=str(fault))
-    return EqualTotalComparison(by=by, is_equal=False, at=at, comparison=found)
+    return EqualTotalComparison(by=by, is_equal=False, at=at, comparison=comparison)
 
 
 def annealed_lengths(
@@ -158,11 +158,15 @@ def annealed_lengths(
     """Steps → seed → the row of a finished run of an arm that ended there; lengths that every
     seed has.
     """
-    found: dict[int, dict[int, Mapping[str, Any]]] = {}
+    rows_by_length: dict[int, dict[int, Mapping[str, Any]]] = {}
     for row in select_rows(table, purposes=ANNEALED_PURPOSES, arm=arm, seeds=seeds):
         if row["outcome"] == "finished":
-            found.setdefault(row["n_steps"], {})[row["seed"]] = row
-    return {n_steps: by_seed for n_steps, by_seed in found.items() if len(by_seed) == len(seeds)}
+            rows_by_length.setdefault(row["n_steps"], {})[row["seed"]] = row
+    return {
+        n_steps: by_seed
+        for n_steps, by_seed in rows_by_length.items()
+        if len(by_seed) == len(seeds)
+    }
 
 
 def _longest_common_lengths(

@@ -28,11 +28,15 @@ def expected_gain(arm: ArmFinding) -> ExpectedGain | None:
     The crossed interval has more degrees of freedom than the verdict's, and may be narrower for
     that alone.
     """
-    found = None if arm.new_documents is None else arm.new_documents.interval
-    if found is None:
+    interval = None if arm.new_documents is None else arm.new_documents.interval
+    if interval is None:
         return None
-    made, low, high = arm.judgement.comparison, found.low, found.high
-    is_hull = made is not None and high - low < (made.high - made.low) * (1 - ROUNDING)
-    if made is not None and is_hull:
-        low, high = min(low, made.low), max(high, made.high)
-    return ExpectedGain(effect=found.effect, low=low, high=high, level=found.level, is_hull=is_hull)
+    comparison, low, high = arm.judgement.comparison, interval.low, interval.high
+    is_hull = comparison is not None and high - low < (comparison.high - comparison.low) * (
+        1 - ROUNDING
+    )
+    if comparison is not None and is_hull:
+        low, high = min(low, comparison.low), max(high, comparison.high)
+    return ExpectedGain(
+        effect=interval.effect, low=low, high=high, level=interval.level, is_hull=is_hull
+    )

@@ -41,9 +41,9 @@ def extreme_items(
         read_item = itemgetter(item)
         baseline_bits, arm_bits = fmean(map(read_item, before)), fmean(map(read_item, after))
         items.append(ExtremeItem(item, baseline_bits, arm_bits))
-    ranked = sorted(items, key=lambda one: (-one.gain, one.item))
-    n = min(n, len(ranked) // 2)
-    return tuple(ranked[:n]), tuple(ranked[len(ranked) - n :][::-1])
+    ranking = sorted(items, key=lambda one: (-one.gain, one.item))
+    n = min(n, len(ranking) // 2)
+    return tuple(ranking[:n]), tuple(ranking[len(ranking) - n :][::-1])
 
 
 def _bits_by_item(evaluation: Evaluation) -> dict[str, float]:

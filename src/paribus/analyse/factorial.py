@@ -84,9 +84,9 @@ def contrast_by_seed(
     """Σ weight · score for each seed, oriented so that positive is better; the weights add up
     to zero.
     """
-    unknown = [name for name in weights if name not in cells]
-    if unknown:
-        raise SpecError(f"contrast: {', '.join(unknown)} is no cell; use {', '.join(cells)}")
+    unknown_names = [name for name in weights if name not in cells]
+    if unknown_names:
+        raise SpecError(f"contrast: {', '.join(unknown_names)} is no cell; use {', '.join(cells)}")
     if abs(sum(weights.values())) > 1e-9 or not any(weights.values()):
         raise SpecError(
             f"contrast: weights add up to {sum(weights.values()):g}; use weights that add up to 0,"
@@ -96,8 +96,8 @@ def contrast_by_seed(
     sign = -1.0 if measure.lower_is_better else 1.0
     gains = []
     for seed in seeds:
-        weighted = [weight * cells[name][seed] for name, weight in weights.items()]
-        gains.append(sign * sum(weighted))
+        weighted_scores = [weight * cells[name][seed] for name, weight in weights.items()]
+        gains.append(sign * sum(weighted_scores))
     return gains
 
 
@@ -118,22 +118,26 @@ def factorial_effects(
     oriented.
     """
     _require_cells(cells, contrasts)
-    named = {_cell_name(cell): cells[cell] for cell in _CELLS}
-    own = (criterion or Criterion()).for_seeds(_common_seeds(named)).for_family(len(contrasts))
+    scores_by_name = {_cell_name(cell): cells[cell] for cell in _CELLS}
+    seeds = _common_seeds(scores_by_name)
+    own = (criterion or Criterion()).for_seeds(seeds).for_family(len(contrasts))
 
-    def compared(weights: Sequence[float]) -> Comparison:
-        each = dict(zip(named, weights, strict=True))
-        return compare(contrast_by_seed(named, each, measure), own, unit=measure.unit)
+    def compare_by_weights(weights: Sequence[float]) -> Comparison:
+        each = dict(zip(scores_by_name, weights, strict=True))
+        return compare(contrast_by_seed(scores_by_name, each, measure), own, unit=measure.unit)
 
-    interaction = compared(_WEIGHTS["interaction"])
-    turned: dict[str, tuple[Comparison, Comparison]] = {}
+    interaction = compare_by_weights(_WEIGHTS["interaction"])
+    simple_effects: dict[str, tuple[Comparison, Comparison]] = {}
     for name, (at_0, at_1) in _SIMPLE_WEIGHTS.items():
         if name in contrasts:
-            simple = compared(at_0), compared(at_1)
+            simple = compare_by_weights(at_0), compare_by_weights(at_1)
             if _changes_sign(interaction, *simple):
-                turned[name] = simple
-    main = {name: compared(_WEIGHTS[name]) for name in contrasts if name not in turned}
-    return Factorial(main, turned, measure.unit, factors)
+                simple_effects[name] = simple
+    effects = {}
+    for name in contrasts:
+        if name not in simple_effects:
+            effects[name] = compare_by_weights(_WEIGHTS[name])
+    return Factorial(effects, simple_effects, measure.unit, factors)
 
 
 def _changes_sign(interaction: Comparison, at_0: Comparison, at_1: Comparison) -> bool:
@@ -163,11 +167,11 @@ def _require_cells(
 
 
 def _common_seeds(cells: Mapping[str, Mapping[int, float]]) -> list[int]:
-    wanted = set().union(*cells.values())
-    short = [name for name, scores in cells.items() if scores.keys() != wanted]
+    seeds = set().union(*cells.values())
+    short = [name for name, scores in cells.items() if scores.keys() != seeds]
     if short:
         raise SpecError(
             f"contrast: cells {', '.join(short)} lack seeds that others have; run every seed in"
             " every cell"
         )
-    return sorted(wanted)
+    return sorted(seeds)

@@ -28,7 +28,7 @@ def judge_family(
     criterion: Criterion | None = None,
     *,
     comparisons: Iterable[ArmPair] | None = None,
-    undertrained: UndertrainedRuns | None = None,
+    undertrained_runs: UndertrainedRuns | None = None,
 ) -> dict[ArmPair, Judgement]:
     """A judgement for each pair; by default of every arm and the baseline, so that m = arms − 1.
 
@@ -48,7 +48,7 @@ def judge_family(
         baseline=baseline,
         measure=measure,
         criterion=own,
-        undertrained=undertrained or UndertrainedRuns(),
+        undertrained_runs=undertrained_runs or UndertrainedRuns(),
     )
     return {(name, against): family.judge_pair(name, against) for name, against in pairs}
 
@@ -70,18 +70,20 @@ class _Family:
     baseline: str
     measure: Measure
     criterion: Criterion
-    undertrained: UndertrainedRuns
+    undertrained_runs: UndertrainedRuns
 
     def judge_pair(self, name: str, against: str) -> Judgement:
         own = self._judge(name, against, self.arms)
         seeds = self.criterion.seeds or ()
-        note = describe_undertrained((name, against), self.undertrained.scores, seeds)
+        note = describe_undertrained((name, against), self.undertrained_runs.scores, seeds)
         if not note:
             return own
         worse = None
-        if name == self.undertrained.control:
-            reached = self._judge(name, against, self._scores_with_undertrained(name, against))
-            worse = worse_control_judgement(own, reached, note)
+        if name == self.undertrained_runs.control:
+            with_undertrained = self._judge(
+                name, against, self._scores_with_undertrained(name, against)
+            )
+            worse = worse_control_judgement(own, with_undertrained, note)
         return worse or without_verdict(own, note)
 
     def _judge(self, name: str, against: str, scores: Mapping[str, Scores]) -> Judgement:
@@ -92,21 +94,23 @@ class _Family:
         return judge_arm(scores[against], scores[name], self.measure, criterion, against=label)
 
     def _scores_with_undertrained(self, *names: str) -> dict[str, Scores]:
-        found = {}
+        scores = {}
         for name in names:
-            found[name] = with_undertrained_scores(self.arms[name], self.undertrained.of(name))
-        return found
+            scores[name] = with_undertrained_scores(
+                self.arms[name], self.undertrained_runs.of(name)
+            )
+        return scores
 
 
 def _require_pairs(arms: Mapping[str, Scores], baseline: str, pairs: Sequence[ArmPair]) -> None:
-    named = dict.fromkeys((baseline, *chain.from_iterable(pairs)))
-    unknown = [name for name in named if name not in arms]
-    if unknown:
-        raise SpecError(f"comparisons: {', '.join(unknown)} is no arm; use {', '.join(arms)}")
-    unordered = list(map(frozenset, pairs))
-    has_repeats = len(set(unordered)) < len(pairs)
-    if not pairs or has_repeats or min(map(len, unordered)) < 2:
-        listed = ", ".join(f"{name} against {against}" for name, against in pairs) or "none"
+    names = dict.fromkeys((baseline, *chain.from_iterable(pairs)))
+    unknown_names = [name for name in names if name not in arms]
+    if unknown_names:
+        raise SpecError(f"comparisons: {', '.join(unknown_names)} is no arm; use {', '.join(arms)}")
+    unordered_pairs = list(map(frozenset, pairs))
+    has_repeats = len(set(unordered_pairs)) < len(pairs)
+    if not pairs or has_repeats or min(map(len, unordered_pairs)) < 2:
+        pair_list = ", ".join(f"{name} against {against}" for name, against in pairs) or "none"
         raise SpecError(
-            f"comparisons: {listed}; name one or more pairs of different arms, each once"
+            f"comparisons: {pair_list}; name one or more pairs of different arms, each once"
         )

@@ -119,7 +119,7 @@ class Findings:
     seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
     look: Look | None  # where the design declares any
     # where it declares one noise for all arms, and enough of them trained
-    pooled: PooledNoise | None
+    pooled_noise: PooledNoise | None
     # of the files with what was written
     agreement: IntegrityCheck = field(default_factory=IntegrityCheck)
     control: ControlFinding | None = (
@@ -222,20 +222,20 @@ def study_findings(study: Study) -> Findings:
     """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
     plan, table = read_plan(study), study_rows(study)
     seeds = verdict_seeds(plan, select_rows(table, purposes=["reported"]))
-    reported = select_rows(table, purposes=["reported"], seeds=seeds)
-    others = select_rows(table, purposes=["length", "bracket"], seeds=seeds)
-    made_under = environment_remarks(study, [*reported, *others])
-    remarks = (*plan_remarks(plan, seeds), *made_under, *padding_remarks(plan, reported))
+    reported_rows = select_rows(table, purposes=["reported"], seeds=seeds)
+    other_rows = select_rows(table, purposes=["length", "bracket"], seeds=seeds)
+    environment = environment_remarks(study, [*reported_rows, *other_rows])
+    remarks = (*plan_remarks(plan, seeds), *environment, *padding_remarks(plan, reported_rows))
     column = column_of(plan.design.primary.measure.table)
-    scores = scores_by_arm(plan, reported, seeds, column)
-    runs = {arm: _finished_runs(study, reported, arm) for arm in plan.order}
+    scores = scores_by_arm(plan, reported_rows, seeds, column)
+    runs = {arm: _finished_runs(study, reported_rows, arm) for arm in plan.order}
     lengths = length_curves(plan, table, seeds)
     control = _positive_control(plan, table, seeds, column)
     margins = margins_by_control(plan, control) or study_margins(
         plan, lengths, _reference_arms(plan)
     )
     rates = read_rates(study, plan.order)
-    tuned = judge_plan(plan, reported, seeds, margins, remarks)
+    tuned_verdicts = judge_plan(plan, reported_rows, seeds, margins, remarks)
     sides = {}
     for side, own in bracket_rows(plan, table, seeds).items():
         sides[side] = judge_plan(plan, own, seeds, margins, remarks)
@@ -243,7 +243,7 @@ def study_findings(study: Study) -> Findings:
         plan=plan,
         scores=scores,
         runs=runs,
-        evaluations=primary_evaluations(study, reported),
+        evaluations=primary_evaluations(study, reported_rows),
         rates=rates,
         lengths=lengths,
     )
@@ -252,18 +252,18 @@ def study_findings(study: Study) -> Findings:
         lock=study.read_lock(),
         table=table,
         baseline=plan.baseline,
-        arms=_arm_findings(tuned, sides, material),
+        arms=_arm_findings(tuned_verdicts, sides, material),
         margins=margins,
         lengths=lengths,
         rates=rates,
-        factorial=tuned.factorial,
-        contrasts=contrasts_across_bracket(tuned, sides, rates),
+        factorial=tuned_verdicts.factorial,
+        contrasts=contrasts_across_bracket(tuned_verdicts, sides, rates),
         remarks=remarks,
         runs=runs,
         evaluations=material.evaluations,
         seeds=tuple(seeds),
         look=look_of(plan, seeds),
-        pooled=tuned.pooled,
+        pooled_noise=tuned_verdicts.pooled_noise,
         noise=_baseline_noise(table, plan.baseline, column),
         control=control,
     )
@@ -289,17 +289,17 @@ def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources
 
 def _withhold_if_changed(findings: Findings, study: Study) -> Findings:
     """The findings without any verdict, where a file they rest on is not what was written."""
-    ended, others = [], []
+    ended_runs, other_runs = [], []
     for row in findings.table:
         if row["outcome"] in ENDED_OUTCOMES:
-            ended.append(row["run"])
+            ended_runs.append(row["run"])
         else:
-            others.append(row["run"])
-    compared = check_integrity(study, findings.plan, ended, others)
-    findings = replace(findings, agreement=compared)
-    if not compared.faults:
+            other_runs.append(row["run"])
+    integrity = check_integrity(study, findings.plan, ended_runs, other_runs)
+    findings = replace(findings, agreement=integrity)
+    if not integrity.faults:
         return findings
-    arms = tuple(_withhold_verdict(arm, compared.description) for arm in findings.arms)
+    arms = tuple(_withhold_verdict(arm, integrity.description) for arm in findings.arms)
     margins = replace(findings.margins, against=dict.fromkeys(findings.margins.against))
     return replace(
         findings,
@@ -307,7 +307,7 @@ def _withhold_if_changed(findings: Findings, study: Study) -> Findings:
         margins=margins,
         factorial=None,
         contrasts=(),
-        pooled=None,
+        pooled_noise=None,
         control=None,
         noise=None,
     )
@@ -345,9 +345,9 @@ def _positive_control(
     )
 
 
-def _finished_runs(study: Study, reported: Sequence[Row], arm: str) -> dict[int, list[Row]]:
+def _finished_runs(study: Study, reported_rows: Sequence[Row], arm: str) -> dict[int, list[Row]]:
     runs = {}
-    for row in reported:
+    for row in reported_rows:
         if row["arm"] == arm and row["outcome"] == "finished":
             runs[row["seed"]] = read_rows(study.root / row["run"] / ROWS_FILE).rows
     return runs
@@ -365,25 +365,25 @@ def _reference_arms(plan: PlanRecord) -> list[str]:
 def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
     """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
     plan = read_plan(study)
-    wanted = plan.design.primary.measure.table
-    found: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
+    measure_table = plan.design.primary.measure.table
+    evaluations: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
     for row in select_rows(table, purposes=["reported"]):
         if row["outcome"] == "finished":
-            there = list(read_evaluations(study.root / row["run"]))
+            run_evaluations = list(read_evaluations(study.root / row["run"]))
             text = plan.arms[row["arm"]].text
-            for one in there:
-                if is_evaluation_of(one, wanted, text, row["n_steps"]):
-                    found[row["arm"]][row["seed"]] = one
+            for one in run_evaluations:
+                if is_evaluation_of(one, measure_table, text, row["n_steps"]):
+                    evaluations[row["arm"]][row["seed"]] = one
                     break
-    return found
+    return evaluations
 
 
 def _arm_findings(
-    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], material: _PairMaterial
+    tuned_verdicts: PlanVerdicts, sides: Mapping[str, PlanVerdicts], material: _PairMaterial
 ) -> tuple[ArmFinding, ...]:
     """Every pair, with what was found of it at the rates to either side."""
     arms = []
-    for pair, judgement in pairs_across_bracket(tuned, sides, material.rates).items():
+    for pair, judgement in pairs_across_bracket(tuned_verdicts, sides, material.rates).items():
         brackets = {side: at.pairs[pair] for side, at in sides.items()}
         arms.append(replace(_arm_finding(pair, judgement, material), brackets=brackets))
     return tuple(arms)

@@ -29,8 +29,10 @@ class Moments(NamedTuple):
 
 def moments(gains: ArrayLike) -> Moments:
     """Moments along the last axis; sorted first, so that the order of the seeds changes no bit."""
-    ordered = np.sort(np.asarray(gains, dtype=np.float64), axis=-1)
-    return Moments(ordered.shape[-1], ordered.mean(axis=-1), ordered.std(axis=-1, ddof=1))
+    sorted_gains = np.sort(np.asarray(gains, dtype=np.float64), axis=-1)
+    return Moments(
+        sorted_gains.shape[-1], sorted_gains.mean(axis=-1), sorted_gains.std(axis=-1, ddof=1)
+    )
 
 
 def critical_t(level: Number, df: Number) -> Number:
@@ -48,16 +50,16 @@ def t_interval(
 
 def interval(gains: ArrayLike, level: float = 0.95) -> tuple[Number, Number]:
     """mean ± t₍₁₊level₎/₂,ₙ₋₁ · s/√n, seeds along the last axis."""
-    found = moments(gains)
-    require_min_seeds(found.n)
-    return t_interval(found.mean, found.standard_error, found.n - 1, level)
+    gain_moments = moments(gains)
+    require_min_seeds(gain_moments.n)
+    return t_interval(gain_moments.mean, gain_moments.standard_error, gain_moments.n - 1, level)
 
 
 def p_value(gains: ArrayLike) -> Number:
     """The two-sided p of a mean of zero: 2·P(T > |mean|·√n/s)."""
-    found = moments(gains)
-    require_min_seeds(found.n)
-    return t_test_p(found.mean, found.standard_error, found.n - 1)
+    gain_moments = moments(gains)
+    require_min_seeds(gain_moments.n)
+    return t_test_p(gain_moments.mean, gain_moments.standard_error, gain_moments.n - 1)
 
 
 def t_test_p(mean: Number, standard_error: Number, df: Number) -> Number:

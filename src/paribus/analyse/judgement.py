@@ -92,8 +92,8 @@ def trained_scores(scores: Scores) -> dict[int, float]:
 @lru_cache(maxsize=4096)  # a report asks for the same few again and again
 def trained_count(k: int, n: int) -> TrainedCount:
     """k of n with its exact interval: of 5 runs that all trained, up to 52 % may still fail."""
-    found = binomtest(k, n).proportion_ci(0.95, "exact")
-    return TrainedCount(k, n, float(found.low), float(found.high))
+    interval = binomtest(k, n).proportion_ci(0.95, "exact")
+    return TrainedCount(k, n, float(interval.low), float(interval.high))
 
 
 def mcnemar(only_arm: int, only_baseline: int) -> float | None:
@@ -142,17 +142,17 @@ def _pair_seeds(
     baseline: Scores, arm: Scores, criterion: Criterion, measure: Measure, scale: Scale
 ) -> tuple[PairedSeed, ...]:
     if criterion.seeds is None:
-        wanted = sorted(baseline.keys() | arm.keys())
+        seeds = sorted(baseline.keys() | arm.keys())
     else:
-        wanted = sorted(set(criterion.seeds))
-    _require_declared_seeds(wanted, {"baseline": baseline, "arm": arm})
+        seeds = sorted(set(criterion.seeds))
+    _require_declared_seeds(seeds, {"baseline": baseline, "arm": arm})
     rows = []
-    for seed in wanted:
+    for seed in seeds:
         before, after = baseline[seed], arm[seed]
-        found = None
+        seed_gain = None
         if before is not None and after is not None:
-            found = gain(before, after, measure, scale)
-        rows.append(PairedSeed(seed, before, after, found))
+            seed_gain = gain(before, after, measure, scale)
+        rows.append(PairedSeed(seed, before, after, seed_gain))
     return tuple(rows)
 
 
@@ -191,8 +191,8 @@ def _verdict_with_failures(
         return Verdict("unstable", f"{counts}; fewer than {MIN_SEEDS} seeds trained in both")
     if arm.k == baseline.k:
         return comparison.verdict
-    allowed: VerdictWord = "worse" if arm.k < baseline.k else "better"
-    if comparison.verdict.word == allowed:
+    allowed_word: VerdictWord = "worse" if arm.k < baseline.k else "better"
+    if comparison.verdict.word == allowed_word:
         return comparison.verdict
     if arm.k < baseline.k:
         name, fewer = ("the arm", arm)

@@ -85,8 +85,10 @@ def end_slopes(log_tokens: ArrayLike, scores: ArrayLike, measure: Measure) -> ND
 
 def is_improving(slopes: Sequence[float]) -> bool:
     """Is the mean slope over seeds above 0, one-sided at .05?"""
-    found = moments(slopes)
-    low, _ = t_interval(found.mean, found.standard_error, found.n - 1, 2 * LEVEL - 1)
+    slope_moments = moments(slopes)
+    low, _ = t_interval(
+        slope_moments.mean, slope_moments.standard_error, slope_moments.n - 1, 2 * LEVEL - 1
+    )
     return float(low) > 0
 
 
@@ -110,11 +112,11 @@ def _require_finished(rows: Sequence[Row]) -> None:
             more = [f"{len(missing) - MAX_NAMED} more"]
         else:
             more = []
-        named = "; ".join((*missing[:MAX_NAMED], *more))
+        run_list = "; ".join((*missing[:MAX_NAMED], *more))
         are = "is" if len(missing) == 1 else "are"
         raise SpecError(
             f"{len(missing)} of {len(rows)} runs of other lengths {are} missing or not yet run:"
-            f" {named}; `paribus run` goes on"
+            f" {run_list}; `paribus run` goes on"
         )
 
 

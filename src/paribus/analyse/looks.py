@@ -27,61 +27,61 @@ class Look:
 
     @property
     def description(self) -> str:
-        said = (
+        place = (
             f"Look {self.number} of {self.n_looks}: the verdict is read at {self.n_seeds} of"
             f" {self.n_planned_seeds} seeds"
         )
         return (
-            f"{said}, and spends {100 * self.family_alpha:.3g} % of false alarms out of"
+            f"{place}, and spends {100 * self.family_alpha:.3g} % of false alarms out of"
             f" {100 * FAMILY_ALPHA:.3g} % for all looks"
         )
 
 
-def validate_looks(declared: Mapping[int, float]) -> dict[int, float]:
+def validate_looks(looks: Mapping[int, float]) -> dict[int, float]:
     """The declared looks, by number of seeds; refused where they could together mislead more
     often than 5 %.
     """
     problems = []
-    for n in declared:
+    for n in looks:
         if not _is_seed_count(n):
             problems.append(
                 f"looks: {n!r} is no number of seeds to look at; use {MIN_SEEDS} or more"
             )
-    for n, share in declared.items():
+    for n, share in looks.items():
         if not share > 0:
             problems.append(
                 f"looks.{n} is {share:g}, no share; use above 0, up to {FAMILY_ALPHA:g}"
             )
-    if not declared:
+    if not looks:
         problems.append(
             f"looks: none declared, so there is no verdict to read; use {{5: {FAMILY_ALPHA:g}}}"
         )
-    if sum(declared.values()) > FAMILY_ALPHA + _ROUNDING:
-        total = sum(declared.values())
+    if sum(looks.values()) > FAMILY_ALPHA + _ROUNDING:
+        total = sum(looks.values())
         problems.append(
             f"looks: the shares add up to {total:g}, above {FAMILY_ALPHA:g}; lower them, as in"
             f" {dict(SUGGESTED_LOOKS)}"
         )
     if problems:
         raise SpecError(problems)
-    return dict(sorted(declared.items()))
+    return dict(sorted(looks.items()))
 
 
-def alpha_at_look(declared: Mapping[int, float], n: int) -> float:
+def alpha_at_look(looks: Mapping[int, float], n: int) -> float:
     """The share that the look at n seeds may spend; an undeclared n is refused."""
-    found = validate_looks(declared)
-    if n not in found:
-        listed = ", ".join(map(str, found))
+    shares = validate_looks(looks)
+    if n not in shares:
+        seed_counts = ", ".join(map(str, shares))
         raise SpecError(
-            f"looks: {n} seeds are no declared look; read verdicts at {listed}, or declare a new"
-            " design"
+            f"looks: {n} seeds are no declared look; read verdicts at {seed_counts}, or declare a"
+            " new design"
         )
-    return found[n]
+    return shares[n]
 
 
-def look_at(declared: Mapping[int, float], n: int) -> Look:
+def look_at(looks: Mapping[int, float], n: int) -> Look:
     """The look at n seeds among those declared, the last of which is at all of them."""
-    share, at = alpha_at_look(declared, n), sorted(declared)
+    share, at = alpha_at_look(looks, n), sorted(looks)
     return Look(
         number=at.index(n) + 1,
         n_looks=len(at),

@@ -60,18 +60,18 @@ def study_margins(
     """What the design's margin comes to against every arm; the words are of those that
     something is judged against.
     """
-    given, unit = plan.design.primary.margin, plan_measure(plan).unit
-    if given is None:
+    margin, unit = plan.design.primary.margin, plan_measure(plan).unit
+    if margin is None:
         return Margins(dict.fromkeys(curves), f"none was declared, {NO_EQUIVALENT}")
-    if not isinstance(given, str):
-        return Margins(dict.fromkeys(curves, float(given)), f"{given:g} {unit}")
-    share = compute_margin(given)
+    if not isinstance(margin, str):
+        return Margins(dict.fromkeys(curves, float(margin)), f"{margin:g} {unit}")
+    share = compute_margin(margin)
     if share is None:
         raise RecordError(
-            f"the plan's margin is {given!r}; restore its {PLAN_FILE}, or begin under another name"
+            f"the plan's margin is {margin!r}; restore its {PLAN_FILE}, or begin under another name"
         )
     if not plan.design.lengths:
-        return Margins(dict.fromkeys(curves), f"{given}, {NO_LENGTHS}, {NO_EQUIVALENT}")
+        return Margins(dict.fromkeys(curves), f"{margin}, {NO_LENGTHS}, {NO_EQUIVALENT}")
     margins: dict[str, SeedMargin | None] = {}
     descriptions = {}
     for arm, own in curves.items():
@@ -81,13 +81,13 @@ def study_margins(
             margins[arm] = None
         else:
             margins[arm] = by_seed
-    described = "; ".join(descriptions[arm] for arm in reference_arms)
-    return Margins(margins, f"{given}: {described}")
+    reference_margins = "; ".join(descriptions[arm] for arm in reference_arms)
+    return Margins(margins, f"{margin}: {reference_margins}")
 
 
 def _describe_margin(arm: str, margins: Mapping[int, float] | str, unit: str) -> str:
     if isinstance(margins, str):
         return f"none against {arm}, which {margins}, {NO_EQUIVALENT} there"
     each = margins.values()
-    spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
-    return f"{fmean(each):.4g} {unit} on average ({spread}) by the lengths of {arm}"
+    margin_range = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
+    return f"{fmean(each):.4g} {unit} on average ({margin_range}) by the lengths of {arm}"

@@ -88,10 +88,10 @@ def _multiplier_from_curves(
     comparison: Comparison,
 ) -> Multiplier:
     places_P, z_PS = _gaps_to_score(log_tokens_K, losses_SK, slopes_S, gains_S)
-    found = moments(z_PS)
+    gap_moments = moments(z_PS)
     mean, error, t = (
-        np.asarray(found.mean),
-        np.asarray(found.standard_error),
+        np.asarray(gap_moments.mean),
+        np.asarray(gap_moments.standard_error),
         _critical_t(comparison, len(gains_S)),
     )
     start = N_POINTS - 1  # the full length

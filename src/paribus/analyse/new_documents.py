@@ -83,8 +83,8 @@ def gains_per_byte(bits_SI: ArrayLike, bytes_I: ArrayLike) -> NDArray[np.float64
         raise SpecError(
             f"bytes: {size.shape} for {bits.shape[1]} documents; give each its bytes, above 0"
         )
-    pooled = bits.sum() / (len(bits) * size.sum())
-    return pooled + len(size) / size.sum() * (bits - pooled * size)
+    mean_gain = bits.sum() / (len(bits) * size.sum())
+    return mean_gain + len(size) / size.sum() * (bits - mean_gain * size)
 
 
 def new_document_finding(
@@ -96,20 +96,20 @@ def new_document_finding(
         return NewDocumentFinding(
             None, f"{NO_STATEMENT}: {n_items} documents, {MIN_DOCUMENTS} are needed."
         )
-    found = crossed_interval(z_SI, level)
+    interval = crossed_interval(z_SI, level)
     return NewDocumentFinding(
-        found,
-        f"On new documents: gain {found.effect:.4g}{unit and ' '}{unit}, {100 * level:.4g} %"
-        f" interval {found.low:.4g} to {found.high:.4g} ({found.n_seeds} seeds × {found.n_items}"
-        f" documents; variance between seeds {found.seed_variance:.3g}, between documents"
-        f" {found.item_variance:.3g}).",
+        interval,
+        f"On new documents: gain {interval.effect:.4g}{unit and ' '}{unit}, {100 * level:.4g} %"
+        f" interval {interval.low:.4g} to {interval.high:.4g} ({interval.n_seeds} seeds"
+        f" × {interval.n_items} documents; variance between seeds {interval.seed_variance:.3g},"
+        f" between documents {interval.item_variance:.3g}).",
     )
 
 
 def _residual_mean_square(z: NDArray[np.float64]) -> float:
     """The mean square of what neither seed nor item explains."""
-    left = z - z.mean(axis=1, keepdims=True) - z.mean(axis=0, keepdims=True) + z.mean()
-    return float((left**2).sum() / ((z.shape[0] - 1) * (z.shape[1] - 1)))
+    residuals = z - z.mean(axis=1, keepdims=True) - z.mean(axis=0, keepdims=True) + z.mean()
+    return float((residuals**2).sum() / ((z.shape[0] - 1) * (z.shape[1] - 1)))
 
 
 def _require_table(values: ArrayLike) -> NDArray[np.float64]:

@@ -62,9 +62,9 @@ def pair_new_documents(
     if len(order) < 2:
         return None
 
-    def bits(found: Evaluation) -> list[float]:
+    def bits(evaluation: Evaluation) -> list[float]:
         sums = dict.fromkeys(order, 0.0)
-        for document, answer in zip(documents, found.answers, strict=True):
+        for document, answer in zip(documents, evaluation.answers, strict=True):
             sums[document] += answer.nats / math.log(2)
         return list(sums.values())
 

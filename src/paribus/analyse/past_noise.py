@@ -33,7 +33,7 @@ def largest_past_noise(root: Path, measure: Mapping[str, Any]) -> PastNoise | No
     """The largest noise that a study beside this one allows under the same yardstick; None
     where there is none.
     """
-    seen: list[PastNoise] = []
+    noises: list[PastNoise] = []
     for path in sorted(Path(root).glob(f"{STUDIES}/*/{PLAN_FILE}")):
         name = path.parent.name
         try:
@@ -46,5 +46,5 @@ def largest_past_noise(root: Path, measure: Mapping[str, Any]) -> PastNoise | No
         for arm in arms:
             one = arm.judgement.comparison
             if one is not None and one.sd > 0:
-                seen.append(PastNoise(one.sd, name, one.n))
-    return max(seen, key=lambda one: one.upper_sd, default=None)
+                noises.append(PastNoise(one.sd, name, one.n))
+    return max(noises, key=lambda one: one.upper_sd, default=None)

@@ -42,9 +42,9 @@ def verdict_seeds(plan: PlanRecord, rows: Sequence[Row]) -> list[int]:
     if has_open_seeds(plan):
         seeds = sorted({row["seed"] for row in rows}) or list(range(1, MIN_SEEDS + 1))
         stops = list(range(MIN_SEEDS, len(seeds) + 1))
-    done = {(row["arm"], row["seed"]) for row in rows if row["outcome"] in ENDED_OUTCOMES}
+    ended_runs = {(row["arm"], row["seed"]) for row in rows if row["outcome"] in ENDED_OUTCOMES}
     for n in reversed(stops):
-        if done.issuperset(product(plan.order, seeds[:n])):
+        if ended_runs.issuperset(product(plan.order, seeds[:n])):
             return seeds[:n]
     return seeds
 
@@ -57,14 +57,14 @@ def declared_looks(plan: PlanRecord) -> dict[int, float] | None:
 
 
 def look_of(plan: PlanRecord, seeds: Sequence[int]) -> Look | None:
-    declared = declared_looks(plan)
-    if declared is None:
+    looks = declared_looks(plan)
+    if looks is None:
         return None
-    return look_at(declared, len(seeds))
+    return look_at(looks, len(seeds))
 
 
 def plan_alpha(plan: PlanRecord, n_seeds: int) -> float:
-    declared = declared_looks(plan)
-    if declared is None:
+    looks = declared_looks(plan)
+    if looks is None:
         return FAMILY_ALPHA
-    return alpha_at_look(declared, n_seeds)
+    return alpha_at_look(looks, n_seeds)

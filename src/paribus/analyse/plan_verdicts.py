@@ -51,7 +51,7 @@ class PlanVerdicts:
     """
 
     pairs: Mapping[ArmPair, Judgement]
-    pooled: PooledNoise | None
+    pooled_noise: PooledNoise | None
     factorial: Factorial | None
     contrasts: tuple[ContrastFinding, ...]
 
@@ -64,15 +64,16 @@ def judge_plan(
     remarks: Sequence[str],
 ) -> PlanVerdicts:
     column = column_of(plan.design.primary.measure.table)
-    scores, reached = scores_by_arm(plan, rows, seeds, column), undertrained_scores(rows, column)
+    scores = scores_by_arm(plan, rows, seeds, column)
+    undertrained_scores = undertrained_scores_by_arm(rows, column)
     criterion = plan_criterion(plan, seeds, margins, remarks)
-    pairs, pooled = _judge_pairs(plan, scores, reached, criterion)
+    pairs, pooled_noise = _judge_pairs(plan, scores, undertrained_scores, criterion)
     against_baseline = criterion.for_reference_arm(plan.baseline)
-    factorial = plan_factorial(plan, scores, reached, against_baseline)
-    contrasts = contrast_findings(plan, scores, reached, against_baseline, factorial)
+    factorial = plan_factorial(plan, scores, undertrained_scores, against_baseline)
+    contrasts = contrast_findings(plan, scores, undertrained_scores, against_baseline, factorial)
     if isinstance(factorial, str):
         factorial = None
-    return PlanVerdicts(pairs, pooled, factorial, contrasts)
+    return PlanVerdicts(pairs, pooled_noise, factorial, contrasts)
 
 
 def plan_criterion(
@@ -91,31 +92,33 @@ def plan_criterion(
 
 
 def pairs_across_bracket(
-    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], rates: Mapping[str, Any] | None
+    tuned_verdicts: PlanVerdicts, sides: Mapping[str, PlanVerdicts], rates: Mapping[str, Any] | None
 ) -> dict[ArmPair, Judgement]:
     """Every pair, with what tuning could overturn, and as it holds at the rates to either side."""
-    found = {}
-    for pair, own in tuned.pairs.items():
-        doubted = judgement_with_doubt(own, pair_tuning_uncertainty(*pair, rates))
-        found[pair] = judgement_across_bracket(
-            doubted, {side: at.pairs[pair] for side, at in sides.items()}
+    judgements = {}
+    for pair, own in tuned_verdicts.pairs.items():
+        judgement = judgement_with_doubt(own, pair_tuning_uncertainty(*pair, rates))
+        judgements[pair] = judgement_across_bracket(
+            judgement, {side: at.pairs[pair] for side, at in sides.items()}
         )
-    return found
+    return judgements
 
 
 def contrasts_across_bracket(
-    tuned: PlanVerdicts, sides: Mapping[str, PlanVerdicts], rates: Mapping[str, Any] | None
+    tuned_verdicts: PlanVerdicts, sides: Mapping[str, PlanVerdicts], rates: Mapping[str, Any] | None
 ) -> tuple[ContrastFinding, ...]:
-    """Every contrast likewise."""
-    found = []
-    for place, own in enumerate(tuned.contrasts):
-        doubted = contrast_with_doubt(own, rates)
-        found.append(
+    """Every contrast, with what tuning could overturn, and as it holds at the rates to either
+    side.
+    """
+    findings = []
+    for place, own in enumerate(tuned_verdicts.contrasts):
+        finding = contrast_with_doubt(own, rates)
+        findings.append(
             contrast_across_bracket(
-                doubted, {side: at.contrasts[place] for side, at in sides.items()}
+                finding, {side: at.contrasts[place] for side, at in sides.items()}
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def scores_by_arm(
@@ -151,27 +154,27 @@ def _describe_missing_runs(missing: Sequence[str], n_runs: int) -> str:
         more = [f"{len(missing) - MAX_NAMED} more"]
     else:
         more = []
-    named = "; ".join((*missing[:MAX_NAMED], *more))
+    run_list = "; ".join((*missing[:MAX_NAMED], *more))
     are = "is" if len(missing) == 1 else "are"
     return (
-        f"{len(missing)} of {n_runs} runs {are} missing or not yet run: {named};"
+        f"{len(missing)} of {n_runs} runs {are} missing or not yet run: {run_list};"
         " `paribus run DESIGN` goes on"
     )
 
 
-def undertrained_scores(rows: Sequence[Row], column: str) -> dict[str, dict[int, float]]:
+def undertrained_scores_by_arm(rows: Sequence[Row], column: str) -> dict[str, dict[int, float]]:
     """Arm → seed → the score of a run that was not trained long enough."""
-    found: dict[str, dict[int, float]] = {}
+    scores: dict[str, dict[int, float]] = {}
     for row in rows:
         if row["outcome"] == UNDERTRAINED:
-            found.setdefault(row["arm"], {})[row["seed"]] = row[column]
-    return found
+            scores.setdefault(row["arm"], {})[row["seed"]] = row[column]
+    return scores
 
 
 def _judge_pairs(
     plan: PlanRecord,
     scores: Mapping[str, Scores],
-    undertrained: UndertrainedScores,
+    undertrained_scores: UndertrainedScores,
     criterion: Criterion,
 ) -> tuple[dict[ArmPair, Judgement], PooledNoise | None]:
     baseline, measure = plan.baseline, plan_measure(plan)
@@ -184,16 +187,16 @@ def _judge_pairs(
         measure,
         criterion,
         comparisons=pairs,
-        undertrained=UndertrainedRuns(undertrained, plan.design.control_arm),
+        undertrained_runs=UndertrainedRuns(undertrained_scores, plan.design.control_arm),
     )
-    pooled = None
+    pooled_noise = None
     if declares_pooled_noise(plan):
-        judgements, pooled = judge_with_pooled_noise(
+        judgements, pooled_noise = judge_with_pooled_noise(
             judgements, scores, baseline, measure, _pooled_criterion(criterion, baseline)
         )
     for pair, own in judgements.items():
         judgements[pair] = _with_next_look(own, criterion)
-    return judgements, pooled
+    return judgements, pooled_noise
 
 
 def _pooled_criterion(criterion: Criterion, baseline: str) -> Criterion:

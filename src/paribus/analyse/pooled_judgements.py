@@ -31,29 +31,31 @@ def judge_with_pooled_noise(
     One that did not, or whose baseline did not, is `unstable` and has no interval: never that of
     its own noise.
     """
-    whole = _complete_arms(scores)
-    pooled = None
-    if baseline in whole and len(whole) >= MIN_ARMS:
-        pooled = pool_noise(whole, baseline, measure, criterion.for_family(len(judgements)))
-    found = {}
+    complete_scores = _complete_arms(scores)
+    pooled_noise = None
+    if baseline in complete_scores and len(complete_scores) >= MIN_ARMS:
+        pooled_noise = pool_noise(
+            complete_scores, baseline, measure, criterion.for_family(len(judgements))
+        )
+    results = {}
     for pair, own in judgements.items():
         if own.undertrained_note:
-            found[pair] = without_verdict(own, own.undertrained_note)
-        elif pooled is None or pair[0] not in pooled.effects or own.comparison is None:
-            found[pair] = _unstable_judgement(own)
+            results[pair] = without_verdict(own, own.undertrained_note)
+        elif pooled_noise is None or pair[0] not in pooled_noise.effects or own.comparison is None:
+            results[pair] = _unstable_judgement(own)
         else:
-            made = _with_pooled_noise(own.comparison, pair[0], pooled, criterion)
-            found[pair] = replace(own, comparison=made, verdict=made.verdict)
-    return found, pooled
+            comparison = _with_pooled_noise(own.comparison, pair[0], pooled_noise, criterion)
+            results[pair] = replace(own, comparison=comparison, verdict=comparison.verdict)
+    return results, pooled_noise
 
 
 def _complete_arms(scores: Mapping[str, Scores]) -> CompleteScores:
     """The arms that trained in every seed."""
     complete = {}
     for arm, own in scores.items():
-        trained = trained_scores(own)
-        if len(trained) == len(own):
-            complete[arm] = trained
+        own_scores = trained_scores(own)
+        if len(own_scores) == len(own):
+            complete[arm] = own_scores
     return complete
 
 
@@ -70,10 +72,11 @@ def _unstable_judgement(judgement: Judgement) -> Judgement:
 
 
 def _with_pooled_noise(
-    comparison: Comparison, arm: str, pooled: PooledNoise, criterion: Criterion
+    comparison: Comparison, arm: str, pooled_noise: PooledNoise, criterion: Criterion
 ) -> Comparison:
-    (low, high), (inner_low, inner_high) = pooled.intervals[arm], pooled.inner_intervals[arm]
-    verdict, p = pooled.verdicts[arm], pooled.p[arm]
+    low, high = pooled_noise.intervals[arm]
+    inner_low, inner_high = pooled_noise.inner_intervals[arm]
+    verdict, p = pooled_noise.verdicts[arm], pooled_noise.p[arm]
     doubts = normality_remarks(verdict, comparison.sign_flip)
     return replace(
         comparison,
@@ -86,6 +89,10 @@ def _with_pooled_noise(
         verdict=verdict,
         remarks=(*criterion.remarks, POOLED_NOISE_REMARK, *doubts),
         advice=advice_on_verdict(
-            verdict, comparison.margin, sqrt(2) * pooled.residual_sd, comparison.n, 1 - pooled.level
+            verdict,
+            comparison.margin,
+            sqrt(2) * pooled_noise.residual_sd,
+            comparison.n,
+            1 - pooled_noise.level,
         ),
     )

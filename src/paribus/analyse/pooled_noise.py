@@ -54,10 +54,10 @@ def pool_noise(
     names = [name for name in arms if name != baseline]
     y = _scores_by_arm(arms, measure)
     (k, n), alpha = y.shape, own.for_family(len(names)).alpha
-    left = y - y.mean(axis=1, keepdims=True) - y.mean(axis=0, keepdims=True) + y.mean()
+    residuals = y - y.mean(axis=1, keepdims=True) - y.mean(axis=0, keepdims=True) + y.mean()
     df = (n - 1) * (k - 1)
-    spread = sqrt(float((left**2).sum()) / df)
-    error, means = spread * sqrt(2 / n), dict(zip(arms, y.mean(axis=1), strict=True))
+    residual_sd = sqrt(float((residuals**2).sum()) / df)
+    error, means = residual_sd * sqrt(2 / n), dict(zip(arms, y.mean(axis=1), strict=True))
     effects, outer, inner, p, verdicts = {}, {}, {}, {}, {}
     for name in names:
         effects[name] = float(means[name] - means[baseline])
@@ -67,7 +67,7 @@ def pool_noise(
         verdicts[name] = decide_verdict(outer[name], inner[name], margin, test=own.test)
         if dict(arms[name]) == dict(arms[baseline]):
             verdicts[name] = IDENTICAL
-    residual_sds = np.sqrt((left**2).sum(axis=1) * k / df)
+    residual_sds = np.sqrt((residuals**2).sum(axis=1) * k / df)
     return PooledNoise(
         effects=effects,
         intervals=outer,
@@ -76,7 +76,7 @@ def pool_noise(
         verdicts=verdicts,
         level=1 - alpha,
         df=df,
-        residual_sd=spread,
+        residual_sd=residual_sd,
         score_sds=dict(zip(arms, map(float, y.std(axis=1, ddof=1)), strict=True)),
         residual_sds=dict(zip(arms, map(float, residual_sds), strict=True)),
     )

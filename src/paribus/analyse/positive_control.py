@@ -136,8 +136,8 @@ def control_finding(
     control, baseline, own = plan.design.control, plan.baseline, list(table)
     if control is None:
         return None
-    reported = select_rows(own, purposes=["reported"], arm=baseline)
-    before = _scores_by_seed(reported, column)
+    reported_rows = select_rows(own, purposes=["reported"], arm=baseline)
+    before = _scores_by_seed(reported_rows, column)
     after = _scores_by_seed(_control_rows(plan, own), column)
     measure, losses = plan_measure(plan), {}
     for seed in seeds:
@@ -175,23 +175,23 @@ def margins_by_control(plan: PlanRecord, control: ControlFinding | None) -> Marg
     """The margin by seed where a design gives it as a share of the control; None of any other
     margin.
     """
-    given = plan.design.primary.margin
-    share = control_margin(given) if isinstance(given, str) else None
+    margin = plan.design.primary.margin
+    share = control_margin(margin) if isinstance(margin, str) else None
     if share is None:
         return None
-    found = None if control is None else control_margins(control, share)
-    if control is None or found is None:
+    margins = None if control is None else control_margins(control, share)
+    if control is None or margins is None:
         return Margins(
-            dict.fromkeys(plan.order), f"{given}, and the control did not work, {NO_EQUIVALENT}"
+            dict.fromkeys(plan.order), f"{margin}, and the control did not work, {NO_EQUIVALENT}"
         )
-    if len(found) < control.n_seeds:
-        lost = f"the control has a score in {len(found)} of {control.n_seeds} seeds"
-        return Margins(dict.fromkeys(plan.order), f"{given}, and {lost}, {NO_EQUIVALENT}")
-    each = found.values()
-    spread = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
+    if len(margins) < control.n_seeds:
+        shortfall = f"the control has a score in {len(margins)} of {control.n_seeds} seeds"
+        return Margins(dict.fromkeys(plan.order), f"{margin}, and {shortfall}, {NO_EQUIVALENT}")
+    each = margins.values()
+    margin_range = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
     return Margins(
-        dict.fromkeys(plan.order, found),
-        f"{given}: {fmean(each):.4g} {plan_measure(plan).unit} on average ({spread})",
+        dict.fromkeys(plan.order, margins),
+        f"{margin}: {fmean(each):.4g} {plan_measure(plan).unit} on average ({margin_range})",
     )
 
 

@@ -100,7 +100,7 @@ class _Sweep:
         worst = best + MAX_LOST_SHARE * (self.unigram - best)
         return {rate: mean for rate, mean in means.items() if mean <= worst}
 
-    def untried(self, rates: Iterable[float]) -> tuple[float, ...]:
+    def untried_rates(self, rates: Iterable[float]) -> tuple[float, ...]:
         """Those of some rates that have no run yet."""
         return tuple(rate for rate in rates if rate not in self.losses)
 
@@ -136,8 +136,8 @@ def fit_vertex(
     place = _locate_best(sweep, list(sweep.losses))
     if place.needs or place.tries or len(place.neighbours) < 2:
         return _optimum_without_fit(sweep, place)
-    fitted = _fitted_rates(place)
-    return _optimum_from_fit(sweep, place.best, fitted, _fit(sweep, fitted), None)
+    rates = _fitted_rates(place)
+    return _optimum_from_fit(sweep, place.best, rates, _fit(sweep, rates), None)
 
 
 def refine_vertex(
@@ -154,20 +154,20 @@ def refine_vertex(
     it would have.
     """
     sweep = _sweep_of(points, unigram, measure)
-    known = sorted(grid)
+    known_rates = sorted(grid)
     while True:
-        place = _locate_best(sweep, known)
-        missing = sweep.untried(place.tries)
+        place = _locate_best(sweep, known_rates)
+        missing = sweep.untried_rates(place.tries)
         if place.needs or missing or not place.tries:
             break
-        known = sorted({*known, *place.tries})
+        known_rates = sorted({*known_rates, *place.tries})
     if place.needs or missing or len(place.neighbours) < 2:
         return _optimum_without_fit(sweep, place)
     first = _fit(sweep, _fitted_rates(place)).vertex
     if first is None:
         return _optimum_without_fit(sweep, place, DOWNWARD_REMARK)
     below, above = 2 ** (first - REFINE_OCTAVES), 2 ** (first + REFINE_OCTAVES)
-    missing = sweep.untried((_round_rate(below), _round_rate(above)))
+    missing = sweep.untried_rates((_round_rate(below), _round_rate(above)))
     if missing:
         return _optimum_without_fit(sweep, _Neighbourhood(place.best, place.neighbours, missing))
     return _second_fit(sweep, place, first)
@@ -185,8 +185,8 @@ def _second_fit(sweep: _Sweep, place: _Neighbourhood, first: float) -> Optimum:
     )
     best = min(usable, key=lambda rate: usable[rate])
     near = [rate for rate in usable if abs(log2(rate) - middle) <= MAX_OCTAVES + _ROUNDING]
-    fitted = tuple(near) if len(near) >= len(three) else three
-    return _optimum_from_fit(sweep, best, fitted, _fit(sweep, fitted), first)
+    rates = tuple(near) if len(near) >= len(three) else three
+    return _optimum_from_fit(sweep, best, rates, _fit(sweep, rates), first)
 
 
 def _optimum_from_fit(
@@ -196,24 +196,24 @@ def _optimum_from_fit(
     if fit.vertex is None:
         return _optimum_without_fit(sweep, _Neighbourhood(best), DOWNWARD_REMARK)
     if first is None:
-        taken = fit.vertex
+        log_rate = fit.vertex
     else:
-        taken = min(max(fit.vertex, first - REFINE_OCTAVES), first + REFINE_OCTAVES)
+        log_rate = min(max(fit.vertex, first - REFINE_OCTAVES), first + REFINE_OCTAVES)
     remarks = []
-    if first is not None and taken != fit.vertex:
+    if first is not None and log_rate != fit.vertex:
         remarks.append(CLAMPED_REMARK.format(away=abs(fit.vertex - first)))
     if fit.lack_of_fit is not None and fit.lack_of_fit < POOR_FIT:
         remarks.append(POOR_FIT_REMARK.format(p=fit.lack_of_fit))
     return Optimum(
-        rate=float(2**taken),
+        rate=float(2**log_rate),
         inside=True,
         coefficients=(sweep.sign * fit.a, sweep.sign * fit.b, sweep.sign * fit.c),
         left_out=_unusable_rates(sweep),
         remark=_join_remarks(remarks, sweep.unigram_gain(best)),
         best=best,
         fitted=rates,
-        interval=_rate_interval(fit, taken),
-        excess=fit.excess_loss(taken),
+        interval=_rate_interval(fit, log_rate),
+        excess=fit.excess_loss(log_rate),
         lack_of_fit=fit.lack_of_fit,
         gained=sweep.unigram_gain(best),
     )
@@ -230,11 +230,11 @@ def _rate_interval(fit: RateFit, log2_rate: float) -> tuple[float, float] | None
 
 def _optimum_without_fit(sweep: _Sweep, place: _Neighbourhood, why: str = CLIFF_REMARK) -> Optimum:
     """What is to be tried; where nothing is, the best rate tried is taken with a remark."""
-    gained, is_open = sweep.unigram_gain(place.best), bool(place.needs or place.tries)
+    unigram_gain, is_open = sweep.unigram_gain(place.best), bool(place.needs or place.tries)
     if is_open:
         rate, remark = None, ""
     else:
-        rate, remark = place.best, _join_remarks([why], gained)
+        rate, remark = place.best, _join_remarks([why], unigram_gain)
     return Optimum(
         rate=rate,
         inside=not is_open,
@@ -244,13 +244,13 @@ def _optimum_without_fit(sweep: _Sweep, place: _Neighbourhood, why: str = CLIFF_
         remark=remark,
         tries=place.tries,
         best=place.best,
-        gained=gained,
+        gained=unigram_gain,
     )
 
 
-def _join_remarks(remarks: list[str], gained: float | None) -> str:
-    if gained is not None and gained < NEAR_PLATEAU:
-        remarks = [*remarks, NEAR_PLATEAU_REMARK.format(gained=gained)]
+def _join_remarks(remarks: list[str], unigram_gain: float | None) -> str:
+    if unigram_gain is not None and unigram_gain < NEAR_PLATEAU:
+        remarks = [*remarks, NEAR_PLATEAU_REMARK.format(gained=unigram_gain)]
     return "; ".join(remarks)
 
 
@@ -268,16 +268,20 @@ def _fitted_rates(place: _Neighbourhood) -> tuple[float, ...]:
     return tuple(sorted((place.best, *place.neighbours)))
 
 
-def _locate_best(sweep: _Sweep, known: Sequence[float]) -> _Neighbourhood:
+def _locate_best(sweep: _Sweep, known_rates: Sequence[float]) -> _Neighbourhood:
     """The best of the known rates, and what is beside it."""
-    usable = sweep.usable_losses(known)
+    usable = sweep.usable_losses(known_rates)
     if not usable:
         return _Neighbourhood(
-            None, needs=(*_rates_past_edge(min(known), 0.5), *_rates_past_edge(max(known), 2.0))
+            None,
+            needs=(
+                *_rates_past_edge(min(known_rates), 0.5),
+                *_rates_past_edge(max(known_rates), 2.0),
+            ),
         )
     best = min(usable, key=lambda rate: usable[rate])
-    below = _find_neighbour(best, known, usable, -1)
-    above = _find_neighbour(best, known, usable, 1)
+    below = _find_neighbour(best, known_rates, usable, -1)
+    above = _find_neighbour(best, known_rates, usable, 1)
     return _Neighbourhood(
         best,
         below.neighbours + above.neighbours,
@@ -287,12 +291,12 @@ def _locate_best(sweep: _Sweep, known: Sequence[float]) -> _Neighbourhood:
 
 
 def _find_neighbour(
-    best: float, known: Sequence[float], usable: Mapping[float, float], direction: int
+    best: float, known_rates: Sequence[float], usable: Mapping[float, float], direction: int
 ) -> _Neighbourhood:
     """The neighbour on one side of the best rate, or what is to be tried there; nothing at a
     cliff.
     """
-    beyond = [rate for rate in known if (rate > best) == (direction > 0) and rate != best]
+    beyond = [rate for rate in known_rates if (rate > best) == (direction > 0) and rate != best]
     if not beyond:
         return _Neighbourhood(best, needs=_rates_past_edge(best, 2.0**direction))
     near = min(beyond, key=lambda rate: abs(log2(rate / best)))
@@ -326,21 +330,21 @@ def _sweep_of(points: Sequence[Point], unigram: float | None, measure: Measure) 
 
 def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
     """The scores of all sweep seeds at each rate, the lowest rate first; as many at each."""
-    found: dict[float, list[float | None]] = {}
+    by_rate: dict[float, list[float | None]] = {}
     for rate, score in sorted(points, key=lambda point: point[0]):
-        found.setdefault(rate, []).append(score)
-    if len(set(map(len, found.values()))) != 1 or min(found) <= 0:
-        counts = ", ".join(f"{rate:g}: {len(scores)}" for rate, scores in found.items()) or "none"
+        by_rate.setdefault(rate, []).append(score)
+    if len(set(map(len, by_rate.values()))) != 1 or min(by_rate) <= 0:
+        counts = ", ".join(f"{rate:g}: {len(scores)}" for rate, scores in by_rate.items()) or "none"
         raise SpecError(
             f"rates: scores at each rate are {counts}; give as many at each, None where a seed"
             " diverged"
         )
-    return found
+    return by_rate
 
 
 def complete_scores(scores: Sequence[float | None]) -> list[float]:
     """The scores where every seed has one; nothing where any failed."""
-    found = [score for score in scores if score is not None and isfinite(score)]
-    if len(found) == len(scores):
-        return found
+    finite_scores = [score for score in scores if score is not None and isfinite(score)]
+    if len(finite_scores) == len(scores):
+        return finite_scores
     return []

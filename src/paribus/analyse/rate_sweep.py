@@ -22,15 +22,15 @@ def extend_grid(
     """The grid for all arms, with what any of them needs; the same grid where none does.
     Refused after two.
     """
-    found = list(optima)
+    all_optima = list(optima)
     needs = set()
-    for optimum in found:
+    for optimum in all_optima:
         needs.update(optimum.needs)
     if needs and n_extensions >= MAX_EXTENSIONS:
-        tried = f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, "
-        if any(map(is_on_plateau, found)):
+        opening = f"rates: after {n_extensions} extensions, to {min(rates):g}–{max(rates):g}, "
+        if any(map(is_on_plateau, all_optima)):
             raise SpecError(
-                f"{tried}no run of an arm leaves the plateau of the unigram model: too short to"
+                f"{opening}no run of an arm leaves the plateau of the unigram model: too short to"
                 " tune; raise tune.share or training.n_steps, or begin with other rates"
             )
         if min(needs) < min(rates):
@@ -38,7 +38,7 @@ def extend_grid(
         else:
             edge, centre = ("highest", max(needs))
         raise SpecError(
-            f"{tried}the optimum of an arm is still at the {edge} rate that trains; begin again"
+            f"{opening}the optimum of an arm is still at the {edge} rate that trains; begin again"
             f" with a grid around {centre:g}"
         )
     return tuple(sorted({*rates, *needs}))
@@ -111,14 +111,14 @@ def gains_by_rate(
         common = before.keys() & after.keys()
     else:
         common = before.keys() & after.keys() & set(grid)
-    found: dict[float, float | None] = {}
+    gains: dict[float, float | None] = {}
     for rate in sorted(common):
         a, b = _mean_if_complete(before[rate]), _mean_if_complete(after[rate])
         if a is None or b is None:
-            found[rate] = None
+            gains[rate] = None
         else:
-            found[rate] = measure.gain(a, b)
-    return found
+            gains[rate] = measure.gain(a, b)
+    return gains
 
 
 def short_sweep_remark(sweep_steps: int, run_steps: int) -> str | None:

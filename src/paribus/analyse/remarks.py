@@ -20,13 +20,13 @@ def plan_remarks(plan: PlanRecord, seeds: Sequence[int]) -> tuple[str, ...]:
     else:
         n_seeds = len(plan.design.declared_seeds)
     if len(seeds) < n_seeds:
-        looked = (f"a look at {len(seeds)} of {n_seeds} seeds",)
+        look_remarks = (f"a look at {len(seeds)} of {n_seeds} seeds",)
     else:
-        looked = ()
-    said = rate_remark(plan)
-    if said:
-        return (*looked, said)
-    return looked
+        look_remarks = ()
+    remark = rate_remark(plan)
+    if remark:
+        return (*look_remarks, remark)
+    return look_remarks
 
 
 def rate_remark(plan: PlanRecord) -> str | None:
@@ -44,15 +44,15 @@ def rate_remark(plan: PlanRecord) -> str | None:
 def environment_remarks(study: Study, rows: Sequence[Row]) -> tuple[str, ...]:
     """What the runs were not all made under alike; nothing where they were."""
     first: dict[str, Any] | None = None
-    apart: dict[str, None] = {}
+    differences: dict[str, None] = {}
     for run in dict.fromkeys(map(itemgetter("run"), rows)):
         if not (study.root / run).is_dir():
             continue
         for here in read_environments(study.root / run):
             first = first or here
-            apart |= dict.fromkeys(environment_differences(first, here))
-    if apart:
-        return (f"runs were made under different {', '.join(apart)}",)
+            differences |= dict.fromkeys(environment_differences(first, here))
+    if differences:
+        return (f"runs were made under different {', '.join(differences)}",)
     return ()
 
 

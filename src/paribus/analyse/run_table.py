@@ -81,13 +81,13 @@ def select_rows(
     seeds: Collection[int] | None = None,
 ) -> list[Any]:
     """The rows of these purposes; of one arm and of some seeds alone where they are given."""
-    selected = []
+    selection = []
     for row in rows:
         has_arm = arm is None or row["arm"] == arm
         has_seed = seeds is None or row["seed"] in seeds
         if row["purpose"] in purposes and has_arm and has_seed:
-            selected.append(row)
-    return selected
+            selection.append(row)
+    return selection
 
 
 def _format_cell(value: Any) -> str:
@@ -115,14 +115,14 @@ def study_rows(study: Study) -> RowTable:
 
 
 def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
-    asked = measures_of(plan, cell.purpose)
-    found = _find_evaluations(study, plan, cell, asked)
-    outcome, reason = _cell_outcome(study, cell, found, column_of(asked[0]))
+    yardsticks = measures_of(plan, cell.purpose)
+    evaluations = _find_evaluations(study, plan, cell, yardsticks)
+    outcome, reason = _cell_outcome(study, cell, evaluations, column_of(yardsticks[0]))
     scores: Row = {}
     if outcome in ENDED_OUTCOMES:
-        scores = {name: score_of(one) for name, one in found.items()}
+        scores = {name: score_of(one) for name, one in evaluations.items()}
     if outcome == UNDERTRAINED:
-        scores[column_of(asked[0])] = bits_per_byte_of(found[column_of(asked[0])])
+        scores[column_of(yardsticks[0])] = bits_per_byte_of(evaluations[column_of(yardsticks[0])])
     path = study.root / cell.run / ROWS_FILE
     last = (last_row(path) if path.exists() else None) or {}
     return {
@@ -137,7 +137,7 @@ def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
         "outcome": outcome,
         "reason": reason,
         **scores,
-        "unigram": _unigram(found.get(column_of(asked[0]))),
+        "unigram": _unigram(evaluations.get(column_of(yardsticks[0]))),
         **{name: last.get(name) for name in COUNTER_COLUMNS},
         **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
     }
@@ -193,13 +193,13 @@ def _find_evaluations(
 ) -> dict[str, Evaluation]:
     """What a cell's run answered, by the name of the column."""
     text = plan.arms[cell.arm].text
-    there = list(read_evaluations(study.root / cell.run))
-    found = {}
+    run_evaluations = list(read_evaluations(study.root / cell.run))
+    evaluations = {}
     for yardstick in yardsticks:
-        for one in there:
+        for one in run_evaluations:
             if is_evaluation_of(one, yardstick, text, cell.n_steps):
-                found[column_of(yardstick)] = one
-    return found
+                evaluations[column_of(yardstick)] = one
+    return evaluations
 
 
 def _cell_outcome(

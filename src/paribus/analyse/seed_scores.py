@@ -75,8 +75,8 @@ def explored_gain(findings: Findings, arm: str, column: str) -> ExploredGain:
 
 def scores_at_rate(table: Sequence[Row], arm: str, rate: float, column: str) -> dict[int, float]:
     """Seed → the score of a finished run of an arm at a rate, as long as the reported ones."""
-    reported = select_rows(table, purposes=["reported"], arm=arm)
-    n_steps = {row["n_steps"] for row in reported}
+    reported_rows = select_rows(table, purposes=["reported"], arm=arm)
+    n_steps = {row["n_steps"] for row in reported_rows}
     scores = {}
     for row in select_rows(table, purposes=AT_FULL_LENGTH, arm=arm):
         is_whole = row["outcome"] == "finished" and row["n_steps"] in n_steps

@@ -19,11 +19,11 @@ def sign_flip(gains: Sequence[float]) -> float | None:
     """
     if len(gains) not in SIGN_FLIP_SEEDS:
         return None
-    ordered = np.sort(np.asarray(gains, dtype=np.float64))
-    reach = abs(ordered.sum()) - _TIE * np.abs(ordered).sum()
+    sorted_gains = np.sort(np.asarray(gains, dtype=np.float64))
+    reach = abs(sorted_gains.sum()) - _TIE * np.abs(sorted_gains).sum()
     if reach <= 0:
         return 1.0
-    left, right = _signed_sums(ordered[::2]), _signed_sums(ordered[1::2])
+    left, right = _signed_sums(sorted_gains[::2]), _signed_sums(sorted_gains[1::2])
     above = len(right) - np.searchsorted(right, reach - left)
     return float(2 * above.sum() / 2 ** len(gains))  # turning every sign mirrors the sums
 
@@ -38,6 +38,6 @@ def _signed_sums(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def leave_one_out(gains: Sequence[float]) -> tuple[float, float]:
     """The least and the greatest mean of all seeds but one."""
-    ordered = np.sort(np.asarray(gains, dtype=np.float64))
-    means = (ordered.sum() - ordered) / (len(ordered) - 1)
+    sorted_gains = np.sort(np.asarray(gains, dtype=np.float64))
+    means = (sorted_gains.sum() - sorted_gains) / (len(sorted_gains) - 1)
     return float(means.min()), float(means.max())

@@ -47,12 +47,12 @@ class SignTest:
         """The evidence, and what it says."""
         side = "gain" if self.favours_gain else "loss"
         if self.rejects:
-            said = f"speaks for a {side} in the median"
+            conclusion = f"speaks for a {side} in the median"
         else:
-            said = "silent"
+            conclusion = "silent"
         counts = f"gains in {self.n_gains} of {self.n}"
         return (
-            f"{said}: e {self.max_e_value:.3g} at most so far, {self.threshold:.3g} needed;"
+            f"{conclusion}: e {self.max_e_value:.3g} at most so far, {self.threshold:.3g} needed;"
             f" {counts}"
         )
 

@@ -20,19 +20,19 @@ class RunTimes:
 
 def run_times(rows: Sequence[Row], arm: str) -> RunTimes | None:
     """How long the runs of an arm took; None where no clock was kept."""
-    timed = [row for row in rows if row["arm"] == arm and row["seconds"]]
-    if not timed:
+    timed_rows = [row for row in rows if row["arm"] == arm and row["seconds"]]
+    if not timed_rows:
         return None
     return RunTimes(
-        seconds_per_run=fmean(row["seconds"] for row in timed),
-        seconds_per_step=fmean(row["seconds"] / row["n_steps"] for row in timed),
-        tokens_per_second=fmean(row["tokens_read"] / row["seconds"] for row in timed),
+        seconds_per_run=fmean(row["seconds"] for row in timed_rows),
+        seconds_per_step=fmean(row["seconds"] / row["n_steps"] for row in timed_rows),
+        tokens_per_second=fmean(row["tokens_read"] / row["seconds"] for row in timed_rows),
     )
 
 
 def flops_by_purpose(rows: Sequence[Row]) -> dict[str, float]:
     """Purpose → the training FLOPs of its runs; sweeps are there with 0 where there were none."""
-    spent: dict[str, float] = {"sweep": 0.0}
+    flops: dict[str, float] = {"sweep": 0.0}
     for row in rows:
-        spent[row["purpose"]] = spent.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
-    return spent
+        flops[row["purpose"]] = flops.get(row["purpose"], 0.0) + (row["dense_flops"] or 0.0)
+    return flops

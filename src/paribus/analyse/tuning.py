@@ -119,8 +119,8 @@ def judgement_with_doubt(judgement: Judgement, uncertainty: float | None) -> Jud
     """The judgement of a pair; only the comparison's own word can be overturned by tuning."""
     if judgement.comparison is None or judgement.verdict != judgement.comparison.verdict:
         return judgement
-    made = comparison_with_doubt(judgement.comparison, uncertainty)
-    return replace(judgement, comparison=made, verdict=made.verdict)
+    comparison = comparison_with_doubt(judgement.comparison, uncertainty)
+    return replace(judgement, comparison=comparison, verdict=comparison.verdict)
 
 
 def contrast_with_doubt(

@@ -39,14 +39,14 @@ def has_risen(losses: Sequence[float]) -> bool:
 
 
 def describe_undertrained(
-    names: Iterable[str], undertrained: UndertrainedScores, seeds: Sequence[int]
+    names: Iterable[str], undertrained_scores: UndertrainedScores, seeds: Sequence[int]
 ) -> str:
     """Which of these arms were not trained long enough, and in how many seeds; empty where all
     were.
     """
     counts = []
     for name in dict.fromkeys(names):
-        n_short = len(undertrained.get(name, {}).keys() & set(seeds))
+        n_short = len(undertrained_scores.get(name, {}).keys() & set(seeds))
         if n_short:
             counts.append(f"{name} in {n_short} of {len(seeds)} seeds")
     if counts:
@@ -55,10 +55,13 @@ def describe_undertrained(
 
 
 def with_undertrained_scores(
-    scores: Scores, undertrained: Mapping[int, float]
+    scores: Scores, undertrained_scores: Mapping[int, float]
 ) -> dict[int, float | None]:
     """Scores that also hold what runs had reached that were not trained long enough."""
-    return {**scores, **{seed: score for seed, score in undertrained.items() if seed in scores}}
+    return {
+        **scores,
+        **{seed: score for seed, score in undertrained_scores.items() if seed in scores},
+    }
 
 
 def without_verdict(judgement: Judgement, note: str) -> Judgement:

@@ -73,9 +73,9 @@ def variance_components(scores: Sequence[Sequence[float]]) -> tuple[VarianceComp
         )
     n_starts, n_orders = table.shape
     starts, orders, mean = table.mean(1), table.mean(0), table.mean()
-    left = table - starts[:, None] - orders[None, :] + mean
+    residuals = table - starts[:, None] - orders[None, :] + mean
     df = (n_starts - 1) * (n_orders - 1)
-    rest = float((left**2).sum() / df)
+    rest = float((residuals**2).sum() / df)
     from_start = n_orders * float(starts.var(ddof=1))
     from_order = n_starts * float(orders.var(ddof=1))
     return (
@@ -104,8 +104,8 @@ def rerun_noise(scores: Sequence[float]) -> VarianceComponent | None:
     """The variance of one run made several times; None of one that was made once."""
     if len(scores) < 2:
         return None
-    apart = np.asarray(scores, dtype=np.float64) - scores[0]  # exactly 0 where all are equal
-    return VarianceComponent("rerun", float(np.var(apart, ddof=1)), len(scores) - 1)
+    deviations = np.asarray(scores, dtype=np.float64) - scores[0]  # exactly 0 where all are equal
+    return VarianceComponent("rerun", float(np.var(deviations, ddof=1)), len(scores) - 1)
 
 
 def noise_sources(

@@ -34,10 +34,10 @@ class Verdict:
 
     def __str__(self) -> str:
         joint = ": " if self.word == "no verdict" else ", "
-        said = f"{self.word}{joint}{self.detail}" if self.detail else self.word
+        text = f"{self.word}{joint}{self.detail}" if self.detail else self.word
         if self.doubt:
-            return f"{said} ({self.doubt})"
-        return said
+            return f"{text} ({self.doubt})"
+        return text
 
 
 class MarginIntervals(NamedTuple):

@@ -38,7 +38,7 @@ def details_heading(report: ReportData) -> tuple[str, ...]:
 def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
     """A line a number, a column an arm; a line that no arm has is left out."""
     found, lines = report.findings, []
-    for name, value in (*_line_makers(report), *_pooled_noise_makers(found.pooled)):
+    for name, value in (*_line_makers(report), *_pooled_noise_makers(found.pooled_noise)):
         values = tuple(map(value, found.arms))
         if set(values) - {DASH}:
             lines.append((name, *values))

@@ -73,7 +73,7 @@ def _comparisons(findings: Findings) -> Iterator[tuple[str, Comparison]]:
 
 def pooled_noise_checks(report: ReportData) -> Iterator[TrustCheck]:
     """Where one noise was declared for all arms: each arm's own beside it."""
-    pooled = report.findings.pooled
+    pooled = report.findings.pooled_noise
     if not report.findings.declares_pooled_noise or report.findings.agreement.faults:
         return
     if pooled is None:
