@@ -87,8 +87,8 @@ def width_notes(design: Design) -> list[str]:
     tables = arm_tables(design)
     arms_by_note: dict[str, list[str]] = {}
     for name, table in tables.items():
-        merged = merge_tables(_expand_preset(design.base), _expand_preset(table))
-        architecture = merged.get("architecture")
+        run_table = merge_tables(_expand_preset(design.base), _expand_preset(table))
+        architecture = run_table.get("architecture")
         if not isinstance(architecture, Mapping):
             continue
         note = width_note(architecture)

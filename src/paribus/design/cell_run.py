@@ -38,10 +38,10 @@ def train_and_measure(
     """
     device = select_device(workspace.device)
     try:
-        done = _retry_while_in_use(lambda: train(run, dataset, workspace, watcher=watcher))
+        result = _retry_while_in_use(lambda: train(run, dataset, workspace, watcher=watcher))
         for measure in measures:
             evaluate(
-                done.folder,
+                result.folder,
                 measure,
                 dataset,
                 device=device,
@@ -96,17 +96,17 @@ def find_evaluation(cell: Cell, study: Study, measure: Yardstick) -> Evaluation 
 
 def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
     """Bits a byte; None where the run diverged, or does worse than the unigram model."""
-    found = find_evaluation(cell, study, measure)
-    if found is None:
+    evaluation = find_evaluation(cell, study, measure)
+    if evaluation is None:
         return None
-    return score_of(found)
+    return score_of(evaluation)
 
 
 def cell_unigram_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
     """Bits a byte of the unigram model on the items that a cell's run was asked; None where
     that is not on record.
     """
-    found = find_evaluation(cell, study, measure)
-    if found is None:
+    evaluation = find_evaluation(cell, study, measure)
+    if evaluation is None:
         return None
-    return unigram_bits(found)
+    return unigram_bits(evaluation)

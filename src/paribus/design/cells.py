@@ -120,8 +120,8 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
     The full length is the reported run itself.
     """
-    wanted = length_arms(plan.design)
-    arms = [arm for arm in plan.arms if arm.name in wanted]
+    names = length_arms(plan.design)
+    arms = [arm for arm in plan.arms if arm.name in names]
     shares = [share for share in plan.design.lengths or () if share < 1]
     kind = _CellKind("length", (plan.design.primary.measure,), plan.design_fingerprint)
     return tuple(

@@ -72,9 +72,9 @@ def _line(
 ) -> ControlLine:
     values = {arm.name: _value(arm, path) for arm in arms}
     notes: dict[Mark, list[str]] = {}
-    for (one, other), found in findings.items():
-        if path in found:
-            notes.setdefault(found[path].mark, []).append(found[path].note)
+    for (one, other), by_path in findings.items():
+        if path in by_path:
+            notes.setdefault(by_path[path].mark, []).append(by_path[path].note)
         elif values[one] == values[other]:
             continue
         elif path in moved_notes.get(one, {}) or path in moved_notes.get(other, {}):
@@ -89,10 +89,10 @@ def _line(
     if mark is None:
         return _equal_line(path, values)
     note = next(filter(None, notes[mark]), "") or _moved_note(path, values, moved_notes)
-    allowed = None
+    allowance = None
     if mark == Mark.CONFOUND:
-        allowed = _allowance(path, design)
-    return ControlLine(path=path, mark=mark, values=values, note=note, allowed=allowed)
+        allowance = _allowance(path, design)
+    return ControlLine(path=path, mark=mark, values=values, note=note, allowed=allowance)
 
 
 def _equal_line(path: str, values: Mapping[str, Any]) -> ControlLine:
@@ -138,13 +138,13 @@ def _moved_note(
 
 def describe_arm_notes(notes: Mapping[str, str | None]) -> str:
     """What is noted of arms: once where it is the same of all, else each with its arms."""
-    found: dict[str, list[str]] = {}
+    arms_by_note: dict[str, list[str]] = {}
     for arm, note in notes.items():
         if note:
-            found.setdefault(note, []).append(arm)
-    if len(found) == 1 and all(notes.values()):
-        return next(iter(found))
-    return "; ".join([f"{', '.join(arms)}: {note}" for note, arms in found.items()])
+            arms_by_note.setdefault(note, []).append(arm)
+    if len(arms_by_note) == 1 and all(notes.values()):
+        return next(iter(arms_by_note))
+    return "; ".join([f"{', '.join(arms)}: {note}" for note, arms in arms_by_note.items()])
 
 
 def describe_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:

@@ -50,13 +50,13 @@ def execute_cells(
     todo = [cell for cell in distinct if not is_complete(cell, study)]
     mine = cells_of_shard(todo, means.shard)
     if means.n_jobs > 1:
-        failed = pool.run_cells(mine, study, watcher)
+        failures = pool.run_cells(mine, study, watcher)
     else:
-        failed = _run_sequentially(mine, study, pool, watcher)
+        failures = _run_sequentially(mine, study, pool, watcher)
     require_unchanged_texts(mine, pool)
     for cell in mine:
-        if str(cell) not in failed and not is_complete(cell, study):
-            failed[str(cell)] = (
+        if str(cell) not in failures and not is_complete(cell, study):
+            failures[str(cell)] = (
                 f"{study.root / cell.name} is not done though it was carried out; run the study"
                 " again"
             )
@@ -65,7 +65,7 @@ def execute_cells(
     for cell in todo:
         if cell.name not in own and not is_complete(cell, study):
             open_elsewhere.append(cell)
-    return ExecutionResult(failed, tuple(open_elsewhere))
+    return ExecutionResult(failures, tuple(open_elsewhere))
 
 
 def require_unchanged_texts(cells: Iterable[Cell], pool: WorkerPool) -> None:
@@ -82,7 +82,7 @@ def cells_of_shard(cells: Iterable[Cell], shard: tuple[int, int]) -> list[Cell]:
 def _run_sequentially(
     cells: Sequence[Cell], study: Study, pool: WorkerPool, watcher: StudyWatcher
 ) -> dict[str, str]:
-    failed = dict[str, str]()
+    failures = dict[str, str]()
     workspace = replace(pool.execution.workspace, runs=study.root)
     for cell in cells:
         fault = None
@@ -97,12 +97,12 @@ def _run_sequentially(
                 run_watcher,
             )
         except ParibusError as caught:
-            fault = failed[str(cell)] = str(caught)
+            fault = failures[str(cell)] = str(caught)
         except (SystemExit, KeyboardInterrupt):
             raise SystemExit(RESUME_STATUS) from None
         except (
             Exception
         ):  # a machine's fault in one run, such as too little memory, is none in the next
-            fault = failed[str(cell)] = traceback.format_exc(limit=4)
+            fault = failures[str(cell)] = traceback.format_exc(limit=4)
         watcher.end(cell, fault)
-    return failed
+    return failures

@@ -52,12 +52,12 @@ def require_known_paths(design: Design, arms: Sequence[Arm]) -> None:
 def unused_allowances(design: Design, lines: Sequence[ControlLine]) -> tuple[str, ...]:
     """The allowances under which nothing is a confound: they let nothing pass."""
     confounds = [line.path for line in lines if line.mark == Mark.CONFOUND]
-    unused = []
+    unused_paths = []
     for path in design.allow:
         place = full_quantity_name(path)
         if not any(is_inside(confound, place) for confound in confounds):
-            unused.append(path)
-    return tuple(unused)
+            unused_paths.append(path)
+    return tuple(unused_paths)
 
 
 def _fields(arms: Sequence[Arm]) -> dict[str, None]:

@@ -98,7 +98,7 @@ def _misfit_reason(
         return item_tokens
     stage, spec = arm.run.stages[-1], resolve(arm.run.architecture)
     window = min(stage.training.length, spec.max_length)
-    laid = item_layout(
+    layout = item_layout(
         answering_component(stage.objective, measure.scores.kind),
         spec,
         arm.dataset.vocabulary,
@@ -106,7 +106,7 @@ def _misfit_reason(
     )
     try:
         for name, context, target in item_tokens:
-            lay_item(laid, name, context, target)
+            lay_item(layout, name, context, target)
     except (SpecError, UnsupportedError) as fault:
         return str(fault)
     return None

@@ -16,9 +16,9 @@ def require_trainable_lengths(design: Design, arms: Sequence[PlannedArm]) -> Non
     """SpecError where a length has too few steps, no more than another, or a warm-up as long as
     itself.
     """
-    wanted, problems = length_arms(design), list[str]()
+    names, problems = length_arms(design), list[str]()
     for arm in arms:
-        if arm.name in wanted:
+        if arm.name in names:
             problems += _faults(design, arm)
     if problems:
         raise SpecError(problems)

@@ -71,11 +71,11 @@ class Plan:
 
     @property
     def allowed_lines(self) -> tuple[ControlLine, ...]:
-        found = []
+        lines = []
         for line in self.control_lines:
             if line.allowed is not None:
-                found.append(line)
-        return tuple(found)
+                lines.append(line)
+        return tuple(lines)
 
     @property
     def unused_allowances(self) -> tuple[str, ...]:
@@ -147,12 +147,14 @@ def make_plan(
     findings = judge_pairs(design, arms)
     _refuse_confounds(field_lines(design, arms, findings))
     sizes = _match_sizes(design, arms)
-    held: dict[str, TokenisedCorpus] = {}
+    datasets: dict[str, TokenisedCorpus] = {}
 
     def text(corpus: Corpus) -> TokenisedCorpus:
         key = corpus.model_dump_json()
-        held[key] = held.get(key) or prepare_corpus(corpus, cache, show_progress=show_progress)
-        return held[key]
+        datasets[key] = datasets.get(key) or prepare_corpus(
+            corpus, cache, show_progress=show_progress
+        )
+        return datasets[key]
 
     ready = [_plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
     require_items_fit(design, ready)
@@ -220,15 +222,15 @@ def _plan_arm(arm: Arm, size_match: SizeMatch | None, open_text: CorpusOpener) -
         run = arm.run
     else:
         run = arm.run.model_copy(update={"architecture": size_match.architecture})
-    built = open_text(run.stages[-1].corpus)
+    dataset = open_text(run.stages[-1].corpus)
     for split in ("train", "valid"):
-        built.require_rows(split, run.stages[-1].training.length)
-    cost = measure_step_cost(run, built)
+        dataset.require_rows(split, run.stages[-1].training.length)
+    cost = measure_step_cost(run, dataset)
     return PlannedArm(
         name=arm.name,
         levels=arm.levels,
         run=run,
-        dataset=built,
+        dataset=dataset,
         step_cost=cost,
         price=run_price(run, cost),
         size_match=size_match,
@@ -255,11 +257,11 @@ def _apply_budget(design: Design, arms: Sequence[PlannedArm]) -> list[PlannedArm
         _require_choice("budget", tuple(next(iter(totals.values()))), totals, "'tokens_read'")
         return list(arms)
     goal = _step_totals(arms[0].step_cost)[design.budget] * arms[0].n_steps
-    planned = []
+    planned_arms = []
     for arm in arms:
         n_steps = round(goal / _step_totals(arm.step_cost)[design.budget])
-        planned.append(_with_n_steps(arm, max(1, n_steps)))
-    return planned
+        planned_arms.append(_with_n_steps(arm, max(1, n_steps)))
+    return planned_arms
 
 
 def _sizes(arm: PlannedArm) -> dict[str, float]:
@@ -312,12 +314,12 @@ def _with_n_steps(arm: PlannedArm, n_steps: int) -> PlannedArm:
 def _control_lines(
     design: Design, arms: Sequence[Arm], ready: Sequence[PlannedArm], findings: FindingsByPair
 ) -> tuple[ControlLine, ...]:
-    moved, final = {}, []
+    moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
-        moved[own.name] = _moved_notes(design, own)
+        moved_notes[own.name] = _moved_notes(design, own)
         final.append(replace(arm, run=own.run))
     return (
-        *field_lines(design, final, findings, moved, tuning_description(design)),
+        *field_lines(design, final, findings, moved_notes, tuning_description(design)),
         *quantity_lines(ready, design.budget, compared_pairs(design), design.allow),
     )
 

@@ -174,11 +174,11 @@ def _line(
 
 def _matches_by(name: str, arms: Sequence[PlannedArm]) -> dict[str, SizeMatch]:
     """The matches of those arms that were matched by a size of this name."""
-    found = {}
+    matches = {}
     for arm in arms:
         if arm.size_match is not None and arm.size_match.by == name:
-            found[arm.name] = arm.size_match
-    return found
+            matches[arm.name] = arm.size_match
+    return matches
 
 
 def _size_line(
@@ -287,7 +287,7 @@ def machine_lines(
     """
     names = [arm.name for arm in arms]
     precision = "bf16 autocast" if device.type == "cuda" else "float32"
-    shared = {
+    common_values = {
         "precision": precision,
         "threads": environment["n_threads"],
         "device": environment["device"],
@@ -301,7 +301,7 @@ def machine_lines(
     else:
         kernel_mark = Mark.FOLLOWS
     lines = [ControlLine(path="kernel", mark=kernel_mark, values=kernels)]
-    for name, value in shared.items():
+    for name, value in common_values.items():
         values = dict.fromkeys(names, value)
         lines.append(ControlLine(path=name, mark=Mark.EQUAL, values=values))
     return tuple(lines)
@@ -314,11 +314,11 @@ def _kernels(arm: PlannedArm, device: torch.device) -> str:
     spec, own = _spec(arm), arm.price
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     pads = any(map(gives_pairs, arm.dataset.spec.sources))
-    found: dict[str, None] = {}
+    kernels: dict[str, None] = {}
     for stack, length in ((spec.encoder, own.source_length), (spec.stack, own.length)):
         if stack is None:
             continue
-        biased = isinstance(stack.positions, RelativeBias | Alibi)
+        has_bias = isinstance(stack.positions, RelativeBias | Alibi)
         prefix = own.prefix if stack is spec.stack else length
         for block in stack.layers:
             attention = block.attention
@@ -337,5 +337,5 @@ def _kernels(arm: PlannedArm, device: torch.device) -> str:
                 real = torch.ones(1, length, dtype=torch.bool)
                 layout = replace(layout, prefix=torch.tensor([prefix]), real_BT=real)
             view = AttentionMask.of(block.mask, layout, layout, attention.n_heads, device)
-            found[choose_kernel(view, dtype, width or 1, biased)] = None
-    return ", ".join(found)
+            kernels[choose_kernel(view, dtype, width or 1, has_bias)] = None
+    return ", ".join(kernels)

@@ -54,11 +54,11 @@ def _sampled_model(
         checkpoint = latest_checkpoint(study.root / run / CHECKPOINTS).checkpoint
     if checkpoint is None:
         return None
-    loaded = load_checkpoint(checkpoint.folder)
+    loaded_checkpoint = load_checkpoint(checkpoint.folder)
     # lengths grow by one: nothing is compiled for each
     kernel = "masked" if device.type == "cuda" else "auto"
-    model = loaded.restore(device, kernel=kernel)
-    return SampledModel(loaded, model, context_is_prefix(arm.run.stages[-1].objective))
+    model = loaded_checkpoint.restore(device, kernel=kernel)
+    return SampledModel(loaded_checkpoint, model, context_is_prefix(arm.run.stages[-1].objective))
 
 
 def _first_finished_run(arm: PlannedArm, table: RowTable) -> str | None:
@@ -105,14 +105,14 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
 def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:
     """The items with the largest differences; they are the same in every arm."""
     answers = primary_evaluations(study, table)
-    wanted = set[str]()
+    names = set[str]()
     for name, against in judged_pairs(plan.design):
         for side in extreme_items(answers[against], answers[name], N_EXTREMES):
-            wanted.update([extreme.item for extreme in side])
-    if not wanted:
+            names.update([extreme.item for extreme in side])
+    if not names:
         return {}
     texts = {}
     for item in select_items(plan.arms[0].dataset, plan.design.primary.measure):
-        if item.name in wanted:
+        if item.name in names:
             texts[item.name] = ItemText(item.context, item.target)
     return texts

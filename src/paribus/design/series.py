@@ -75,10 +75,10 @@ def series_member(root: Path, name: str, design: Design, n_seeds: int) -> Series
     it are not done.
     """
     assert design.seeds != OPEN_SEEDS
-    first, wanted = _first_and_number(root, name)
+    first, number_in_name = _first_and_number(root, name)
     _require_first_finished(root, first, design, n_seeds)
     names = _member_names(root, first)
-    number = _study_number(root, names, n_seeds, wanted, first)
+    number = _study_number(root, names, n_seeds, number_in_name, first)
     studies = []
     for place, study_name in enumerate(names[: number - 1], 1):
         studies.append(_earlier_study(root, study_name, place))
@@ -123,12 +123,12 @@ def _first_and_number(root: Path, name: str) -> tuple[str, int | None]:
     """The first study of the series that a name belongs to, and the number where the name says
     one.
     """
-    found = _MEMBER_NAME.fullmatch(name)
-    if found is None or not _study_exists(root, found["first"]):
+    name_match = _MEMBER_NAME.fullmatch(name)
+    if name_match is None or not _study_exists(root, name_match["first"]):
         return name, None
     if _study_exists(root, name) and read_plan(_study(root, name)).series is None:
         return name, None  # a study of its own that happens to be called so
-    return found["first"], int(found["number"])
+    return name_match["first"], int(name_match["number"])
 
 
 def _require_first_finished(root: Path, first: str, design: Design, n_seeds: int) -> None:

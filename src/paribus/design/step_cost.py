@@ -40,7 +40,7 @@ def measure_step_cost(run: RunSpec, dataset: TokenisedCorpus) -> StepCost:
         separates_documents=separates_documents(spec),
     )
     prices: dict[tuple[int, int, int], float] = {}
-    read = positions = scored = n_bytes = flops = given = asked = 0.0
+    tokens_read = positions = tokens_scored = n_bytes = flops = n_input = n_target = 0.0
     for k in range(n_steps):
         text = dataset.text_batch(
             "train", stage.training.data_seed, k, stage.training.n_sequences, stage.training.length
@@ -50,21 +50,21 @@ def measure_step_cost(run: RunSpec, dataset: TokenisedCorpus) -> StepCost:
             n_rows, shape = part.inputs.layout.n_sequences, _problem_shape(part)
             if shape not in prices:
                 prices[shape] = training_flops(spec, SequenceLayout(shape[0]), *shape[1:]).dense
-            read += part.inputs.n_tokens
+            tokens_read += part.inputs.n_tokens
             positions += part.inputs.n_positions
-            scored += float(part.weights_BM.sum())
+            tokens_scored += float(part.weights_BM.sum())
             flops += n_rows * prices[shape]
-            given += n_rows * (shape[0] + shape[1] - shape[2])
-            asked += n_rows * shape[2]
+            n_input += n_rows * (shape[0] + shape[1] - shape[2])
+            n_target += n_rows * shape[2]
     n_rows = n_steps * stage.training.n_sequences
     return StepCost(
-        tokens_read=read / n_steps,
+        tokens_read=tokens_read / n_steps,
         positions_computed=positions / n_steps,
-        tokens_scored=scored / n_steps,
+        tokens_scored=tokens_scored / n_steps,
         bytes_read=n_bytes / n_steps,
         training_flops=flops / n_steps,
-        n_input=given / n_rows,
-        n_target=asked / n_rows,
+        n_input=n_input / n_rows,
+        n_target=n_target / n_rows,
     )
 
 

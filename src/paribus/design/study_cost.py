@@ -71,8 +71,8 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
         )
     n_rates = n_rates_per_seed(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
-    crossed, baseline = noise_crossing(plan), plan.arms[0]
-    n_noise = 0 if crossed is None else crossed.n_new_runs  # of the baseline alone
+    crossing, baseline = noise_crossing(plan), plan.arms[0]
+    n_noise = 0 if crossing is None else crossing.n_new_runs  # of the baseline alone
     per_seed = full * n_rates + other
     total = per_seed * n_seeds + full * n_swept * share
     total += n_noise * baseline.step_cost.training_flops * baseline.n_steps
@@ -99,9 +99,9 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
 
 def _length_groups(plan: Plan) -> list[PlannedArm]:
     """One arm of every group that is one run a seed and is trained at other lengths."""
-    wanted, arms = set(length_arms(plan.design)), []
+    names, arms = set(length_arms(plan.design)), []
     for group in group_identical_arms(plan):
-        if wanted.intersection([arm.name for arm in group]):
+        if names.intersection([arm.name for arm in group]):
             arms.append(group[0])
     return arms
 
@@ -174,10 +174,10 @@ def _row_paces(rows: Iterable[dict[str, Any]]) -> list[float]:
     """FLOPs a second between each two rows, and before the first."""
     paces, since, before = [], 0.0, 0.0
     for row in rows:
-        at, done = row["seconds"], row["dense_flops"]
-        if at > since:
-            paces.append((done - before) / (at - since))
-        since, before = at, done
+        seconds, flops = row["seconds"], row["dense_flops"]
+        if seconds > since:
+            paces.append((flops - before) / (seconds - since))
+        since, before = seconds, flops
     return paces
 
 

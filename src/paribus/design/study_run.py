@@ -120,9 +120,9 @@ def run_study(
             crew.verified_text(arm.dataset)
         _require_nobody_at_work(plan, study)
         freeze(plan, study)
-        carried = _run_rounds(plan, study, crew, watcher)
+        progress = _run_rounds(plan, study, crew, watcher)
         _require_own_plan(plan, study)
-        return carried
+        return progress
 
 
 def _require_nobody_at_work(plan: Plan, study: Study) -> None:
@@ -157,26 +157,26 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
 def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatcher) -> StudyProgress:
     rates = _written_rates(plan)
     if plan.design.tune is not None:
-        swept, done = _tune_rates(plan, study, pool, watcher)
-        if swept is None:
-            return StudyProgress(done.failures, len(done.open_elsewhere), None)
-        rates = swept
+        sweep_rates, result = _tune_rates(plan, study, pool, watcher)
+        if sweep_rates is None:
+            return StudyProgress(result.failures, len(result.open_elsewhere), None)
+        rates = sweep_rates
         _require_rates_of_series(plan, rates)
     else:
         study.remove_rates()
     rounds = _rounds(plan, rates)
     _note_older_runs(rounds["runs"], study)
     study.add_cells([cell.record for cell in itertools.chain.from_iterable(rounds.values())])
-    failed: dict[str, str] = {}
+    failures: dict[str, str] = {}
     n_waiting = 0
     later = [cells_of_shard(own, pool.execution.shard) for own in rounds.values()]
     for name, own in rounds.items():
         mine, *later = later
         rest = _flops(itertools.chain.from_iterable(later))
-        done = execute_cells(own, study, pool, watcher.begin_stage(name, mine, rest))
-        failed |= done.failures
-        n_waiting += len(done.open_elsewhere)
-    return StudyProgress(failed, n_waiting, rates)
+        result = execute_cells(own, study, pool, watcher.begin_stage(name, mine, rest))
+        failures |= result.failures
+        n_waiting += len(result.open_elsewhere)
+    return StudyProgress(failures, n_waiting, rates)
 
 
 def _flops(cells: Iterable[Cell]) -> float:
@@ -205,11 +205,11 @@ def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
     """
     if plan.design.tune is None:
         return [*_all_cells(plan, _written_rates(plan))]
-    known = _known_rates(plan, study)
-    swept = sweep_cells(plan, rate_grid(plan.design, plan.arms))
-    if known is None:
-        return [*swept, None]
-    return [*swept, *_all_cells(plan, known)]
+    rates = _known_rates(plan, study)
+    swept_cells = sweep_cells(plan, rate_grid(plan.design, plan.arms))
+    if rates is None:
+        return [*swept_cells, None]
+    return [*swept_cells, *_all_cells(plan, rates)]
 
 
 def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
@@ -233,12 +233,12 @@ def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
     """
     arms = [arm.name for arm in plan.arms]
     try:
-        known = read_rates(study, arms)
+        rates = read_rates(study, arms)
     except RecordError:
         return None
-    if known is None or set(known) != set(arms):
+    if rates is None or set(rates) != set(arms):
         return None
-    return {arm: known[arm]["rate"] for arm in arms}
+    return {arm: rates[arm]["rate"] for arm in arms}
 
 
 def _written_rates(plan: Plan) -> dict[str, float]:
@@ -251,20 +251,21 @@ def _require_one_environment(
     """RecordError where runs to be made would stand beside others made otherwise: they are not
     pooled silently.
     """
-    there: list[Cell] = []
+    complete_cells: list[Cell] = []
     for cell in cells:
         if cell is not None and is_complete(cell, study):
-            there.append(cell)
-    if execution.workspace.accept_environment or len(there) == len(cells):
+            complete_cells.append(cell)
+    if execution.workspace.accept_environment or len(complete_cells) == len(cells):
         return
     changes: dict[str, tuple[Any, Any]] = {}
-    for name in dict.fromkeys([cell.name for cell in there]):
+    for name in dict.fromkeys([cell.name for cell in complete_cells]):
         before = read_environments(study.root / name)[-1]
         changes |= environment_differences(before, plan.environment)
     if changes:
-        listed = [f"{name} was {then}, is {now}" for name, (then, now) in changes.items()]
+        descriptions = [f"{name} was {then}, is {now}" for name, (then, now) in changes.items()]
         raise RecordError(
-            f"{study.folder}: runs of it were made under another environment: {'; '.join(listed)};"
+            f"{study.folder}: runs of it were made under another environment:"
+            f" {'; '.join(descriptions)};"
             " go on under the former one, begin in another folder by --runs, or give"
             f" --accept-environment, which the verdict then tells{_threads_advice(changes, plan)}"
         )
@@ -281,10 +282,10 @@ def _note_older_runs(cells: Sequence[Cell], study: Study) -> None:
     """Reported runs that were done before this study ever named them are written into its lock:
     they were known.
     """
-    named = {cell.run for cell in study.read_cells()}
+    known_runs = {cell.run for cell in study.read_cells()}
     older: set[str] = set()
     for cell in cells:
-        if cell.name in named:
+        if cell.name in known_runs:
             continue
         outcome, _ = study.run_outcome(cell.name)
         if outcome in ("finished", "diverged"):
@@ -311,18 +312,18 @@ def _tune_rates(
         cells = sweep_cells(plan, grid, more)
         study.add_cells([cell.record for cell in cells])
         mine = cells_of_shard(cells, pool.execution.shard)
-        done = execute_cells(cells, study, pool, watcher.begin_stage("sweep", mine, later))
-        if done.failures or done.open_elsewhere:
-            return None, done
-        swept = sweep_scores(cells, study)
-        optima = rate_optima(swept, grid)
+        result = execute_cells(cells, study, pool, watcher.begin_stage("sweep", mine, later))
+        if result.failures or result.open_elsewhere:
+            return None, result
+        sweeps = sweep_scores(cells, study)
+        optima = rate_optima(sweeps, grid)
         longer = extended_grid(grid, optima, n_extensions)
         if longer != grid:
             grid, n_extensions = longer, n_extensions + 1
             continue
-        require_tunable(optima, swept)
+        require_tunable(optima, sweeps)
         if not any(optimum.tries for optimum in optima.values()):
             rates = tuned_rates(optima)
-            study.write_rates(rates_record(swept, grid, optima, rates))
-            return rates, done
+            study.write_rates(rates_record(sweeps, grid, optima, rates))
+            return rates, result
         more = next_extra_rates(more, optima)

@@ -31,24 +31,24 @@ def mark_text_lines(
     if budget not in TOKEN_BUDGETS:
         return tuple(lines)
     differences = text_differences(budget, pairs, reads)
-    allowed = allow.get(BYTES_LINE, allow.get(EPOCHS_LINE))
+    allowance = allow.get(BYTES_LINE, allow.get(EPOCHS_LINE))
     marked_lines = []
     for line in lines:
         if line.path in (BYTES_LINE, EPOCHS_LINE):
-            marked_lines.append(_mark_line(line, differences, allowed))
+            marked_lines.append(_mark_line(line, differences, allowance))
         else:
             marked_lines.append(line)
     return tuple(marked_lines)
 
 
 def _mark_line(
-    line: ControlLine, differences: Sequence[TextDifference], allowed: str | None
+    line: ControlLine, differences: Sequence[TextDifference], allowance: str | None
 ) -> ControlLine:
     if line.mark == Mark.EQUAL:
         return line
     if any(one.is_confound for one in differences):
         return replace(
-            line, mark=Mark.CONFOUND, note=_note(line.path, differences), allowed=allowed
+            line, mark=Mark.CONFOUND, note=_note(line.path, differences), allowed=allowance
         )
     return replace(line, mark=Mark.MATCHED, note=_note(line.path, differences))
 

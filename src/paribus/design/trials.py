@@ -138,13 +138,13 @@ def _is_factor(path: str, values: Sequence[Any], factor_paths: Sequence[str]) ->
 
 def _cache_refusals(refusal: Refusal) -> Refusal:
     """Refusals by table: one that was tried before is not tried again."""
-    known: dict[str, str | None] = {}
+    refusals: dict[str, str | None] = {}
 
     def answer(table: Table) -> str | None:
         key = json.dumps(table, sort_keys=True)
-        if key not in known:
-            known[key] = refusal(table)
-        return known[key]
+        if key not in refusals:
+            refusals[key] = refusal(table)
+        return refusals[key]
 
     return answer
 
@@ -265,11 +265,12 @@ def _common_value_finding(path: str, first: Arm, second: Arm, refusal: Refusal) 
             )
     most = 2 * max(whole)
     if most < MAX_VALUES:
-        tried = "no value"
+        values_text = "no value"
     else:
-        tried = f"none of {MAX_VALUES:,} values"
+        values_text = f"none of {MAX_VALUES:,} values"
     return FieldFinding(
-        Mark.CONFOUND, f"{tried} up to {most:,} is accepted in both {first.name} and {second.name}"
+        Mark.CONFOUND,
+        f"{values_text} up to {most:,} is accepted in both {first.name} and {second.name}",
     )
 
 
@@ -277,10 +278,10 @@ def _candidate_values(values: Sequence[int], first: Arm, second: Arm) -> Iterato
     """Values up to twice the largest held: divisors first, then common multiples of what
     differs, then the others.
     """
-    known: set[int] = set()
+    earlier_values: set[int] = set()
     for candidate in _repeating_candidates(values, first, second):
-        if candidate not in known:
-            known.add(candidate)
+        if candidate not in earlier_values:
+            earlier_values.add(candidate)
             yield candidate
 
 

@@ -38,14 +38,14 @@ class ArmSweep:
 
 def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
     """What every arm's sweep scored."""
-    found: dict[str, ArmSweep] = {}
+    sweeps: dict[str, ArmSweep] = {}
     for cell in cells:
         none = ArmSweep(n_steps=cell.n_steps, measure=cell.measures[0].scores)
-        own = found.setdefault(cell.arm, none)
+        own = sweeps.setdefault(cell.arm, none)
         own.points.append((cell.rate, cell_score(cell, study, cell.measures[0])))
         if own.unigram_score is None:
             own.unigram_score = cell_unigram_score(cell, study, cell.measures[0])
-    return found
+    return sweeps
 
 
 def rate_optima(sweeps: Mapping[str, ArmSweep], grid: Sequence[float]) -> dict[str, Optimum]:

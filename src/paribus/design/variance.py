@@ -39,9 +39,9 @@ class Crossing:
 
 def noise_crossing(plan: Plan) -> Crossing | None:
     """What a plan measures of its noise; None where it measures nothing."""
-    asked, least = plan.design.variance, 0 if _is_deterministic(plan) else MIN_RERUNS
-    if asked is not None:
-        return Crossing(asked.inits, asked.orders, max(asked.reruns, least))
+    variance, least = plan.design.variance, 0 if _is_deterministic(plan) else MIN_RERUNS
+    if variance is not None:
+        return Crossing(variance.inits, variance.orders, max(variance.reruns, least))
     if least:
         return Crossing(1, 1, least)
     return None

@@ -74,11 +74,11 @@ class WorkerPool:
         """A text whose every byte was read once; later only what may have changed. RecordError
         where it has.
         """
-        known = self.verified_texts.get(text.fingerprint)
-        if known is None:
+        earlier_text = self.verified_texts.get(text.fingerprint)
+        if earlier_text is None:
             self.verified_texts[text.fingerprint] = verify_text(text)
         else:
-            self.verified_texts[text.fingerprint] = reverify_text(known)
+            self.verified_texts[text.fingerprint] = reverify_text(earlier_text)
         return self.verified_texts[text.fingerprint]
 
     def run_cells(
@@ -89,37 +89,38 @@ class WorkerPool:
         """
         for number in range(len(self.workers), min(self.execution.n_jobs, len(cells))):
             self.workers.append(Worker(number, self.device))
-        queue, failed, lock, caught = list(cells), dict[str, str](), threading.Lock(), list[int]()
+        queue, failures = list(cells), dict[str, str]()
+        lock, signal_numbers = threading.Lock(), list[int]()
 
         def toil(worker: Worker) -> None:
             while True:
                 with lock:
-                    if caught or not queue:
+                    if signal_numbers or not queue:
                         return
-                    begun = set[str]().union(*[other.arms for other in self.workers])
+                    begun_arms = set[str]().union(*[other.arms for other in self.workers])
                     waiting = [cell.arm for cell in queue]
-                    cell = queue.pop(next_cell_index(waiting, worker.arms, begun))
+                    cell = queue.pop(next_cell_index(waiting, worker.arms, begun_arms))
                     watcher.begin(cell)
                 fault = self._run(worker, cell, study, queue)
-                if caught:
+                if signal_numbers:
                     return
                 with lock:
                     if fault is not None:
-                        failed[str(cell)] = fault
+                        failures[str(cell)] = fault
                     watcher.end(cell, fault)
 
         threads = []
         for worker in self.workers:
             threads.append(threading.Thread(target=toil, args=(worker,), daemon=True))
-        with _forward_signals(self.workers, caught):
+        with _forward_signals(self.workers, signal_numbers):
             for thread in threads:
                 thread.start()
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.2)
-        if caught:
+        if signal_numbers:
             raise SystemExit(RESUME_STATUS)
-        return failed
+        return failures
 
     def _run(self, worker: Worker, cell: Cell, study: Study, queue: list[Cell]) -> str | None:
         """Why a cell failed, if it did; where its text has changed, no other cell is begun."""
@@ -158,9 +159,9 @@ def _start_process(number: int, device: torch.device) -> subprocess.Popen[str]:
     if device.type == "cpu":
         surroundings["OMP_NUM_THREADS"] = "1"  # torch.set_num_threads does not bound every product
     elif device.type == "cuda":
-        seen = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if seen:
-            names = seen.split(",")
+        visible_devices = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible_devices:
+            names = visible_devices.split(",")
         else:
             names = list(map(str, range(torch.cuda.device_count())))
         surroundings["CUDA_VISIBLE_DEVICES"] = worker_device(names, number, device.index)

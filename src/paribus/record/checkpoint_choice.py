@@ -35,15 +35,15 @@ def choose_checkpoint(
         if (place / WEIGHTS_FILE).is_file():
             return _as_checkpoint(place, best)
     folder = find_run_folder(path, runs)
-    found = (best_of if best else latest_checkpoint)(folder / CHECKPOINTS)
-    if found.checkpoint is None:
+    search = (best_of if best else latest_checkpoint)(folder / CHECKPOINTS)
+    if search.checkpoint is None:
         if best:
             lack = "no whole checkpoint with a score; leave out --best"
         else:
             lack = f"no whole checkpoint; {RETRAIN_ADVICE}"
         raise RecordError(f"{folder} has {lack}")
-    skipped = (f"{one.folder.name} is skipped: {one.reason}" for one in found.skipped)
-    return ChosenCheckpoint(found.checkpoint.folder, folder, tuple(skipped))
+    notes = (f"{one.folder.name} is skipped: {one.reason}" for one in search.skipped)
+    return ChosenCheckpoint(search.checkpoint.folder, folder, tuple(notes))
 
 
 def find_run_folder(path: Path, runs: Path = RUNS) -> Path:

@@ -97,13 +97,13 @@ def best_checkpoint(folder: Path) -> CheckpointSearch:
 
 
 def _first_intact(folders: Iterable[Path]) -> CheckpointSearch:
-    skipped: list[SkippedCheckpoint] = []
+    skipped_checkpoints: list[SkippedCheckpoint] = []
     for place in folders:
         try:
-            return CheckpointSearch(verify_checkpoint(place), tuple(skipped))
+            return CheckpointSearch(verify_checkpoint(place), tuple(skipped_checkpoints))
         except RecordError as fault:
-            skipped.append(SkippedCheckpoint(place, str(fault)))
-    return CheckpointSearch(None, tuple(skipped))
+            skipped_checkpoints.append(SkippedCheckpoint(place, str(fault)))
+    return CheckpointSearch(None, tuple(skipped_checkpoints))
 
 
 def rows_sha256_at(folder: Path, step: int) -> str | None:
@@ -158,11 +158,13 @@ def _write_description(new: Path, step: int, score: float | None, rows_sha256: s
                 f"{name} was filled in by the caller; that name is taken, use another"
             )
     if score is not None and math.isfinite(score):
-        known = float(score)
+        known_score = float(score)
     else:
-        known = None
+        known_score = None
     counted_on = {} if rows_sha256 is None else {"rows": rows_sha256}
-    (new / CHECKPOINT_FILE).write_bytes(json_bytes({"step": step, "score": known, **counted_on}))
+    (new / CHECKPOINT_FILE).write_bytes(
+        json_bytes({"step": step, "score": known_score, **counted_on})
+    )
 
 
 def _reason(fault: Exception) -> str:
@@ -183,19 +185,19 @@ def _retain(folder: Path, step: int, keep: int, useless: Collection[Path]) -> No
     for place in checkpoint_folders(folder):
         if _step(place) <= step and place not in useless:
             current.append(place)
-    needed = {*current[-keep:], *_by_score(current)[:1]}
+    retained_folders = {*current[-keep:], *_by_score(current)[:1]}
     for place in checkpoint_folders(folder):
-        if place not in needed:
+        if place not in retained_folders:
             remove_folder(place)
 
 
 def _by_score(folders: list[Path]) -> list[Path]:
     """Those whose score is known, the lowest first, the earliest of equals."""
-    scored = []
+    entries = []
     for checkpoint in map(_read_if_readable, folders):
         if checkpoint and checkpoint.score is not None:
-            scored.append((checkpoint.score, checkpoint.step, checkpoint.folder))
-    return [folder for _, _, folder in sorted(scored)]
+            entries.append((checkpoint.score, checkpoint.step, checkpoint.folder))
+    return [folder for _, _, folder in sorted(entries)]
 
 
 def _read_if_readable(place: Path) -> Checkpoint | None:

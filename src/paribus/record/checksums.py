@@ -76,14 +76,14 @@ def file_faults(
     """
     try:
         with _locked_list(folder, fcntl.LOCK_SH):
-            listed = read_checksums(folder)
-            if listed is None:
+            checksums = read_checksums(folder)
+            if checksums is None:
                 return (f"{CHECKSUMS_FILE} is missing",)
-            names = dict.fromkeys((*required_files, *listed.files))
+            names = dict.fromkeys((*required_files, *checksums.files))
             faults = []
             for name in names:
                 if name not in growing_files:
-                    faults.append(listed.file_fault(folder, name))
+                    faults.append(checksums.file_fault(folder, name))
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/").partition(";")[0],)
     return tuple(fault for fault in faults if fault is not None)
@@ -91,18 +91,18 @@ def file_faults(
 
 def is_listed(folder: Path, name: str) -> bool:
     """Was a file of this folder ever listed, and not removed by us since?"""
-    listed = read_checksums(folder)
-    return listed is not None and listed.files.get(name, {None}) != {None}
+    checksums = read_checksums(folder)
+    return checksums is not None and checksums.files.get(name, {None}) != {None}
 
 
 def require_unchanged_file(folder: Path, name: str, remedy: str) -> None:
     """RecordError where a listed file does not hold what was written; one that is not listed is
     not judged.
     """
-    listed = read_checksums(folder)
-    if listed is None or name not in listed.files:
+    checksums = read_checksums(folder)
+    if checksums is None or name not in checksums.files:
         return
-    fault = listed.file_fault(folder, name)
+    fault = checksums.file_fault(folder, name)
     if fault is not None:
         raise RecordError(f"{folder / name}{fault.removeprefix(name)}; {remedy}")
 

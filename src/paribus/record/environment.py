@@ -58,25 +58,25 @@ def current_environment(n_threads: int, device: str, cudnn: int | None = None) -
 
 
 def environment_differences(
-    recorded: Mapping[str, Any], now: Mapping[str, Any]
+    before: Mapping[str, Any], now: Mapping[str, Any]
 ) -> EnvironmentChanges:
     """What is not the same, as (then, now); None where one of them says nothing."""
     changes: EnvironmentChanges = {}
-    for name in dict.fromkeys((*recorded, *now)):
-        if recorded.get(name) != now.get(name):
-            changes[name] = (recorded.get(name), now.get(name))
+    for name in dict.fromkeys((*before, *now)):
+        if before.get(name) != now.get(name):
+            changes[name] = (before.get(name), now.get(name))
     return changes
 
 
 def require_same_environment(
-    recorded: Mapping[str, Any], now: Mapping[str, Any], accept: bool, where: Path
+    before: Mapping[str, Any], now: Mapping[str, Any], accept: bool, where: Path
 ) -> EnvironmentChanges:
     """The differences, if they are accepted; RecordError names every one if they are not."""
-    changes = environment_differences(recorded, now)
+    changes = environment_differences(before, now)
     if changes and not accept:
-        listed = [f"{name} was {then}, is {new}" for name, (then, new) in changes.items()]
+        descriptions = [f"{name} was {then}, is {new}" for name, (then, new) in changes.items()]
         raise RecordError(
-            f"{where} was made under another environment: {'; '.join(listed)}; "
+            f"{where} was made under another environment: {'; '.join(descriptions)}; "
             f"resume under the former one, or give --accept-environment, which marks the rows"
         )
     return changes

@@ -95,8 +95,8 @@ def read_written_stages(folder: Path) -> list[dict[str, Any]]:
 def read_environments(folder: Path) -> list[Environment]:
     """The environments a run was run under, in order; all but the first were accepted."""
     match read_json(folder / ENVIRONMENT_FILE):
-        case [*found] if found and all(isinstance(one, dict) for one in found):
-            return found
+        case [*environments] if environments and all(isinstance(one, dict) for one in environments):
+            return environments
     raise RecordError(
         f"{folder / ENVIRONMENT_FILE} lists no environments; restore it, or remove the folder"
     )

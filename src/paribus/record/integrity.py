@@ -86,28 +86,28 @@ def check_integrity(
     do without it.
     """
     is_older = not plan.is_listed and not _is_listed_and_changed(study.folder, PLAN_FILE)
-    there = [name for name in _OPTIONAL_FILES if (study.folder / name).exists()]
-    changed = [
+    optional_files = [name for name in _OPTIONAL_FILES if (study.folder / name).exists()]
+    faults = [
         *_plan_faults(plan, study),
-        *(() if is_older else file_faults(study.folder, (*_STUDY_FILES, *there))),
+        *(() if is_older else file_faults(study.folder, (*_STUDY_FILES, *optional_files))),
     ]
     n_older = 0
     for name in dict.fromkeys(runs):
-        found = _run_faults(study.root / name)
-        n_older += found is None
-        changed += [f"run {name}: {fault}" for fault in found or ()]
+        run_faults = _run_faults(study.root / name)
+        n_older += run_faults is None
+        faults += [f"run {name}: {fault}" for fault in run_faults or ()]
     for name in dict.fromkeys(open_runs):
-        changed += [f"run {name}: {fault}" for fault in _open_run_faults(study.root / name)]
-    return IntegrityCheck(tuple(dict.fromkeys(changed)), is_older, n_older)
+        faults += [f"run {name}: {fault}" for fault in _open_run_faults(study.root / name)]
+    return IntegrityCheck(tuple(dict.fromkeys(faults)), is_older, n_older)
 
 
 def require_study_integrity(study: Study, plan: PlanRecord, runs: Iterable[str]) -> None:
     """RecordError where a study, or one of these runs, does not hold what was written."""
-    found = check_integrity(study, plan, runs)
-    if found.faults:
+    integrity = check_integrity(study, plan, runs)
+    if integrity.faults:
         raise RecordError(
-            f"{study.folder}: {found.description}; restore what was changed, or begin under another"
-            " name"
+            f"{study.folder}: {integrity.description}; restore what was changed, or begin under"
+            " another name"
         )
 
 
@@ -115,10 +115,10 @@ def require_run_integrity(study: Study, run: str) -> None:
     """RecordError where a finished run does not hold what was written, or is another one than
     its name says.
     """
-    changed = _run_faults(study.root / run)
-    if changed:
+    faults = _run_faults(study.root / run)
+    if faults:
         raise RecordError(
-            f"{study.root / run}: {'; '.join(changed[:MAX_NAMED])}; restore it, or remove that"
+            f"{study.root / run}: {'; '.join(faults[:MAX_NAMED])}; restore it, or remove that"
             " folder and run the study again"
         )
 
@@ -136,18 +136,20 @@ def _is_listed_and_changed(folder: Path, name: str) -> bool:
     itself does not count.
     """
     try:
-        listed = read_checksums(folder)
+        checksums = read_checksums(folder)
     except RecordError:
         return True
     return (
-        listed is not None and name in listed.files and listed.file_fault(folder, name) is not None
+        checksums is not None
+        and name in checksums.files
+        and checksums.file_fault(folder, name) is not None
     )
 
 
 def _plan_faults(plan: PlanRecord, study: Study) -> Iterator[str]:
     """Where a plan is not what its fingerprints, or its lock, name."""
-    own, named = plan.design_fingerprint, {cell.plan for cell in study.read_cells()}
-    if own is None and named <= {""}:
+    own, cell_plans = plan.design_fingerprint, {cell.plan for cell in study.read_cells()}
+    if own is None and cell_plans <= {""}:
         return  # a plan of before designs had a fingerprint of their own
     if own not in (
         _computed_design_fingerprint(plan),
@@ -172,9 +174,9 @@ def _code_hash(plan: PlanRecord) -> str:
 
 def _computed_design_fingerprint(plan: PlanRecord, with_places: bool = False) -> str:
     """The fingerprint of the design as the file holds it: one that was converted has another."""
-    written = plan.written
-    runs = {name: (arm["run"], arm["text"]) for name, arm in written["arms"].items()}
-    return design_fingerprint(written["design"], runs, with_places)
+    table = plan.written
+    runs = {name: (arm["run"], arm["text"]) for name, arm in table["arms"].items()}
+    return design_fingerprint(table["design"], runs, with_places)
 
 
 def _run_faults(folder: Path) -> tuple[str, ...] | None:
@@ -186,8 +188,8 @@ def _run_faults(folder: Path) -> tuple[str, ...] | None:
         if not _lists_its_files(folder, spec):
             return None
         answers = [f"{EVALUATIONS}/{path.name}" for path in evaluation_paths(folder)]
-        changed = file_faults(folder, (*_RUN_FILES, *answers))
-        return changed or tuple(_evaluation_faults(folder))
+        faults = file_faults(folder, (*_RUN_FILES, *answers))
+        return faults or tuple(_evaluation_faults(folder))
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/"),)
 

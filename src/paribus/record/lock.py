@@ -27,11 +27,11 @@ def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock `path`; InUseError names the process and host that have it."""
     with explained(path, "locked", "give a folder you may write to"):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-    held = [descriptor]
+    descriptors = [descriptor]
 
     def release() -> None:
-        while held:
-            os.close(held.pop())
+        while descriptors:
+            os.close(descriptors.pop())
 
     os.register_at_fork(
         after_in_child=release

@@ -30,11 +30,11 @@ def verify_manifest(folder: Path) -> None:
         raise RecordError(f"{folder} is a link; use another checkpoint")
     files = _read_manifest(folder / MANIFEST_FILE)
     with explained(folder, "read", "use another checkpoint"):
-        for name, wanted in files.items():
-            _verify_size(folder / name, wanted["size"])
+        for name, entry in files.items():
+            _verify_size(folder / name, entry["size"])
         _require_all_listed(folder, files)
-        for name, wanted in files.items():
-            if file_sha256(folder / name) != wanted["sha256"]:
+        for name, entry in files.items():
+            if file_sha256(folder / name) != entry["sha256"]:
                 raise RecordError(
                     f"{folder / name} is not what was written (sha256 differs); use another"
                     " checkpoint"
@@ -45,18 +45,18 @@ def _require_all_listed(folder: Path, files: Mapping[str, Any]) -> None:
     """RecordError where a manifest does not speak of a file beside it: one that lists less
     proves less.
     """
-    there = set[str]()
+    names = set[str]()
     for path in folder.rglob("*"):
         is_file = path.is_symlink() or not path.is_dir()
         if is_file and not path.name.startswith("."):
-            there.add(path.relative_to(folder).as_posix())
-    unknown = there - {*files, MANIFEST_FILE}
-    if unknown or not files:
-        if unknown:
-            named = f"does not list {min(unknown)!r}, which lies beside it"
+            names.add(path.relative_to(folder).as_posix())
+    unlisted_names = names - {*files, MANIFEST_FILE}
+    if unlisted_names or not files:
+        if unlisted_names:
+            fault = f"does not list {min(unlisted_names)!r}, which lies beside it"
         else:
-            named = "lists no file"
-        raise RecordError(f"{folder / MANIFEST_FILE} {named}; use another checkpoint")
+            fault = "lists no file"
+        raise RecordError(f"{folder / MANIFEST_FILE} {fault}; use another checkpoint")
 
 
 def manifest_sha256(folder: Path, name: str) -> str | None:
@@ -69,12 +69,14 @@ def manifest_sha256(folder: Path, name: str) -> str | None:
     return entry["sha256"]
 
 
-def _verify_size(path: Path, wanted: int) -> None:
+def _verify_size(path: Path, size_in_manifest: int) -> None:
     if path.is_symlink() or not path.is_file():
         raise RecordError(f"{path} is missing; use another checkpoint")
     size = path.stat().st_size
-    if size != wanted:
-        raise RecordError(f"{path} has {size} bytes, {wanted} were written; use another checkpoint")
+    if size != size_in_manifest:
+        raise RecordError(
+            f"{path} has {size} bytes, {size_in_manifest} were written; use another checkpoint"
+        )
 
 
 def _file_entries(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -164,12 +164,12 @@ class PlanRecord(Shape):
 
     @model_validator(mode="after")
     def _require_known_arms(self) -> Self:
-        named = list(self.order)
+        names = list(self.order)
         for pair in self.design.comparisons or ():
-            named += pair
+            names += pair
         if self.design.control_arm is not None:
-            named.append(self.design.control_arm)
-        for name in named:
+            names.append(self.design.control_arm)
+        for name in names:
             if name not in self.arms:
                 raise ValueError(f"{name!r} is named, and no arm")
         if len(set(self.order)) < len(self.order):
@@ -193,7 +193,7 @@ def parse_plan(table: Any, path: Path) -> PlanRecord:
     """
     if not isinstance(table, Mapping):
         raise RecordError(f"{path} holds a {type(table).__name__}, not a table; {REPAIR}")
-    converted = convert_plan(table, plan_format(table, path))
+    present_table = convert_plan(table, plan_format(table, path))
     return parse_table(
-        PlanRecord, {**converted, "table": converted, "written": dict(table)}, path, REPAIR
+        PlanRecord, {**present_table, "table": present_table, "written": dict(table)}, path, REPAIR
     )

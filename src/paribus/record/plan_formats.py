@@ -62,24 +62,24 @@ def convert_plan(table: Mapping[str, Any], number: int) -> Table:
 
     What is not of its shape stays as it is, for the reader to refuse it by name.
     """
-    converted = dict(table)
+    plan = dict(table)
     for before in range(number, PLAN_FORMAT):
-        converted = {**_STEPS[before](converted), "format": before + 1}
-    return converted
+        plan = {**_STEPS[before](plan), "format": before + 1}
+    return plan
 
 
 def convert_design(design: Any) -> Any:
     """A design of format 1 or 2 as one of format 3."""
     if not isinstance(design, Mapping):
         return design
-    converted = _completed(design, _LATER_DESIGN)
+    new_design = _with_missing_fields(design, _LATER_DESIGN)
     for name, later in (("primary", _LATER_PRIMARY), ("tune", _LATER_TUNE)):
         if isinstance(design.get(name), Mapping):
-            converted[name] = _completed(design[name], later)
-    return converted
+            new_design[name] = _with_missing_fields(design[name], later)
+    return new_design
 
 
-def _completed(table: Mapping[str, Any], later: Mapping[str, Any]) -> Table:
+def _with_missing_fields(table: Mapping[str, Any], later: Mapping[str, Any]) -> Table:
     """A table, and after its own fields those of `later` that it lacks."""
     return {**table, **{name: value for name, value in later.items() if name not in table}}
 
@@ -90,23 +90,23 @@ def _from_first(table: Table) -> Table:
 
 
 def _from_second(table: Table) -> Table:
-    converted = _completed(table, _LATER_FIELDS)
+    new_table = _with_missing_fields(table, _LATER_FIELDS)
     if "design" in table:
-        converted["design"] = convert_design(table["design"])
-    return converted
+        new_table["design"] = convert_design(table["design"])
+    return new_table
 
 
 def _from_third(table: Table) -> Table:
-    converted = dict(table)
+    new_table = dict(table)
     if "design" in table:
-        converted["design"] = convert_design_tables(table["design"])
+        new_table["design"] = convert_design_tables(table["design"])
     if isinstance(table.get("arms"), Mapping):
-        converted["arms"] = {name: _convert_arm(arm) for name, arm in table["arms"].items()}
+        new_table["arms"] = {name: _convert_arm(arm) for name, arm in table["arms"].items()}
     if isinstance(table.get("control"), list):
-        converted["control"] = list(map(_convert_line, table["control"]))
+        new_table["control"] = list(map(_convert_line, table["control"]))
     if isinstance(table.get("declared"), list):
-        converted["declared"] = list(map(_convert_path, table["declared"]))
-    return converted
+        new_table["declared"] = list(map(_convert_path, table["declared"]))
+    return new_table
 
 
 def _convert_arm(arm: Any) -> Any:
@@ -119,10 +119,10 @@ def _convert_line(line: Any) -> Any:
     """A line of the control table, whose field and mask rules have their present names."""
     if not isinstance(line, Mapping) or "path" not in line:
         return line
-    converted = {**line, "path": _convert_path(line["path"])}
+    new_line = {**line, "path": _convert_path(line["path"])}
     if isinstance(line.get("values"), Mapping):
-        converted["values"] = {arm: convert_mask(value) for arm, value in line["values"].items()}
-    return converted
+        new_line["values"] = {arm: convert_mask(value) for arm, value in line["values"].items()}
+    return new_line
 
 
 def _convert_path(path: Any) -> Any:

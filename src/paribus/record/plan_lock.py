@@ -29,11 +29,10 @@ def design_fingerprint(
 
     Where files lie is no part of it; `with_places` it is as it was in earlier versions.
     """
-    unused = [name for name in _NEWER_FIELDS if not design.get(name)]
-    said = {
-        name: value for name, value in design.items() if name not in (*_UNHASHED_FIELDS, *unused)
-    }
-    whole = {"design": said, "runs": {arm: list(own) for arm, own in runs.items()}}
+    empty_fields = [name for name in _NEWER_FIELDS if not design.get(name)]
+    left_out = (*_UNHASHED_FIELDS, *empty_fields)
+    fields = {name: value for name, value in design.items() if name not in left_out}
+    whole = {"design": fields, "runs": {arm: list(own) for arm, own in runs.items()}}
     return canonical_hash(whole if with_places else without_places(whole))
 
 
@@ -165,9 +164,9 @@ def plan_differences(before: PlanRecord, after: PlanRecord) -> tuple[str, ...]:
 
 def table_differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> tuple[str, ...]:
     """Where two tables part, `path from → to`: the first few, and how many more there are."""
-    found = list(_table_differences(dict(left), dict(right)))
-    more = len(found) - MAX_NAMED
-    return (*found[:MAX_NAMED], *([f"and {more} more"] if more > 0 else []))
+    differences = list(_table_differences(dict(left), dict(right)))
+    more = len(differences) - MAX_NAMED
+    return (*differences[:MAX_NAMED], *([f"and {more} more"] if more > 0 else []))
 
 
 def _design(plan: PlanRecord) -> dict[str, Any]:
@@ -202,7 +201,7 @@ def _are_tables(value: Any) -> bool:
 
 
 def _shorten_value(value: Any) -> str:
-    said = value if value == _NOTHING else repr(value)
-    if len(said) <= _MAX_CHARACTERS:
-        return said
-    return said[: _MAX_CHARACTERS - 1] + "…"
+    text = value if value == _NOTHING else repr(value)
+    if len(text) <= _MAX_CHARACTERS:
+        return text
+    return text[: _MAX_CHARACTERS - 1] + "…"

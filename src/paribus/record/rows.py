@@ -82,10 +82,10 @@ class RowWriter:
         """Append one row and return it as written; a number that is not finite is null and
         named in `nonfinite`.
         """
-        written = self._check_row(row)
-        self._append((json.dumps(written, allow_nan=False) + "\n").encode())
-        self._step = written["step"]
-        return written
+        checked_row = self._check_row(row)
+        self._append((json.dumps(checked_row, allow_nan=False) + "\n").encode())
+        self._step = checked_row["step"]
+        return checked_row
 
     def sync(self) -> None:
         """Bring every row to the disk: before a checkpoint that counts on them."""
@@ -141,9 +141,10 @@ class RowWriter:
                     for key, inner in value.items()
                 }
             case _:
-                given = type(value).__name__
+                type_name = type(value).__name__
                 raise RecordError(
-                    f"{self.path}: {name} is a {given}; give numbers, text, lists or tables of them"
+                    f"{self.path}: {name} is a {type_name}; give numbers, text, lists or tables"
+                    " of them"
                 )
 
     def _append(self, line: bytes) -> None:
@@ -185,9 +186,9 @@ def read_rows(path: Path) -> ParsedRows:
     RecordError with its number.
     """
     content = _read_content(path)
-    torn = len(content) - _n_whole_bytes(content)
-    if torn:
-        note = f"{path} ends in a torn line of {torn} bytes, which was dropped"
+    n_torn_bytes = len(content) - _n_whole_bytes(content)
+    if n_torn_bytes:
+        note = f"{path} ends in a torn line of {n_torn_bytes} bytes, which was dropped"
     else:
         note = None
     return ParsedRows([row for row, _ in _parse_rows(path, content)], note)

@@ -68,8 +68,8 @@ def require_checkpoint_rows(folder: Path, step: int) -> None:
 
     So it is where a checkpoint was put there that is another run's.
     """
-    known, path = rows_sha256_at(folder / CHECKPOINTS, step), folder / ROWS_FILE
-    if known is not None and known != rows_sha256(path) and known != rows_sha256(path, step):
+    sha256, path = rows_sha256_at(folder / CHECKPOINTS, step), folder / ROWS_FILE
+    if sha256 is not None and sha256 != rows_sha256(path) and sha256 != rows_sha256(path, step):
         raise RecordError(
             f"{path} does not hold the rows up to step {step + 1} as they were when that step was"
             f" saved; {RERUN_ADVICE}"
@@ -92,24 +92,24 @@ class Run:
     environment_changes: (
         EnvironmentChanges  # what of the environment is not what the run was started under
     )
-    _skipped: set[Path] = field(default_factory=set, repr=False)
+    _skipped_folders: set[Path] = field(default_factory=set, repr=False)
 
     def latest_checkpoint(self) -> CheckpointSearch:
         """The newest checkpoint that verifies, and those that were skipped; the next save
         removes these.
         """
-        found = latest_checkpoint(self.folder / CHECKPOINTS)
-        self._skipped.update(skipped.folder for skipped in found.skipped)
-        return found
+        search = latest_checkpoint(self.folder / CHECKPOINTS)
+        self._skipped_folders.update(one.folder for one in search.skipped)
+        return search
 
     def open_rows(self, after_step: int) -> tuple[RowWriter, CutSummary]:
         """Rows to be written after `after_step`, the step of the checkpoint resumed from, -1
         for none.
         """
         path = self.folder / ROWS_FILE
-        dropped = cut_rows(path, after_step)
+        cut = cut_rows(path, after_step)
         require_checkpoint_rows(self.folder, after_step)
-        return RowWriter(path, tuple(self.environment_changes)), dropped
+        return RowWriter(path, tuple(self.environment_changes)), cut
 
     def commit_checkpoint(
         self,
@@ -121,16 +121,16 @@ class Run:
         """A checkpoint filled by `fill`; the rows so far reach the disk before it does."""
         sync_rows(self.folder / ROWS_FILE)
         rows = rows_sha256(self.folder / ROWS_FILE)
-        saved = commit_checkpoint(
+        checkpoint = commit_checkpoint(
             self.folder / CHECKPOINTS,
             step,
             fill,
             score,
-            Retention(keep_last, self._skipped),
+            Retention(keep_last, self._skipped_folders),
             rows,
         )
-        self._skipped.clear()
-        return saved
+        self._skipped_folders.clear()
+        return checkpoint
 
     def require_complete_rows(self, n_steps: int) -> None:
         """RecordError where a row of this finished run, or its last one, cannot be read."""
@@ -222,24 +222,23 @@ def _ensure_spec(folder: Path, stages: Sequence[StageTable]) -> None:
     if not path.exists():
         table = {"format": RUN_FORMAT, "stages": [dict(stage) for stage in stages]}
         write_listed_file(folder, SPEC_FILE, json_bytes(table))
-    held = read_stages(folder)
-    there, given = run_address(held), run_address(stages)
-    if there != given:
+    recorded_stages = read_stages(folder)
+    recorded_address, address = run_address(recorded_stages), run_address(stages)
+    if recorded_address != address:
+        differences = _describe_stage_differences(recorded_stages, stages)
         raise RecordError(
-            f"{folder} holds the run {there[:_ADDRESS_CHARACTERS]}, not"
-            f" {given[:_ADDRESS_CHARACTERS]}: {_describe_stage_differences(held, stages)}; choose"
+            f"{folder} holds the run {recorded_address[:_ADDRESS_CHARACTERS]}, not"
+            f" {address[:_ADDRESS_CHARACTERS]}: {differences}; choose"
             " another name, or leave it out"
         )
 
 
-def _describe_stage_differences(
-    recorded: Sequence[StageTable], requested: Sequence[StageTable]
-) -> str:
+def _describe_stage_differences(before: Sequence[StageTable], after: Sequence[StageTable]) -> str:
     """In which fields two chains differ; the text read is one only where all else is equal, or
     it would follow.
     """
     differences = list[str]()
-    for old, new in zip_longest(recorded, requested, fillvalue={}):
+    for old, new in zip_longest(before, after, fillvalue={}):
         differences += table_differences(_without_text(old), _without_text(new))
     return "; ".join(differences) or "the text read is not the same"
 
@@ -256,11 +255,11 @@ def _ensure_environment(folder: Path, now: Environment, accept: bool) -> Environ
     require_unchanged_file(
         folder, ENVIRONMENT_FILE, "restore it, or remove that folder and run it again"
     )
-    known = read_environments(folder)
-    if require_same_environment(known[-1], now, accept, folder):
-        known.append(now)
-        write_listed_file(folder, ENVIRONMENT_FILE, json_bytes(known))
+    environments = read_environments(folder)
+    if require_same_environment(environments[-1], now, accept, folder):
+        environments.append(now)
+        write_listed_file(folder, ENVIRONMENT_FILE, json_bytes(environments))
     changes: EnvironmentChanges = {}
-    for later in known[1:]:
-        changes |= environment_differences(known[0], later)
+    for later in environments[1:]:
+        changes |= environment_differences(environments[0], later)
     return changes

@@ -67,19 +67,19 @@ def read_item_texts(study: Study) -> dict[str, ItemText]:
 
 
 def _read_or_default(path: Path, nothing: Any) -> Any:
-    found = read_json(path, _REMEDY) if path.exists() else nothing
-    if not isinstance(found, type(nothing)):
-        raise RecordError(f"{path} holds a {type(found).__name__}; {_REMEDY}")
-    return found
+    content = read_json(path, _REMEDY) if path.exists() else nothing
+    if not isinstance(content, type(nothing)):
+        raise RecordError(f"{path} holds a {type(content).__name__}; {_REMEDY}")
+    return content
 
 
 def _parse(kind: Any, table: Any, path: Path) -> Any:
     try:
-        parsed = kind(**_with_present_names(table))
-        odd = [name for name, value in asdict(parsed).items() if not _is_text(value)]
+        result = kind(**_with_present_names(table))
+        odd = [name for name, value in asdict(result).items() if not _is_text(value)]
         if odd:
             raise TypeError(f"{odd[0]} is no text")
-        return parsed
+        return result
     except (TypeError, AttributeError) as fault:
         raise RecordError(f"{path} cannot be read: {fault}; {_REMEDY}") from fault
 

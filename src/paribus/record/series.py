@@ -14,13 +14,13 @@ def later_studies(study: Study) -> tuple[str, ...]:
         first, number = (study.folder.name, 1)
     else:
         first, number = (series.first, series.number)
-    found: list[str] = []
+    names: list[str] = []
     while _is_member(
         later := Study(study.root, study.folder.parent / f"{first}-{number + 1}"), first
     ):
-        found.append(later.folder.name)
+        names.append(later.folder.name)
         number += 1
-    return tuple(found)
+    return tuple(names)
 
 
 def _is_member(study: Study, first: str) -> bool:

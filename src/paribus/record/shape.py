@@ -30,10 +30,10 @@ class WholeShape(Shape):
 
     @model_validator(mode="before")
     @classmethod
-    def _with_table(cls, given: Any) -> Any:
-        if isinstance(given, Mapping):
-            return {**given, "table": dict(given)}
-        return given
+    def _with_table(cls, value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {**value, "table": dict(value)}
+        return value
 
 
 def parse_table(shape: type[ShapeT], table: Any, path: Path, remedy: str) -> ShapeT:
@@ -49,9 +49,9 @@ def _faults(fault: ValidationError | RecursionError) -> str:
     if isinstance(fault, RecursionError):
         return "tables inside tables without end"
     faults = fault.errors(include_url=False, include_context=False)
-    named = []
+    descriptions = []
     for one in faults[:MAX_NAMED]:
         place = ".".join(map(str, one["loc"])) or "it"
-        named.append(f"{place}: {one['msg']}")
+        descriptions.append(f"{place}: {one['msg']}")
     more = len(faults) - MAX_NAMED
-    return "; ".join(named) + (f", and {more} more" if more > 0 else "")
+    return "; ".join(descriptions) + (f", and {more} more" if more > 0 else "")

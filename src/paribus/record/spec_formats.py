@@ -26,15 +26,15 @@ _PATHS = {
 
 def convert_architecture(table: Any) -> Any:
     """An architecture under the present names, of fields and of mask rules."""
-    converted = _renamed(table, _ARCHITECTURE)
-    if not isinstance(converted, dict):
-        return converted
-    if "mask" in converted:
-        converted["mask"] = convert_mask(converted["mask"])
-    encoder = converted.get("encoder")
+    architecture = _with_present_keys(table, _ARCHITECTURE)
+    if not isinstance(architecture, dict):
+        return architecture
+    if "mask" in architecture:
+        architecture["mask"] = convert_mask(architecture["mask"])
+    encoder = architecture.get("encoder")
     if isinstance(encoder, Mapping) and "mask" in encoder:
-        converted["encoder"] = {**encoder, "mask": convert_mask(encoder["mask"])}
-    return converted
+        architecture["encoder"] = {**encoder, "mask": convert_mask(encoder["mask"])}
+    return architecture
 
 
 def convert_mask(mask: Any) -> Any:
@@ -51,34 +51,34 @@ def convert_run_tables(table: Any) -> Any:
     """
     if not isinstance(table, Mapping):
         return table
-    converted = dict(table)
-    if "architecture" in converted:
-        converted["architecture"] = convert_architecture(converted["architecture"])
+    new_table = dict(table)
+    if "architecture" in new_table:
+        new_table["architecture"] = convert_architecture(new_table["architecture"])
     for name, names in (("training", _TRAINING), ("objective", _OBJECTIVE)):
-        if name in converted:
-            converted[name] = _renamed(converted[name], names)
-    if isinstance(converted.get("stages"), list):
-        converted["stages"] = list(map(convert_run_tables, converted["stages"]))
-    return _with_present_paths(converted)
+        if name in new_table:
+            new_table[name] = _with_present_keys(new_table[name], names)
+    if isinstance(new_table.get("stages"), list):
+        new_table["stages"] = list(map(convert_run_tables, new_table["stages"]))
+    return _with_present_paths(new_table)
 
 
 def convert_design_tables(design: Any) -> Any:
     """A design whose base, arms, levels and variance are under the present names."""
     if not isinstance(design, Mapping):
         return design
-    converted = dict(design)
-    if "base" in converted:
-        converted["base"] = convert_run_tables(converted["base"])
-    if isinstance(converted.get("arms"), Mapping):
-        converted["arms"] = _each(converted["arms"])
-    if isinstance(converted.get("factors"), Mapping):
-        factors = converted["factors"].items()
-        converted["factors"] = {name: _convert_factor(factor) for name, factor in factors}
-    if "variance" in converted:
-        converted["variance"] = _renamed(converted["variance"], _VARIANCE)
-    if isinstance(converted.get("factor"), str):
-        converted["factor"] = present_path(converted["factor"])
-    return converted
+    new_design = dict(design)
+    if "base" in new_design:
+        new_design["base"] = convert_run_tables(new_design["base"])
+    if isinstance(new_design.get("arms"), Mapping):
+        new_design["arms"] = _each(new_design["arms"])
+    if isinstance(new_design.get("factors"), Mapping):
+        factors = new_design["factors"].items()
+        new_design["factors"] = {name: _convert_factor(factor) for name, factor in factors}
+    if "variance" in new_design:
+        new_design["variance"] = _with_present_keys(new_design["variance"], _VARIANCE)
+    if isinstance(new_design.get("factor"), str):
+        new_design["factor"] = present_path(new_design["factor"])
+    return new_design
 
 
 def present_path(path: str) -> str:
@@ -92,14 +92,14 @@ def present_path(path: str) -> str:
 def _convert_factor(factor: Any) -> Any:
     if not isinstance(factor, Mapping):
         return factor
-    converted = dict(factor)
+    new_factor = dict(factor)
     if isinstance(factor.get("path"), str):
-        converted["path"] = present_path(factor["path"])
+        new_factor["path"] = present_path(factor["path"])
     if isinstance(factor.get("levels"), Mapping):
-        converted["levels"] = _each(factor["levels"])
+        new_factor["levels"] = _each(factor["levels"])
     elif isinstance(factor.get("levels"), list):
-        converted["levels"] = list(map(convert_mask, factor["levels"]))
-    return converted
+        new_factor["levels"] = list(map(convert_mask, factor["levels"]))
+    return new_factor
 
 
 def _each(tables: Mapping[str, Any]) -> Table:
@@ -111,7 +111,7 @@ def _with_present_paths(table: Mapping[str, Any]) -> Table:
     return {present_path(key): value for key, value in table.items()}
 
 
-def _renamed(table: Any, names: Mapping[str, str]) -> Any:
+def _with_present_keys(table: Any, names: Mapping[str, str]) -> Any:
     """A table whose keys have their present names, in the same order."""
     if not isinstance(table, Mapping):
         return table

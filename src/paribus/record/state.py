@@ -45,9 +45,9 @@ def read_state(path: Path) -> RunState | None:
         return None
     with explained(path, "read", "restore it, or remove it to run again"):
         text = read_bytes(path, MAX_LINE_BYTES).decode("utf-8", "replace")
-    found, _, reason = text.strip().partition(": ")
+    status, _, reason = text.strip().partition(": ")
     for word in get_args(RunStatus):
-        if found == word:
+        if status == word:
             return RunState(word, reason)
     raise RecordError(
         f"{path} holds {text[:40]!r}; restore it (running, finished or failed), or remove it"

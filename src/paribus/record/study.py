@@ -99,9 +99,11 @@ class Study:
         with self._write_lock():
             if (self.folder / CELLS_FILE).exists():
                 require_unchanged_file(self.folder, CELLS_FILE, _RESTORE_ADVICE)
-            known = {_cell_key(cell): cell for cell in (*self.read_cells(), *cells)}
+            cells_by_key = {_cell_key(cell): cell for cell in (*self.read_cells(), *cells)}
             write_listed_file(
-                self.folder, CELLS_FILE, json_bytes([asdict(known[key]) for key in sorted(known)])
+                self.folder,
+                CELLS_FILE,
+                json_bytes([asdict(cells_by_key[key]) for key in sorted(cells_by_key)]),
             )
 
     def read_cells(self) -> tuple[CellRecord, ...]:
@@ -293,10 +295,10 @@ def existing_study(root: Path, name: str) -> Study:
     if not (folder / PLAN_FILE).is_file():
         if any((folder / name).is_file() for name in (CELLS_FILE, PLAN_LOCK_FILE)):
             raise RecordError(f"{folder} has lost its {PLAN_FILE}; {REPAIR}")
-        there = sorted(path.parent.name for path in (Path(root) / STUDIES).glob(f"*/{PLAN_FILE}"))
-        if there:
-            known = f"studies there are {', '.join(there)}"
+        names = sorted(path.parent.name for path in (Path(root) / STUDIES).glob(f"*/{PLAN_FILE}"))
+        if names:
+            advice = f"studies there are {', '.join(names)}"
         else:
-            known = "`paribus run DESIGN` makes one"
-        raise RecordError(f"{folder} holds no study; {known}")
+            advice = "`paribus run DESIGN` makes one"
+        raise RecordError(f"{folder} holds no study; {advice}")
     return Study(Path(root), folder)

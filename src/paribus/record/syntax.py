@@ -76,11 +76,11 @@ def _merge_texts(pieces: list[ast.expr]) -> list[ast.expr]:
     """The pieces of an f-string, text beside text as one and none empty: Python 3.12 has some
     of each.
     """
-    joined: list[ast.expr] = []
+    merged_pieces: list[ast.expr] = []
     for piece in pieces:
-        last = joined[-1] if joined else None
+        last = merged_pieces[-1] if merged_pieces else None
         if isinstance(piece, ast.Constant) and isinstance(last, ast.Constant):
-            joined[-1] = ast.Constant(f"{last.value}{piece.value}")
+            merged_pieces[-1] = ast.Constant(f"{last.value}{piece.value}")
         elif not isinstance(piece, ast.Constant) or piece.value:
-            joined.append(piece)
-    return joined
+            merged_pieces.append(piece)
+    return merged_pieces

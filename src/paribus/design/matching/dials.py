@@ -148,12 +148,12 @@ def moved_fields(before: Architecture, after: Architecture) -> dict[str, tuple[A
     """Path → (from, to) of what moved; a width that was not written has moved from what it was
     resolved to.
     """
-    widths, found = _feed_forward_widths(before), {}
+    widths, moves = _feed_forward_widths(before), {}
     for path in MOVABLE_PATHS:
         old, new = _field_value(before, path), _field_value(after, path)
         if old != new:
-            found[path] = (widths.get(path) if old is None else old, new)
-    return found
+            moves[path] = (widths.get(path) if old is None else old, new)
+    return moves
 
 
 def _field_value(spec: Architecture, path: str) -> Any:

@@ -60,11 +60,11 @@ def _inference_flops(spec: ResolvedArchitecture, n_input: int, n_target: int) ->
     else:
         source_length, prefix = (n_input, 0)
 
-    def decoded(length: int) -> float:
+    def decode_flops(length: int) -> float:
         return price(spec, length, source_length, prefix).decode.dense
 
     prefill = price(spec, first, source_length, prefix).prefill.dense
-    return prefill + _sum_over_lengths(decoded, range(first + 1, first + n_target))
+    return prefill + _sum_over_lengths(decode_flops, range(first + 1, first + n_target))
 
 
 def _sum_over_lengths(cost: Callable[[int], float], lengths: range) -> float:
@@ -77,11 +77,11 @@ def _sum_over_lengths(cost: Callable[[int], float], lengths: range) -> float:
     if len(lengths) <= 4:
         return sum(map(cost, lengths))
     three = (lengths[0], lengths[len(lengths) // 2], lengths[-1])
-    known = {length: cost(length) for length in three}
+    costs = {length: cost(length) for length in three}
     fourth = lengths[len(lengths) // 3]
-    if not isclose(_interpolate(known, fourth), cost(fourth)):
+    if not isclose(_interpolate(costs, fourth), cost(fourth)):
         return sum(map(cost, lengths))
-    return sum(_interpolate(known, length) for length in lengths)
+    return sum(_interpolate(costs, length) for length in lengths)
 
 
 def _interpolate(points: dict[int, float], length: int) -> float:

@@ -62,16 +62,18 @@ def match_size(
     """
     target = match.times * architecture_size(baseline, match.by, n_input, n_target)
     scale = _SizeTarget(by=match.by, n_input=n_input, n_target=n_target, target=target)
-    found = _solve(scale, match.tolerance, (scale.error(architecture), architecture), match.moves)
-    if found is None:
+    candidate = _solve(
+        scale, match.tolerance, (scale.error(architecture), architecture), match.moves
+    )
+    if candidate is None:
         raise SpecError(_refusal(scale, match, architecture))
-    value = architecture_size(found[1], match.by, n_input, n_target)
+    value = architecture_size(candidate[1], match.by, n_input, n_target)
     return SizeMatch(
-        architecture=found[1],
+        architecture=candidate[1],
         by=match.by,
         value=value,
         target=target,
-        moved_fields=moved_fields(architecture, found[1]),
+        moved_fields=moved_fields(architecture, candidate[1]),
         times=match.times,
         n_input=n_input,
         n_target=n_target,
@@ -140,8 +142,8 @@ def _describe_candidate(
     if candidate is None:
         return ""
     error, after = candidate
-    moved = moved_fields(architecture, after)
-    steps = [f"{path} {old} → {new}" for path, (old, new) in moved.items()]
+    moves = moved_fields(architecture, after)
+    steps = [f"{path} {old} → {new}" for path, (old, new) in moves.items()]
     return (
         f"{size_target.target * (1 + error):,.0f} ({100 * error:+.2f} %) with"
         f" {', '.join(steps) or 'nothing moved'}"
