@@ -1,10 +1,13 @@
 import hashlib
+import signal
 
 import numpy as np
+import pytest
 import torch
 
 from paribus.runtime import (
     best_device,
+    deferred_signals,
     derive_seed,
     device_kind,
     numpy_generator,
@@ -92,3 +95,13 @@ def test_raw_numbers_of_a_row_are_its_own_whichever_others_are_drawn():
 def test_the_kind_of_a_device_says_how_many_ranks_there_are():
     assert device_kind(torch.device("cpu")) == "cpu"
     assert device_kind(torch.device("cpu"), 3) == "3 × cpu"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_deferred_signals_are_noted_and_the_handler_before_comes_back(number: signal.Signals):
+    before = signal.getsignal(number)
+    with deferred_signals() as caught_signals:
+        signal.raise_signal(number)
+        signal.raise_signal(number)
+        assert caught_signals == [number, number]
+    assert signal.getsignal(number) == before

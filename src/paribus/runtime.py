@@ -1,9 +1,11 @@
-"""Device, precision and named random streams: passed as arguments, never global."""
+"""Device, memory, signals and named random streams: passed as arguments, never global."""
 
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from operator import index
 from pathlib import Path
 
@@ -163,3 +165,24 @@ def random_uint64(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> N
         -1, n_turns * _PHILOX_BLOCK
     )
     return drawn[rows - first, :n]
+
+
+@contextmanager
+def deferred_signals() -> Iterator[list[int]]:
+    """SIGTERM and Ctrl-C are only noted in the list, to be acted on when the caller is ready."""
+    caught_signals: list[int] = []
+    with signal_handler(caught_signals.append):
+        yield caught_signals
+
+
+@contextmanager
+def signal_handler(handle: Callable[[int], object]) -> Iterator[None]:
+    """SIGTERM and Ctrl-C call `handle` with their number; the handlers before come back after."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, lambda signal_number, _: handle(signal_number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -12,7 +12,7 @@ from paribus.model.kernels import AttentionMask, ScoreChange, attend, choose_ker
 from paribus.model.kernels import dispatch as choice_module
 from paribus.model.kernels.fused import fused
 from paribus.model.kernels.materialised_mask import dense, masked
-from paribus.model.kernels.prefix_join import _join, flipped_heads
+from paribus.model.kernels.prefix_join import _join
 
 B, H, T, E = 2, 4, 7, 5
 WHOLE = BatchLayout(B, T, prefix=3)
@@ -321,12 +321,6 @@ def test_fused_cannot_be_asked_for_what_is_not_made_of_triangles():
     with pytest.raises(AssertionError, match=r"^window\(3\) is not fusible$"):
         fused(*_inputs(WHOLE, WHOLE), view, 0.3)
     assert view.head_rules == (Window(3),)
-
-
-def test_flipped_heads_run_backwards_in_marked_groups():
-    heads = torch.arange(4 * 3.0).view(1, 4, 3, 1)
-    (flipped,) = flipped_heads((heads,), (False, True))
-    assert flipped.flatten(1).tolist() == [[0, 1, 2, 3, 4, 5, 8, 7, 6, 11, 10, 9]]
 
 
 def test_two_answers_are_joined_by_their_log_sum_exp():

@@ -4,7 +4,6 @@ again.
 
 from __future__ import annotations
 
-import signal
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from paribus.design.study_watcher import StudyWatcher
 from paribus.design.worker_pool import RESUME_STATUS, WorkerPool
 from paribus.errors import ParibusError
 from paribus.record import Study
+from paribus.runtime import signal_handler
 
 
 @dataclass(frozen=True)
@@ -30,15 +30,11 @@ class ExecutionResult:
 def resumable_exit() -> Iterator[None]:
     """SIGTERM and Ctrl-C, wherever they come, leave by SystemExit(75); what is on disk is whole."""
 
-    def stop(number: int, _: object) -> None:
+    def stop(_: int) -> None:
         raise SystemExit(RESUME_STATUS)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with signal_handler(stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def execute_cells(

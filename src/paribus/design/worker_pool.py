@@ -22,7 +22,12 @@ from paribus.design.cells import Cell
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
 from paribus.record import Study
-from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES, select_device
+from paribus.runtime import (
+    CUBLAS_WORKSPACE_VARIABLE,
+    DETERMINISTIC_WORKSPACES,
+    select_device,
+    signal_handler,
+)
 from paribus.workspace import Execution
 
 RESUME_STATUS = 75  # the exit status that says: interrupted, run me again
@@ -206,14 +211,10 @@ def _send_job(process: subprocess.Popen[str], job: Mapping[str, Any]) -> str | N
 def _forward_signals(workers: Sequence[Worker], caught_signals: list[int]) -> Iterator[None]:
     """SIGTERM and Ctrl-C reach every worker, which saves its run and goes."""
 
-    def stop(number: int, _: object) -> None:
+    def stop(number: int) -> None:
         caught_signals.append(number)
         for worker in workers:
             worker.process.send_signal(signal.SIGTERM)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with signal_handler(stop):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -5,6 +5,8 @@ from paribus.masks.assignment import head_rules as head_rules
 from paribus.masks.assignment import rule_at_head as rule_at_head
 from paribus.masks.assignment import rule_at_layer as rule_at_layer
 from paribus.masks.dense import SequenceLayout as SequenceLayout
+from paribus.masks.dense import coarse_mask as coarse_mask
+from paribus.masks.dense import coarse_stride as coarse_stride
 from paribus.masks.dense import count_visible_keys as count_visible_keys
 from paribus.masks.dense import count_visible_pairs as count_visible_pairs
 from paribus.masks.dense import dense_mask as dense_mask
@@ -39,5 +41,3 @@ from paribus.masks.rules import Strided as Strided
 from paribus.masks.rules import Window as Window
 from paribus.masks.rules import leaves as leaves
 from paribus.masks.rules import simplify_rule as simplify_rule
-from paribus.masks.squares import coarse_mask as coarse_mask
-from paribus.masks.squares import coarse_stride as coarse_stride

@@ -1,10 +1,11 @@
-"""What a rule looks like over one sequence: the dense picture and the number of visible pairs."""
+"""A rule over one sequence: its dense mask, a coarse one, and the number of visible pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,9 @@ from paribus.masks.rules import (
     Reverse,
     Rule,
     SameSide,
+    Strided,
     Window,
+    leaves,
     simplify_rule,
 )
 
@@ -182,3 +185,32 @@ def _visible(rule: Rule, query: _PositionArrays, key: _PositionArrays) -> BoolAr
 def mask_text(mask: BoolArray) -> str:
     """The picture as text, `#` where visible."""
     return "\n".join(map("".join, np.where(mask, "#", ".")))
+
+
+def coarse_mask(rule: Rule, side: int, prefix_share: float) -> BoolArray:
+    """A rule's mask in side × side squares, each for one position or for several.
+
+    The squares are every `coarse_stride`-th position. The first share of them is the prefix.
+    """
+    positions = _PositionArrays(
+        index=np.arange(side) * coarse_stride(rule, side),
+        document=(np.arange(side) >= side * 5 // 8).astype(np.int64),
+        in_prefix=np.arange(side) < round(prefix_share * side),
+        real=np.ones(side, bool),
+    )
+    return _visible(rule, positions.select_rows(slice(None)), positions)
+
+
+def coarse_stride(rule: Rule, side: int) -> int:
+    """Positions a square stands for: one, or enough that the widest window takes a quarter of
+    the side.
+    """
+    widest = 1
+    for leaf in leaves(rule):
+        if isinstance(leaf, Strided):
+            return 1
+        if isinstance(leaf, Window):
+            widest = max(widest, leaf.n)
+    if widest <= side // 2:
+        return 1
+    return ceil(widest / (side // 4))

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.masks.assignment import head_rules, rule_at_layer
+from paribus.masks.dense import coarse_mask
 from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule
-from paribus.masks.squares import coarse_mask
 
 PICTURE_SIDE = 16  # squares of a picture, each way
 _PIXELS = 96

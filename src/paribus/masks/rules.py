@@ -36,7 +36,7 @@ class PositionInfo(Protocol):
 class Rule:
     """Who may see whom; combine with `&` and `|`."""
 
-    _repr_html_: ClassVar[Callable[[Rule], str]]  # how a notebook shows it: masks.page
+    _repr_html_: ClassVar[Callable[[Rule], str]]  # how a notebook shows it: masks.drawing
 
     def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         """Where the query may see the key, as a boolean array of the broadcast shape."""

@@ -18,7 +18,7 @@ from paribus.masks import SequenceLayout
 from paribus.model import build
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, open_run_folder
-from paribus.runtime import cudnn_version, device_kind, select_device
+from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
 from paribus.spec.run import RunSpec, Stage, addressed_stages
@@ -31,7 +31,6 @@ from paribus.train.memory import require_training_memory
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
-from paribus.train.signals import deferred_signals
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 

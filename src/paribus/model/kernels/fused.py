@@ -20,7 +20,8 @@ from paribus.model.kernels.deterministic_attention import (
     deterministic_attention,
     use_deterministic_backward,
 )
-from paribus.model.kernels.prefix_join import flipped_heads, joined_prefix_attention
+from paribus.model.kernels.flipped_heads import flipped_heads
+from paribus.model.kernels.prefix_join import joined_prefix_attention
 
 _TILE = 128  # positions: as wide as cuDNN's widest
 

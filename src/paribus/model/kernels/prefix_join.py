@@ -1,5 +1,4 @@
-"""Two building bricks of fused attention on CUDA: partial attentions joined by their
-log-sum-exp, and flipped heads.
+"""Prefix attention on CUDA: two partial attentions joined by their log-sum-exp.
 
 Attention over two disjoint sets of keys is the mean of both answers weighted by exp(log-sum-exp).
 Given the joined answer and log-sum-exp, each part's own backward pass yields its exact share of the
@@ -140,50 +139,3 @@ def _join_gradients(
     query = torch.cat([query[:, :prefix], query[:, prefix:] + query_1], 1)
     key, value = torch.cat([key_0, key_1], 1), torch.cat([value_0, value_1], 1)
     return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)
-
-
-def flipped_heads(
-    tensors_BHTE: tuple[Tensor, ...], is_flipped: tuple[bool, ...]
-) -> tuple[Tensor, ...]:
-    """The sequences of every group of heads marked `backward`, turned end for end."""
-    return _FlippedHeads.apply(is_flipped, *tensors_BHTE)  # pyright: ignore[reportReturnType]
-
-
-class _FlippedHeads(torch.autograd.Function):
-    """Flips heads: its own inverse, so its own gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, is_flipped: tuple[bool, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.backward = is_flipped
-        return _flip_compiled(tensors, is_flipped)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return None, *_flip_compiled(grads, ctx.backward)
-
-
-def _flip_compiled(
-    tensors_BHTE: tuple[Tensor, ...], is_flipped: tuple[bool, ...]
-) -> tuple[Tensor, ...]:
-    """On CUDA one kernel; written out, these moves of memory would cost as much as the
-    attention.
-    """
-    if tensors_BHTE[0].device.type == "cpu":
-        flip = _flip
-    else:
-        flip = lazy_compile(_flip)
-    return flip(tensors_BHTE, is_flipped)
-
-
-def _flip(tensors_BHTE: tuple[Tensor, ...], is_flipped: tuple[bool, ...]) -> tuple[Tensor, ...]:
-    """One gather of rows, heads next to channels, as projections give and take them."""
-    _, n_heads, length, _ = tensors_BHTE[0].shape
-    device = tensors_BHTE[0].device
-    place, head = torch.arange(length, device=device)[:, None], torch.arange(n_heads, device=device)
-    source = place.expand(length, n_heads)
-    for group, turned in enumerate(is_flipped):
-        if turned:
-            source = torch.where(
-                head * len(is_flipped) // n_heads == group, length - 1 - place, source
-            )
-    return tuple(tensor.transpose(1, 2)[:, source, head].transpose(1, 2) for tensor in tensors_BHTE)
