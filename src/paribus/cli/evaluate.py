@@ -33,13 +33,15 @@ from paribus.cli.terminal.folders import (
 )
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
-from paribus.evaluate import evaluate_checkpoint, last_stage_of
+from paribus.evaluate import evaluate_checkpoint
 from paribus.evaluate.likelihood import N_SEQUENCES
-from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint, stages_of
 from paribus.record import Evaluation, read_stages
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import select_device
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import load_text
+from paribus.spec.stages import stage_corpus
 from paribus.spec.yardstick import Yardstick, default_yardstick, load_yardstick
 from paribus.workspace import Workspace
 
@@ -98,7 +100,8 @@ def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] 
             raise SpecError(
                 f"--corpus is given, but {loaded.run} has the text it was trained on; leave it out"
             )
-        return (loaded.stage or last_stage_of(loaded.run)).corpus
+        stages = stages_of(loaded.run)
+        return stage_corpus(stages[-1].corpus, stages[0].corpus, loaded.folder / TOKENIZER_FILE)
     if corpus is None:
         raise SpecError(
             f"{loaded.folder} was not trained here, so no text is held out from it; "

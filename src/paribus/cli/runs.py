@@ -1,5 +1,10 @@
-"""Every run there is: how far it got, and how it stands."""
+"""Every run there is: how far it got, and how it stands.
 
+A run of several stages is shown as one: each later stage below the one it begins from. Stages that
+runs share are shown once.
+"""
+
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +13,14 @@ from rich.table import Table
 from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RunsOption
-from paribus.record import RunEntry, read_stages
+from paribus.record import RunEntry, read_stages, run_name
 from paribus.record import runs as found
+from paribus.record.address import run_address
 from paribus.report.numbers import DASH, score
+
+RUN_HEADINGS = ("run", "state", "objective", "mask")
+Stage = dict[str, Any]  # as it is on record
+EntryStages = tuple[RunEntry, list[Stage]]
 
 
 def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
@@ -23,28 +33,60 @@ def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
         page.print(f"no runs in {runs}; `paribus train SPEC` makes one", soft_wrap=True)
         return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for heading in ("run", "state", "objective", "mask"):
+    listing = [_entry_stages(entry) for entry in entries]
+    by_stage = any(len(stages) > 1 for _, stages in listing)
+    headings = ("run", "stage", "state", "objective", "mask") if by_stage else RUN_HEADINGS
+    for heading in headings:
         table.add_column(heading, no_wrap=True)
     for heading in ("step", "of", "nats", "valid"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for entry in entries:
-        table.add_row(*_entry_cells(entry))
+    for depth, entry, stages in _tree(listing):
+        table.add_row(*_entry_cells(entry, stages, depth, by_stage))
     page.print(table)
     for entry in entries:
         for fault in entry.faults:
             page.print(f"{entry.name}: {fault}", style="yellow", soft_wrap=True)
 
 
-def _entry_cells(entry: RunEntry) -> tuple[str, ...]:
+def _entry_stages(entry: RunEntry) -> EntryStages:
+    """A run with its stages; none where they cannot be read."""
+    return entry, [] if entry.faults else read_stages(entry.folder)
+
+
+def _tree(listing: Sequence[EntryStages]) -> Iterator[tuple[int, RunEntry, list[Stage]]]:
+    """Every run after the one that it begins from, and how deep it lies below the first."""
+    addresses = {run_address(stages) for _, stages in listing if stages}
+    children: dict[str | None, list[EntryStages]] = {}
+    for entry, stages in listing:
+        parent = run_address(stages[:-1]) if len(stages) > 1 else None
+        if parent not in addresses:
+            parent = None
+        children.setdefault(parent, []).append((entry, stages))
+
+    def below(address: str | None, depth: int) -> Iterator[tuple[int, RunEntry, list[Stage]]]:
+        for entry, stages in children.get(address, ()):
+            yield depth, entry, stages
+            if stages:
+                yield from below(run_address(stages), depth + 1)
+
+    return below(None, 0)
+
+
+def _entry_cells(
+    entry: RunEntry, stages: list[Stage], depth: int, by_stage: bool
+) -> tuple[str, ...]:
     last = entry.last_row or {}
-    stage = {} if entry.faults else read_stages(entry.folder)[-1]
+    stage = stages[-1] if stages else {}
     step = str(last["step"] + 1) if "step" in last else "0"
     of = _stage_value(stage, "training", "n_steps")
     mask = _stage_value(stage, "architecture", "mask")
     nats, valid = score(last.get("nats")), score(last.get("valid_nats"))
     state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
     state = f"{state}: {entry.reason}" if entry.reason else state
-    return entry.name, state, _stage_value(stage, "objective", "kind"), mask, step, of, nats, valid
+    name = f"{'  ' * (depth - 1)}└ {entry.name}" if depth else entry.name
+    kind = (str(stage.get("kind", DASH)),) if by_stage else ()
+    objective = _stage_value(stage, "objective", "kind")
+    return name, *kind, state, objective, mask, step, of, nats, valid
 
 
 def _stage_value(stage: dict[str, Any], table: str, name: str) -> str:
@@ -56,8 +98,11 @@ def _stage_value(stage: dict[str, Any], table: str, name: str) -> str:
 
 
 def _entry_json(entry: RunEntry) -> dict[str, Any]:
+    _, stages = _entry_stages(entry)
     return {
         "name": entry.name,
+        "stages": [stage.get("kind") for stage in stages],
+        "parent": run_name(stages[:-1]) if len(stages) > 1 else None,
         "state": entry.state,
         "reason": entry.reason,
         "last": entry.last_row,

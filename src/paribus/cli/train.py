@@ -1,16 +1,19 @@
 """Train a run, or go on with one: the same command resumes.
 
-SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is
-kept under the fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM
+SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training, or with
+several [[stages]] that have the last three each. A run is kept under the fingerprint of its spec,
+so the same spec finds its own run again; each stage has a folder of its own. Ctrl-C and SIGTERM
 save it first; exit status 130 and 143: interrupted, run it again.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from paribus.cli.checkup.peak import peak_flops
 from paribus.cli.terminal.arguments import RunSettingsOption, parse_settings
@@ -22,11 +25,13 @@ from paribus.cli.terminal.folders import (
     DeviceOption,
     RunsOption,
 )
-from paribus.cli.terminal.training_bar import print_note, training_bar
-from paribus.corpus import corpus_remarks, prepare_corpus
+from paribus.cli.terminal.training_bar import TrainingBar, print_note, training_bar
+from paribus.corpus import corpus_remarks
 from paribus.runtime import select_device
-from paribus.spec.run import load_run, run_width_note
-from paribus.train.loop import TrainOutcome, train
+from paribus.spec.run import RunSpec, load_run, run_width_note
+from paribus.train.chain import prepare_texts, train_chain
+from paribus.train.loop import TrainOutcome
+from paribus.train.parent import Texts
 from paribus.train.ranks import join_ranks
 from paribus.workspace import Workspace
 
@@ -43,38 +48,53 @@ def train_run(
 
     Under torchrun every process calls it; the first one prints.
     """
-    asked = load_run(spec, changes)
-    stage = asked.stages[0]
+    run = load_run(spec, changes)
     workspace = workspace or Workspace()
     with join_ranks(select_device(workspace.device)) as (ranks, own):
         page = console()
         page.quiet = not ranks.is_leader
-        built = ranks.leader_first(
-            lambda: prepare_corpus(
-                stage.corpus, workspace.cache_folder, show_progress=ranks.is_leader
-            )
+        texts = ranks.leader_first(
+            lambda: prepare_texts(run, workspace.cache_folder, show_progress=ranks.is_leader)
         )
-        for remark in (
-            run_width_note(spec, changes),
-            *corpus_remarks(built, stage.training.length),
-        ):
-            if remark is not None:
-                print_note(page, remark)
+        _print_remarks(page, run, texts, run_width_note(spec, changes))
         peak = peak_flops(own) if ranks.is_leader else 0.0
-        with training_bar(
-            page, stage.training.n_steps, own.type == "cuda", peak * ranks.world_size
-        ) as bar:
-            outcome = train(
-                asked,
-                built,
-                replace(workspace, device=str(own)),
-                name=name,
-                ranks=ranks,
-                watcher=bar,
-            )
+        pages = _StagePages(page, run, own.type == "cuda", peak * ranks.world_size)
+        outcome = train_chain(
+            run,
+            texts,
+            replace(workspace, device=str(own)),
+            name=name,
+            ranks=ranks,
+            watch=pages.watch,
+        )
         steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
         page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
     return outcome
+
+
+def _print_remarks(page: Console, run: RunSpec, texts: Texts, width_note: str | None) -> None:
+    remarks = {width_note: None}  # in order, each once
+    for stage, text in zip(run.stages, texts, strict=True):
+        remarks |= dict.fromkeys(corpus_remarks(text, stage.training.length))
+    for remark in remarks:
+        if remark is not None:
+            print_note(page, remark)
+
+
+@dataclass(frozen=True)
+class _StagePages:
+    """A bar for each stage, under a heading where there are several."""
+
+    page: Console
+    run: RunSpec
+    compiles: bool
+    peak: float
+
+    def watch(self, number: int) -> AbstractContextManager[TrainingBar]:
+        stage, n_stages = self.run.stages[number], len(self.run.stages)
+        if n_stages > 1:
+            self.page.print(f"stage {number + 1} of {n_stages}: {stage.kind}", style="bold")
+        return training_bar(self.page, stage.training.n_steps, self.compiles, self.peak)
 
 
 def command(

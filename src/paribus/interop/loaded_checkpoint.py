@@ -199,16 +199,25 @@ def load_checkpoint(
 
 def last_stage_of(run_folder: Path) -> Stage:
     """What a run was last trained on, and how."""
-    written = read_stages(run_folder)[-1]
-    table = {name: written.get(name) for name in Stage.model_fields}
-    try:
-        return Stage.model_validate_json(json.dumps(table))
-    except ValidationError as fault:
-        first = next(describe_faults(fault, table, Stage))
-        raise RecordError(
-            f"{run_folder} was trained by a spec that this version cannot read: {first}; "
-            "use the version it was made with"
-        ) from fault
+    return stages_of(run_folder)[-1]
+
+
+def stages_of(run_folder: Path) -> tuple[Stage, ...]:
+    """What a run was trained on, and how, stage by stage."""
+    stages: list[Stage] = []
+    for written in read_stages(run_folder):
+        # the architecture that is written there is a whole one, not what the stage changed
+        names = Stage.model_fields.keys() - {"architecture"}
+        table = {name: written.get(name) for name in names}
+        try:
+            stages.append(Stage.model_validate_json(json.dumps(table)))
+        except ValidationError as fault:
+            first = next(describe_faults(fault, table, Stage))
+            raise RecordError(
+                f"{run_folder} was trained by a spec that this version cannot read: {first}; "
+                "use the version it was made with"
+            ) from fault
+    return tuple(stages)
 
 
 def _stage_if_readable(run: Path) -> Stage | None:

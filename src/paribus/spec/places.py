@@ -83,7 +83,7 @@ def _place_values(values: list[Any], path: str, folder: Path) -> Table | None:
 
 def _names_files(value: Any, at: Keys) -> bool:
     """Whether a value at a path of a run has the path of a file in it."""
-    if at in FILES:
+    if _in_run(at) in FILES:
         return True
     if isinstance(value, Mapping):
         return any(_names_files(inner, (*at, key)) for key, inner in value.items())
@@ -95,9 +95,19 @@ def _placed(value: Any, folder: Path, at: Keys) -> Any:
         return {key: _placed(inner, folder, (*at, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_placed(inner, folder, at) for inner in value]
-    if at in FILES and isinstance(value, str):
+    if _in_run(at) in FILES and isinstance(value, str):
         return _joined(value, folder)
     return value
+
+
+def _in_run(at: Keys) -> Keys:
+    """A path as it is in a run of one stage: without the stage that it lies in."""
+    if at[:1] != ("stages",):
+        return at
+    inner = at[1:]
+    if inner and inner[0].isdigit():
+        return inner[1:]
+    return inner
 
 
 def _joined(given: str, folder: Path) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from paribus.errors import SpecError, describe_first
 from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
@@ -17,10 +17,11 @@ from paribus.spec.design_base import with_base
 from paribus.spec.merging import (
     fill_default_kinds,
     in_setting_order,
+    merge_tables,
     require_max_depth,
     set_at_path,
 )
-from paribus.spec.objectives import CausalLM, Objective, ObjectiveKind
+from paribus.spec.objectives import Objective, ObjectiveKind
 from paribus.spec.places import place_design, place_run
 from paribus.spec.reading import (
     describe_faults,
@@ -30,45 +31,20 @@ from paribus.spec.reading import (
     read_table,
 )
 from paribus.spec.spelling import key_advice
+from paribus.spec.stages import RunSpec as RunSpec
+from paribus.spec.stages import Stage as Stage
+from paribus.spec.stages import addressed_stages as addressed_stages
+from paribus.spec.stages import indexed_stages, require_valid_chain
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
 MAX_IDS = 2**22  # of a tokenizer: several times the largest there is
 TABLE_NAMES = "architecture, corpus, objective and training"
-RUN_KEYS = ("architecture", "corpus", "objective", "training")
+STAGE_KEYS = ("corpus", "objective", "training")
+RUN_KEYS = ("architecture", *STAGE_KEYS, "stages")
 DESIGN_ONLY_KEYS = ("question", "base")  # no run has these
 SpecSource = str | Path | Mapping[str, Any]
 SpecT = TypeVar("SpecT", bound=Spec)
-
-
-class Stage(Spec):
-    """One stage of a run: what is read, what is asked, how the weights move."""
-
-    kind: Literal["pretrain"] = "pretrain"
-    corpus: Corpus = Corpus()
-    objective: ObjectiveKind = CausalLM()
-    training: Training
-
-
-class RunSpec(Spec):
-    """An architecture and its stages, in order."""
-
-    architecture: Architecture
-    stages: tuple[Stage, ...]
-    # The same run made again, to see whether it repeats, has another number and so another folder.
-    rerun: Annotated[int, Field(ge=0, exclude_if=lambda number: number == 0)] = 0
-
-
-def addressed_stages(run: RunSpec, text: str) -> list[dict[str, Any]]:
-    """The stages that a run is addressed by, with the fingerprint of its text; a rerun has its
-    number there, too.
-    """
-    architecture = run.architecture.model_dump(mode="json")
-    again = {"rerun": run.rerun} if run.rerun else {}
-    return [
-        {"architecture": architecture, "text": text, **stage.model_dump(mode="json"), **again}
-        for stage in run.stages
-    ]
 
 
 _FIELDS = {
@@ -88,8 +64,8 @@ class TextSpec(Spec):
 def load_text(
     source: SpecSource | None = None, changes: Mapping[str, Any] | None = None
 ) -> TextSpec:
-    """The text of a run, of a design's base, or of a table with a `corpus` alone; without a
-    source, the default text.
+    """The text of a run's first stage, of a design's base, or of a table with a `corpus` alone;
+    without a source, the default text.
 
     Whatever the run says of its architecture and objective is passed over: it does not change the
     text.
@@ -99,6 +75,9 @@ def load_text(
         folder = Path(source).parent
     table = _base_table(_changed_table({} if source is None else source, changes), folder)
     problems = list(_unknown_key_faults(table))
+    if "stages" in table:
+        stages = _numbered_tables(indexed_stages(table)["stages"], problems)
+        table = merge_tables(table, stages[0] if stages else {})
     text = _validate(
         TextSpec, {key: table[key] for key in TextSpec.model_fields if key in table}, problems
     )
@@ -109,27 +88,91 @@ def load_text(
 
 def load_run(source: SpecSource, changes: Mapping[str, Any] | None = None) -> RunSpec:
     """A run from a TOML or JSON file or a mapping: tables `architecture`, `corpus`, `objective`
-    and `training`.
+    and `training`, or `stages` that have the last three each.
 
     Where the architecture does not say, its n_vocab is the tokenizer's and its max_length the
-    training's length.
+    greatest length that a stage trains at.
     """
     table = _changed_table(source, changes)
     _refuse_design(table, source)
     written = table.pop("architecture", None)
     problems = list(_unknown_key_faults(table))
-    stage = _validate(
-        Stage, {key: table[key] for key in Stage.model_fields if key in table}, problems
-    )
+    stages = _read_stages(table, problems)
     if written is None:
         problems.append("architecture is missing; name a preset, or give a table")
-    if written is None:
         architecture = None
     else:
-        architecture = _parse_run_architecture(written, stage, problems)
-    if problems or stage is None or architecture is None:
+        architecture = _parse_run_architecture(written, stages, problems)
+    if problems or stages is None or architecture is None:
         raise SpecError(problems)
-    return RunSpec(architecture=architecture, stages=(stage,))
+    run = RunSpec(architecture=architecture, stages=stages)
+    require_valid_chain(run)
+    return run
+
+
+def _read_stages(table: Mapping[str, Any], problems: list[str]) -> tuple[Stage, ...] | None:
+    """The stages of a run; None where one of them cannot be read. `problems` then says why.
+
+    Tables beside `stages` are shared: each stage stands on them.
+    """
+    shared = {key: table[key] for key in STAGE_KEYS if key in table}
+    if "stages" not in table:
+        kind = {"kind": table["kind"]} if "kind" in table else {}
+        stage = _validate(Stage, {**kind, **shared}, problems)
+        return None if stage is None else (stage,)
+    tables = _numbered_tables(table["stages"], problems)
+    stages: list[Stage | None] = []
+    for number, own in enumerate(tables):
+        merged = merge_tables(shared, own)
+        if number > 0:
+            _share_tokenizer(merged, stages[0], number, problems)
+        faults: list[str] = []
+        stages.append(_validate(Stage, merged, faults))
+        problems.extend(f"stages.{number}.{fault}" for fault in faults)
+    read = [stage for stage in stages if stage is not None]
+    if not tables or len(read) < len(stages):
+        return None
+    return tuple(read)
+
+
+def _numbered_tables(value: Any, problems: list[str]) -> list[Mapping[str, Any]]:
+    """Stages that lie by their number, in order; none where they cannot be read."""
+    if not isinstance(value, Mapping) or not value:
+        problems.append(f"stages is {value!r}; write a table [[stages]] for each stage")
+        return []
+    numbers = [str(number) for number in range(len(value))]
+    if set(map(str, value)) != set(numbers):
+        problems.append(
+            f"stages has the numbers {', '.join(map(str, value))}; count from 0 without a gap"
+        )
+        return []
+    tables = [value[number] for number in numbers]
+    for number, own in enumerate(tables):
+        if not isinstance(own, Mapping):
+            problems.append(f"stages.{number} is {own!r}; write a table with a kind and a training")
+            return []
+    return tables
+
+
+def _share_tokenizer(
+    table: dict[str, Any], first: Stage | None, number: int, problems: list[str]
+) -> None:
+    """A later stage has the tokenizer of the first, which need not be written again."""
+    if first is None:
+        return
+    corpus = table.get("corpus", {})
+    if not isinstance(corpus, Mapping):
+        return
+    tokenizer = first.corpus.tokenizer.model_dump(mode="json")
+    written = corpus.get("tokenizer", tokenizer)
+    if isinstance(written, str):
+        written = {"kind": written}
+    if isinstance(written, Mapping) and not written.items() <= tokenizer.items():
+        problems.append(
+            f"stages.{number}.corpus.tokenizer is {dict(written)}, but a run has one tokenizer,"
+            f" that of its first stage ({tokenizer}); leave it out"
+        )
+    table["corpus"] = {**corpus, "tokenizer": tokenizer}
 
 
 def run_width_note(source: SpecSource, changes: Mapping[str, Any] | None = None) -> str | None:
@@ -203,10 +246,12 @@ def _changed_table(source: SpecSource, changes: Mapping[str, Any] | None) -> dic
     else:
         table = _read_run_file(Path(source))
     require_max_depth(table, "the table")
+    table = indexed_stages(table)
     _name_preset(table)
     for path in in_setting_order(changes or {}):
         set_at_path(table, path, (changes or {})[path])
         _name_preset(table)
+        table = indexed_stages(table)
     return table
 
 
@@ -236,7 +281,7 @@ def _validate(model: type[SpecT], table: dict[str, Any], problems: list[str]) ->
 
 
 def _parse_run_architecture(
-    architecture: Any, stage: Stage | None, problems: list[str]
+    architecture: Any, stages: Sequence[Stage] | None, problems: list[str]
 ) -> Architecture | None:
     if not isinstance(architecture, Mapping):
         problems.append(
@@ -245,7 +290,7 @@ def _parse_run_architecture(
         )
         return None
     own = dict(architecture)
-    filled = {} if stage is None else derived_sizes(stage)
+    filled = {} if stages is None else derived_sizes(stages)
     try:
         table = {
             **merged_table(own),
@@ -257,9 +302,12 @@ def _parse_run_architecture(
         return None
 
 
-def derived_sizes(stage: Stage) -> dict[str, int]:
+def derived_sizes(stages: Sequence[Stage]) -> dict[str, int]:
     """The sizes of an architecture that follow from text and training where nobody writes them."""
-    return {"n_vocab": n_text(stage.corpus) + N_SPECIAL_TOKENS, "max_length": stage.training.length}
+    return {
+        "n_vocab": n_text(stages[0].corpus) + N_SPECIAL_TOKENS,
+        "max_length": max(stage.training.length for stage in stages),
+    }
 
 
 def n_text(corpus: Corpus) -> int:

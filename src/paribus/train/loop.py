@@ -21,13 +21,21 @@ from paribus.record import RowWriter, Run, current_environment, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
-from paribus.spec.run import RunSpec, Stage, addressed_stages
+from paribus.spec.run import RunSpec, addressed_stages
 from paribus.train import training_state
 from paribus.train.counters import RowSums, Totals, nats_per_target
 from paribus.train.determinism import deterministic_algorithms
 from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
+from paribus.train.parent import (
+    Texts,
+    parent_checkpoint,
+    parent_folder,
+    require_parent_environment,
+    take_over_weights,
+    with_own_draws,
+)
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
@@ -47,40 +55,45 @@ class TrainOutcome:
 
 def train(
     spec: RunSpec,
-    dataset: TokenisedCorpus,
+    text: TokenisedCorpus | Texts,
     workspace: Workspace,
     *,
     name: str | None = None,
     ranks: Ranks = SINGLE_RANK,
     watcher: Watcher | None = None,
 ) -> TrainOutcome:
-    """Train, or go on training; a finished run is left as it is.
+    """Train the last stage of a run, or go on training; a finished one is left as it is.
 
-    Where it begins is noted before its first step. A signal saves the run after its step and leaves
-    by SystemExit(128 + signal). Of several ranks the first one keeps the record and is watched; the
-    others learn with it.
+    `text` is that of the stage; of several stages, one for each. The stage before must be
+    finished: `train_chain` trains all of them. Where it begins is noted before its first step. A
+    signal saves the run after its step and leaves by SystemExit(128 + signal). Of several ranks
+    the first one keeps the record and is watched; the others learn with it.
     """
-    (stage,) = spec.stages
-    _require_trainable(spec, stage, dataset)
+    texts = (text,) if isinstance(text, TokenisedCorpus) else text
+    _require_trainable(spec, texts[-1])
     device = select_device(workspace.device)
     require_training_memory(spec, device)
+    parent = parent_folder(spec, texts, workspace.runs_folder)
     if not ranks.is_leader:
-        return _Loop(None, spec, dataset, device, ranks, Watcher()).train()
+        return _Loop(None, spec, texts[-1], parent, device, ranks, Watcher()).train()
     here = current_environment(
         torch.get_num_threads(), device_kind(device, ranks.world_size), cudnn_version(device)
     )
+    if parent is not None:
+        require_parent_environment(parent, here, workspace.accept_environment)
     with open_run_folder(
         workspace.runs_folder,
-        addressed_stages(spec, dataset.fingerprint),
+        addressed_stages(spec, [own.fingerprint for own in texts]),
         here,
         name,
         workspace.accept_environment,
     ) as run:
-        return _Loop(run, spec, dataset, device, ranks, watcher or Watcher()).train()
+        return _Loop(run, spec, texts[-1], parent, device, ranks, watcher or Watcher()).train()
 
 
-def _require_trainable(spec: RunSpec, stage: Stage, dataset: TokenisedCorpus) -> None:
-    require_permitted(stage.objective, resolve(spec.architecture), stage.training.length)
+def _require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
+    stage = spec.last
+    require_permitted(stage.objective, resolve(spec.last_architecture), stage.training.length)
     for split in ("train", "valid"):
         dataset.require_rows(split, stage.training.length)
     if dataset.vocabulary.size > spec.architecture.n_vocab:
@@ -98,14 +111,16 @@ class _Loop:
         run: Run | None,
         spec: RunSpec,
         dataset: TokenisedCorpus,
+        parent: Path | None,
         device: torch.device,
         ranks: Ranks,
         watcher: Watcher,
     ):
-        (stage,) = spec.stages
+        stage = with_own_draws(spec.last, len(spec.stages) - 1)
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
         self.watcher, self.tokenizer = watcher, dataset.tokenizer.json
-        model = build(spec.architecture, seed=stage.training.seed, device=device)
+        self.spec, self.parent = spec, parent
+        model = build(spec.last_architecture, seed=stage.training.seed, device=device)
         self.learner = Learner(model, stage.training, dataset.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
         self.loader = ProblemLoader(
@@ -140,6 +155,9 @@ class _Loop:
     def _train_from(self, resume_point: ResumePoint) -> None:
         if resume_point.checkpoint is not None:
             self._restore_state(resume_point.checkpoint, resume_point.step)
+        elif self.parent is not None and self.spec.parent is not None:
+            checkpoint = parent_checkpoint(self.parent, self.spec.parent)
+            take_over_weights(self.learner.model, checkpoint)
         if self.run is None:
             rows, cut = (None, None)
         else:

@@ -19,7 +19,7 @@ def training_bytes(spec: RunSpec) -> int:
     """What a run cannot do without: weights, what the optimizer keeps, a batch, and the inputs
     of every layer.
     """
-    resolved, training = resolve(spec.architecture), spec.stages[-1].training
+    resolved, training = resolve(spec.last_architecture), spec.last.training
     n_tokens = training.n_sequences * training.length
     n_layers = sum(len(stack.layers) for stack in resolved.stacks)
     n_kept = n_tokens // training.n_micro_batches * resolved.d_model * n_layers

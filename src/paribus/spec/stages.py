@@ -1,0 +1,218 @@
+"""Stages: what a run goes through, one after another, and what a later stage may change.
+
+A stage begins with the last weights of the stage before it. Its optimizer and its schedule start
+anew. All stages of a run have one tokenizer, that of the first.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from paribus.errors import SpecError
+from paribus.spec.architecture import (
+    Architecture,
+    Count,
+    LearnedPositions,
+    Mask,
+    RelativeBias,
+    Share,
+    Spec,
+)
+from paribus.spec.corpus import Corpus, TokenizerFile
+from paribus.spec.objectives import CausalLM, ObjectiveKind
+from paribus.spec.resolved import Stack, is_bidirectional, resolve
+from paribus.spec.training import Training
+
+StageKind = Literal["pretrain", "adapt", "tune"]
+FIRST_KIND: StageKind = "pretrain"
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
+
+
+class EncoderChange(Spec):
+    """What a later stage changes of the encoder."""
+
+    mask: Mask
+    """The encoder's mask from this stage on."""
+
+
+class ArchitectureChange(Spec):
+    """What a later stage changes of the architecture. Nothing of it has weights."""
+
+    mask: Annotated[Mask | None, Field(exclude_if=_is_none)] = None
+    """The mask from this stage on. If left out: that of the stage before."""
+    encoder: Annotated[EncoderChange | None, Field(exclude_if=_is_none)] = None
+    """The encoder's mask from this stage on. If left out: that of the stage before."""
+    dropout: Annotated[Share | None, Field(exclude_if=_is_none)] = None
+    """The dropout from this stage on. If left out: that of the stage before."""
+    max_length: Annotated[Count | None, Field(exclude_if=_is_none)] = None
+    """The greatest length from this stage on, for positions without weights. If left out: that of
+    the stage before.
+    """
+
+
+class Stage(Spec):
+    """One stage of a run: what is read, what is predicted, how the weights move."""
+
+    kind: StageKind = FIRST_KIND
+    """What the stage is for: `pretrain` for the first, then `adapt` (another objective or mask on
+    running text) or `tune` (tasks as pairs).
+    """
+    architecture: Annotated[
+        ArchitectureChange, Field(exclude_if=lambda change: change == ArchitectureChange())
+    ] = ArchitectureChange()
+    """What changes of the architecture from this stage on. The first stage changes nothing."""
+    corpus: Corpus = Corpus()
+    """What is read."""
+    objective: ObjectiveKind = CausalLM()
+    """What is predicted."""
+    training: Training
+    """How the weights move."""
+
+
+class RunSpec(Spec):
+    """An architecture and its stages, in order."""
+
+    architecture: Architecture  # of the first stage
+    stages: tuple[Stage, ...]
+    # The same run made again, to see whether it repeats, has another number and so another folder.
+    rerun: Annotated[int, Field(ge=0, exclude_if=lambda number: number == 0)] = 0
+
+    @property
+    def last(self) -> Stage:
+        """The stage that the run ends with."""
+        return self.stages[-1]
+
+    @property
+    def last_architecture(self) -> Architecture:
+        """The architecture that the run ends with."""
+        return stage_architectures(self)[-1]
+
+    @property
+    def parent(self) -> RunSpec | None:
+        """The run without its last stage; None where there is only one."""
+        if len(self.stages) == 1:
+            return None
+        return self.model_copy(update={"stages": self.stages[:-1]})
+
+    def with_last(self, stage: Stage) -> RunSpec:
+        """The run with another last stage."""
+        return self.model_copy(update={"stages": (*self.stages[:-1], stage)})
+
+
+def stage_architectures(run: RunSpec) -> tuple[Architecture, ...]:
+    """The architecture of each stage: that of the stage before, with its changes."""
+    architectures = itertools.accumulate(
+        [stage.architecture for stage in run.stages], _changed, initial=run.architecture
+    )
+    return tuple(architectures)[1:]
+
+
+def _changed(architecture: Architecture, change: ArchitectureChange) -> Architecture:
+    fields: dict[str, Any] = {}
+    for name in ("mask", "dropout", "max_length"):
+        value = getattr(change, name)
+        if value is not None:
+            fields[name] = value
+    if change.encoder is not None and architecture.encoder is not None:
+        encoder = architecture.encoder.model_copy(update={"mask": change.encoder.mask})
+        fields["encoder"] = encoder
+    return architecture.model_copy(update=fields)
+
+
+def addressed_stages(run: RunSpec, texts: Sequence[str]) -> list[dict[str, Any]]:
+    """The stages that a run is addressed by, each with the fingerprint of its text; a rerun has
+    its number there, too.
+    """
+    again = {"rerun": run.rerun} if run.rerun else {}
+    tables = []
+    for stage, architecture, text in zip(run.stages, stage_architectures(run), texts, strict=True):
+        own = stage.model_dump(mode="json", exclude={"architecture"})
+        table = {"architecture": architecture.model_dump(mode="json"), "text": text}
+        tables.append({**table, **own, **again})
+    return tables
+
+
+def stage_corpus(corpus: Corpus, first: Corpus, tokenizer: Path) -> Corpus:
+    """The corpus of a stage as it is tokenised: with the tokenizer of the first stage, which lies
+    in a file by then.
+    """
+    if corpus == first:
+        return corpus
+    return corpus.model_copy(update={"tokenizer": TokenizerFile(path=str(tokenizer))})
+
+
+def require_valid_chain(run: RunSpec) -> None:
+    """SpecError that lists every stage which cannot follow the one before it."""
+    problems = list(_chain_faults(run))
+    if problems:
+        raise SpecError(problems)
+
+
+def _chain_faults(run: RunSpec) -> Iterator[str]:
+    first = run.stages[0]
+    if first.kind != FIRST_KIND:
+        yield f"stages.0.kind is {first.kind!r}, but nothing was trained before; use {FIRST_KIND!r}"
+    if first.architecture != ArchitectureChange():
+        yield (
+            "stages.0.architecture changes what the run begins with; write it under architecture"
+            " instead"
+        )
+    before = run.architecture
+    for number, stage in enumerate(run.stages[1:], 1):
+        if stage.kind == FIRST_KIND:
+            yield (
+                f"stages.{number}.kind is {stage.kind!r}, which only the first stage can be; use"
+                " 'adapt' or 'tune'"
+            )
+        after = _changed(before, stage.architecture)
+        for fault in _change_faults(before, after, stage.architecture):
+            yield f"stages.{number}.architecture.{fault}"
+        before = after
+
+
+def _change_faults(
+    before: Architecture, after: Architecture, change: ArchitectureChange
+) -> Iterator[str]:
+    """Why a stage cannot change the architecture so: weights would mean something else."""
+    if change.encoder is not None and before.encoder is None:
+        yield "encoder.mask is given, but there is no encoder; leave it out"
+    if before.max_length != after.max_length and isinstance(before.positions, LearnedPositions):
+        yield (
+            f"max_length is {after.max_length}, but learned positions have weights for"
+            f" {before.max_length}; leave it out, or use positions without weights"
+        )
+    try:
+        stacks = zip(resolve(before).stacks, resolve(after).stacks, strict=True)
+    except SpecError as fault:
+        yield from fault.problems
+        return
+    for name, (old, new) in zip(("mask", "encoder.mask"), stacks, strict=False):
+        if _reads_positions_differently(old, new):
+            yield (
+                f"{name} is {str(new.masks[0])!r} after {str(old.masks[0])!r}, but relative biases"
+                " have other buckets where positions ahead are seen, so trained biases would stand"
+                " for other distances; use a mask of the same direction, or other positions"
+            )
+
+
+def _reads_positions_differently(old: Stack, new: Stack) -> bool:
+    """T5's relative bias keeps half its buckets for distances ahead where any layer looks ahead."""
+    if not isinstance(old.positions, RelativeBias):
+        return False
+    return is_bidirectional(old) != is_bidirectional(new)
+
+
+def indexed_stages(table: Mapping[str, Any]) -> dict[str, Any]:
+    """A run's table whose stages lie by their number, "0", "1", …, so that a path can name one."""
+    stages = table.get("stages")
+    if isinstance(stages, list | tuple):
+        return {**table, "stages": {str(number): stage for number, stage in enumerate(stages)}}
+    return dict(table)

@@ -1,0 +1,62 @@
+"""A run from its first stage to its last: each begins with the last weights of the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from paribus.corpus import prepare_corpus
+from paribus.record.file_names import TOKENIZER_FILE
+from paribus.spec.run import RunSpec
+from paribus.spec.stages import stage_corpus
+from paribus.train.loop import TrainOutcome, train
+from paribus.train.parent import Texts
+from paribus.train.ranks import SINGLE_RANK, Ranks
+from paribus.watcher import Watcher
+from paribus.workspace import Workspace
+
+# a watcher for each stage, by its number
+WatchStage = Callable[[int], AbstractContextManager[Watcher]]
+
+
+def prepare_texts(run: RunSpec, cache: Path, *, show_progress: bool = True) -> Texts:
+    """The text of each stage, tokenised; all of them with the tokenizer of the first."""
+    first = run.stages[0].corpus
+    texts = [prepare_corpus(first, cache, show_progress=show_progress)]
+    tokenizer = texts[0].folder / TOKENIZER_FILE
+    for stage in run.stages[1:]:
+        corpus = stage_corpus(stage.corpus, first, tokenizer)
+        texts.append(prepare_corpus(corpus, cache, show_progress=show_progress))
+    return tuple(texts)
+
+
+def train_chain(
+    run: RunSpec,
+    texts: Texts,
+    workspace: Workspace,
+    *,
+    name: str | None = None,
+    ranks: Ranks = SINGLE_RANK,
+    watch: WatchStage | None = None,
+) -> TrainOutcome:
+    """Train every stage of a run, or go on where it stopped; a finished stage is left as it is.
+
+    Runs that share their first stages share the folders of these. `name` is for the last stage.
+    """
+    watch = watch or (lambda _: nullcontext(Watcher()))
+    outcome = None
+    for number in range(len(run.stages)):
+        own = run.model_copy(update={"stages": run.stages[: number + 1]})
+        is_last = number == len(run.stages) - 1
+        with watch(number) as watcher:
+            outcome = train(
+                own,
+                texts[: number + 1],
+                workspace,
+                name=name if is_last else None,
+                ranks=ranks,
+                watcher=watcher,
+            )
+    assert outcome is not None
+    return outcome
