@@ -58,7 +58,7 @@ def test_a_plan_and_its_runs_have_the_same_names_wherever_the_design_lies(
     ]
     assert plans[0].fingerprint == plans[1].fingerprint
     chains = [
-        addressed_stages(plan.arms[0].run, plan.arms[0].dataset.fingerprint) for plan in plans
+        addressed_stages(plan.arms[0].run, [plan.arms[0].dataset.fingerprint]) for plan in plans
     ]
     assert chains[0] != chains[1]  # the record says where the text lay
     assert run_address(chains[0]) == run_address(chains[1])

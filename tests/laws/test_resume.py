@@ -5,59 +5,18 @@ Bit for bit, on CPU at the same thread count. The kills are spread over the run;
 waits for a checkpoint being written, shown by the temporary folder it leaves.
 """
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from run_attempts import Runner, rows_without_times, runner, wait
 from safetensors.torch import load_file
 from training_runner import CHECKPOINT_EVERY, N_STEPS
 
 from paribus.record import latest_checkpoint
-
-RUNNER = Path(__file__).parents[1] / "support" / "training_runner.py"
-
-
-class Runner:
-    """A process that starts attempts at a run, one at a time."""
-
-    def __init__(self, process: subprocess.Popen[str]):
-        self.process = process
-
-    def heard(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def started(self, root: str) -> int:
-        """The number of a new process that trains there."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{root}\n")
-        self.process.stdin.flush()
-        return int(self.heard())
-
-    def finished(self, root: str) -> None:
-        self.started(root)
-        assert self.heard() == "0"
-
-
-@contextmanager
-def runner(home: Path, objective: str) -> Iterator[Runner]:
-    command = [sys.executable, str(RUNNER), str(home), objective]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        one = Runner(process)
-        assert one.heard() == "ready"
-        yield one
-        assert process.stdin is not None
-        process.stdin.close()
 
 
 def step_of(run: Path) -> int:
@@ -74,12 +33,6 @@ def drafts(run: Path) -> set[Path]:
 def has_reached(run: Path, step: int) -> bool:
     names = [path.name for path in (run / "checkpoints").glob("step-*")]
     return step < 0 or max(names, default="") >= f"step-{step:09}"
-
-
-def wait(process: int, until: Callable[[], bool]) -> None:
-    while not until():
-        os.kill(process, 0)  # fails if it has ended
-        time.sleep(0.0005)
 
 
 def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: random.Random) -> bool:
@@ -102,11 +55,6 @@ def killed(one: Runner, run: Path, n_left: int, moment: float | None, draw: rand
     return bool(drafts(run))
 
 
-def told(folder: Path) -> list[dict[str, object]]:
-    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
-
-
 def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
     draw, n_drafts, reached = random.Random(seed), 0, []
     whole, torn = home / "whole/run", home / "torn/run"
@@ -125,7 +73,7 @@ def same(home: Path, objective: str, n_kills: int, seed: int) -> None:
     assert n_drafts >= n_kills / 5
     assert reached == sorted(reached)
     assert len({*reached, -1}) > n_kills / 3  # it was resumed from many places
-    assert told(torn) == told(whole)
+    assert rows_without_times(torn) == rows_without_times(whole)
     for name in ("weights.safetensors", "learning.safetensors"):
         left, right = (
             load_file(folder / f"checkpoints/step-{N_STEPS - 1:09}" / name)

@@ -250,7 +250,7 @@ def test_the_faults_of_a_text_are_named_like_those_of_a_run():
     assert caught.value.problems == (
         (
             "trainig is not a key here; did you mean 'training'? keys are architecture, corpus,"
-            " objective, training"
+            " objective, training, stages"
         ),
         "corpus.sources.0.paths is missing; give it a value",
     )
@@ -267,7 +267,7 @@ def test_an_unknown_table_of_a_run_is_named_with_those_there_are():
     with pytest.raises(SpecError) as caught:
         load_run({"architecure": "gpt2", "training": {"n_steps": 3}})
     said = "architecure is not a key here; did you mean 'architecture'? keys are "
-    assert caught.value.problems[0] == f"{said}architecture, corpus, objective, training"
+    assert caught.value.problems[0] == f"{said}architecture, corpus, objective, training, stages"
 
 
 @pytest.mark.parametrize(("given", "limit"), [(False, None), (None, None), (2.5, 2.5)])
@@ -359,8 +359,8 @@ def test_the_address_of_a_run_lasts():
     run = load_run(
         {"architecture": {"preset": "gpt2"}, "objective": {"kind": "causal"}, "training": training}
     )
-    assert run_name(addressed_stages(run, "feed")) == "f1d47e752d72de62"
+    assert run_name(addressed_stages(run, ["feed"])) == "f1d47e752d72de62"
     assert (
-        run_name(addressed_stages(run.model_copy(update={"rerun": 2}), "feed"))
+        run_name(addressed_stages(run.model_copy(update={"rerun": 2}), ["feed"]))
         == "b84312ac15b65070"
     )

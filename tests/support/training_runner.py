@@ -1,5 +1,5 @@
 """A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
-told, one line a folder.
+told, one line a folder; the objective `chain` is a run of three stages.
 
 Each attempt is a process of its own, forked before anything was computed, so that fifty do not
 import torch fifty times. Its number is said as it begins, its exit status when it has ended.
@@ -12,10 +12,11 @@ from importlib import import_module
 from pathlib import Path
 
 import torch
+from chain_run import chain_spec, chain_texts
 
-from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.spec.run import RunSpec, load_run
-from paribus.train.loop import train
+from paribus.train.chain import train_chain
+from paribus.train.parent import Texts
 from paribus.workspace import Workspace
 
 N_STEPS, CHECKPOINT_EVERY = 80, 4
@@ -50,9 +51,9 @@ def run_spec(objective: str) -> RunSpec:
     )
 
 
-def attempt_run(spec: RunSpec, text: TokenisedCorpus, root: Path) -> int:
+def attempt_run(spec: RunSpec, texts: Texts, root: Path) -> int:
     try:
-        train(spec, text, Workspace(root, device="cpu"), name="run")
+        train_chain(spec, texts, Workspace(root, device="cpu"), name="run")
     except BaseException:
         traceback.print_exc()
         return 1
@@ -62,13 +63,13 @@ def attempt_run(spec: RunSpec, text: TokenisedCorpus, root: Path) -> int:
 def main(home: Path, objective: str) -> None:
     torch.set_num_threads(1)
     import_module("torch._dynamo")  # or the optimizer would, at the first step of every attempt
-    spec = run_spec(objective)
-    text = prepare_corpus(spec.stages[0].corpus, home / "cache", False)
+    spec = chain_spec() if objective == "chain" else run_spec(objective)
+    texts = chain_texts(spec, home / "cache")
     print("ready", flush=True)
     while line := sys.stdin.readline():
         process = os.fork()
         if process == 0:
-            os._exit(attempt_run(spec, text, home / line.strip()))
+            os._exit(attempt_run(spec, texts, home / line.strip()))
         print(process, flush=True)
         print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 

@@ -9,6 +9,7 @@ save it first; exit status 130 and 143: interrupted, run it again.
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from paribus.cli.terminal.folders import (
     RunsOption,
 )
 from paribus.cli.terminal.training_bar import TrainingBar, print_note, training_bar
-from paribus.corpus import corpus_remarks
+from paribus.corpus import corpus_remarks, prepare_corpus
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec, load_run, run_width_note
 from paribus.train.chain import prepare_texts, train_chain
@@ -53,9 +54,10 @@ def train_run(
     with join_ranks(select_device(workspace.device)) as (ranks, own):
         page = console()
         page.quiet = not ranks.is_leader
-        texts = ranks.leader_first(
-            lambda: prepare_texts(run, workspace.cache_folder, show_progress=ranks.is_leader)
+        prepare = partial(
+            prepare_corpus, cache=workspace.cache_folder, show_progress=ranks.is_leader
         )
+        texts = ranks.leader_first(lambda: prepare_texts(run, prepare))
         _print_remarks(page, run, texts, run_width_note(spec, changes))
         peak = peak_flops(own) if ranks.is_leader else 0.0
         pages = _StagePages(page, run, own.type == "cuda", peak * ranks.world_size)

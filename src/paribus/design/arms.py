@@ -19,7 +19,8 @@ from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
 from paribus.spec.reading import describe_faults
-from paribus.spec.run import RunSpec, derived_sizes, load_run
+from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
+from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
 from paribus.spec.widths import width_note
 
 
@@ -119,8 +120,8 @@ def _read_match(value: Any) -> Match | None:
 
 
 def _expand_preset(table: Mapping[str, Any]) -> Table:
-    """A preset alone is short for a table that stands on it."""
-    table = copy.deepcopy(dict(table))
+    """A preset alone is short for a table that stands on it; stages lie by their number."""
+    table = indexed_stages(copy.deepcopy(dict(table)))
     if isinstance(table.get("architecture"), str):
         table["architecture"] = {"preset": table["architecture"]}
     return table
@@ -134,7 +135,7 @@ def chosen_fields(run: RunSpec, architecture_table: Mapping[str, Any]) -> Table:
     makes no difference.
     """
     table = run_table(run)
-    for name in derived_sizes(run.stages[-1]):
+    for name in derived_sizes(run.stages):
         if name not in architecture_table:
             del table["architecture"][name]
     return table
@@ -148,8 +149,8 @@ def require_usable(design: Design, run: RunSpec) -> None:
 
 def require_permitted_objectives(run: RunSpec) -> None:
     """SpecError where an objective cannot be posed to its architecture, or could see the answer."""
-    for stage in run.stages:
-        require_permitted(stage.objective, resolve(run.architecture), stage.training.length)
+    for stage, architecture in zip(run.stages, stage_architectures(run), strict=True):
+        require_permitted(stage.objective, resolve(architecture), stage.training.length)
 
 
 def _require_measurable(design: Design, run: RunSpec) -> None:
@@ -159,7 +160,7 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
     problems = []
     for measure in (design.primary.measure, *design.others):
         try:
-            answering_component(run.stages[-1].objective, measure.scores.kind)
+            answering_component(run.last.objective, measure.scores.kind)
         except SpecError as fault:
             for problem in fault.problems:
                 problems.append(f"the yardstick {measure.kind!r} cannot be asked: {problem}")
@@ -168,14 +169,23 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
 
 
 def run_table(run: RunSpec) -> Table:
-    """Every field of a run, in the tables a person would write it in."""
-    (stage,) = run.stages
-    tables = {
-        "architecture": run.architecture.model_dump(mode="json"),
-        **stage.model_dump(mode="json"),
-    }
+    """Every field of a run, in the tables a person would write it in; several stages lie by their
+    number.
+    """
+    architecture = {"architecture": run.architecture.model_dump(mode="json")}
+    if len(run.stages) > 1:
+        stages = {str(number): _stage_table(stage) for number, stage in enumerate(run.stages)}
+        return {**architecture, "stages": stages}
+    tables = {**architecture, **run.last.model_dump(mode="json")}
     tables.pop("kind", None)
     return tables
+
+
+def _stage_table(stage: Stage) -> Table:
+    """Every field of a stage; what it leaves as it was of the architecture is None."""
+    table = stage.model_dump(mode="json")
+    changes = dict.fromkeys(ArchitectureChange.model_fields)
+    return {**table, "architecture": {**changes, **table.get("architecture", {})}}
 
 
 def arm_refusal(design: Design, table: Table) -> str | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import torch
 
 from paribus.analyse import is_evaluation_of, score_of, unigram_bits
-from paribus.corpus import TokenisedCorpus
 from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
@@ -17,7 +17,9 @@ from paribus.record import Evaluation, Study, read_evaluations, require_run_inte
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import Yardstick
-from paribus.train.loop import TrainOutcome, train
+from paribus.train.chain import train_chain
+from paribus.train.loop import TrainOutcome
+from paribus.train.parent import Texts
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
@@ -26,7 +28,7 @@ RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
 
 def train_and_measure(
     run: RunSpec,
-    dataset: TokenisedCorpus,
+    texts: Texts,
     measures: Sequence[Yardstick],
     workspace: Workspace,
     watcher: Watcher | None = None,
@@ -37,15 +39,19 @@ def train_and_measure(
     A run that another process is at, such as a worker of a study that was killed, is waited for.
     """
     device = select_device(workspace.device)
+
+    def watch(_: int) -> nullcontext[Watcher]:
+        return nullcontext(watcher or Watcher())
+
     try:
-        result = _retry_while_in_use(lambda: train(run, dataset, workspace, watcher=watcher))
+        result = _retry_while_in_use(lambda: train_chain(run, texts, workspace, watch=watch))
         for measure in measures:
             evaluate(
                 result.folder,
                 measure,
-                dataset,
+                texts[-1],
                 device=device,
-                n_sequences=run.stages[-1].training.n_sequences,
+                n_sequences=run.last.training.n_sequences,
             )
     except DivergedError:
         pass

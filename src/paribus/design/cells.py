@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from paribus.analyse.bracket import SIDES, bracket_rate
 from paribus.corpus import TokenisedCorpus
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.seeds import init_seed, order_seed
-from paribus.record import CellRecord, run_name
+from paribus.record import CellRecord
 from paribus.record.study import Purpose
 from paribus.spec.design import SWEEP_SEED, Design, length_arms
-from paribus.spec.run import RunSpec, addressed_stages
-from paribus.spec.training import scaled_training, steps_of_share
+from paribus.spec.run import RunSpec, Stage
+from paribus.spec.training import Training, scaled_training, steps_of_share
 from paribus.spec.yardstick import Yardstick
+from paribus.train.parent import Texts, name_of_run
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Cell:
     rate: float
     purpose: Purpose
     run: RunSpec
-    dataset: TokenisedCorpus
+    texts: Texts  # one for each stage
     measures: tuple[Yardstick, ...]
     flops: float
     design_fingerprint: str  # the fingerprint of the design
@@ -38,11 +39,25 @@ class Cell:
     @cached_property
     def name(self) -> str:
         """The name of the run's folder: two cells that need the same run share it."""
-        return run_name(addressed_stages(self.run, self.dataset.fingerprint))
+        return name_of_run(self.run, self.texts)
+
+    @property
+    def dataset(self) -> TokenisedCorpus:
+        """The text of the last stage, which the run is measured on."""
+        return self.texts[-1]
+
+    @property
+    def stage_names(self) -> tuple[str, ...]:
+        """The names of the folders of all stages, the last one's last."""
+        if self.run.parent is None:
+            return (self.name,)
+        parent = replace(self, run=self.run.parent, texts=self.texts[:-1])
+        return (*parent.stage_names, self.name)
 
     @property
     def n_steps(self) -> int:
-        return self.run.stages[-1].training.n_steps
+        """Steps of the last stage."""
+        return self.run.last.training.n_steps
 
     @property
     def record(self) -> CellRecord:
@@ -58,7 +73,7 @@ class Cell:
 
     def __str__(self) -> str:
         if self.purpose == "variance":
-            order = self.run.stages[-1].training.data_seed
+            order = self.run.last.training.data_seed
             again = f", made again {self.run.rerun}" if self.run.rerun else ""
             return f"{self.arm}, start {self.seed}, order {order}{again}"
         rate = f", rate {self.rate:g}"
@@ -71,7 +86,7 @@ def rate_grid(design: Design, arms: Sequence[PlannedArm]) -> tuple[float, ...]:
     written.
     """
     assert design.tune is not None
-    centre = arms[0].run.stages[-1].training.optimizer.rate
+    centre = arms[0].run.last.training.optimizer.rate
     n_below = design.tune.n_rates // 2
     return tuple(centre * 2.0 ** (place - n_below) for place in range(design.tune.n_rates))
 
@@ -154,25 +169,27 @@ class _CellKind(NamedTuple):
 
 
 def _cell(kind: _CellKind, arm: PlannedArm, seed: int, rate: float, n_steps: int) -> Cell:
-    """A run of the whole recipe, scaled to `n_steps`, whose start and data order have a seed
-    each.
+    """A run of the whole recipe, its last stage scaled to `n_steps`; start and data order have a
+    seed each, which is that of every stage.
     """
-    stage = arm.run.stages[-1]
-    training = scaled_training(stage.training, n_steps)
-    optimizer = training.optimizer.model_copy(update={"rate": rate})
     seeds = {"seed": init_seed(seed), "data_seed": order_seed(seed)}
-    stage = stage.model_copy(
-        update={"training": training.model_copy(update={**seeds, "optimizer": optimizer})}
-    )
-    run = arm.run.model_copy(update={"stages": (stage,)})
+    stages = [_with_training(stage, stage.training, seeds) for stage in arm.run.stages]
+    training = scaled_training(stages[-1].training, n_steps)
+    optimizer = training.optimizer.model_copy(update={"rate": rate})
+    stages[-1] = _with_training(stages[-1], training, {"optimizer": optimizer})
     return Cell(
         arm=arm.name,
         seed=seed,
         rate=rate,
         purpose=kind.purpose,
-        run=run,
-        dataset=arm.dataset,
+        run=arm.run.model_copy(update={"stages": tuple(stages)}),
+        texts=arm.texts,
         measures=kind.measures,
-        flops=arm.step_cost.training_flops * n_steps,
+        flops=arm.earlier_flops + arm.step_cost.training_flops * n_steps,
         design_fingerprint=kind.design_fingerprint,
     )
+
+
+def _with_training(stage: Stage, training: Training, changes: Mapping[str, Any]) -> Stage:
+    """A stage with another training, of which some fields change."""
+    return stage.model_copy(update={"training": training.model_copy(update=dict(changes))})

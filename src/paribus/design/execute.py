@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from paribus.corpus import TokenisedCorpus
 from paribus.design.cell_run import is_complete, train_and_measure
 from paribus.design.cells import Cell
 from paribus.design.study_watcher import StudyWatcher
@@ -66,7 +67,10 @@ def execute_cells(
 
 def require_unchanged_texts(cells: Iterable[Cell], pool: WorkerPool) -> None:
     """RecordError where a text in the cache is no longer the one that the plan was made with."""
-    for text in {cell.dataset.fingerprint: cell.dataset for cell in cells}.values():
+    texts: dict[str, TokenisedCorpus] = {}
+    for cell in cells:
+        texts |= {text.fingerprint: text for text in cell.texts}
+    for text in texts.values():
         pool.verified_text(text)
 
 
@@ -82,12 +86,13 @@ def _run_sequentially(
     workspace = replace(pool.execution.workspace, runs=study.root)
     for cell in cells:
         fault = None
-        pool.verified_text(cell.dataset)
+        for text in cell.texts:
+            pool.verified_text(text)
         run_watcher = watcher.begin(cell)
         try:
             train_and_measure(
                 cell.run,
-                cell.dataset,
+                cell.texts,
                 cell.measures,
                 workspace,
                 run_watcher,

@@ -96,7 +96,7 @@ def _misfit_reason(
     """Why an item cannot be laid before an arm as its evaluation would; None where all can."""
     if isinstance(item_tokens, str):
         return item_tokens
-    stage, spec = arm.run.stages[-1], resolve(arm.run.architecture)
+    stage, spec = arm.run.last, resolve(arm.run.last_architecture)
     window = min(stage.training.length, spec.max_length)
     layout = item_layout(
         answering_component(stage.objective, measure.scores.kind),

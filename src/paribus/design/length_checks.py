@@ -25,7 +25,7 @@ def require_trainable_lengths(design: Design, arms: Sequence[PlannedArm]) -> Non
 
 
 def _faults(design: Design, arm: PlannedArm) -> Iterator[str]:
-    training, before = arm.run.stages[-1].training, 0
+    training, before = arm.run.last.training, 0
     for share in design.lengths or ():
         n_steps = steps_of_share(arm.n_steps, share)
         what = f"lengths: {share:g} of the {arm.n_steps} steps of {arm.name} is {n_steps}"

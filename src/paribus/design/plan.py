@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
@@ -30,17 +30,18 @@ from paribus.design.quantities import (
 from paribus.design.scaling_checks import require_scalable
 from paribus.design.seeds import reported_seeds
 from paribus.design.series import Series
-from paribus.design.step_cost import StepCost, measure_step_cost
+from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import ControlLine, current_environment
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
 from paribus.spec.corpus import Corpus
-from paribus.spec.design import OPEN_SEEDS, Design, compared_pairs, n_judged
+from paribus.spec.design import OPEN_SEEDS, Budget, Design, compared_pairs, n_judged
 from paribus.spec.design_reading import require_valid_design
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.run import RunSpec
+from paribus.train.chain import prepare_texts
 from paribus.workspace import Execution
 
 VERDICT_RULE = (
@@ -97,7 +98,10 @@ class Plan:
         """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
         runs = {}
         for arm in self.arms:
-            runs[arm.name] = (arm.run.model_dump(mode="json"), arm.dataset.fingerprint)
+            text: str | list[str] = arm.dataset.fingerprint
+            if len(arm.texts) > 1:
+                text = [own.fingerprint for own in arm.texts]
+            runs[arm.name] = (arm.run.model_dump(mode="json"), text)
         return design_fingerprint(self.design.model_dump(mode="json"), runs)
 
     @property
@@ -193,7 +197,7 @@ def _refuse_confounds(lines: Sequence[ControlLine]) -> None:
 
 def _match_sizes(design: Design, arms: Sequence[Arm]) -> list[SizeMatch | None]:
     baseline = arms[0].run
-    length = baseline.stages[-1].training.length
+    length = baseline.last.training.length
     sizes: list[SizeMatch | None] = [None]
     problems: list[str] = []
     for arm in arms[1:]:
@@ -222,17 +226,18 @@ def _plan_arm(arm: Arm, size_match: SizeMatch | None, open_text: CorpusOpener) -
         run = arm.run
     else:
         run = arm.run.model_copy(update={"architecture": size_match.architecture})
-    dataset = open_text(run.stages[-1].corpus)
-    for split in ("train", "valid"):
-        dataset.require_rows(split, run.stages[-1].training.length)
-    cost = measure_step_cost(run, dataset)
+    texts = prepare_texts(run, open_text)
+    for stage, text in zip(run.stages, texts, strict=True):
+        for split in ("train", "valid"):
+            text.require_rows(split, stage.training.length)
+    costs = measure_step_costs(run, texts)
     return PlannedArm(
         name=arm.name,
         levels=arm.levels,
         run=run,
-        dataset=dataset,
-        step_cost=cost,
-        price=run_price(run, cost),
+        texts=texts,
+        step_costs=costs,
+        price=run_price(run, costs[-1]),
         size_match=size_match,
     )
 
@@ -253,33 +258,30 @@ def _require_declared_match(
 def _apply_budget(design: Design, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
     """As many steps for each arm as its budget has."""
     if design.budget is None:
-        totals = {arm.name: _step_totals(arm.step_cost) for arm in arms}
+        totals = {arm.name: _step_totals(arm) for arm in arms}
         _require_choice("budget", tuple(next(iter(totals.values()))), totals, "'tokens_read'")
         return list(arms)
-    goal = _step_totals(arms[0].step_cost)[design.budget] * arms[0].n_steps
+    goal = arms[0].total(design.budget)
     planned_arms = []
     for arm in arms:
-        n_steps = round(goal / _step_totals(arm.step_cost)[design.budget])
-        planned_arms.append(_with_n_steps(arm, max(1, n_steps)))
+        per_step = getattr(arm.step_cost, design.budget)
+        before = arm.total(design.budget) - per_step * arm.n_steps  # in earlier stages
+        planned_arms.append(_with_n_steps(arm, max(1, round((goal - before) / per_step))))
     return planned_arms
 
 
 def _sizes(arm: PlannedArm) -> dict[str, float]:
     """Of the architecture alone: how much of its work an objective asks for is the budget's."""
-    length = arm.run.stages[-1].training.length
+    length = arm.run.last.training.length
     work = architecture_size(
-        arm.run.architecture, "training_flops", length // 2, length - length // 2
+        arm.run.last_architecture, "training_flops", length // 2, length - length // 2
     )
     return {"parameters": arm.price.parameters, "training_flops": work}
 
 
-def _step_totals(step_cost: StepCost) -> dict[str, float]:
-    return {
-        "tokens_read": step_cost.tokens_read,
-        "tokens_scored": step_cost.tokens_scored,
-        "bytes_read": step_cost.bytes_read,
-        "training_flops": step_cost.training_flops,
-    }
+def _step_totals(arm: PlannedArm) -> dict[str, float]:
+    """What a step costs; of several stages, all of them in the shares that they have."""
+    return {name: arm.total(name) / arm.n_steps for name in get_args(Budget)}
 
 
 def _require_choice(
@@ -304,11 +306,11 @@ def _require_choice(
 
 
 def _with_n_steps(arm: PlannedArm, n_steps: int) -> PlannedArm:
-    stage = arm.run.stages[-1]
+    stage = arm.run.last
     lasting = stage.model_copy(
         update={"training": stage.training.model_copy(update={"n_steps": n_steps})}
     )
-    return replace(arm, run=arm.run.model_copy(update={"stages": (lasting,)}))
+    return replace(arm, run=arm.run.with_last(lasting))
 
 
 def _control_lines(

@@ -42,6 +42,7 @@ from paribus.spec.design import ArmPair
 from paribus.spec.match import MatchBy
 from paribus.spec.objectives import components_of
 from paribus.spec.run import RunSpec
+from paribus.train.parent import Texts
 
 PARAMETER_COUNTS = ("parameters", "non_embedding_parameters", "active_parameters")
 QUANTITIES = (
@@ -73,19 +74,42 @@ class PlannedArm:
     name: str
     levels: Mapping[str, str]
     run: RunSpec
-    dataset: TokenisedCorpus
-    step_cost: StepCost
+    texts: Texts  # one for each stage
+    step_costs: tuple[StepCost, ...]  # likewise
     price: Price
     size_match: SizeMatch | None
 
     @property
     def n_steps(self) -> int:
-        return self.run.stages[-1].training.n_steps
+        """Steps of the last stage."""
+        return self.run.last.training.n_steps
+
+    @property
+    def dataset(self) -> TokenisedCorpus:
+        """The text of the last stage."""
+        return self.texts[-1]
+
+    @property
+    def step_cost(self) -> StepCost:
+        """The cost of a step of the last stage."""
+        return self.step_costs[-1]
+
+    @property
+    def earlier_flops(self) -> float:
+        """FLOPs of all stages before the last."""
+        return self.total("training_flops") - self.step_cost.training_flops * self.n_steps
+
+    def total(self, quantity: str) -> float:
+        """A quantity of a step, over all steps of all stages."""
+        total = 0.0
+        for stage, cost in zip(self.run.stages, self.step_costs, strict=True):
+            total += getattr(cost, quantity) * stage.training.n_steps
+        return total
 
     @cached_property
     def epochs(self) -> tuple[float, ...]:
         """How often the training text of each source is read."""
-        training = self.run.stages[-1].training
+        training = self.run.last.training
         return self.dataset.epochs(
             training.data_seed, self.n_steps, training.n_sequences, training.length
         )
@@ -93,7 +117,7 @@ class PlannedArm:
 
 def run_price(run: RunSpec, step_cost: StepCost) -> Price:
     """The price of one text: as much input and target as a row of training has, or half of each."""
-    spec, length = resolve(run.architecture), run.stages[-1].training.length
+    spec, length = resolve(run.last_architecture), run.last.training.length
     if step_cost.n_input >= 1 and 1 <= step_cost.n_target < length:
         n_target = round(step_cost.n_target)
     else:
@@ -101,7 +125,7 @@ def run_price(run: RunSpec, step_cost: StepCost) -> Price:
     if spec.encoder is not None:
         return price(spec, n_target, length - n_target, 0)
     prefix = length
-    for component in components_of(run.stages[-1].objective):
+    for component in components_of(run.last.objective):
         if problem_layout(component.objective, False) != "in place":
             prefix = length - n_target
     return price(spec, length, None, prefix)
@@ -139,11 +163,11 @@ def _text_read(arm: PlannedArm) -> TextRead:
     """What an arm reads in all, epochs as the table writes them: so a report of the record
     judges alike.
     """
-    stage = arm.run.stages[-1]
+    stage = arm.run.last
     question = (stage.corpus, stage.objective)
     return TextRead(
         arm.n_steps,
-        arm.step_cost.bytes_read * arm.n_steps,
+        arm.total("bytes_read"),
         parse_epochs(_epochs_description(arm)),
         question,
     )
@@ -221,14 +245,14 @@ def _matched_flops_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
 
 def _text_flops(arm: PlannedArm, by: MatchBy, n_input: int, n_target: int) -> float | str:
     try:
-        return architecture_size(arm.run.architecture, by, n_input, n_target)
+        return architecture_size(arm.run.last_architecture, by, n_input, n_target)
     except SpecError:  # an arm that was not matched, and has no room for such a text
         return ABSENT
 
 
 def _arm_quantities(arm: PlannedArm, baseline: PlannedArm) -> dict[str, Any]:
-    own, cost, n_steps = arm.price, arm.step_cost, arm.n_steps
-    training = arm.run.stages[-1].training
+    own, cost = arm.price, arm.step_cost
+    training = arm.run.last.training
     return {
         "parameters": own.parameters,
         "non_embedding_parameters": own.non_embedding_parameters,
@@ -239,17 +263,17 @@ def _arm_quantities(arm: PlannedArm, baseline: PlannedArm) -> dict[str, Any]:
         "kv_bytes_per_token": own.kv_bytes_per_token,
         "kv_bytes_per_source_token": own.kv_bytes_per_source_token,
         "visible_share": round(own.visible_share, 4),
-        "tokens_read in all": round(cost.tokens_read * n_steps),
-        "positions_computed in all": round(cost.positions_computed * n_steps),
-        "tokens_scored in all": round(cost.tokens_scored * n_steps),
-        "bytes_read in all": round(cost.bytes_read * n_steps),
-        "training_flops in all": cost.training_flops * n_steps,
+        "tokens_read in all": round(arm.total("tokens_read")),
+        "positions_computed in all": round(arm.total("positions_computed")),
+        "tokens_scored in all": round(arm.total("tokens_scored")),
+        "bytes_read in all": round(arm.total("bytes_read")),
+        "training_flops in all": arm.total("training_flops"),
         "epochs": _epochs_description(arm),
         "starting weights in common": round(
             shared_init_share(resolve(arm.run.architecture), _spec(baseline)), 4
         ),
         "batches": f"{training.n_sequences} × {training.length} of the text, by seed and step",
-        "text": arm.dataset.fingerprint[:16],
+        "text": ", ".join(dict.fromkeys([text.fingerprint[:16] for text in arm.texts])),
     }
 
 
@@ -311,7 +335,7 @@ def _kernels(arm: PlannedArm, device: torch.device) -> str:
     """The kernels of an arm's masks, in the order of its layers; pairs leave padding, which not
     every kernel takes.
     """
-    spec, own = _spec(arm), arm.price
+    spec, own = resolve(arm.run.last_architecture), arm.price
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     pads = any(map(gives_pairs, arm.dataset.spec.sources))
     kernels: dict[str, None] = {}

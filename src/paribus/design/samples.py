@@ -58,7 +58,7 @@ def _sampled_model(
     # lengths grow by one: nothing is compiled for each
     kernel = "masked" if device.type == "cuda" else "auto"
     model = loaded_checkpoint.restore(device, kernel=kernel)
-    return SampledModel(loaded_checkpoint, model, context_is_prefix(arm.run.stages[-1].objective))
+    return SampledModel(loaded_checkpoint, model, context_is_prefix(arm.run.last.objective))
 
 
 def _first_finished_run(arm: PlannedArm, table: RowTable) -> str | None:

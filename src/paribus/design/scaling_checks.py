@@ -23,7 +23,7 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
     problems = []
     for (field, share), arm in product(shares.items(), arms):
         if share < 1 and _loses_warmup(arm, share):
-            warmup = arm.run.stages[-1].training.warmup
+            warmup = arm.run.last.training.warmup
             problems.append(
                 f"arms.{arm.name}: training.schedule is inverse_sqrt and training.warmup is"
                 f" {warmup}, of which nothing is left in a run over {share:g} of the steps"
@@ -34,6 +34,6 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
 
 
 def _loses_warmup(arm: PlannedArm, share: float) -> bool:
-    training = arm.run.stages[-1].training
+    training = arm.run.last.training
     shorter = scaled_training(training, steps_of_share(arm.n_steps, share))
     return isinstance(training.schedule, InverseSqrt) and shorter.warmup < 1

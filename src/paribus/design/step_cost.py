@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from paribus.corpus import TokenisedCorpus
 from paribus.masks import SequenceLayout
 from paribus.objectives import Problem, separates_documents
-from paribus.spec import resolve
+from paribus.spec import Architecture, resolve
 from paribus.spec.price import training_flops
-from paribus.spec.run import RunSpec
+from paribus.spec.run import RunSpec, Stage
+from paribus.spec.stages import stage_architectures
 from paribus.train.loader import ProblemLoader
+from paribus.train.parent import Texts, with_own_draws
 
 N_SAMPLED_BATCHES = 16  # batches whose mean stands for a step
 
@@ -28,10 +30,21 @@ class StepCost:
     n_target: float  # positions of a row that are asked for
 
 
-def measure_step_cost(run: RunSpec, dataset: TokenisedCorpus) -> StepCost:
-    """The mean step of a run."""
-    (stage,) = run.stages
-    spec = resolve(run.architecture)
+def measure_step_costs(run: RunSpec, texts: Texts) -> tuple[StepCost, ...]:
+    """The mean step of each stage of a run."""
+    costs = []
+    for number, stage in enumerate(run.stages):
+        architecture = stage_architectures(run)[number]
+        own = with_own_draws(stage, number)
+        costs.append(measure_step_cost(architecture, own, texts[number]))
+    return tuple(costs)
+
+
+def measure_step_cost(
+    architecture: Architecture, stage: Stage, dataset: TokenisedCorpus
+) -> StepCost:
+    """The mean step of a stage."""
+    spec = resolve(architecture)
     n_steps = min(stage.training.n_steps, N_SAMPLED_BATCHES)
     loader = ProblemLoader(
         dataset=dataset,

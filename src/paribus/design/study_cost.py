@@ -17,11 +17,11 @@ from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.design.variance import noise_crossing
 from paribus.errors import RecordError
-from paribus.record import RunEntry, read_environments, read_rows, run_name, runs
+from paribus.record import RunEntry, read_environments, read_rows, runs
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
 from paribus.spec.design import length_arms
-from paribus.spec.run import addressed_stages
+from paribus.train.parent import name_of_run
 from paribus.workspace import Workspace
 
 TYPICAL_UTILISATION = 0.35  # of a plain product's speed that training usually reaches
@@ -120,7 +120,7 @@ def group_identical_arms(plan: Plan) -> list[tuple[PlannedArm, ...]]:
     """
     groups: dict[str, list[PlannedArm]] = {}
     for arm in plan.arms:
-        name = run_name(addressed_stages(arm.run, arm.dataset.fingerprint))
+        name = name_of_run(arm.run, arm.texts)
         groups.setdefault(name, []).append(arm)
     return list(map(tuple, groups.values()))
 
@@ -129,7 +129,7 @@ def _checkpoint_bytes(arm: PlannedArm, share: float) -> int:
     """Bytes of the checkpoints of a run over a share of the steps: the last few and the best,
     if there are so many.
     """
-    training = arm.run.stages[-1].training
+    training = arm.run.last.training
     n_written = math.ceil(arm.n_steps * share / training.checkpoint_every)
     n_checkpoints = min(training.keep_last + 1, n_written)
     return arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_checkpoints

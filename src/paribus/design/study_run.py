@@ -117,7 +117,8 @@ def run_study(
     _require_one_environment(_known_cells(plan, study), plan, study, execution)
     with WorkerPool(execution) as crew:
         for arm in plan.arms:
-            crew.verified_text(arm.dataset)
+            for text in arm.texts:
+                crew.verified_text(text)
         _require_nobody_at_work(plan, study)
         freeze(plan, study)
         progress = _run_rounds(plan, study, crew, watcher)
@@ -242,7 +243,7 @@ def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
 
 
 def _written_rates(plan: Plan) -> dict[str, float]:
-    return {arm.name: arm.run.stages[-1].training.optimizer.rate for arm in plan.arms}
+    return {arm.name: arm.run.last.training.optimizer.rate for arm in plan.arms}
 
 
 def _require_one_environment(

@@ -49,7 +49,7 @@ def noise_crossing(plan: Plan) -> Crossing | None:
 
 def _is_deterministic(plan: Plan) -> bool:
     """Does a seed fix a run of the baseline?"""
-    training = plan.arms[0].run.stages[-1].training
+    training = plan.arms[0].run.last.training
     return training.deterministic or "cuda" not in plan.environment["device"]
 
 
@@ -79,7 +79,8 @@ def _under_order(cell: Cell, seed: int, rerun: int = 0) -> Cell:
 
 
 def _run_under_order(run: RunSpec, data_seed: int, rerun: int) -> RunSpec:
-    stage = run.stages[-1]
-    training = stage.training.model_copy(update={"data_seed": data_seed})
-    stage = stage.model_copy(update={"training": training})
-    return run.model_copy(update={"stages": (*run.stages[:-1], stage), "rerun": rerun})
+    stages = []
+    for stage in run.stages:
+        training = stage.training.model_copy(update={"data_seed": data_seed})
+        stages.append(stage.model_copy(update={"training": training}))
+    return run.model_copy(update={"stages": tuple(stages), "rerun": rerun})

@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import traceback
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,6 +25,8 @@ from paribus.escapes import escaped_streams
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import read_yardstick
+from paribus.train.chain import prepare_texts
+from paribus.train.parent import Texts
 from paribus.workspace import Workspace
 
 
@@ -33,7 +36,7 @@ def _run_job(line: str) -> dict[str, Any]:
         run = RunSpec.model_validate_json(json.dumps(job["run"]))
         train_and_measure(
             run,
-            _open_text(run.stages[-1].corpus, job),
+            _open_texts(run, job),
             list(map(read_yardstick, job["measures"])),
             Workspace(
                 job["root"],
@@ -48,16 +51,20 @@ def _run_job(line: str) -> dict[str, Any]:
     return {}
 
 
-def _open_text(corpus: Corpus, job: dict[str, Any]) -> TokenisedCorpus:
-    """The text that the plan was made with, as whoever sent the job verified it; without one,
+def _open_texts(run: RunSpec, job: dict[str, Any]) -> Texts:
+    """The texts that the plan was made with, as whoever sent the job verified them; without any,
     what there is now.
     """
-    if "text" not in job:
-        return prepare_corpus(corpus, Path(job["cache"]), show_progress=False)
-    files = {name: FileStamp(*stamp) for name, stamp in job["text"]["files"].items()}
-    return reopen_text(
-        corpus, VerifiedText(job["text"]["folder"], job["text"]["fingerprint"], files)
-    )
+    if "texts" not in job:
+        prepare = partial(prepare_corpus, cache=Path(job["cache"]), show_progress=False)
+        return prepare_texts(run, prepare)
+    texts = iter(job["texts"])
+    return prepare_texts(run, lambda corpus: _reopen_text(corpus, next(texts)))
+
+
+def _reopen_text(corpus: Corpus, text: dict[str, Any]) -> TokenisedCorpus:
+    files = {name: FileStamp(*stamp) for name, stamp in text["files"].items()}
+    return reopen_text(corpus, VerifiedText(text["folder"], text["fingerprint"], files))
 
 
 class _Jobs:

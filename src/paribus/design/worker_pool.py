@@ -141,7 +141,7 @@ class WorkerPool:
             "run": cell.run.model_dump(mode="json"),
             "measures": [measure.model_dump(mode="json") for measure in cell.measures],
             "root": str(study.root),
-            "text": asdict(self.verified_text(cell.dataset)),
+            "texts": [asdict(self.verified_text(text)) for text in cell.texts],
             "device": self.device.type,
             "accept_environment": self.execution.workspace.accept_environment,
         }

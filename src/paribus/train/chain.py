@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
-from paribus.corpus import prepare_corpus
+from paribus.corpus import TokenisedCorpus
+from paribus.errors import DivergedError
 from paribus.record.file_names import TOKENIZER_FILE
+from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.stages import stage_corpus
 from paribus.train.loop import TrainOutcome, train
@@ -20,14 +21,13 @@ from paribus.workspace import Workspace
 WatchStage = Callable[[int], AbstractContextManager[Watcher]]
 
 
-def prepare_texts(run: RunSpec, cache: Path, *, show_progress: bool = True) -> Texts:
-    """The text of each stage, tokenised; all of them with the tokenizer of the first."""
+def prepare_texts(run: RunSpec, prepare: Callable[[Corpus], TokenisedCorpus]) -> Texts:
+    """The text of each stage; all of them are tokenised with the tokenizer of the first."""
     first = run.stages[0].corpus
-    texts = [prepare_corpus(first, cache, show_progress=show_progress)]
+    texts = [prepare(first)]
     tokenizer = texts[0].folder / TOKENIZER_FILE
     for stage in run.stages[1:]:
-        corpus = stage_corpus(stage.corpus, first, tokenizer)
-        texts.append(prepare_corpus(corpus, cache, show_progress=show_progress))
+        texts.append(prepare(stage_corpus(stage.corpus, first, tokenizer)))
     return tuple(texts)
 
 
@@ -43,20 +43,25 @@ def train_chain(
     """Train every stage of a run, or go on where it stopped; a finished stage is left as it is.
 
     Runs that share their first stages share the folders of these. `name` is for the last stage.
+    Where a stage diverges, those after it diverge with it.
     """
     watch = watch or (lambda _: nullcontext(Watcher()))
     outcome = None
     for number in range(len(run.stages)):
         own = run.model_copy(update={"stages": run.stages[: number + 1]})
         is_last = number == len(run.stages) - 1
-        with watch(number) as watcher:
-            outcome = train(
-                own,
-                texts[: number + 1],
-                workspace,
-                name=name if is_last else None,
-                ranks=ranks,
-                watcher=watcher,
-            )
+        try:
+            with watch(number) as watcher:
+                outcome = train(
+                    own,
+                    texts[: number + 1],
+                    workspace,
+                    name=name if is_last else None,
+                    ranks=ranks,
+                    watcher=watcher,
+                )
+        except DivergedError:
+            if is_last:  # else the stages after it record that they have nothing to begin with
+                raise
     assert outcome is not None
     return outcome

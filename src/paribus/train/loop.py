@@ -17,7 +17,7 @@ from paribus.errors import DivergedError, RecordError, SpecError
 from paribus.masks import SequenceLayout
 from paribus.model import build
 from paribus.objectives import Problem, require_permitted, separates_documents
-from paribus.record import RowWriter, Run, current_environment, open_run_folder
+from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
 from paribus.spec.price import training_flops
@@ -30,8 +30,10 @@ from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
 from paribus.train.parent import (
     Texts,
+    name_of_run,
     parent_checkpoint,
     parent_folder,
+    require_finished_parent,
     require_parent_environment,
     take_over_weights,
     with_own_draws,
@@ -80,7 +82,8 @@ def train(
         torch.get_num_threads(), device_kind(device, ranks.world_size), cudnn_version(device)
     )
     if parent is not None:
-        require_parent_environment(parent, here, workspace.accept_environment)
+        child = named_folder(workspace.runs_folder, name or name_of_run(spec, texts))
+        require_parent_environment(parent, child, here, workspace.accept_environment)
     with open_run_folder(
         workspace.runs_folder,
         addressed_stages(spec, [own.fingerprint for own in texts]),
@@ -156,6 +159,7 @@ class _Loop:
         if resume_point.checkpoint is not None:
             self._restore_state(resume_point.checkpoint, resume_point.step)
         elif self.parent is not None and self.spec.parent is not None:
+            require_finished_parent(self.parent)
             checkpoint = parent_checkpoint(self.parent, self.spec.parent)
             take_over_weights(self.learner.model, checkpoint)
         if self.run is None:

@@ -9,13 +9,15 @@ from pathlib import Path
 import torch
 
 from paribus.corpus import TokenisedCorpus
-from paribus.errors import RecordError
+from paribus.errors import DivergedError, RecordError
 from paribus.model import Transformer
 from paribus.model.weights import read_tensors, require_tensors
 from paribus.record import latest_checkpoint, named_folder, run_name
 from paribus.record.environment import Environment, require_same_environment
-from paribus.record.file_names import CHECKPOINTS, WEIGHTS_FILE
+from paribus.record.file_names import CHECKPOINTS, ENVIRONMENT_FILE, STATE_FILE, WEIGHTS_FILE
 from paribus.record.folder import read_environments
+from paribus.record.state import read_state
+from paribus.record.study import DIVERGED_PREFIX
 from paribus.runtime import derive_seed
 from paribus.spec.run import RunSpec, Stage, addressed_stages
 
@@ -34,9 +36,25 @@ def parent_folder(run: RunSpec, texts: Texts, runs: Path) -> Path | None:
     return named_folder(runs, name_of_run(run.parent, texts[:-1]))
 
 
-def require_parent_environment(folder: Path, now: Environment, accept: bool) -> None:
-    """RecordError where the stage before was trained under another environment."""
-    require_same_environment(read_environments(folder)[-1], now, accept, folder)
+def require_finished_parent(folder: Path) -> None:
+    """RecordError where the stage before is not finished, DivergedError where it diverged."""
+    state = read_state(folder / STATE_FILE)
+    if state is not None and state.status == "finished":
+        return
+    if state is not None and state.reason.startswith(DIVERGED_PREFIX):
+        raise DivergedError(f"the stage before, {folder.name}, has diverged")
+    raise RecordError(
+        f"{folder} is the stage before, and it is not finished; train the run from its first stage"
+    )
+
+
+def require_parent_environment(folder: Path, child: Path, now: Environment, accept: bool) -> None:
+    """RecordError where a stage is to be trained after one that was trained under another
+    environment.
+    """
+    state = read_state(child / STATE_FILE)
+    if (state is None or state.status != "finished") and (folder / ENVIRONMENT_FILE).exists():
+        require_same_environment(read_environments(folder)[-1], now, accept, folder)
 
 
 def parent_checkpoint(folder: Path, parent: RunSpec) -> Path:

@@ -1,0 +1,70 @@
+"""A resumed chain is the same chain: killed at any moment of any stage and resumed, the rows and
+weights of every stage equal the uninterrupted ones, bit for bit, on CPU at the same thread count.
+"""
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+from chain_run import chain_spec
+from run_attempts import Runner, rows_without_times, runner, wait
+from safetensors.torch import load_file
+
+from paribus.record import latest_checkpoint
+
+N_STEPS = [stage.training.n_steps for stage in chain_spec().stages]
+
+
+def n_saved(root: Path) -> int:
+    """Steps of all stages that checkpoints hold."""
+    newest: dict[str, int] = {}
+    for path in root.glob("*/checkpoints/step-*"):
+        stage = path.parents[1].name
+        newest[stage] = max(newest.get(stage, 0), int(path.name.removeprefix("step-")) + 1)
+    return sum(newest.values())
+
+
+def kill_after(one: Runner, root: Path, n_steps: int) -> None:
+    """Kill an attempt once so many steps of the whole chain are saved."""
+    process = one.started(root.name)
+    wait(process, lambda: n_saved(root) >= n_steps)
+    os.kill(process, signal.SIGKILL)
+    assert one.heard() == str(-signal.SIGKILL), "it had ended before it was killed"
+
+
+def require_same_after_kills(home: Path, n_kills: int, seed: int) -> None:
+    whole, torn = home / "whole", home / "torn"
+    moments = sorted(random.Random(seed).sample(range(sum(N_STEPS) - 5), n_kills))
+    with runner(home, "chain") as one:
+        one.finished("whole")
+        for moment in moments:
+            kill_after(one, torn, moment)
+    with runner(home, "chain") as another:  # which shares nothing with the one before
+        another.finished("torn")
+    names = sorted(path.name for path in whole.iterdir())
+    assert names == sorted(path.name for path in torn.iterdir())
+    assert len(names) == len(N_STEPS)
+    for name in names:
+        assert rows_without_times(torn / name) == rows_without_times(whole / name)
+        require_same_state(whole / name, torn / name)
+
+
+def require_same_state(whole: Path, torn: Path) -> None:
+    newest = [latest_checkpoint(folder / "checkpoints").checkpoint for folder in (whole, torn)]
+    for file in ("weights.safetensors", "learning.safetensors"):
+        left, right = (load_file(own.folder / file) for own in newest if own is not None)
+        assert left.keys() == right.keys()
+        for key in left:
+            if key != "pending.counters":  # seconds are among them
+                assert left[key].equal(right[key]), key
+
+
+def test_a_chain_killed_five_times_is_the_same(tmp_path: Path) -> None:
+    require_same_after_kills(tmp_path, 5, seed=1)
+
+
+@pytest.mark.slow
+def test_a_chain_killed_thirty_times_is_the_same(tmp_path: Path) -> None:
+    require_same_after_kills(tmp_path, 30, seed=2)

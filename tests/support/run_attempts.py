@@ -1,0 +1,58 @@
+"""Attempts at a run in processes that can be killed, and what they left."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+RUNNER = Path(__file__).parent / "training_runner.py"
+
+
+class Runner:
+    """A process that starts attempts at a run, one at a time."""
+
+    def __init__(self, process: subprocess.Popen[str]):
+        self.process = process
+
+    def heard(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def started(self, root: str) -> int:
+        """The number of a new process that trains there."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{root}\n")
+        self.process.stdin.flush()
+        return int(self.heard())
+
+    def finished(self, root: str) -> None:
+        self.started(root)
+        assert self.heard() == "0"
+
+
+@contextmanager
+def runner(home: Path, objective: str) -> Iterator[Runner]:
+    command = [sys.executable, str(RUNNER), str(home), objective]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        one = Runner(process)
+        assert one.heard() == "ready"
+        yield one
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def wait(process: int, until: Callable[[], bool]) -> None:
+    while not until():
+        os.kill(process, 0)  # fails if it has ended
+        time.sleep(0.0005)
+
+
+def rows_without_times(folder: Path) -> list[dict[str, object]]:
+    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+    return [{name: value for name, value in row.items() if name != "seconds"} for row in rows]
