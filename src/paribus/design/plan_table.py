@@ -47,13 +47,17 @@ def described(plan: Plan) -> dict[str, Any]:
 
 
 def _arm_table(arm: PlannedArm) -> dict[str, Any]:
-    return {
+    table = {
         "levels": dict(arm.levels),
         "run": arm.run.model_dump(mode="json"),
         "price": asdict(arm.price),
         "work": asdict(arm.step_cost),
         "text": arm.dataset.fingerprint,
     }
+    if len(arm.texts) > 1:
+        table["earlier_work"] = list(map(asdict, arm.step_costs[:-1]))
+        table["earlier_texts"] = [text.fingerprint for text in arm.texts[:-1]]
+    return table
 
 
 def _line_table(line: ControlLine) -> dict[str, Any]:

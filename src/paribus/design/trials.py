@@ -212,8 +212,10 @@ def _with_values_of(table: Table, donor: Table, paths: Sequence[str]) -> Table:
             for name, value in own.items():
                 if name in there and name != "kind":
                     here[name] = value
-        else:
+        elif last in there:
             here[last] = copy.deepcopy(there[last])
+        else:
+            here.pop(last, None)
     return result
 
 
@@ -236,7 +238,10 @@ def _describe_trial(path: str, trial: Trial, first: Arm, second: Arm) -> str:
 
 def _describe_value(arm: Arm, path: str) -> str:
     *outer, last = path.split(".")
-    value = _inner_table(arm.table, outer)[last]
+    table = _inner_table(arm.table, outer)
+    if last not in table:
+        return f"the lack of it in {arm.name}"
+    value = table[last]
     if isinstance(value, list):
         return f"the list of {arm.name}"
     if isinstance(value, Mapping):

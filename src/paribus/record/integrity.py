@@ -175,7 +175,10 @@ def _code_hash(plan: PlanRecord) -> str:
 def _computed_design_fingerprint(plan: PlanRecord, with_places: bool = False) -> str:
     """The fingerprint of the design as the file holds it: one that was converted has another."""
     table = plan.written
-    runs = {name: (arm["run"], arm["text"]) for name, arm in table["arms"].items()}
+    runs: dict[str, tuple[Any, Any]] = {}
+    for name, arm in table["arms"].items():
+        earlier = arm.get("earlier_texts")
+        runs[name] = (arm["run"], [*earlier, arm["text"]] if earlier else arm["text"])
     return design_fingerprint(table["design"], runs, with_places)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -123,8 +123,19 @@ class ArmRecord(Shape):
     levels: dict[str, str]  # of each factor
     run: RunRecord
     price: PriceRecord
-    work: WorkRecord
-    text: str
+    work: WorkRecord  # of a step of the last stage
+    text: str  # of the last stage
+    # of the stages before the last, in order
+    earlier_work: list[WorkRecord] = Field(default_factory=list)
+    earlier_texts: list[str] = Field(default_factory=list)
+
+    def total(self, quantity: Literal["tokens_read", "bytes_read", "training_flops"]) -> float:
+        """A quantity over all steps of all stages."""
+        total = 0.0
+        works = (*self.earlier_work, self.work)
+        for stage, work in zip(self.run.stages, works, strict=True):
+            total += getattr(work, quantity) * stage.training.n_steps
+        return total
 
     @property
     def stage(self) -> StageRecord:

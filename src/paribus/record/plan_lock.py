@@ -178,7 +178,9 @@ def _design(plan: PlanRecord) -> dict[str, Any]:
 
 
 def _arms(plan: PlanRecord) -> dict[str, Any]:
-    arms = {name: {"run": arm.run.table, "text": arm.text} for name, arm in plan.arms.items()}
+    arms = {}
+    for name, arm in plan.arms.items():
+        arms[name] = {"run": arm.run.table, "text": arm.text, "earlier": arm.earlier_texts}
     return {"arms": without_places(arms)}
 
 

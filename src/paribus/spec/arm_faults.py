@@ -49,7 +49,7 @@ def arm_faults(design: Design) -> Iterator[str]:
     yield from unknown_keys("base.", design.base, RUN_TABLES)
     untrained: list[str] = []
     for name, table in arms.items():
-        if "training" not in {**design.base, **table}:
+        if not {"training", "stages"} & {**design.base, **table}.keys():
             untrained.append(name)
     if untrained:
         yield (

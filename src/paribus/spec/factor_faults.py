@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from paribus.spec.design import (
@@ -13,6 +14,7 @@ from paribus.spec.design import (
     leaves_of,
     level_paths,
 )
+from paribus.spec.stages import indexed_stages
 
 # set by the design's seeds, whatever a run says
 SEED_PATHS = (
@@ -20,6 +22,7 @@ SEED_PATHS = (
     "training.data_seed",
 )
 RATE_PATH, STEPS_PATH = "training.optimizer.rate", "training.n_steps"
+STAGE_PATH = re.compile(r"stages\.\d+\.")  # what a path of one stage begins with
 
 
 def written_tables(design: Design) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -61,31 +64,49 @@ def overruled_faults(design: Design) -> Iterator[str]:
     """What is written, but something else of the design decides: obeyed or refused, never
     dropped.
     """
-    for path in SEED_PATHS:
-        if path in leaves_of(design.base):
+    base = leaves_of(indexed_stages(design.base))
+    for path in _stage_paths(design, SEED_PATHS):
+        if path in base:
             yield f"base.{path} is set by seeds, one run for each; leave it out"
         if _is_compared(design, path):
             yield f"factor: arms differ in {path}, which seeds sets; compare them in something else"
         else:
             yield from _seeded_arm_faults(design, path)
-    if design.tune is not None and _is_compared(design, RATE_PATH):
-        yield (
-            f"factor: arms differ in {RATE_PATH}, which the sweep finds; set tune = false to"
-            " compare rates as written"
-        )
-    if design.budget is not None and _is_compared(design, STEPS_PATH):
-        yield (
-            f"factor: arms differ in {STEPS_PATH}, which budget = {design.budget!r} moves; leave"
-            " the budget out"
-        )
+    if design.tune is not None:
+        for path in _stage_paths(design, (RATE_PATH,)):
+            if _is_compared(design, path):
+                yield (
+                    f"factor: arms differ in {path}, which the sweep finds; set tune = false to"
+                    " compare rates as written"
+                )
+    if design.budget is not None:
+        for path in _stage_paths(design, (STEPS_PATH,)):
+            if _is_compared(design, path):
+                yield (
+                    f"factor: arms differ in {path}, which budget = {design.budget!r} moves; leave"
+                    " the budget out"
+                )
+
+
+def _stage_paths(design: Design, paths: Sequence[str]) -> tuple[str, ...]:
+    """Paths of a run of one stage, and of every stage that the design writes something of."""
+    prefixes = {"": None}
+    tables = [design.base, *[table for _, table in written_tables(design)]]
+    for table in tables:
+        for path in leaves_of(indexed_stages(table)):
+            match = STAGE_PATH.match(path)
+            if match is not None:
+                prefixes[match.group()] = None
+    return tuple([f"{prefix}{path}" for prefix in prefixes for path in paths])
 
 
 def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
     """Arms that write a seed outside the factor, one by one or all of them."""
     for where, table in written_tables(design):
-        if path in leaves_of(table):
+        leaves = leaves_of(indexed_stages(table))
+        if path in leaves:
             yield (
-                f"{where}.{path} is {leaves_of(table)[path]!r}, but seeds sets it, one run for"
+                f"{where}.{path} is {leaves[path]!r}, but seeds sets it, one run for"
                 " each; leave it out"
             )
 
@@ -93,4 +114,7 @@ def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
 def _is_compared(design: Design, path: str) -> bool:
     """Is a path of the factor, and does an arm write it?"""
     inside = any(_paths_overlap(path, own) for own in declared_paths(design))
-    return inside and any(path in leaves_of(table) for table in arm_tables(design).values())
+    if not inside:
+        return False
+    tables = map(indexed_stages, arm_tables(design).values())
+    return any(path in leaves_of(table) for table in tables)
