@@ -29,8 +29,7 @@ from paribus.analyse.plan_rules import (
     plan_measure,
     plan_test,
 )
-from paribus.analyse.pooled_judgements import judge_with_pooled_noise
-from paribus.analyse.pooled_noise import PooledNoise
+from paribus.analyse.pooled_noise import PooledNoise, judge_with_pooled_noise
 from paribus.analyse.run_table import Row, column_of
 from paribus.analyse.tuning import (
     contrast_with_doubt,
