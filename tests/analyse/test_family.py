@@ -13,15 +13,11 @@ from measures import LOWER
 from noise_draws import N_DRAWS
 
 from paribus.analyse import compare, judge_family, study_findings, study_verdicts
-from paribus.analyse.contrasts import (
-    contrast_findings,
-    plan_factorial,
-    plan_family,
-    plan_family_size,
-)
+from paribus.analyse.contrasts import contrast_findings, plan_factorial
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import interval
 from paribus.analyse.judgement import Scores
+from paribus.analyse.plan_family import plan_family, plan_family_size
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.report.contrasts import contrast_texts

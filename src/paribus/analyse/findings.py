@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from paribus.analyse.contrasts import ContrastFinding, is_second_edition, plan_family_size
+from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.curves import GainAtStep
 from paribus.analyse.factorial import Factorial
@@ -17,6 +17,7 @@ from paribus.analyse.margins import Margins
 from paribus.analyse.multiplier import Multiplier
 from paribus.analyse.new_documents import NewDocumentFinding
 from paribus.analyse.pairing import Pairing
+from paribus.analyse.plan_family import is_second_edition, plan_family_size
 from paribus.analyse.plan_rules import declares_pooled_noise, has_open_seeds, plan_measure
 from paribus.analyse.plan_verdicts import plan_criterion
 from paribus.analyse.pooled_noise import PooledNoise

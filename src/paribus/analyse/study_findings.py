@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from paribus.analyse.arm_findings import PairData, arm_findings
 from paribus.analyse.bracket import bracket_rows
-from paribus.analyse.contrasts import is_second_edition, plan_family
 from paribus.analyse.findings import Findings
 from paribus.analyse.length_curves import length_curves
 from paribus.analyse.margins import study_margins
+from paribus.analyse.plan_family import is_second_edition, plan_family
 from paribus.analyse.plan_rules import has_open_seeds, look_of, plan_alpha, verdict_seeds
 from paribus.analyse.plan_verdicts import contrasts_across_bracket, judge_plan, scores_by_arm
 from paribus.analyse.positive_control import ControlFinding, control_finding, margins_by_control
