@@ -11,7 +11,7 @@ from paribus.analyse import Comparison, CrossedInterval, Pairing, PooledNoise, T
 from paribus.analyse.detection import detectable_gain, detectable_in_sds
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import ArmFinding
-from paribus.analyse.spent import flops_by_purpose
+from paribus.analyse.run_costs import flops_by_purpose
 from paribus.report.intervals import (
     DASH,
     format_interval,

@@ -36,7 +36,7 @@ ANONYMISED_FIELDS = (
     "factorial",
     "contrasts",
     "remarks",
-    "pooled",
+    "pooled_noise",
     "control",
     "noise",
     "agreement",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.analyse.spent import run_times
+from paribus.analyse.run_costs import run_times
 from paribus.report.numbers import format_count, format_duration
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_to_seconds
