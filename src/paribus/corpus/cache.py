@@ -238,14 +238,14 @@ def _remove_abandoned_builds(cache: Path) -> None:
     """Remove what killed builds of this host left; a folder of another host, or of an unknown
     name, stays.
     """
-    for left in cache.iterdir():
-        name = _BUILD_FOLDER_NAME.fullmatch(left.name)
+    for folder in cache.iterdir():
+        name = _BUILD_FOLDER_NAME.fullmatch(folder.name)
         if (
             name is not None
             and name["host"] == platform.node()
             and not _is_running(int(name["process"]))
         ):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_running(process: int) -> bool:

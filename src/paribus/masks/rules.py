@@ -287,10 +287,10 @@ class And(Rule):
         return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
 
     def __str__(self) -> str:
-        return f"{_bracketed(self.left)} & {_bracketed(self.right)}"
+        return f"{_and_operand(self.left)} & {_and_operand(self.right)}"
 
 
-def _bracketed(rule: Rule) -> str:
+def _and_operand(rule: Rule) -> str:
     """A rule as `&` takes it: `|` binds less."""
     if isinstance(rule, Or):
         return f"({rule})"

@@ -26,14 +26,14 @@ from paribus.spec import Architecture, Latent, ResolvedArchitecture, Stack, reso
 
 
 class ModelOutput(NamedTuple):
-    """Scores of every word at every position, and what each expert layer's router did."""
+    """Logits of every token at every position, and what each expert layer's router did."""
 
     logits_BTV: Tensor
     loads: dict[str, ExpertLoad]
 
 
 class HiddenStates(NamedTuple):
-    """The last layer's output, not yet words."""
+    """The last layer's output, not yet logits."""
 
     states_BTD: Tensor
     loads: dict[str, ExpertLoad]
@@ -78,14 +78,17 @@ class TransformerStack(nn.Module):
     ) -> HiddenStates:
         forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
         hidden = self._embed_positions(embedded_BTD, layout, forward.dropout_key)
-        sights, cross = self._contexts(layout, hidden), self._cross_contexts(layout, source, hidden)
+        contexts, cross_contexts = (
+            self._contexts(layout, hidden),
+            self._cross_contexts(layout, source, hidden),
+        )
         loads: dict[str, ExpertLoad] = {}
         for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
-            crossed = None
+            cross_source = None
             if source is not None and spec.cross is not None:
-                crossed = CrossSource(cross[spec.cross], source[0])
+                cross_source = CrossSource(cross_contexts[spec.cross], source[0])
             here = forward.in_layer(number)
-            hidden, load = block(hidden, sights[spec.mask], crossed, here)
+            hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
             if load is not None:
                 loads[here.path] = load
         return HiddenStates(hidden if self.final_norm is None else self.final_norm(hidden), loads)
@@ -93,11 +96,11 @@ class TransformerStack(nn.Module):
     def _embed_positions(
         self, embedded_BTD: Tensor, layout: BatchLayout, dropout_key: DropoutKey | None
     ) -> Tensor:
-        added = self.positions.position_embeddings(layout, self.spec.d_model, embedded_BTD)
-        hidden = embedded_BTD if added is None else embedded_BTD + added
-        if self.embedding_norm is None:
-            hidden = hidden
-        else:
+        position_embeddings = self.positions.position_embeddings(
+            layout, self.spec.d_model, embedded_BTD
+        )
+        hidden = embedded_BTD if position_embeddings is None else embedded_BTD + position_embeddings
+        if self.embedding_norm is not None:
             hidden = self.embedding_norm(hidden)
         return dropout(
             _to_autocast_dtype(hidden), self.spec.dropout, dropout_key, f"{self.name}.embedding"
@@ -111,13 +114,13 @@ class TransformerStack(nn.Module):
         else:
             width = attention.d_head
         assert width is not None
-        turn = self.positions.rotation(layout, width, like.device)
+        rotation = self.positions.rotation(layout, width, like.device)
         bias = self.positions.score_bias(layout, layout, like.device)
         rules = dict.fromkeys(block.mask for block in self.stack.layers)
         contexts: dict[Rule, AttentionContext] = {}
         for rule in rules:
             mask = AttentionMask.of(rule, layout, layout, attention.n_heads, like.device)
-            contexts[rule] = AttentionContext(mask, turn, bias)
+            contexts[rule] = AttentionContext(mask, rotation, bias)
         return contexts
 
     def _cross_contexts(
@@ -237,7 +240,7 @@ class Transformer(nn.Module):
         dropout_key: DropoutKey | None = None,
         observer: Observer | None = None,
     ) -> HiddenStates:
-        """Everything below the words."""
+        """The output of the last layer, below the output head."""
         batch = Batch.of(batch) if isinstance(batch, Tensor) else batch
         self._require_valid_batch(batch)
         if dropout_key is not None and dropout_key.rows_B is None:
@@ -249,10 +252,10 @@ class Transformer(nn.Module):
                 blocks = self.stack.layers
             else:
                 blocks = self.encoder.layers
-            encoded = self.encoder(
+            encoder_out = self.encoder(
                 self._embed(batch.source), batch.source.layout, blocks, None, forward
             )
-            source, loads = (encoded.states_BTD, batch.source.layout), encoded.loads
+            source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
@@ -260,16 +263,16 @@ class Transformer(nn.Module):
     def dropout_sites(self) -> tuple[str, ...]:
         """Where dropout is drawn: each embedding, and each branch of each layer."""
         stacks = {"stack": self.spec.stack, "encoder": self.spec.encoder}
-        found: list[str] = []
+        sites: list[str] = []
         for name, stack in stacks.items():
             layers = () if stack is None else stack.layers
-            found += [f"{name}.embedding"] if layers else []
+            sites += [f"{name}.embedding"] if layers else []
             for number in range(len(layers)):
-                found += [
+                sites += [
                     f"{name}.layers.{number}.{branch}"
                     for branch in ("attention", "cross", "feed_forward")
                 ]
-        return tuple(found)
+        return tuple(sites)
 
     def logits(self, states_BTD: Tensor) -> Tensor:
         """The score of every word."""
@@ -305,12 +308,12 @@ class Transformer(nn.Module):
                 if batch.source is None
                 else "batch.source is given, but the model has no encoder; leave it out"
             )
-        given = [
+        with_documents = [
             part
             for part in (batch, batch.source)
             if part is not None and part.layout.documents_BT is not None
         ]
-        if given and not self.separates_documents:
+        if with_documents and not self.separates_documents:
             raise SpecError(
                 f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
                 " documents apart; add '& same_document' to it, or leave them out"

@@ -39,7 +39,7 @@ def _as_tuple(value: Any) -> Any:
 # Bytes that the files of a source may come to when they are unpacked; None: in proportion to their
 # size on disk. It changes no text and is written only where it is set, so that the names of texts
 # and runs stay what they were.
-MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda given: given is None)]
+MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda n_bytes: n_bytes is None)]
 Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
 
 

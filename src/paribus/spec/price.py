@@ -141,11 +141,11 @@ def _problems(
     bytes_per_value: int,
     n_scored: int | None,
 ) -> Iterator[str]:
-    for name, given in (("length", length), ("source_length", source_length)):
-        if given is not None and not 1 <= given <= spec.max_length:
+    for name, value in (("length", length), ("source_length", source_length)):
+        if value is not None and not 1 <= value <= spec.max_length:
             limit = spec.max_length
             yield (
-                f"{name} is {given}, but max_length is {limit}; use 1 to {limit}, or set max_length"
+                f"{name} is {value}, but max_length is {limit}; use 1 to {limit}, or set max_length"
             )
     if source_length is not None and spec.encoder is None:
         yield (
@@ -224,14 +224,14 @@ def _latent_expansion(attention: Latent) -> int:
 
 
 def _feed_forward_work(block: Block, d_model: int) -> int:
-    given = block.feed_forward
-    matrices = 3 if given.gated else 2
-    match given:
+    feed_forward = block.feed_forward
+    matrices = 3 if feed_forward.gated else 2
+    match feed_forward:
         case Dense(d_ff=int(d_ff)):
             return matrices * d_model * d_ff
         case Experts(d_expert=int(d_expert)):
-            return d_model * given.n_experts + matrices * d_model * d_expert * (
-                given.n_active + given.n_shared
+            return d_model * feed_forward.n_experts + matrices * d_model * d_expert * (
+                feed_forward.n_active + feed_forward.n_shared
             )
         case _:
             raise AssertionError("a resolved block knows its width")
@@ -298,8 +298,8 @@ def _decode_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_len
                 0,
                 0,
             )
-        seen = count_visible_keys(block.mask, new, rows)
-        total += _flops(work, n_queries, n_keys, n_queries * new.length, seen)
+        visible_pairs = count_visible_keys(block.mask, new, rows)
+        total += _flops(work, n_queries, n_keys, n_queries * new.length, visible_pairs)
         if block.cross is not None:
             pairs = n_queries * source_length
             total += _flops(

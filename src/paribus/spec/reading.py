@@ -119,13 +119,12 @@ def _changes_by_path(sizes: FieldOverrides, changes: Mapping[str, Any]) -> Table
 
 def parse_architecture(table: Mapping[str, Any]) -> Architecture:
     """Validates a table and checks that it resolves; SpecError lists every error."""
-    merged = _merge_preset(dict(table))
-    filled = fill_default_kinds(merged, Architecture)
+    full_table = fill_default_kinds(_merge_preset(dict(table)), Architecture)
     try:
-        spec = Architecture.model_validate(filled)
+        spec = Architecture.model_validate(full_table)
     except ValidationError as fault:
-        problems = list(describe_faults(fault, filled, Architecture))
-        problems.extend(_further_faults(fault, filled))
+        problems = list(describe_faults(fault, full_table, Architecture))
+        problems.extend(_further_faults(fault, full_table))
         raise SpecError(problems) from None
     resolve(spec)
     return spec
@@ -225,18 +224,18 @@ def _merge_preset(table: Table) -> Table:
 
 def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
     """Errors that appear only once these are removed, so that the user sees all at once."""
-    pruned = copy.deepcopy(table)
+    rest = copy.deepcopy(table)
     for error in fault.errors():
-        path = written_path(error["loc"], pruned)
+        path = written_path(error["loc"], rest)
         if (
             error["type"] != UNKNOWN_KEY
             and path[0] not in INDEPENDENT_FIELDS
             and path != ("encoder", "mask")
         ):
             return  # the correct value could change which other fields are valid
-        _remove_path(pruned, path)
+        _remove_path(rest, path)
     try:
-        resolve(Architecture.model_validate(pruned))
+        resolve(Architecture.model_validate(rest))
     except SpecError as further:
         yield from further.problems
     except ValidationError:

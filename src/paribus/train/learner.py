@@ -144,9 +144,9 @@ class Learner:
         else:
             parallel = None
         with nullcontext() if parallel is None or is_last else parallel.no_sync():
-            seen = self.data_parallel(problem, self.step_number, self.n_targets)
-            seen.loss.backward()
-        return seen
+            micro_batch_loss = self.data_parallel(problem, self.step_number, self.n_targets)
+            micro_batch_loss.loss.backward()
+        return micro_batch_loss
 
     @torch.no_grad()
     def _step_optimizer(self) -> Tensor:
@@ -184,7 +184,7 @@ class Learner:
         if not isinstance(experts, Experts) or experts.router.bias_rate is None:
             return
         for place in losses[0].choices:
-            chosen = self.ranks.all_reduce_(
+            choice_counts = self.ranks.all_reduce_(
                 torch.stack([part.choices[place] for part in losses]).sum(0)
             )
             layer = self.model.get_submodule(place).get_submodule("feed_forward")
@@ -195,7 +195,7 @@ class Learner:
                 torch.where(
                     self.withheld > 0,
                     bias,
-                    updated_selection_bias(bias, chosen, experts.router.bias_rate),
+                    updated_selection_bias(bias, choice_counts, experts.router.bias_rate),
                 )
             )
 
@@ -224,26 +224,26 @@ def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> 
 
 
 def _optimizer(model: Transformer, training: Training, device: torch.device) -> torch.optim.AdamW:
-    described = parameters(model.spec)
+    parameter_specs = parameters(model.spec)
     decaying: list[Tensor] = []
     others: list[Tensor] = []
     for name, parameter in model.named_parameters():
-        if described[name].role in DECAYED_ROLES:
+        if parameter_specs[name].role in DECAYED_ROLES:
             decaying.append(parameter)
         else:
             others.append(parameter)
-    given, on_cuda = training.optimizer, device.type == "cuda"
+    spec, on_cuda = training.optimizer, device.type == "cuda"
     groups: list[dict[str, Any]] = []
-    for members, decay in ((decaying, given.decay), (others, 0.0)):
-        rate: float | Tensor = given.rate
+    for members, decay in ((decaying, spec.decay), (others, 0.0)):
+        rate: float | Tensor = spec.rate
         if on_cuda:
-            rate = torch.tensor(given.rate, device=device)
+            rate = torch.tensor(spec.rate, device=device)
         if members:
             groups.append({"params": members, "weight_decay": decay, "lr": rate})
     return torch.optim.AdamW(
         groups,
-        betas=(given.beta1, given.beta2),
-        eps=given.eps,
+        betas=(spec.beta1, spec.beta2),
+        eps=spec.eps,
         fused=True,
         capturable=on_cuda,
     )

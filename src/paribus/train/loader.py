@@ -74,7 +74,7 @@ class ProblemLoader:
         return [slice_batch(text, first, first + size) for first in range(0, n_sequences, size)]
 
     def _pose(self, text: TextBatch, seed: int) -> Problem:
-        posed = pose_problem(
+        problem = pose_problem(
             self.stage.objective,
             text,
             self.dataset.vocabulary,
@@ -83,5 +83,5 @@ class ProblemLoader:
             self.separates_documents,
         )
         if self.pin_memory:
-            return posed.pin_memory()
-        return posed
+            return problem.pin_memory()
+        return problem

@@ -54,25 +54,25 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         states, table = _to_bf16_on_cuda(states), _to_bf16_on_cuda(table)
         bias = None if bias is None else bias.to(states.dtype)
         # a CPU multiplies faster so
-        turned = table.T.contiguous() if table.device.type == "cpu" else table.T
+        table_DV = table.T.contiguous() if table.device.type == "cpu" else table.T
         gradients = _Gradients(states, table, bias) if with_gradient else None
         weights = weights.to(torch.promote_types(states.dtype, torch.float32))
-        spread, answer = torch.empty_like(weights), torch.empty_like(weights)
+        logsumexp, target_logit = torch.empty_like(weights), torch.empty_like(weights)
         for rows in _chunks(len(states), len(table), states.device):
             if bias is None:
-                logits = states[rows] @ turned
+                logits = states[rows] @ table_DV
             else:
-                logits = torch.addmm(bias, states[rows], turned)
-            spread[rows], answer[rows] = cross_entropy_(
+                logits = torch.addmm(bias, states[rows], table_DV)
+            logsumexp[rows], target_logit[rows] = cross_entropy_(
                 logits, Targets(targets[rows], weights[rows]), z_loss, with_gradient
             )
             if gradients is not None:
                 gradients.add(rows, logits)
             del logits  # before the next chunk's are made
         ctx.gradients = gradients
-        nats = ((spread - answer) * weights).sum()
+        nats = ((logsumexp - target_logit) * weights).sum()
         ctx.mark_non_differentiable(nats)
-        return nats, nats + z_loss * (spread**2 * weights).sum()
+        return nats, nats + z_loss * (logsumexp**2 * weights).sum()
 
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]

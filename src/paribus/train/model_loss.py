@@ -107,7 +107,7 @@ def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:
 
 
 def _compile_hidden_states(
-    hidden: Callable[[Batch, DropoutKey | None], HiddenStates],
+    hidden_states: Callable[[Batch, DropoutKey | None], HiddenStates],
 ) -> Callable[[Batch, DropoutKey | None], HiddenStates]:
     """Compiled at the first call; a length or split that changes from step to step becomes a
     variable of the code.
@@ -116,17 +116,17 @@ def _compile_hidden_states(
     the lengths that came first made it, and a resumed run meets others first. A split alone may
     vary there: no sum depends on it.
     """
-    compiled = torch.compile(hidden)
+    compiled = torch.compile(hidden_states)
 
-    def call(batch: Batch, draws: DropoutKey | None) -> HiddenStates:
-        fixed = torch.are_deterministic_algorithms_enabled()
-        split = _PREFIX_SOURCE if fixed else ""
+    def call(batch: Batch, dropout_key: DropoutKey | None) -> HiddenStates:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        sources = _PREFIX_SOURCE if deterministic else ""
         with (
             torch._dynamo.config.patch(
-                {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not fixed}
+                {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not deterministic}
             ),
-            torch.compiler.config.patch(dynamic_sources=split),  # pyright: ignore[reportAttributeAccessIssue]
+            torch.compiler.config.patch(dynamic_sources=sources),  # pyright: ignore[reportAttributeAccessIssue]
         ):
-            return compiled(batch, draws)
+            return compiled(batch, dropout_key)
 
     return call

@@ -114,4 +114,4 @@ def _sum_hook(_, bucket):  # DDP reads annotations, and takes these words for wr
     """
     work = dist.all_reduce(bucket.buffer(), async_op=True)
     assert work is not None
-    return work.get_future().then(lambda done: done.value()[0])
+    return work.get_future().then(lambda future: future.value()[0])
