@@ -202,7 +202,7 @@ class Vocabulary:
 
     @property
     def decoder_start(self) -> int:
-        """What a decoder reads before its first word."""
+        """What a decoder reads before its first token."""
         return self._special_token("start", 2)
 
     @property

@@ -1,4 +1,4 @@
-"""Shards of bytes into shards of tokens, and the lessons a tokenizer is trained on, a few
+"""Shards of bytes into shards of tokens, and the text a tokenizer is trained on, a few
 megabytes at a time.
 """
 

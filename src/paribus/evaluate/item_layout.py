@@ -31,7 +31,7 @@ _ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout
 
 @dataclass(frozen=True)
 class ItemLayout:
-    """How a part of an objective lays out text, and the special tokens it puts around it."""
+    """How a component of an objective lays out text, and the special tokens it puts around it."""
 
     component: MixtureComponent
     framing: ProblemLayout
@@ -55,7 +55,7 @@ class ItemLayout:
 def item_layout(
     component: MixtureComponent, spec: ResolvedArchitecture, vocabulary: Vocabulary, window: int
 ) -> ItemLayout:
-    """The frame of a part for a model; what is no passage has no mode token, in training either."""
+    """How a component lays out items for a model; mode tokens stand where they do in training."""
     framing = problem_layout(component.objective, spec.encoder is not None)
     pairs = isinstance(component.objective, Seq2Seq)
     has_mode = component.mode is not None and (

@@ -31,7 +31,7 @@ from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import Objective
 
 N_SEQUENCES = 16
-MAX_POSITIONS = 512  # whose words are held at a time
+MAX_POSITIONS = 512  # whose logits are held at a time
 CHECK_LENGTH = (
     256  # positions of the example that is asked first; then each length that items have is
 )

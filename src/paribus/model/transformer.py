@@ -149,18 +149,18 @@ def _to_autocast_dtype(hidden: Tensor) -> Tensor:
 
 
 class OutputHead(nn.Module):
-    """From states to scores of words; a tied head borrows the embedding's table."""
+    """From states to logits; a tied head borrows the embedding's table."""
 
     def __init__(self, spec: ResolvedArchitecture):
         super().__init__()
         self.spec = spec.head
         self.scale = float(spec.head.scale)
-        transformed = spec.head.transform is not None
-        if transformed:
+        has_transform = spec.head.transform is not None
+        if has_transform:
             self.transform = nn.Linear(spec.d_model, spec.d_model)
         else:
             self.transform = None
-        self.norm = Norm(spec.d_model, spec.norm) if transformed else None
+        self.norm = Norm(spec.d_model, spec.norm) if has_transform else None
         self.weight: nn.Parameter | None
         self.bias: nn.Parameter | None
         if spec.head.tied:
@@ -180,7 +180,7 @@ class OutputHead(nn.Module):
         )
 
     def transformed(self, states_BTD: Tensor) -> Tensor:
-        """The states as the table of words meets them."""
+        """The states as they are multiplied with the output table."""
         if self.transform is not None and self.norm is not None and self.spec.transform is not None:
             states_BTD = self.norm(
                 apply_activation(self.transform(states_BTD), self.spec.transform)
@@ -275,12 +275,12 @@ class Transformer(nn.Module):
         return tuple(sites)
 
     def logits(self, states_BTD: Tensor) -> Tensor:
-        """The score of every word."""
+        """The logits of every token."""
         return self.head(states_BTD, self.embedding.weight)
 
     def head_inputs(self, states_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What words are made of: readied states, the table [V, D] and the bias; a loss may
-        take them in chunks.
+        """What the output head multiplies: transformed states, the table [V, D] and the bias; a
+        loss may take them in chunks.
         """
         if self.head.weight is None:
             table = self.embedding.weight
@@ -309,9 +309,9 @@ class Transformer(nn.Module):
                 else "batch.source is given, but the model has no encoder; leave it out"
             )
         with_documents = [
-            part
-            for part in (batch, batch.source)
-            if part is not None and part.layout.documents_BT is not None
+            side
+            for side in (batch, batch.source)
+            if side is not None and side.layout.documents_BT is not None
         ]
         if with_documents and not self.separates_documents:
             raise SpecError(
@@ -325,16 +325,16 @@ class Transformer(nn.Module):
                 "batch and batch.source must both have documents_BT, or neither; one of them has"
                 " none"
             )
-        for part in (batch, batch.source):
-            if part is None:
+        for side in (batch, batch.source):
+            if side is None:
                 continue
-            end = part.layout.start + part.layout.length
+            end = side.layout.start + side.layout.length
             if end > self.spec.max_length:
                 raise UnsupportedError(
                     f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
                     " it there"
                 )
-            if part.segments_BT is not None and self.segments is None:
+            if side.segments_BT is not None and self.segments is None:
                 raise SpecError(
                     "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
                 )

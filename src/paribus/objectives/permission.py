@@ -50,8 +50,8 @@ def require_permitted(
     """
     problems = [
         fault
-        for part in components_of(objective)
-        for fault in _component_faults(part, spec, length, allow_leaks)
+        for component in components_of(objective)
+        for fault in _component_faults(component, spec, length, allow_leaks)
     ]
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))

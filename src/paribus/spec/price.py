@@ -58,7 +58,7 @@ class Price:
     visible_share: float  # of the main stack's query-key pairs
     appendable: bool  # does the cache stay valid while the text grows
     training: Flops
-    prefill: Flops  # the prompt and the words after its last token
+    prefill: Flops  # the prompt and the logits after its last token
     decode: (
         Flops  # one more token after length - 1; positions whose cache is lost are computed again
     )
@@ -75,7 +75,7 @@ def price(
     """The price at these lengths; by default max_length of each, half of it a prefix, two bytes
     a cached value.
 
-    All of a source is its own prefix. Training computes the words of `n_scored` positions, or of
+    All of a source is its own prefix. Training computes the logits of `n_scored` positions, or of
     all.
     """
     problems = list(_problems(spec, length, source_length, prefix, bytes_per_value, n_scored))
@@ -127,8 +127,8 @@ def count_parameters(spec: ResolvedArchitecture) -> ParameterCounts:
 def training_flops(
     spec: ResolvedArchitecture, layout: SequenceLayout, source_length: int, n_scored: int
 ) -> Flops:
-    """One sequence forward and backward, and the words of the positions where an answer is
-    asked.
+    """One sequence forward and backward, and the logits of the positions that are
+    scored.
     """
     return (_forward_flops(spec, layout, source_length) + _head_flops(spec, n_scored)) * 3
 
@@ -245,7 +245,7 @@ def _flops(
 
 
 def _forward_flops(spec: ResolvedArchitecture, layout: SequenceLayout, source_length: int) -> Flops:
-    """All layers of both stacks over whole sequences, without the words."""
+    """All layers of both stacks over whole sequences, without the output head."""
     total = Flops(0, 0)
     length, source = layout.length, SequenceLayout(source_length, prefix=source_length)
     for block in spec.stack.layers:

@@ -15,7 +15,7 @@ try:
 except ImportError:  # triton comes with torch's CUDA builds alone
     cross_entropy_kernel = None
 
-# words at a time: of eight choices the fastest on an H200, for 4,203 words and for 50,304
+# logits at a time: of eight choices the fastest on an H200, for 4,203 token ids and for 50,304
 _BLOCK, _WARPS = (
     1024,
     4,
@@ -43,7 +43,7 @@ def cross_entropy_(
 def _cross_entropy_torch(
     logits: Tensor, targets: Targets, z_loss: float, with_gradient: bool
 ) -> tuple[Tensor, Tensor]:
-    """One exponential a word: the log-sum-exp is read off the likeliest word and its
+    """One exponential a logit: the log-sum-exp is read off the likeliest token and its
     probability.
     """
     at, wide = targets.ids_M[:, None], torch.promote_types(logits.dtype, torch.float32)

@@ -80,13 +80,11 @@ class Learner:
     def step(
         self, step: int, micro_batches: Sequence[Problem], n_targets: float | None = None
     ) -> StepSums:
-        """One step over this rank's parts of a global batch; `total` counts the targets of all
-        ranks.
+        """One step over this rank's micro-batches of a global batch; `n_targets` counts the
+        targets of all ranks.
         """
         if n_targets is None:
-            n_targets = sum(float(part.weights_BM.sum()) for part in micro_batches)
-        else:
-            n_targets = n_targets
+            n_targets = sum(float(micro_batch.weights_BM.sum()) for micro_batch in micro_batches)
         self.step_number.fill_(step)
         self.n_targets.fill_(max(n_targets, 1.0))
         self.has_no_targets.fill_(n_targets == 0)
@@ -125,19 +123,19 @@ class Learner:
 
     def _step(self, micro_batches: Sequence[Problem]) -> StepSums:
         losses: list[MicroBatchLoss] = []
-        for number, part in enumerate(micro_batches, 1):
-            losses.append(self._backward_micro_batch(part, number == len(micro_batches)))
+        for number, micro_batch in enumerate(micro_batches, 1):
+            losses.append(self._backward_micro_batch(micro_batch, number == len(micro_batches)))
         norm = self._step_optimizer()
         self._update_selection_biases(losses)
-        counts = torch.stack([part.counts for part in losses]).sum(0)
+        counts = torch.stack([loss.counts for loss in losses]).sum(0)
         nats, targets, n_bytes = self.ranks.all_reduce_(
             torch.where(self.diverged > 0, 0.0, counts)
         ).unbind()
         return StepSums(nats, targets, n_bytes, norm)
 
     def _backward_micro_batch(self, problem: Problem, is_last: bool) -> MicroBatchLoss:
-        """One part's gradient added to the others'; with the last one it is summed over the
-        ranks.
+        """The gradient of one micro-batch added to the others'; with the last one it is summed
+        over the ranks.
         """
         if isinstance(self.data_parallel, DistributedDataParallel):
             parallel = self.data_parallel
@@ -185,7 +183,7 @@ class Learner:
             return
         for place in losses[0].choices:
             choice_counts = self.ranks.all_reduce_(
-                torch.stack([part.choices[place] for part in losses]).sum(0)
+                torch.stack([loss.choices[place] for loss in losses]).sum(0)
             )
             layer = self.model.get_submodule(place).get_submodule("feed_forward")
             assert isinstance(layer, RoutedExperts)

@@ -1,4 +1,4 @@
-"""The sum of nats over the answers, and its gradient, without holding all words of all
+"""The sum of nats over the answers, and its gradient, without holding all logits of all
 positions at once.
 """
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from paribus.train.cross_entropy import Targets, cross_entropy_
 
-CPU_CHUNK_ROWS = 512  # positions whose words are held at a time on a CPU
-CHUNK_LOGITS = 2**30  # words of positions held at a time elsewhere: wide products are faster
+CPU_CHUNK_ROWS = 512  # positions whose logits are held at a time on a CPU
+CHUNK_LOGITS = 2**30  # logits held at a time elsewhere: wide products are faster
 
 
 def nats_sum(
@@ -26,7 +26,7 @@ def nats_sum(
     """Weighted nats of the targets, and the same with the z-loss added: what is reported and
     what is trained on.
 
-    On CUDA words are scored in bf16, and everything that is summed is summed in float32.
+    On CUDA logits are computed in bf16, and everything that is summed is summed in float32.
     """
     learning = torch.is_grad_enabled() and states_MD.requires_grad
     loss = _LossSpec(Targets(targets_M, weights_M), z_loss, learning)

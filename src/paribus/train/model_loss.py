@@ -25,7 +25,7 @@ _PREFIX_SOURCE = "L['batch'].layout.prefix"  # as the compiler calls it
 
 
 class MicroBatchLoss(NamedTuple):
-    """What one part saw; `choices` counts how often each expert of each layer was chosen."""
+    """The loss of one micro-batch; `choices` counts how often each expert was chosen."""
 
     loss: Tensor
     counts: Tensor  # nats, targets, bytes
@@ -33,7 +33,7 @@ class MicroBatchLoss(NamedTuple):
 
 
 class ModelWithLoss(nn.Module):
-    """A model with its loss, compiled on CUDA up to the words."""
+    """A model with its loss, compiled on CUDA up to the logits."""
 
     def __init__(self, model: Transformer, training: Training, vocabulary: Vocabulary):
         super().__init__()
@@ -56,8 +56,8 @@ class ModelWithLoss(nn.Module):
             self.site_keys = None
 
     def forward(self, problem: Problem, step: Tensor, n_targets: Tensor) -> MicroBatchLoss:
-        """`total` counts the targets of the whole global batch, so that losses of parts add up
-        to its mean.
+        """`n_targets` counts the targets of the whole global batch, so that the losses of
+        micro-batches add up to its mean.
         """
         nats, loss, hidden = self._compute_loss(
             problem, DropoutKey(self.spec.seed, step, site_keys=self.site_keys)
