@@ -16,15 +16,8 @@ from paribus.corpus.languages.questions import language_documents as invented
 from paribus.corpus.python_files import installation_identity
 from paribus.corpus.python_files import python_documents as installed
 from paribus.record.disk import explained
-from paribus.spec.corpus import (
-    Files,
-    Language,
-    PairFiles,
-    PythonCode,
-    PythonDocs,
-    PythonSummaries,
-    Source,
-)
+from paribus.spec.corpus import Files, PairFiles, PythonCode, PythonDocs, PythonSummaries, Source
+from paribus.spec.languages import Language
 from paribus.watcher import Watcher
 
 

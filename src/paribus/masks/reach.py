@@ -21,7 +21,8 @@ from paribus.masks.dense import (
     dense_mask,
     visible_rows,
 )
-from paribus.masks.rules import MAX_RULE_SIZE, Rule, SameSide, Strided, Window, leaves
+from paribus.masks.rules import MAX_RULE_SIZE, Rule, SameSide, Strided, Window
+from paribus.masks.simplification import leaves
 
 # queries times keys that are looked at together: long sequences take no more memory
 _PAIRS_AT_ONCE = 2**22

@@ -20,8 +20,9 @@ from paribus.masks import (
     looks_ahead,
     reachable_from,
 )
-from paribus.objectives.posing import pose_problem, possible_splits
+from paribus.objectives.posing import pose_problem
 from paribus.objectives.problem import Problem
+from paribus.objectives.source_target import possible_splits
 from paribus.spec import ResolvedArchitecture
 from paribus.spec.objectives import (
     MaskedLM,

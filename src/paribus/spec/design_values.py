@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
-from paribus.spec.architecture import Spec
+from paribus.spec.base import Spec
 
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
 MIN_SEEDS = 3

@@ -15,7 +15,8 @@ from pydantic_core import to_jsonable_python
 
 from paribus.errors import SpecError
 from paribus.masks import Rule
-from paribus.spec.architecture import Architecture, Spec
+from paribus.spec.architecture import Architecture
+from paribus.spec.base import Spec
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import SCALES, Design
 from paribus.spec.objectives import ObjectiveKind

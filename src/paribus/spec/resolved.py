@@ -19,7 +19,6 @@ from paribus.masks import (
 from paribus.spec.architecture import (
     Architecture,
     AttentionKind,
-    Count,
     Dense,
     Embedding,
     Experts,
@@ -36,9 +35,8 @@ from paribus.spec.architecture import (
     RelativeBias,
     RotaryPositions,
     ScaleFactor,
-    Share,
-    Spec,
 )
+from paribus.spec.base import Count, Share, Spec
 
 
 class Block(Spec):

@@ -11,7 +11,8 @@ from pydantic import Field, ValidationError
 
 from paribus.errors import SpecError, describe_first
 from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
-from paribus.spec.architecture import Architecture, Spec
+from paribus.spec.architecture import Architecture
+from paribus.spec.base import Spec
 from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, ByteTokenizer, Corpus, TokenizerFile
 from paribus.spec.design_base import with_base
 from paribus.spec.merging import (

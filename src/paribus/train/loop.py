@@ -20,7 +20,7 @@ from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
-from paribus.spec.price import training_flops
+from paribus.spec.flops import training_flops
 from paribus.spec.run import RunSpec, Stage, addressed_stages
 from paribus.train import training_state
 from paribus.train.counters import RowSums, Totals, nats_per_target

@@ -12,7 +12,7 @@ from paribus.batch import Batch, Vocabulary
 from paribus.model import DropoutKey, Transformer, balance_loss
 from paribus.model.dropout import dropout_site_keys
 from paribus.model.lookup import look_up
-from paribus.model.transformer import HiddenStates
+from paribus.model.stack import HiddenStates
 from paribus.objectives import Problem
 from paribus.spec import Experts
 from paribus.spec.training import Training

@@ -17,7 +17,7 @@ from itertools import islice
 from random import Random
 
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import TranslationLanguage
+from paribus.spec.languages import TranslationLanguage
 
 # consonants of each language
 SOURCE_CONSONANTS, TARGET_CONSONANTS = (

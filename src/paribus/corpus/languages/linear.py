@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from paribus.spec.corpus import SYMBOLS, LinearLanguage
+from paribus.spec.languages import SYMBOLS, LinearLanguage
 
 
 def draw_examples(language: LinearLanguage, rng: Random, length: int) -> str:

@@ -15,7 +15,7 @@ from paribus.corpus.documents import Document
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import (
+from paribus.spec.languages import (
     SYMBOLS,
     ArithmeticLanguage,
     CopyLanguage,
