@@ -397,7 +397,7 @@ def test_what_a_named_checkpoint_has_is_not_given_twice(
     monkeypatch.chdir(here)
     with pytest.raises(
         SpecError,
-        match="kept or tokenizer is given beside first, which has its own; leave them out",
+        match="extra_config or tokenizer is given beside first, which has its own; leave them out",
     ):
         pb.export("first", "out", extra_config={})
 

@@ -8,7 +8,7 @@ from paribus.corpus import TokenisedCorpus
 from paribus.masks import SequenceLayout
 from paribus.objectives import Problem, separates_documents
 from paribus.spec import resolve
-from paribus.spec.price import training_flops
+from paribus.spec.flops import training_flops
 from paribus.spec.run import RunSpec
 from paribus.train.loader import ProblemLoader
 

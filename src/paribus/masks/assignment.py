@@ -7,7 +7,8 @@ from math import isqrt, lcm
 from operator import and_, or_
 
 from paribus.errors import SpecError
-from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule, common_rule
+from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule
+from paribus.masks.simplification import common_rule
 
 MAX_HEAD_GROUPS = 4096
 

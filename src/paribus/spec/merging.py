@@ -103,21 +103,21 @@ def set_at_path(table: Table, path: str, value: Any) -> None:
                 f"{'.'.join(outer[:depth])} is {node!r}, which has nothing inside to set as {path};"
                 " set it itself"
             )
-    merged = merge_tables(table, change)
-    refuse_empty_table(merged, change)
-    table.update(merged)
+    result = merge_tables(table, change)
+    refuse_empty_table(result, change)
+    table.update(result)
 
 
 def refuse_empty_table(
-    merged: Mapping[str, Any], change: Mapping[str, Any], prefix: str = ""
+    result: Mapping[str, Any], change: Mapping[str, Any], prefix: str = ""
 ) -> None:
     """SpecError if the change sets a non-empty table to {}, which merging would ignore.
 
-    `merged` is what came out of laying `change` over a table.
+    `result` is what came out of laying `change` over a table.
     """
     for name, value in change.items():
         path = f"{prefix}{name}"
-        node = merged[name]
+        node = result[name]
         if not isinstance(value, Mapping) or not isinstance(node, Mapping):
             continue
         if value:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from paribus.spec.architecture import Count, Positive, Spec, read_kind
+from paribus.spec.base import Count, Positive, Spec, read_kind
 
 ProperFraction = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]

@@ -11,7 +11,8 @@ from pydantic import Field, ValidationError
 
 from paribus.errors import SpecError, describe_first
 from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
-from paribus.spec.architecture import Architecture, Spec
+from paribus.spec.architecture import Architecture
+from paribus.spec.base import Spec
 from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, ByteTokenizer, Corpus, TokenizerFile
 from paribus.spec.design_base import with_base
 from paribus.spec.merging import (
@@ -116,17 +117,17 @@ def load_run(source: SpecSource, changes: Mapping[str, Any] | None = None) -> Ru
     """
     table = _changed_table(source, changes)
     _refuse_design(table, source)
-    written = table.pop("architecture", None)
+    architecture_table = table.pop("architecture", None)
     problems = list(_unknown_key_faults(table))
     stage = _validate(
         Stage, {key: table[key] for key in Stage.model_fields if key in table}, problems
     )
-    if written is None:
+    if architecture_table is None:
         problems.append("architecture is missing; name a preset, or give a table")
-    if written is None:
+    if architecture_table is None:
         architecture = None
     else:
-        architecture = _parse_run_architecture(written, stage, problems)
+        architecture = _parse_run_architecture(architecture_table, stage, problems)
     if problems or stage is None or architecture is None:
         raise SpecError(problems)
     return RunSpec(architecture=architecture, stages=(stage,))
@@ -136,9 +137,9 @@ def run_width_note(source: SpecSource, changes: Mapping[str, Any] | None = None)
     """Which widths of its preset a run keeps though it changes d_model; None where there are
     none.
     """
-    written = _changed_table(source, changes).get("architecture")
-    if isinstance(written, Mapping):
-        return width_note(written)
+    architecture_table = _changed_table(source, changes).get("architecture")
+    if isinstance(architecture_table, Mapping):
+        return width_note(architecture_table)
     return None
 
 
@@ -191,10 +192,10 @@ def load_objective(kind: str, changes: Mapping[str, Any] | None = None) -> Objec
     for path in in_setting_order(changes or {}):
         set_at_path(table, f"objective.{path}", (changes or {})[path])
     problems: list[str] = []
-    asked = _validate(_ObjectiveTable, table, problems)
-    if asked is None:
+    objective_table = _validate(_ObjectiveTable, table, problems)
+    if objective_table is None:
         raise SpecError(problems)
-    return asked.objective
+    return objective_table.objective
 
 
 def _changed_table(source: SpecSource, changes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -245,11 +246,11 @@ def _parse_run_architecture(
         )
         return None
     own = dict(architecture)
-    filled = {} if stage is None else derived_sizes(stage)
+    sizes = {} if stage is None else derived_sizes(stage)
     try:
         table = {
             **merged_table(own),
-            **{name: value for name, value in filled.items() if name not in own},
+            **{name: value for name, value in sizes.items() if name not in own},
         }
         return parse_architecture(table)
     except SpecError as fault:
@@ -292,10 +293,10 @@ def n_ids(tokenizer: str) -> int:
     """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no
     table has room for it.
     """
-    held = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
-    words = held["model"]["vocab"]  # with their ids, or in the order of those
-    ordered = range(len(words)) if isinstance(words, list) else words.values()
-    ids = [*ordered, *(added["id"] for added in held.get("added_tokens", ()))]
+    table = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
+    words = table["model"]["vocab"]  # with their ids, or in the order of those
+    word_ids = range(len(words)) if isinstance(words, list) else words.values()
+    ids = [*word_ids, *(token["id"] for token in table.get("added_tokens", ()))]
     for number in ids:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MAX_IDS:
             raise ValueError(

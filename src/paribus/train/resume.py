@@ -31,16 +31,16 @@ def find_resume_point(run: Run, training: Training) -> ResumePoint:
         return ResumePoint(
             folder=run.folder, finished=True, notes=("it was finished before; nothing was done",)
         )
-    found = run.latest_checkpoint()
-    notes = (*_describe_resume(run, found, training.n_steps), *_describe_warmup(training))
-    if found.checkpoint is None:
+    search = run.latest_checkpoint()
+    notes = (*_describe_resume(run, search, training.n_steps), *_describe_warmup(training))
+    if search.checkpoint is None:
         return ResumePoint(folder=run.folder, finished=False, notes=notes)
     return ResumePoint(
         folder=run.folder,
         finished=False,
         notes=notes,
-        checkpoint=found.checkpoint.folder,
-        step=found.checkpoint.step,
+        checkpoint=search.checkpoint.folder,
+        step=search.checkpoint.step,
     )
 
 
