@@ -196,7 +196,7 @@ def test_a_run_that_is_missing_or_failed_is_named(kept: Study) -> None:
         (
             "2 of 9 runs are missing or not yet run:"
             f" causal, seed {cells[0].seed} (failed); causal, seed"
-            f" {cells[1].seed}; `paribus run DESIGN` goes on"
+            f" {cells[1].seed}; `paribus run DESIGN` resumes"
         ),
     )
     (kept.folder / "cells.json").write_text("[]")
@@ -213,7 +213,7 @@ def test_a_run_that_was_not_measured_is_no_diverged_run(kept: Study) -> None:
     shutil.rmtree(kept.root / kept.read_cells()[0].run / "evaluations")
     with pytest.raises(
         SpecError,
-        match="1 of 9 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` goes on",
+        match="1 of 9 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` resumes",
     ):
         study_findings(kept)
 

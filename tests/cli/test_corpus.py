@@ -201,13 +201,13 @@ BAD = [
     (
         ("shwo",),
         (
-            "ACTION is 'shwo', which is not done with a corpus; did you mean 'show'? use build,"
+            "ACTION is 'shwo', which is not an action; did you mean 'show'? use build,"
             " show or sample"
         ),
     ),
     (
         ("run.toml",),
-        "ACTION is 'run.toml', which is not done with a corpus; use build, show or sample",
+        "ACTION is 'run.toml', which is not an action; use build, show or sample",
     ),
     (
         ("show", "none.toml"),

@@ -88,7 +88,7 @@ def test_a_record_of_before_chance_was_kept_is_shown_without_it(ask, here: Path)
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (("nobody",), 1, "holds no run; `paribus runs` lists those there are"),
+        (("nobody",), 1, "holds no run; `paribus runs` lists the runs"),
         (("first", "--yardstick", "pairs"), 2, "yardstick.kind is 'pairs', which needs pairs"),
         (("first", "--yardstick", "half"), 2, "yardstick.kind is 'half'; did you mean 'halves'?"),
         (
@@ -125,6 +125,6 @@ def test_a_run_whose_checkpoints_are_gone_says_that_it_has_none(ask, here: Path)
         refused = ask("evaluate", given)
         assert refused.status == 1
         assert refused.err.endswith(
-            "runs/first has no whole checkpoint; train it further, or if it has finished, remove"
+            "runs/first has no complete checkpoint; train it further, or if it has finished, remove"
             " its folder and make it again\n"
         )

@@ -164,13 +164,13 @@ BAD = [
     (
         ("maskd",),
         (
-            "maskd is no preset, no objective and no .toml or .json file; did you mean 'masked'?"
+            "maskd is not a preset, an objective, or a .toml or .json file; did you mean 'masked'?"
             " objectives are"
         ),
     ),
     (
         ("mixture",),
-        "'mixture' is an objective made of parts that a run gives; show one of causal, reverse",
+        "'mixture' is an objective whose components a run lists; show one of causal, reverse",
     ),
     (("gpt2", "causal"), "'causal' is an objective, which is shown alone; leave the rest out"),
     (

@@ -237,7 +237,7 @@ def test_a_study_cannot_be_named_out_of_its_folder(
 ) -> None:
     told = ask(*words(None, study_cache, "--name", name))
     assert told.status == 2
-    assert "cannot be a folder's; use up to 100 letters" in told.err
+    assert "cannot be the name of a folder; use up to 100 letters" in told.err
     assert {path.name for path in here.iterdir()} <= {"little.json", "runs"}
 
 

@@ -146,9 +146,14 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
         (
             "--name",
             "../evil",
-            "the study name is '../evil', which cannot be a folder's; use up to 100 letters",
+            "the study name is '../evil', which cannot be the name of a folder; use up to 100"
+            " letters",
         ),
-        ("--name", "", "the study name is '', which cannot be a folder's; use up to 100 letters"),
+        (
+            "--name",
+            "",
+            "the study name is '', which cannot be the name of a folder; use up to 100 letters",
+        ),
         ("--cache", "little.json", "--cache is little.json, which is a file; name a folder"),
         ("--shard", "0/2", "--shard is '0/2'; write I/N with I from 1 to N, such as 2/8"),
     ],
@@ -170,7 +175,7 @@ def test_an_interruption_before_the_first_run_has_status_75_too(
         "paribus.design.plan.prepare_corpus", lambda *_, **__: signal.raise_signal(number)
     )
     told = ask(*words(SHORT, study_cache))
-    assert (told.status, told.err) == (75, "note: interrupted; the same command goes on\n")
+    assert (told.status, told.err) == (75, "note: interrupted; the same command resumes\n")
     monkeypatch.undo()
     monkeypatch.chdir(here)
     assert ask(*words(SHORT, study_cache, "--shard", "1/9")).status == 75
@@ -194,7 +199,7 @@ def test_a_study_begun_under_another_environment_says_so(
     shutil.rmtree(kept.root / kept.read_cells()[0].run)
     told = ask(*words(None, study_cache))
     assert told.status == 1
-    assert "runs of it were made under another environment: n_threads was 10" in told.err
+    assert "some of its runs were made under another environment: n_threads was 10" in told.err
     assert "--accept-environment" in told.err
     assert ask(*words(None, study_cache, "--accept-environment")).status == 0
 

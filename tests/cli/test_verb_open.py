@@ -107,6 +107,6 @@ def test_seeds_of_a_design_that_has_its_own_are_refused(ask, here: Path, study_c
     told = ask(*words("run", {}, study_cache, "--seeds", "8"))
     assert told.status == 2
     assert (
-        "--seeds is 8, and the design has seeds of its own, 3 of them; leave it out, or write seeds"
+        "--seeds is 8, but the design lists 3 seeds of its own; leave it out, or write seeds"
         " = 'open'" in told.err
     )

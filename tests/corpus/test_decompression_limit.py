@@ -252,7 +252,7 @@ def test_a_document_may_be_as_long_as_a_line(tmp_path):
 def test_a_home_that_nobody_has_is_no_traceback(tmp_path):
     with pytest.raises(
         SpecError,
-        match=r"paths '~nobody-here/x\.txt' begins with a home folder that nobody has here",
+        match=r"paths '~nobody-here/x\.txt' begins with the home folder of an unknown user",
     ):
         build_small_corpus(tmp_path, {"kind": "files", "paths": "~nobody-here/x.txt"})
     with pytest.raises(

@@ -88,7 +88,7 @@ def test_between_looks_the_advice_is_the_next_look(tmp_path: Path) -> None:
     first = verdict_texts(material)[0]
     assert first.word == "inconclusive"
     assert first.advice == (
-        f"The design reads the verdict again at {len(SEEDS)} seeds; `paribus run` goes on to them."
+        f"The design reads the verdict again at {len(SEEDS)} seeds; `paribus run` adds them."
     )
     assert describe_fresh_seeds(material) == ""
 

@@ -57,7 +57,7 @@ def test_with_room_again_the_run_ends_as_if_nothing_had_been(
 ) -> None:
     again = answers[name]["again"]
     assert again["status"] == 0, again["err"]
-    assert again["out"].startswith("note: it goes on at step 5 of 12\n")
+    assert again["out"].startswith("note: it resumes at step 5 of 12\n")
     assert again["out"].splitlines()[2].startswith(step_line(5))
     assert_same_run(home / name / "run", home / "whole/run")
 

@@ -86,7 +86,7 @@ def contrast_by_seed(
     """
     unknown = [name for name in weights if name not in cells]
     if unknown:
-        raise SpecError(f"contrast: {', '.join(unknown)} is no cell; use {', '.join(cells)}")
+        raise SpecError(f"contrast: {', '.join(unknown)} is not a cell; use {', '.join(cells)}")
     if abs(sum(weights.values())) > 1e-9 or not any(weights.values()):
         raise SpecError(
             f"contrast: weights add up to {sum(weights.values()):g}; use weights that add up to 0,"

@@ -102,7 +102,7 @@ def _require_pairs(arms: Mapping[str, Scores], baseline: str, pairs: Sequence[Ar
     named = dict.fromkeys((baseline, *chain.from_iterable(pairs)))
     unknown = [name for name in named if name not in arms]
     if unknown:
-        raise SpecError(f"comparisons: {', '.join(unknown)} is no arm; use {', '.join(arms)}")
+        raise SpecError(f"comparisons: {', '.join(unknown)} is not an arm; use {', '.join(arms)}")
     unordered = list(map(frozenset, pairs))
     has_repeats = len(set(unordered)) < len(pairs)
     if not pairs or has_repeats or min(map(len, unordered)) < 2:

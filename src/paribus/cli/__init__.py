@@ -1,9 +1,10 @@
-"""What can be asked from a shell? One file a verb, found by its name and imported when it is
+"""What can be called from a shell? One file per verb, found by its name and imported when it is
 called.
 
 Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake
-in what was asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted, to be
-resumed; 130 (Ctrl-C) and 143 (SIGTERM) interrupted, and `train` has saved its run.
+in the arguments or in a file; 3 a confound; 4 some runs of a design failed; 75 a study was
+interrupted and can be resumed; 130 (Ctrl-C) and 143 (SIGTERM) interrupted, and `train` has saved
+its run.
 """
 
 import ast
@@ -150,7 +151,7 @@ def _call_verb(verb: str, rest: list[str]) -> int:
     known = verbs()
     if verb not in known:
         advice = did_you_mean(verb, known)
-        raise SpecError(f"{verb!r} is no verb of paribus; {advice}verbs are {', '.join(known)}")
+        raise SpecError(f"{verb!r} is not a verb of paribus; {advice}verbs are {', '.join(known)}")
     _hide_blocked_torch()
     module = import_module(f"{__name__}.{known[verb]}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -167,13 +168,16 @@ def _call_verb(verb: str, rest: list[str]) -> int:
 def _print_help() -> None:
     page, known = console(), verbs()
     width = max(map(len, known))
-    page.print("Usage: paribus VERB …\n\nLanguage-model architectures, all else equal.\n")
+    page.print("Usage: paribus VERB …\n\nCompare language-model architectures, all else equal.\n")
     for verb, module in known.items():
         page.print(f"  {verb:{width}}  {verb_summary(module)}")
-    page.print("\nparibus VERB --help says more; paribus --version says which version this is.")
-    page.print("paribus --install-completion completes verbs and options in your shell.")
+    page.print("\nparibus VERB --help explains a verb; paribus --version prints the version.")
+    page.print("paribus --install-completion adds completion of verbs and options to your shell.")
     page.print(
-        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked,"
-        " 3 a confound,"
+        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in the arguments"
+        " or in a file,"
     )
-    page.print("4 some runs failed, 75 (of train 130, 143) interrupted: run it again.")
+    page.print(
+        "3 a confound, 4 some runs failed, 75 interrupted (train: 130 or 143): run the same command"
+        " again."
+    )

@@ -1,8 +1,8 @@
-"""The text a run reads: build it, say what it holds, or look at some of it.
+"""Build the text that runs read, show what it contains, or sample documents from it.
 
-ACTION is build, show or sample. SPEC is the file that `paribus train` takes, a design, of which it
-is the base's text, or one with a corpus table alone; without it, the text read by default. What was
-built is kept in the cache and found there again; show and sample build it first where it is not.
+ACTION is build, show or sample. SPEC is a file that `paribus train` takes, a design (the text of
+its base is used), or a file with only a corpus table. Without SPEC, the default text is used. Built
+text is kept in the cache and used again; show and sample build it first if it is not there.
 """
 
 from collections.abc import Mapping
@@ -46,14 +46,16 @@ def command(
     cache: CacheOption = None,
     split: Annotated[
         str | None,
-        typer.Option(metavar="SPLIT", help="Sample from train, valid or test; by default train."),
+        typer.Option(
+            metavar="SPLIT", help="Split to sample from: train, valid or test; by default train."
+        ),
     ] = None,
     n: Annotated[
         int | None,
-        typer.Option("-n", min=1, metavar="N", help="Documents to sample; by default 3."),
+        typer.Option("-n", min=1, metavar="N", help="Number of documents to sample; by default 3."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Of the sample; by default 0.")
+        int | None, typer.Option(min=0, metavar="N", help="Seed of the sample; by default 0.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -78,8 +80,7 @@ def _require_options(action: str, options: Mapping[str, object]) -> None:
     if action not in ACTIONS:
         advice = did_you_mean(action, ACTIONS)
         raise SpecError(
-            f"ACTION is {action!r}, which is not done with a corpus; {advice}use build, show or"
-            " sample"
+            f"ACTION is {action!r}, which is not an action; {advice}use build, show or sample"
         )
     extra = [option for option, value in options.items() if value is not None]
     if action != "sample" and extra:

@@ -1,8 +1,8 @@
-"""A whole comparison in a few minutes: does a decoder write better when it reads its input in
-both directions?
+"""Run a small study in a few minutes, from the design to the report.
 
-Three arms (causal, prefix, and one that cannot see the input and must come out worse) learn to
-translate an invented language. The same command resumes. Exit status as of run.
+Does a decoder write better when it reads its input in both directions? Three arms ("causal",
+"prefix", and one that cannot see the input and must come out worse) learn to translate an invented
+language. The same command resumes an interrupted study. The exit status is that of `paribus run`.
 """
 
 import os
@@ -14,6 +14,7 @@ import typer
 
 from paribus.cli import report
 from paribus.cli import run as running
+from paribus.cli.terminal.arguments import OPEN_HELP
 from paribus.cli.terminal.console import print_notes
 from paribus.cli.terminal.folders import RUNS, CacheOption, DeviceOption, RunsOption
 from paribus.report.formats import missing_package
@@ -38,7 +39,7 @@ def command(
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     device: DeviceOption = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
     kind = best_format()
     execution = _one_run_per_core(Workspace(runs, cache, device))

@@ -1,6 +1,6 @@
-"""Every field at which two architectures differ, and what that does to their price.
+"""List the fields in which two architectures differ, and compare their prices.
 
-Exit status 0 whether they differ or not; --json gives [] where they are the same model.
+The exit status is 0 whether they differ or not; --json prints [] if they are the same model.
 """
 
 from dataclasses import asdict
@@ -42,10 +42,12 @@ def command(
     right: Annotated[str, typer.Argument(metavar="B", help=ARCH_HELP)],
     settings: SettingsOption = None,
     set_a: Annotated[
-        list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of A alone.")
+        list[str] | None,
+        typer.Option(metavar="PATH=VALUE", help="Set a field of A only. May be repeated."),
     ] = None,
     set_b: Annotated[
-        list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of B alone.")
+        list[str] | None,
+        typer.Option(metavar="PATH=VALUE", help="Set a field of B only. May be repeated."),
     ] = None,
     json: JsonOption = False,
 ) -> None:

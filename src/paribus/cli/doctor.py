@@ -1,7 +1,7 @@
-"""Whether this machine is fit: device, kernels, bfloat16, disk and versions.
+"""Check this machine: device, attention kernels, bfloat16, disk and versions.
 
-Without an architecture the masks of all presets are tried. Exit status 1 if a kernel disagrees with
-dense attention, or if the one asked for by --kernel cannot do a mask.
+Without ARCH, the masks of all presets are checked. Exit status 1 means that a kernel disagrees with
+dense attention, or that the kernel chosen with --kernel does not support a mask.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def command(
     kernel: Annotated[
         str,
         typer.Option(
-            "--kernel", metavar="KERNEL", help="Force one: auto, dense, masked, fused or flex."
+            "--kernel",
+            metavar="KERNEL",
+            help="Kernel to check: auto, dense, masked, fused or flex.",
         ),
     ] = "auto",
     json: JsonOption = False,

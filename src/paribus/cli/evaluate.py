@@ -1,13 +1,13 @@
 """Measure a run on held-out text: nats and bits per byte of targets, given their contexts.
 
 The yardstick is halves (the second half of a document, given the first), pairs (a target, given its
-source) or pseudo (each token of a second half under a mask, all others in sight; no likelihood, to
-be compared with its like alone). By default it is the one for what the run read and was asked. The
-run's last whole checkpoint answers, framed as it was trained; an item is a line of a file under
-RUN/evaluations, and what was measured before is read from there.
+source) or pseudo (each token of the second half masked in turn, all other tokens visible). A pseudo
+score is no likelihood; compare it only with other pseudo scores. By default, the yardstick is the
+one that suits the run's text and objective. The run's last complete checkpoint is measured, and
+items are laid out as in its training. RUN/evaluations keeps one line per item, and what was
+measured before is read from there.
 
-A decoder that was imported is measured on the text that --corpus names, after its own begin-of-text
-token.
+An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
 """
 
 from collections.abc import Mapping
@@ -112,7 +112,7 @@ def command(
     yardstick: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="halves, pairs or pseudo; by default what suits the run."
+            metavar="KIND", help="halves, pairs or pseudo; by default the one that suits the run."
         ),
     ] = None,
     settings: Annotated[
@@ -120,25 +120,27 @@ def command(
         typer.Option(
             "--set",
             metavar="PATH=VALUE",
-            help="A field of it: split=valid, max_bytes=512. Repeats.",
+            help="Set a field of the yardstick, such as split=valid or max_bytes=512."
+            " May be repeated.",
         ),
     ] = None,
     corpus: Annotated[
         Path | None,
         typer.Option(
             metavar="SPEC",
-            help="The text for a checkpoint that was not trained here; see `corpus`.",
+            help="Text for a checkpoint that was not trained here: a file that `paribus corpus`"
+            " takes.",
         ),
     ] = None,
     tokenizer: TokenizerOption = None,
     n_items: Annotated[
-        int | None, typer.Option("--items", min=1, metavar="N", help="At most so many.")
+        int | None, typer.Option("--items", min=1, metavar="N", help="Maximum number of items.")
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     device: DeviceOption = None,
     n_sequences: Annotated[
-        int, typer.Option("--sequences", min=1, metavar="N", help="At a time.")
+        int, typer.Option("--sequences", min=1, metavar="N", help="Number of sequences per batch.")
     ] = N_SEQUENCES,
     json: JsonOption = False,
 ) -> None:

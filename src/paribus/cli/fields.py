@@ -1,7 +1,7 @@
-"""Every field of a run file and of a design: its type, its default and what it does.
+"""List every field of a run file and of a design: its type, its default and what it does.
 
-Without a path: all tables. A path is dotted, such as training, training.optimizer.rate,
-design.primary or training.schedule.cosine. docs/reference.md holds the same.
+Without PATH, all tables are listed. PATH is dotted, such as training, training.optimizer.rate,
+design.primary or training.schedule.cosine. docs/reference.md has the same content.
 """
 
 from dataclasses import asdict
@@ -18,7 +18,7 @@ from paribus.escapes import escape_unprintable
 from paribus.spec.fields import FieldEntry, FieldMatch, TableEntry, all_tables, find_fields
 from paribus.spec.reference import reference_page
 
-MORE = "paribus fields PATH says more of one of them, such as paribus fields training.optimizer."
+MORE = "paribus fields PATH shows one of them in full, such as paribus fields training.optimizer."
 
 
 def fields(path: str | None = None) -> None:
@@ -31,11 +31,12 @@ def fields(path: str | None = None) -> None:
 
 def command(
     path: Annotated[
-        str | None, typer.Argument(metavar="PATH", help="A dotted path, as training.optimizer.")
+        str | None,
+        typer.Argument(metavar="PATH", help="A dotted path, such as training.optimizer."),
     ] = None,
     json: JsonOption = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="The whole of docs/reference.md.")
+        bool, typer.Option("--markdown", help="Print all of docs/reference.md.")
     ] = False,
 ) -> None:
     if markdown:

@@ -1,4 +1,4 @@
-"""What a run would say after a text: greedily, or drawn at a temperature."""
+"""Continue a text with a trained model, greedily or by sampling at a temperature."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +36,7 @@ def generate_text(
     loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
     print_notes(*loaded.notes)
     if not loaded.tokenizer.encode(text):
-        raise SpecError("TEXT is empty; give something to go on from")
+        raise SpecError("TEXT is empty; give a text to continue")
     ids, vocabulary = loaded.encode_text(text), loaded.vocabulary
     model = loaded.restore()
     n_read, n_said = _split_length(model, len(ids), sampling.n_tokens)
@@ -76,27 +76,30 @@ def _remarks(loaded: LoadedCheckpoint) -> Iterator[str]:
     objective = loaded.stage.objective
     if all(isinstance(part.objective, MaskedLM | LastToken) for part in components_of(objective)):
         yield (
-            f"it was trained with {objective.kind!r} and never asked what comes next: what it says"
-            " means little"
+            f"it was trained with {objective.kind!r} and never predicted the next token:"
+            " its output means little"
         )
 
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to go on from.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to continue.")],
     n_tokens: Annotated[
         int,
         typer.Option(
             "--tokens",
             min=1,
             metavar="N",
-            help="At most so many; no more than the model has room for.",
+            help="Maximum number of new tokens; the length of the model may allow fewer.",
         ),
     ] = 100,
     temperature: Annotated[
-        float, typer.Option(min=0.0, metavar="T", help="0 takes the likeliest.")
+        float,
+        typer.Option(
+            min=0.0, metavar="T", help="Sampling temperature; 0 takes the most likely token."
+        ),
     ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sampling.")] = 0,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
 ) -> None:

@@ -1,7 +1,6 @@
-"""Show that nothing but the factor differs between the arms of a design, what it costs, and
-what it can see.
+"""Check that the arms of a design differ in the factor alone; estimate its cost and its power.
 
-DESIGN is one that comes with paribus, or a TOML or JSON file. Exit status 3: something besides the
+Before the first run, this also freezes the plan. Exit status 3 means that something besides the
 factor differs.
 """
 
@@ -47,15 +46,20 @@ from paribus.train.memory import require_training_memory
 from paribus.workspace import Execution, Workspace
 
 DesignSource = str | Path | Mapping[str, Any] | Design
-DESIGN_HELP = "A design that comes with paribus, or a .toml or .json file."
+DESIGN_HELP = "The name of a design that comes with paribus, or a .toml or .json file."
 DesignArgument = Annotated[str, typer.Argument(metavar="DESIGN", help=DESIGN_HELP)]
 ScaleOption = Annotated[
-    str | None, typer.Option("--scale", metavar="SCALE", help="smoke, laptop, hour or paper.")
+    str | None,
+    typer.Option(
+        "--scale", metavar="SCALE", help="Scale of the study: smoke, laptop, hour or paper."
+    ),
 ]
 NameOption = Annotated[
     str | None,
     typer.Option(
-        "--name", metavar="NAME", help="Of the study; by default the design's, and the scale."
+        "--name",
+        metavar="NAME",
+        help="Name of the study; by default the name of the design and the scale.",
     ),
 ]
 SeedsOption = Annotated[
@@ -63,7 +67,8 @@ SeedsOption = Annotated[
     typer.Option(
         "--seeds",
         metavar="N",
-        help="With seeds = 'open': carry it to N. Else: a new study of N fresh seeds.",
+        help="Number of seeds, if the design has seeds = 'open'; otherwise, make a new study with N"
+        " fresh seeds.",
     ),
 ]
 
@@ -103,7 +108,9 @@ def plan_execution(
 ) -> Plan:
     """The plan of a design whose runs are carried out so."""
     if name is not None and not is_folder_name(name):
-        raise SpecError(f"the study name is {name!r}, which cannot be a folder's; {NAME_ADVICE}")
+        raise SpecError(
+            f"the study name is {name!r}, which cannot be the name of a folder; {NAME_ADVICE}"
+        )
     called, asked = find_design(design, scale, changes)
     called = called if name is None else name
     if seeds is None or asked.seeds == OPEN_SEEDS:
@@ -120,7 +127,9 @@ def command(
     settings: DesignSettingsOption = None,
     name: NameOption = None,
     seeds: SeedsOption = None,
-    every: Annotated[bool, typer.Option("--all", help="Fields that are equal, too.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also list the fields that are equal.")
+    ] = False,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     device: DeviceOption = None,

@@ -1,7 +1,8 @@
-"""What an architecture costs, before it is built: parameters, cache and FLOPs.
+"""Count the parameters, the KV cache and the FLOPs of an architecture before it is built.
 
-All are priced for the same text: so many tokens of input, so many of target. FLOPs are counted two
-ways. Dense: every query meets every key. Visible: only the pairs the mask lets through.
+Several architectures are priced for the same text, with the same numbers of input and target
+tokens. FLOPs are counted in two ways: dense counts every query-key pair, visible only the pairs
+that the mask lets through.
 """
 
 from collections.abc import Sequence
@@ -57,12 +58,14 @@ def command(
     source_length: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Tokens of the input, which an encoder reads; as --prefix."
+            min=1,
+            metavar="N",
+            help="Number of input tokens, which an encoder reads; the same as --prefix.",
         ),
     ] = None,
     prefix: TextPrefixOption = None,
     bytes_per_value: Annotated[
-        int, typer.Option("--bytes", min=1, metavar="N", help="Bytes of one cached value.")
+        int, typer.Option("--bytes", min=1, metavar="N", help="Bytes per cached value.")
     ] = 2,
     json: JsonOption = False,
 ) -> None:

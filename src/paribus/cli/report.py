@@ -1,8 +1,8 @@
-"""What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves;
-from rows alone.
+"""Write the report of a study: verdicts, effects, checks, costs and learning curves.
 
-Formats: html (the page), md (its words), csv (rows, curves, verdicts, answers by document, with the
-design as JSON), tex (a table), svg and png (the plots).
+The report is made from the recorded files alone. Formats: html (one page that needs no other file),
+md (its text), csv (rows, curves, verdicts and scores per document, with the design as JSON), tex
+(the tables), svg and png (the plots).
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from paribus.cli.terminal.arguments import OPEN_HELP, STUDY_HELP
 from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.cli.terminal.verdict_lines import print_verdicts
@@ -30,6 +31,8 @@ from paribus.report.markdown import latex_table, markdown_report
 from paribus.report.report_data import ReportData, gather_report_data
 
 HTML = "report.html"
+FORMAT_HELP = f"One or more of {', '.join(FORMATS)}, separated by commas."
+ANONYMOUS_HELP = "Leave out paths, file names, names of people, the machine and dates."
 RESTORE = "restore what was changed, or begin under another name"
 
 
@@ -48,19 +51,19 @@ def write_report(
 
 
 def command(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, by its name.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY_HELP)],
     runs: RunsOption = RUNS,
     format: Annotated[  # noqa: A002 (the option's name)
-        str, typer.Option(metavar="LIST", help=f"Some of {', '.join(FORMATS)}, joined by commas.")
+        str, typer.Option(metavar="LIST", help=FORMAT_HELP)
     ] = "html",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where to; by default the study's own folder."),
+        typer.Option(
+            metavar="FOLDER", help="Folder to write to; by default the study's own folder."
+        ),
     ] = None,
-    anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Without paths, files, names, machine, dates.")
-    ] = False,
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
+    anonymous: Annotated[bool, typer.Option("--anonymous", help=ANONYMOUS_HELP)] = False,
+    open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
     material, files = _write_files(study, runs, format, out, anonymous)
     print_report(material, files, open_it)

@@ -1,4 +1,4 @@
-"""The rows of a study: one a run, with its arm, seed, rate, outcome and what it scored."""
+"""Print the rows of a study, one per run: its arm, seed, learning rate, outcome and scores."""
 
 import csv
 import sys
@@ -11,15 +11,13 @@ from paribus.analyse import RowTable
 from paribus.analyse import study_rows as rows_of
 from paribus.analyse import study_verdicts as verdicts_of
 from paribus.analyse.run_table import ENDED_OUTCOMES
-from paribus.cli.terminal.arguments import JsonOption
+from paribus.cli.terminal.arguments import STUDY_HELP, JsonOption
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.cli.terminal.results_table import print_results
 from paribus.errors import SpecError
 from paribus.record import existing_study, require_study_integrity
 from paribus.record.plan_file import read_plan
-
-STUDY_HELP = "A study, by its name."
 
 
 def rows(study: str, runs: str | Path = RUNS) -> RowTable:
@@ -40,7 +38,7 @@ def command(
     study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY_HELP)],
     runs: RunsOption = RUNS,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Comma-separated, for another program.")
+        bool, typer.Option("--csv", help="Print comma-separated values, for another program.")
     ] = False,
     json: JsonOption = False,
 ) -> None:

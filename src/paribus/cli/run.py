@@ -1,9 +1,10 @@
-"""Carry a design out: sweeps, then every arm under every seed; the same command resumes.
+"""Run a design: tune the learning rates, then train every arm with every seed.
 
-Where the design leaves their number open, --seeds N carries it to N seeds, and a larger N later
-adds to the same plan. Where it has seeds of its own and all are run, --seeds N makes a new study of
-N fresh seeds, judged alone: NAME-2. Exit status 3: a confound; 4: some runs failed; 75:
-interrupted, or other shards are not done: run it again.
+The same command resumes an interrupted study. If the design leaves the number of seeds open,
+--seeds N runs it with N seeds, and a larger N later adds to the same study. If the design lists its
+seeds and all of them are run, --seeds N makes a new study, NAME-2, with N fresh seeds and verdicts
+of its own. Exit status: 3 a confound; 4 some runs failed; 75 interrupted, or other shards are not
+done: run it again.
 """
 
 import shlex
@@ -54,7 +55,10 @@ from paribus.train.memory import require_training_memory
 from paribus.workspace import Execution, Workspace
 
 FAILED_STATUS = 4
-JOBS_HELP = "Runs at a time; on a CPU, 1 has all threads, and of more each has one."
+JOBS_HELP = (
+    "Number of runs at a time; on a CPU, a single run uses all threads, and several use one thread"
+    " each."
+)
 
 
 def run(
@@ -133,7 +137,7 @@ def _note_on_interrupt() -> Iterator[None]:
         yield
     except SystemExit as left:
         if left.code == RESUME_STATUS:
-            print_notes("interrupted; the same command goes on")
+            print_notes("interrupted; the same command resumes")
         raise
 
 
@@ -154,7 +158,7 @@ def command(
     device: DeviceOption = None,
     jobs: Annotated[int, typer.Option(metavar="N", help=JOBS_HELP)] = 1,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="The I-th of N parts, for job arrays.")
+        str | None, typer.Option(metavar="I/N", help="Run part I of N, for job arrays.")
     ] = None,
     accept_environment: AcceptEnvironmentOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Every run there is: how far it got, and how it stands."""
+"""List all runs: the state of each, its step and its scores."""
 
 from pathlib import Path
 from typing import Any

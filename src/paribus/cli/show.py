@@ -1,8 +1,8 @@
-"""Architectures side by side, or one on a card with its masks drawn; or what an objective asks.
+"""List architectures side by side, draw one with its masks, or show an objective by example.
 
-Without an architecture: all presets. An objective (causal, reverse, prefix, masked, last_token,
-spans, continuation, seq2seq, ul2) is shown by an example, with the presets that may be trained with
-it; --set changes its fields.
+Without arguments, all presets are listed. An objective (causal, reverse, prefix, masked,
+last_token, spans, continuation, seq2seq, ul2) is shown by an example, with the presets that can be
+trained with it; --set changes its fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,6 @@ import typer
 from paribus.cli.terminal.architecture_card import print_architecture_card
 from paribus.cli.terminal.architecture_table import NOTES, PricedArchitecture, architecture_table
 from paribus.cli.terminal.arguments import (
-    ARCH_HELP,
     ArchitectureSource,
     JsonOption,
     NamedArchitecture,
@@ -33,6 +32,10 @@ from paribus.spec import architecture_fingerprint, presets
 from paribus.spec.objectives import OBJECTIVES_BY_KIND, Objective
 from paribus.spec.run import load_objective
 from paribus.spec.spelling import word_advice
+
+ARCH_OR_OBJECTIVE_HELP = (
+    "A preset, a .toml or .json file, a checkpoint folder, or the name of an objective."
+)
 
 
 def show(
@@ -55,7 +58,7 @@ def show(
 def command(
     arch: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARCH|OBJECTIVE", help=f"{ARCH_HELP} Or an objective."),
+        typer.Argument(metavar="ARCH|OBJECTIVE", help=ARCH_OR_OBJECTIVE_HELP),
     ] = None,
     settings: SettingsOption = None,
     length: TextLengthOption = None,
@@ -103,14 +106,14 @@ def _require_spelling(name: str) -> None:
     """
     if name == "mixture":
         raise SpecError(
-            "'mixture' is an objective made of parts that a run gives; show one of"
+            "'mixture' is an objective whose components a run lists; show one of"
             f" {', '.join(OBJECTIVES_BY_KIND)}"
         )
     advice = word_advice(name, (*presets(), *OBJECTIVES_BY_KIND))
     meant = any(repr(kind) in advice for kind in OBJECTIVES_BY_KIND)
     if meant and name not in presets() and not Path(name).suffix and not Path(name).is_dir():
         said = f"{advice}objectives are {', '.join(OBJECTIVES_BY_KIND)}"
-        raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {said}")
+        raise SpecError(f"{name} is not a preset, an objective, or a .toml or .json file; {said}")
 
 
 def _print_objective(objective: Objective, json: bool = False) -> None:

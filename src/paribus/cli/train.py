@@ -1,8 +1,8 @@
-"""Train a run, or go on with one: the same command resumes.
+"""Train a run, or resume it with the same command.
 
 SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is
-kept under the fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM
-save it first; exit status 130 and 143: interrupted, run it again.
+named by the fingerprint of its spec, so the same spec finds the same run again. Ctrl-C and SIGTERM
+save the run first; the exit status is then 130 or 143, and the same command resumes.
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,8 @@ def command(
     ],
     settings: RunSettingsOption = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the run; by default its fingerprint."),
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,

@@ -1,4 +1,4 @@
-"""Watch the runs of a study, or of all, from another terminal."""
+"""Watch the runs of a study, or all runs, from another terminal."""
 
 import time
 from collections import Counter
@@ -9,6 +9,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from paribus.cli.terminal.arguments import STUDY_HELP
 from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.record import CellRecord, RunEntry, existing_study
@@ -23,11 +24,13 @@ def watch(study: str | None = None, runs: str | Path = RUNS) -> Table:
 
 def command(
     study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="By its name; by default all runs.")
+        str | None, typer.Argument(metavar="STUDY", help=f"{STUDY_HELP} By default, all runs.")
     ] = None,
     runs: RunsOption = RUNS,
-    every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.2, metavar="SECONDS", help="Seconds between updates.")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the table once and exit.")] = False,
 ) -> None:
     page = console()
     if once or not page.is_terminal:

@@ -221,7 +221,7 @@ def split_config(
     }
     faults = list(_unsupported_keys(config, [*obeyed, *kept], refused))
     if faults:
-        raise UnsupportedError(f"{where} cannot be obeyed: {'; '.join(faults)}")
+        raise UnsupportedError(f"{where} cannot be imported: {'; '.join(faults)}")
     given = {name: _config_value(name, key, config, where) for name, key in obeyed.items()}
     return given, {name: value for name, value in config.items() if name in kept}
 

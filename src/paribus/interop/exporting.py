@@ -40,9 +40,9 @@ def export(
     `AutoModelFor….from_pretrained`.
 
     A run, named or by its folder, or a checkpoint may stand for the model: its tokenizer and origin
-    go along. `kept` is what `import_` kept of a config, or `origin` found in a checkpoint; what the
-    spec says prevails over it. UnsupportedError where transformers has no class with the same mask
-    and wiring. Of the spec, only what no logit depends on is left behind: init, dropout, balance
+    go along. `extra_config` is what `import_` kept of a config, or `origin` found in a checkpoint;
+    what the spec says prevails over it. UnsupportedError where transformers has no class with the
+    same mask and wiring. Of the spec, only what no logit depends on is left behind: init, dropout, balance
     loss and the rate of a selection bias. A tokenizer is written beside, for `AutoTokenizer`, and
     config.json then names our special tokens.
     """
@@ -51,7 +51,7 @@ def export(
         return
     if extra_config is not None or tokenizer is not None:
         raise SpecError(
-            f"kept or tokenizer is given beside {model}, which has its own; leave them out"
+            f"extra_config or tokenizer is given beside {model}, which has its own; leave them out"
         )
     loaded = load_checkpoint(model, runs)
     for note in loaded.notes:

@@ -28,7 +28,8 @@ def parse_formats(format_list: str | Iterable[str]) -> tuple[str, ...]:
     unknown = sorted(wanted - set(FORMATS))
     if unknown:
         raise SpecError(
-            f"--format has {unknown[0]!r}; use some of {', '.join(FORMATS)}, joined by commas"
+            f"--format has {unknown[0]!r}; use one or more of {', '.join(FORMATS)}, separated by"
+            " commas"
         )
     return tuple(sorted(wanted, key=FORMATS.index))
 

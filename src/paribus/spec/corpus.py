@@ -237,7 +237,7 @@ class LinearLanguage(Language):
         primes = _primes_up_to(len(SYMBOLS))
         if value not in primes:
             raise ValueError(
-                f"{value} is no prime below {len(SYMBOLS)}; use one of"
+                f"{value} is not a prime below {len(SYMBOLS)}; use one of"
                 f" {', '.join(map(str, primes))}"
             )
         return value
@@ -357,7 +357,8 @@ class Corpus(Spec):
         if not math.isfinite(sum(source.weight for source in self.sources)):
             largest = max(source.weight for source in self.sources)
             raise ValueError(
-                f"sources have weights up to {largest:g}, whose sum is no number; use smaller ones,"
+                f"sources have weights up to {largest:g}, whose sum is not finite; use smaller"
+                " ones,"
                 " such as 1 and 2"
             )
         kinds = {gives_pairs(source): source.kind for source in self.sources}

@@ -27,31 +27,39 @@ ArchitectureSource = str | Path | Mapping[str, Any] | Architecture
 
 
 def _settings_option(example: str) -> Any:
-    return typer.Option("--set", metavar="PATH=VALUE", help=f"Change a field: {example}. Repeats.")
+    return typer.Option(
+        "--set", metavar="PATH=VALUE", help=f"Set a field, such as {example}. May be repeated."
+    )
 
 
 SettingsOption = Annotated[
-    list[str] | None, _settings_option("n_layers=4, mask='causal & window(8)'")
+    list[str] | None, _settings_option("n_layers=4 or mask='causal & window(8)'")
 ]
 RunSettingsOption = Annotated[
-    list[str] | None, _settings_option("training.n_steps=400, architecture.n_layers=4")
+    list[str] | None, _settings_option("training.n_steps=400 or architecture.n_layers=4")
 ]
 DesignSettingsOption = Annotated[
-    list[str] | None, _settings_option("base.training.n_steps=400, seeds=[0,1,2,3]")
+    list[str] | None, _settings_option("base.training.n_steps=400 or seeds=[0,1,2,3]")
 ]
 TextLengthOption = Annotated[
     int | None,
     typer.Option(
         min=1,
         metavar="N",
-        help="Tokens of the text, input and target; by default the longest all can read.",
+        help="Tokens of the text, input and target; by default the longest that all can read.",
     ),
 ]
 TextPrefixOption = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Tokens of it that are input; by default half."),
+    typer.Option(
+        min=0, metavar="N", help="Number of these tokens that are input; by default half."
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON with exact numbers, for another program.")
+]
+STUDY_HELP = "The name of a study."
+OPEN_HELP = "Open the page in a browser."
 ARCH_HELP = "A preset, a .toml or .json file, or a checkpoint folder."
 
 

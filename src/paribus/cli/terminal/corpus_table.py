@@ -201,7 +201,8 @@ def _fact_table(dataset: TokenisedCorpus, training: Training | None) -> Table:
     tokenizer = format_field(dataset.spec.tokenizer.model_dump(mode="json"))
     rows = {
         "tokenizer": (
-            f"{tokenizer}, {dataset.vocabulary.n_text:,} ids of text and {N_SPECIAL_TOKENS} signs"
+            f"{tokenizer}, {dataset.vocabulary.n_text:,} ids of text and {N_SPECIAL_TOKENS}"
+            " special tokens"
         ),
         "fingerprint": dataset.fingerprint[:12],
         "folder": str(dataset.folder),
