@@ -36,7 +36,7 @@ def test_a_run_is_measured_and_read_again(ask, here: Path) -> None:
     told = ask(*words)
     assert told.status == 0, told.err
     heading, row = told.out.splitlines()
-    headings = "yardstick label asked as step items bytes nats bits per byte unigram contexts cut"
+    headings = "yardstick label objective step items bytes nats bits per byte unigram contexts cut"
     assert " ".join(heading.split()) == headings
     assert row.split()[:5] == ["halves", "likelihood", "causal", "2", "16"]
     assert "note: 200 items were asked for, and the held-out text has 16" in told.err

@@ -96,8 +96,8 @@ def test_each_denoiser_of_ul2_is_shown_under_its_sign(ask):
     for one in found:
         assert (one.source or one.reads)[0] == f"‹{one.component.mode}›"
     out = ask("show", "ul2").out
-    assert "spans(mean_span=64, rate=0.5), under ‹X›, from running text" in out
-    assert "continuation(rate=0.25), under ‹S›, from running text" in out
+    assert "spans(mean_span=64, rate=0.5), with the mode token ‹X›, from running text" in out
+    assert "continuation(rate=0.25), with the mode token ‹S›, from running text" in out
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES_BY_KIND)

@@ -35,7 +35,7 @@ def test_the_table_says_both_ways_of_counting_and_at_which_lengths(ask):
     assert (
         "dense: every query meets every key; visible: only the pairs the mask lets through" in out
     )
-    assert "At length 1024, 2 bytes a cached value." in out
+    assert "At length 1024, 2 bytes per cached value." in out
 
 
 def test_a_prefix_and_a_source_are_named_where_they_matter(ask):

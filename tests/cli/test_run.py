@@ -42,7 +42,7 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert "\x1b" not in told.out
     assert lines[-5].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
     assert lines[-2] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
-    assert lines[-1] == "the verdict, and a page: paribus report little"
+    assert lines[-1] == "for the verdict and a page: paribus report little"
     again = ask(*words(LEARNT, study_cache))
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out

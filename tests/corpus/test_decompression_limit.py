@@ -256,7 +256,7 @@ def test_a_home_that_nobody_has_is_no_traceback(tmp_path):
     ):
         build_small_corpus(tmp_path, {"kind": "files", "paths": "~nobody-here/x.txt"})
     with pytest.raises(
-        SpecError, match=r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder"
+        SpecError, match=r"tokenizer\.path '~nobody-here/t\.json' begins with the home folder"
     ):
         build_small_corpus(
             tmp_path, {"kind": "copy"}, tokenizer={"kind": "file", "path": "~nobody-here/t.json"}

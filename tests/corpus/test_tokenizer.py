@@ -298,7 +298,7 @@ def test_a_tokenizer_in_the_home_of_nobody_is_no_traceback():
     spec = TokenizerFile(path="~nobody-here/t.json")
     said = (
         r"tokenizer\.path '~nobody-here/t\.json' begins with the home folder of an unknown user;"
-        r" write the path"
+        r" write a path"
     )
     with pytest.raises(SpecError, match=rf"^{said}"):
         read_tokenizer_file(spec)

@@ -92,7 +92,7 @@ def test_a_failed_filling_leaves_the_last_good_checkpoint(
     with pytest.raises(
         RecordError,
         match=(
-            f"^{place} cannot be written: {said}; free some space or mend that, and the same"
+            f"^{place} cannot be written: {said}; free some space, or correct that, and the same"
             " command"
         ),
     ):

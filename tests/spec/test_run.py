@@ -157,8 +157,8 @@ NO_LIST = [
     (
         {"objective": {"kind": "masked", "masked": 0, "replaced": 0}},
         (
-            "objective masked 0 and replaced 0 leave every token that is asked for to be read in"
-            " its place; hide some"
+            "objective masked 0 and replaced 0 let the model read every token that it is"
+            " asked for; hide some"
         ),
     ),
     (

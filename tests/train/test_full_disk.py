@@ -34,7 +34,7 @@ def test_a_disk_full_at_a_checkpoint_leaves_the_last_one_and_the_rows(
     assert found["err"].startswith(f"error: {place} cannot be written: ")
     assert "File too large" in found["err"]
     assert (
-        "; free some space or mend that, and the same command resumes: earlier checkpoints are un"
+        "; free some space, or correct that, and the same command resumes: earlier checkpoints"
         in found["err"]
     )
     assert (found["checkpoints"], found["rows"]) == ([3], 8)

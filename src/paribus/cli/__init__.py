@@ -32,11 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     replace_unencodable()
     with escaped_streams():
-        return _exit_status(list(sys.argv[1:] if arguments is None else arguments))
+        if arguments is None:
+            arguments = sys.argv[1:]
+        return _exit_status(list(arguments))
 
 
 def _exit_status(arguments: list[str]) -> int:
-    """The exit status; whatever is refused is told in a line."""
+    """The exit status; every refusal is printed on a line."""
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
@@ -69,10 +71,16 @@ def _exit_status(arguments: list[str]) -> int:
         )
         return 1
     except OSError as fault:
-        print_errors([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
+        print_errors([_describe_os_error(fault)])
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _describe_os_error(fault: OSError) -> str:
+    if fault.filename:
+        return f"{fault.filename}: {fault.strerror}"
+    return str(fault)
 
 
 def _describe_missing_library(fault: ImportError, verb: str) -> str:
@@ -148,12 +156,14 @@ def _command(verb: str) -> Callable[..., None]:
 
 
 def _call_verb(verb: str, rest: list[str]) -> int:
-    known = verbs()
-    if verb not in known:
-        advice = did_you_mean(verb, known)
-        raise SpecError(f"{verb!r} is not a verb of paribus; {advice}verbs are {', '.join(known)}")
+    modules = verbs()
+    if verb not in modules:
+        advice = did_you_mean(verb, modules)
+        raise SpecError(
+            f"{verb!r} is not a verb of paribus; {advice}verbs are {', '.join(modules)}"
+        )
     _hide_blocked_torch()
-    module = import_module(f"{__name__}.{known[verb]}")
+    module = import_module(f"{__name__}.{modules[verb]}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(verb, help=module.__doc__)(module.command)
     try:
@@ -166,10 +176,10 @@ def _call_verb(verb: str, rest: list[str]) -> int:
 
 
 def _print_help() -> None:
-    page, known = console(), verbs()
-    width = max(map(len, known))
+    page, modules = console(), verbs()
+    width = max(map(len, modules))
     page.print("Usage: paribus VERB …\n\nCompare language-model architectures, all else equal.\n")
-    for verb, module in known.items():
+    for verb, module in modules.items():
         page.print(f"  {verb:{width}}  {verb_summary(module)}")
     page.print("\nparibus VERB --help explains a verb; paribus --version prints the version.")
     page.print("paribus --install-completion adds completion of verbs and options to your shell.")

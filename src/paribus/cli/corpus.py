@@ -60,20 +60,21 @@ def command(
     json: JsonOption = False,
 ) -> None:
     _require_options(action, {"--split": split, "-n": n, "--seed": seed})
-    chosen = _parse_split(split or "train")
+    sample_split = _parse_split(split or "train")
     text, begin = load_text(spec, parse_settings(settings)), perf_counter()
-    built, page = prepare_corpus(text.corpus, cache_folder(cache), show_progress=True), console()
+    corpus = prepare_corpus(text.corpus, cache_folder(cache), show_progress=True)
+    page = console()
     match action, json:
         case "sample", True:
-            print_json(samples_json(built, chosen, n or N_SAMPLES, seed or 0))
+            print_json(samples_json(corpus, sample_split, n or N_SAMPLES, seed or 0))
         case "sample", False:
-            print_samples(built, chosen, n or N_SAMPLES, seed or 0, page)
+            print_samples(corpus, sample_split, n or N_SAMPLES, seed or 0, page)
         case _, True:
-            print_json(corpus_json(built, text.training))
+            print_json(corpus_json(corpus, text.training))
         case "build", False:
-            print_build_summary(built, perf_counter() - begin, page)
+            print_build_summary(corpus, perf_counter() - begin, page)
         case _:
-            print_corpus_table(built, text.training, page)
+            print_corpus_table(corpus, text.training, page)
 
 
 def _require_options(action: str, options: Mapping[str, object]) -> None:

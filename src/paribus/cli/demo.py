@@ -26,9 +26,7 @@ STUDY = f"{DESIGN}-{SCALE}"
 
 
 def demo(workspace: Workspace | None = None) -> Path:
-    """Carry the demonstration out, or go on with it; its page, or its text where a page cannot
-    be drawn.
-    """
+    """Run or resume the demonstration; the file of its report."""
     kind = best_format()
     workspace = workspace or Workspace()
     running.run(DESIGN, scale=SCALE, execution=_one_run_per_core(workspace))
@@ -48,9 +46,7 @@ def command(
 
 
 def best_format() -> str:
-    """The page, or where its packages are missing the same in Markdown; told before minutes are
-    spent.
-    """
+    """html, or md if packages for the page are missing; a note says so before the runs begin."""
     lack = missing_package("html")
     if lack is None:
         return "html"
@@ -66,7 +62,7 @@ def _one_run_per_core(workspace: Workspace) -> Execution:
 
 
 def n_jobs(device: str | None) -> int:
-    """A run a core on a CPU, one at a time elsewhere."""
+    """One run per core on a CPU, one run at a time elsewhere."""
     if select_device(device).type != "cpu":
         return 1
     if sys.platform == "linux":

@@ -63,19 +63,21 @@ def evaluate_run(
     loaded = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
     print_notes(*loaded.notes)
     text = _corpus_of(loaded, corpus)
-    wanted = _yardstick_of(loaded, text, yardstick)
-    built = prepare_corpus(text, workspace.cache_folder, show_progress=True)
-    if loaded.run is not None and built.fingerprint != read_stages(loaded.run)[-1].get("text"):
-        print_notes("the text is not what the run was trained on: its sources have changed since")
-    made = evaluate_checkpoint(
+    chosen_yardstick = _yardstick_of(loaded, text, yardstick)
+    dataset = prepare_corpus(text, workspace.cache_folder, show_progress=True)
+    if loaded.run is not None and dataset.fingerprint != read_stages(loaded.run)[-1].get("text"):
+        print_notes(
+            "the text is not the text that the run was trained on: its sources have changed"
+        )
+    evaluation = evaluate_checkpoint(
         loaded,
-        wanted,
-        built,
+        chosen_yardstick,
+        dataset,
         device=select_device(workspace.device),
         n_sequences=n_sequences,
     )
-    print_notes(*evaluation_remarks(made))
-    return made
+    print_notes(*evaluation_remarks(evaluation))
+    return evaluation
 
 
 def _yardstick_of(
@@ -92,7 +94,7 @@ def _yardstick_of(
 
 
 def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None) -> Corpus:
-    """What a run read, or the text that is named for a checkpoint that was not trained here."""
+    """The text of a run, or the text that is named for a checkpoint that was not trained here."""
     if loaded.run is not None:
         if corpus is not None:
             raise SpecError(
@@ -101,7 +103,7 @@ def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] 
         return (loaded.stage or last_stage_of(loaded.run)).corpus
     if corpus is None:
         raise SpecError(
-            f"{loaded.folder} was not trained here, so no text is held out from it; "
+            f"{loaded.folder} was not trained here, so it has no held-out text; "
             f"name one with --corpus SPEC, a file that `paribus corpus` takes"
         )
     return load_text(corpus).corpus
@@ -147,7 +149,7 @@ def command(
     fields = {"kind": yardstick, **parse_settings(settings)}
     if n_items is not None:
         fields["n_items"] = n_items
-    made = evaluate_run(
+    evaluation = evaluate_run(
         run,
         fields,
         corpus=corpus,
@@ -156,6 +158,6 @@ def command(
         n_sequences=n_sequences,
     )
     if json:
-        print_json(evaluation_json(made))
+        print_json(evaluation_json(evaluation))
     else:
-        console().print(evaluation_table(made))
+        console().print(evaluation_table(evaluation))

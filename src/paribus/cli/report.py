@@ -65,17 +65,17 @@ def command(
     anonymous: Annotated[bool, typer.Option("--anonymous", help=ANONYMOUS_HELP)] = False,
     open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
-    material, files = _write_files(study, runs, format, out, anonymous)
-    print_report(material, files, open_it)
+    report, files = _write_files(study, runs, format, out, anonymous)
+    print_report(report, files, open_it)
     for kind in parse_formats(format):
         if not any(path.suffix == f".{kind}" for path in files):
             print_notes(
                 f"no {kind} file is written: no run of this study trained, so there is nothing to"
                 " draw"
             )
-    changed = material.findings.agreement.description
-    if changed:
-        raise RecordError(f"the study {study} is not what was written: {changed}; {RESTORE}")
+    changes = report.findings.agreement.description
+    if changes:
+        raise RecordError(f"the study {study} is not what was written: {changes}; {RESTORE}")
 
 
 def _write_files(
@@ -85,24 +85,24 @@ def _write_files(
     out: str | Path | None,
     anonymous: bool,
 ) -> tuple[ReportData, tuple[Path, ...]]:
-    wanted = parse_formats(format_list)
-    require_formats(wanted)
-    kept = existing_study(runs, study)
-    material = gather_report_data(kept, anonymous)
-    folder = kept.folder if out is None else Path(out)
+    kinds = parse_formats(format_list)
+    require_formats(kinds)
+    record = existing_study(runs, study)
+    report = gather_report_data(record, anonymous)
+    folder = record.folder
+    if out is not None:
+        folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, bytes] = {}
-    for kind in wanted:
-        files |= _contents(kind, material)
+    for kind in kinds:
+        files |= _contents(kind, report)
     for name, content in files.items():
         replace(folder / name, content)
-    return material, tuple(folder / name for name in files)
+    return report, tuple(folder / name for name in files)
 
 
 def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
-    """File name → content. What draws is imported when it is asked for: rows and words need
-    none of it.
-    """
+    """File name → content. Plotting is imported only if needed: rows and text need none of it."""
     match kind:
         case "html":
             from paribus.report.page import render_page
@@ -111,13 +111,13 @@ def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
         case "md":
             return {"report.md": markdown_report(report).encode()}
         case "csv":
-            made = {
+            tables = {
                 "rows.csv": run_rows(report),
                 "curves.csv": curve_rows(report),
                 "verdicts.csv": verdict_rows(report),
                 "documents.csv": document_rows(report),
             }
-            files = {name: to_csv(rows).encode() for name, rows in made.items()}
+            files = {name: to_csv(rows).encode() for name, rows in tables.items()}
             return {**files, "design.json": design_json(report).encode()}
         case "tex":
             return {"report.tex": latex_table(report).encode()}
@@ -129,7 +129,7 @@ def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
 
 
 def print_report(report: ReportData, files: tuple[Path, ...], open_it: bool = False) -> None:
-    """The verdicts, a line an arm, and where the files are."""
+    """Print the verdicts, one line per arm, and where the files are."""
     page = console()
     print_verdicts(report, page)
     for path in files:

@@ -21,16 +21,16 @@ from paribus.record.plan_file import read_plan
 
 
 def rows(study: str, runs: str | Path = RUNS) -> RowTable:
-    """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
-    there = existing_study(Path(runs), study)
-    found = rows_of(there)
-    ended = [row["run"] for row in found if row["outcome"] in ENDED_OUTCOMES]
-    require_study_integrity(there, read_plan(there), ended)
-    return found
+    """The rows of a study, one per run; `.to_pandas()` if pandas is installed."""
+    record = existing_study(Path(runs), study)
+    table = rows_of(record)
+    ended_runs = [row["run"] for row in table if row["outcome"] in ENDED_OUTCOMES]
+    require_study_integrity(record, read_plan(record), ended_runs)
+    return table
 
 
 def verdicts(study: str, runs: str | Path = RUNS) -> RowTable:
-    """The verdict on every arm of a study, a row each."""
+    """The verdicts of a study, one row per arm."""
     return verdicts_of(existing_study(Path(runs), study))
 
 
@@ -44,12 +44,12 @@ def command(
 ) -> None:
     if json and as_csv:
         raise SpecError("--csv and --json are both given; choose one of them")
-    found = rows(study, runs)
+    table = rows(study, runs)
     if json:
-        print_json(list(found))
+        print_json(list(table))
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, found.columns, lineterminator="\n")
+        writer = csv.DictWriter(sys.stdout, table.columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(table)
     else:
-        print_results(found, existing_study(Path(runs), study), console())
+        print_results(table, existing_study(Path(runs), study), console())

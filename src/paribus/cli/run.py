@@ -70,10 +70,10 @@ def run(
     seeds: int | None = None,
     execution: Execution | None = None,
 ) -> RowTable:
-    """Carry a design out, or go on with it; its rows.
+    """Run or resume a design; the rows of its runs.
 
-    `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it
-    makes a new study of so many fresh ones, judged alone.
+    `seeds` is the number of seeds, for a design that leaves it open. For a design whose own seeds
+    are all run, it makes a new study with so many fresh seeds and verdicts of its own.
     """
     progress, study = _run_design(design, scale, changes, name, seeds, execution or Execution())
     _print_failures(progress)
@@ -100,8 +100,8 @@ def _run_design(
         if study_plan.design.seeds == OPEN_SEEDS and seeds is None:
             study_plan = _extend_to_begun_seeds(study_plan, study)
             seeds_note = (
-                f"{len(study_plan.seeds)} seeds, for the design leaves their number open; --seeds N"
-                " carries it further"
+                f"{len(study_plan.seeds)} seeds, because the design leaves their number open;"
+                " --seeds N adds more"
             )
         else:
             seeds_note = None
@@ -135,14 +135,14 @@ def _print_failures(progress: StudyProgress) -> None:
 def _note_on_interrupt() -> Iterator[None]:
     try:
         yield
-    except SystemExit as left:
-        if left.code == RESUME_STATUS:
+    except SystemExit as stop:
+        if stop.code == RESUME_STATUS:
             print_notes("interrupted; the same command resumes")
         raise
 
 
 def _extend_to_begun_seeds(study_plan: Plan, study_record: Study) -> Plan:
-    """An open design, carried to as many seeds as were begun: so that the same command resumes."""
+    """The plan of an open design with all seeds that were begun: the same command resumes."""
     n_seeds = max(len(study_plan.seeds), n_begun_seeds(study_record, study_plan.design_fingerprint))
     return replace(study_plan, seeds=reported_seeds(study_plan.design, n_seeds))
 
@@ -171,9 +171,10 @@ def command(
         seeds=seeds,
         execution=Execution(workspace, jobs, _parse_shard(shard)),
     )
-    where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
-    report = f"paribus report {shlex.quote(study.folder.name)}{where}"
-    console().print(f"the verdict, and a page: {report}", soft_wrap=True, highlight=False)
+    report = f"paribus report {shlex.quote(study.folder.name)}"
+    if runs != RUNS:
+        report += f" --runs {shlex.quote(str(runs))}"
+    console().print(f"for the verdict and a page: {report}", soft_wrap=True, highlight=False)
 
 
 def run_and_print(
@@ -185,9 +186,7 @@ def run_and_print(
     seeds: int | None = None,
     execution: Execution,
 ) -> Study:
-    """Carry a design out and print what each run scored; SystemExit where runs failed or are
-    not done.
-    """
+    """Run a design and print the score of each run; SystemExit if runs failed or are not done."""
     progress, study = _run_design(design, scale, changes, name, seeds, execution)
     page = console()
     if progress.failures:
@@ -195,8 +194,8 @@ def run_and_print(
         raise SystemExit(FAILED_STATUS)
     if progress.n_waiting:
         print_notes(
-            f"{progress.n_waiting} runs of other shards are not done; run this one again when"
-            " they are"
+            f"{progress.n_waiting} runs of other shards are not done; run this command again"
+            " when they are"
         )
         raise SystemExit(RESUME_STATUS)
     page.print()

@@ -69,8 +69,9 @@ def command(
     if objective is not None:
         _print_objective(objective, json)
         return
-    given = [load_architecture(source, parse_settings(settings)) for source in arch or presets()]
-    entries = _priced_architectures(given, length, prefix)
+    changes = parse_settings(settings)
+    architectures = [load_architecture(source, changes) for source in arch or presets()]
+    entries = _priced_architectures(architectures, length, prefix)
     if json:
         print_json([_entry_json(entry) for entry in entries])
     else:
@@ -83,26 +84,26 @@ def _requested_objective(
     length: int | None,
     prefix: int | None,
 ) -> Objective | None:
-    """The objective that was asked for alone; None where architectures were."""
+    """The objective that is named, which must be alone; None if architectures are named."""
     names = [name for name in sources if isinstance(name, str)]
-    found = [name for name in names if name in OBJECTIVES_BY_KIND]
-    if not found:
+    kinds = [name for name in names if name in OBJECTIVES_BY_KIND]
+    if not kinds:
         for name in names:
             _require_spelling(name)
         return None
     if len(sources) > 1:
-        raise SpecError(f"{found[0]!r} is an objective, which is shown alone; leave the rest out")
+        raise SpecError(f"{kinds[0]!r} is an objective, which is shown alone; leave the rest out")
     for option, value in {"--length": length, "--prefix": prefix}.items():
         if value is not None:
             raise SpecError(
-                f"{option} is {value} for the objective {found[0]!r}, which has none; leave it out"
+                f"{option} is {value} for the objective {kinds[0]!r}, which has none; leave it out"
             )
-    return load_objective(found[0], settings)
+    return load_objective(kinds[0], settings)
 
 
 def _require_spelling(name: str) -> None:
-    """Tell of objectives where one was probably meant; what else is wrong with a name is told
-    by its reading.
+    """SpecError if a name is probably a misspelt objective; other names are checked when they
+    are loaded.
     """
     if name == "mixture":
         raise SpecError(
@@ -110,10 +111,15 @@ def _require_spelling(name: str) -> None:
             f" {', '.join(OBJECTIVES_BY_KIND)}"
         )
     advice = word_advice(name, (*presets(), *OBJECTIVES_BY_KIND))
-    meant = any(repr(kind) in advice for kind in OBJECTIVES_BY_KIND)
-    if meant and name not in presets() and not Path(name).suffix and not Path(name).is_dir():
-        said = f"{advice}objectives are {', '.join(OBJECTIVES_BY_KIND)}"
-        raise SpecError(f"{name} is not a preset, an objective, or a .toml or .json file; {said}")
+    is_near_objective = any(repr(kind) in advice for kind in OBJECTIVES_BY_KIND)
+    if (
+        is_near_objective
+        and name not in presets()
+        and not Path(name).suffix
+        and not Path(name).is_dir()
+    ):
+        advice += f"objectives are {', '.join(OBJECTIVES_BY_KIND)}"
+        raise SpecError(f"{name} is not a preset, an objective, or a .toml or .json file; {advice}")
 
 
 def _print_objective(objective: Objective, json: bool = False) -> None:
@@ -132,7 +138,9 @@ def _priced_architectures(
     """Each at the same text, or at the longest that it reads itself."""
     entries: list[PricedArchitecture] = []
     for one in architectures:
-        n_tokens = longest_text([one.spec], prefix) if length is None else length
+        n_tokens = length
+        if n_tokens is None:
+            n_tokens = longest_text([one.spec], prefix)
         entries.append(PricedArchitecture(one, text_price(one.spec, n_tokens, prefix)))
     return entries
 

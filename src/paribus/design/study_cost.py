@@ -146,7 +146,10 @@ def _training_speed(plan: Plan, workspace: Workspace) -> tuple[float, str]:
     # a pace is above 0: only None is left out
     earlier = list(itertools.islice(filter(None, paces), MAX_EARLIER_RUNS))
     if earlier:
-        return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
+        runs = "1 earlier run"
+        if len(earlier) > 1:
+            runs = f"{len(earlier)} earlier runs"
+        return statistics.median(earlier), f"at the pace of {runs}"
     speed = _matmul_speed(select_device(workspace.device))
     return speed * TYPICAL_UTILISATION, "guessed from one matrix product"
 

@@ -42,9 +42,9 @@ def export(
     A run, named or by its folder, or a checkpoint may stand for the model: its tokenizer and origin
     go along. `extra_config` is what `import_` kept of a config, or `origin` found in a checkpoint;
     what the spec says prevails over it. UnsupportedError where transformers has no class with the
-    same mask and wiring. Of the spec, only what no logit depends on is left behind: init, dropout, balance
-    loss and the rate of a selection bias. A tokenizer is written beside, for `AutoTokenizer`, and
-    config.json then names our special tokens.
+    same mask and wiring. Of the spec, only what no logit depends on is left behind: init, dropout,
+    balance loss and the rate of a selection bias. A tokenizer is written beside, for
+    `AutoTokenizer`, and config.json then names our special tokens.
     """
     if isinstance(model, Transformer):
         _write_folder(model, folder, extra_config, tokenizer, None)

@@ -75,7 +75,7 @@ class MaskedLM(Spec):
             )
         if hidden == 0:
             raise ValueError(
-                "with masked 0 and replaced 0 the model reads every token that it is asked for;"
+                "masked 0 and replaced 0 let the model read every token that it is asked for;"
                 " hide some, such as masked = 0.8"
             )
         return self

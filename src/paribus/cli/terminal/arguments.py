@@ -1,4 +1,4 @@
-"""What was asked for: architectures by name or file, and the changes made to them."""
+"""What verbs take: architectures by name or file, and the fields that are set in them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ARCH_HELP = "A preset, a .toml or .json file, or a checkpoint folder."
 
 @dataclass(frozen=True)
 class NamedArchitecture:
-    """An architecture under the name it was asked for."""
+    """An architecture under the name that was typed."""
 
     name: str
     about: str  # the first comment of its file
@@ -87,11 +87,13 @@ def load_architecture(
             name=architecture_fingerprint(spec)[:12], about="", architecture=source, spec=spec
         )
     architecture = load(source, changes=changes)
-    name = "mapping" if isinstance(source, Mapping) else str(source)
-    changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
+    name = str(source)
+    if isinstance(source, Mapping):
+        name = "mapping"
+    name += "".join(f", {path} = {value}" for path, value in (changes or {}).items())
     note = width_note(written_table(source, changes))
     return NamedArchitecture(
-        name=name + changed,
+        name=name,
         about=_first_comment(source),
         architecture=architecture,
         spec=resolve(architecture),
@@ -100,9 +102,7 @@ def load_architecture(
 
 
 def architecture_notes(architectures: Sequence[NamedArchitecture]) -> list[str]:
-    """What should be known of architectures beside their numbers, each with the name it was
-    asked by.
-    """
+    """What a person should know of architectures beside their numbers, each with its name."""
     notes: list[str] = []
     for one in architectures:
         if one.note is not None:
@@ -132,7 +132,8 @@ def _parse_value(text: str) -> Any:
         return text
     except RecursionError:
         raise SpecError(
-            f"--set has a value of {len(text):,} letters whose lists lie too deep; write it flatter"
+            f"--set has a value of {len(text):,} letters whose lists are nested too deep; use fewer"
+            " levels"
         ) from None
     if len(table) == 1:
         return table["value"]
@@ -147,4 +148,6 @@ def _first_comment(source: str | Path | Mapping[str, Any]) -> str:
     else:
         return ""
     first = text.partition("\n")[0]
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+    if first.startswith("#"):
+        return first.removeprefix("#").strip()
+    return ""
