@@ -121,7 +121,7 @@ def test_a_margin_in_compute_needs_lengths_that_improve(tmp_path: Path) -> None:
     found = study_findings(study)
     assert (
         found.margin_description
-        == "10 % compute: none against causal, which does not clearly improve with more tokens"
+        == '10 % compute: none against "causal", which does not clearly improve with more tokens'
         " (mean slope −0.1), so nothing is called equivalent there"
     )
     assert {arm.judgement.comparison.margin for arm in found.arms if arm.judgement.comparison} == {
@@ -152,7 +152,7 @@ def test_a_length_that_diverged_leaves_no_margin_and_one_that_is_open_no_verdict
     lost = next(cell for cell in study.read_cells() if cell.purpose == "length")
     (study.root / lost.run / "state").write_text("failed: DivergedError: the loss is nan\n")
     assert (
-        "none against causal, which has no score after 8 steps in seed 1"
+        'none against "causal", which has no score after 8 steps in seed 1'
         in study_findings(study).margin_description
     )
     (study.root / lost.run / "state").write_text("running\n")

@@ -15,7 +15,8 @@ from paribus.design.study_run import _require_rates_of_series
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study
 from paribus.record.plan import PlanRecord, parse_plan
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.report.series import describe_series

@@ -27,7 +27,8 @@ from paribus.report.csv_tables import (
     verdict_rows,
 )
 from paribus.report.formats import FORMATS, parse_formats, require_formats
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.report_data import ReportData, gather_report_data
 
 HTML = "report.html"
