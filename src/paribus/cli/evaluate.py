@@ -60,17 +60,19 @@ def evaluate_run(
     which was not trained here is measured on.
     """
     workspace = workspace or Workspace()
-    loaded = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
-    print_notes(*loaded.notes)
-    text = _corpus_of(loaded, corpus)
-    chosen_yardstick = _yardstick_of(loaded, text, yardstick)
+    checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
+    print_notes(*checkpoint.notes)
+    text = _corpus_of(checkpoint, corpus)
+    chosen_yardstick = _yardstick_of(checkpoint, text, yardstick)
     dataset = prepare_corpus(text, workspace.cache_folder, show_progress=True)
-    if loaded.run is not None and dataset.fingerprint != read_stages(loaded.run)[-1].get("text"):
+    if checkpoint.run is not None and dataset.fingerprint != read_stages(checkpoint.run)[-1].get(
+        "text"
+    ):
         print_notes(
             "the text is not the text that the run was trained on: its sources have changed"
         )
     evaluation = evaluate_checkpoint(
-        loaded,
+        checkpoint,
         chosen_yardstick,
         dataset,
         device=select_device(workspace.device),
@@ -81,7 +83,7 @@ def evaluate_run(
 
 
 def _yardstick_of(
-    loaded: LoadedCheckpoint, text: Corpus, yardstick: str | Mapping[str, Any] | None
+    checkpoint: LoadedCheckpoint, text: Corpus, yardstick: str | Mapping[str, Any] | None
 ) -> Yardstick:
     if yardstick is None or isinstance(yardstick, str):
         kind, fields = yardstick, {}
@@ -89,21 +91,23 @@ def _yardstick_of(
         fields = dict(yardstick)
         kind = fields.pop("kind", None)
     if kind is None:
-        kind = default_yardstick(text, loaded.objective()).kind
+        kind = default_yardstick(text, checkpoint.objective()).kind
     return load_yardstick(kind, fields)
 
 
-def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None) -> Corpus:
+def _corpus_of(
+    checkpoint: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None
+) -> Corpus:
     """The text of a run, or the text that is named for a checkpoint that was not trained here."""
-    if loaded.run is not None:
+    if checkpoint.run is not None:
         if corpus is not None:
             raise SpecError(
-                f"--corpus is given, but {loaded.run} has the text it was trained on; leave it out"
+                f"--corpus is given, but {checkpoint.run} has the text it was trained on; leave it out"
             )
-        return (loaded.stage or last_stage_of(loaded.run)).corpus
+        return (checkpoint.stage or last_stage_of(checkpoint.run)).corpus
     if corpus is None:
         raise SpecError(
-            f"{loaded.folder} was not trained here, so it has no held-out text; "
+            f"{checkpoint.folder} was not trained here, so it has no held-out text; "
             f"name one with --corpus SPEC, a file that `paribus corpus` takes"
         )
     return load_text(corpus).corpus

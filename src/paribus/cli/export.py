@@ -33,8 +33,8 @@ def command(
 ) -> None:
     begin = perf_counter()
     precision = parse_precision(dtype)
-    loaded = load_checkpoint(run, runs, best, tokenizer)
-    print_notes(*loaded.notes)
-    model = loaded.restore(dtype=precision)
-    export_checkpoint(loaded, model, out)
+    checkpoint = load_checkpoint(run, runs, best, tokenizer)
+    print_notes(*checkpoint.notes)
+    model = checkpoint.restore(dtype=precision)
+    export_checkpoint(checkpoint, model, out)
     print_receipt("exported", out, model, perf_counter() - begin)

@@ -33,21 +33,21 @@ def generate_text(
     checkpoint that has none.
     """
     sampling = sampling or Sampling()
-    loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
-    print_notes(*loaded.notes)
-    if not loaded.tokenizer.encode(text):
+    checkpoint = load_checkpoint(run, runs, tokenizer=tokenizer)
+    print_notes(*checkpoint.notes)
+    if not checkpoint.tokenizer.encode(text):
         raise SpecError("TEXT is empty; give a text to continue")
-    ids, vocabulary = loaded.encode_text(text), loaded.vocabulary
-    model = loaded.restore()
+    ids, vocabulary = checkpoint.encode_text(text), checkpoint.vocabulary
+    model = checkpoint.restore()
     n_read, n_new = _split_length(model, len(ids), sampling.n_tokens)
-    print_notes(*_remarks(loaded), *_truncation_note(len(ids), n_read, model.spec.max_length))
+    print_notes(*_remarks(checkpoint), *_truncation_note(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
-    is_prefix = loaded.stage is None or context_is_prefix(loaded.stage.objective)
+    is_prefix = checkpoint.stage is None or context_is_prefix(checkpoint.stage.objective)
     sampling = replace(sampling, n_tokens=n_new)
     answer = continuation(model, vocabulary, context, sampling, context_is_prefix=is_prefix)
     special = set((vocabulary.own_special_tokens or {}).values())
     text_ids = [number for number in answer[0].tolist() if number not in special]
-    return loaded.tokenizer.decode(text_ids)
+    return checkpoint.tokenizer.decode(text_ids)
 
 
 def _split_length(model: Transformer, n_context: int, n_tokens: int) -> tuple[int, int]:
@@ -69,11 +69,11 @@ def _truncation_note(n_context: int, n_read: int, max_length: int) -> Iterator[s
         )
 
 
-def _remarks(loaded: LoadedCheckpoint) -> Iterator[str]:
+def _remarks(checkpoint: LoadedCheckpoint) -> Iterator[str]:
     """A note if a run was not trained to predict the next token."""
-    if loaded.stage is None:
+    if checkpoint.stage is None:
         return
-    objective = loaded.stage.objective
+    objective = checkpoint.stage.objective
     if all(isinstance(one.objective, MaskedLM | LastToken) for one in components_of(objective)):
         yield (
             f"it was trained with {objective.kind!r} and never predicted the next token:"

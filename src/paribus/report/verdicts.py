@@ -110,8 +110,8 @@ def describe_fresh_seeds(report: ReportData) -> str:
     return (
         f"Fresh seeds make a new study of the same design, with seeds other than {own_seeds}, as"
         f" many as advised: `paribus run DESIGN{_run_options(report)} --seeds N`, and whatever else"
-        " was --set or named for this study. Its verdict is read from the new seeds alone; seeds added"
-        " to this study would be a second look."
+        " was --set or named for this study. Its verdict is read from the new seeds alone; seeds"
+        " added to this study would be a second look."
     )
 
 
