@@ -102,7 +102,8 @@ def _corpus_of(
     if checkpoint.run is not None:
         if corpus is not None:
             raise SpecError(
-                f"--corpus is given, but {checkpoint.run} has the text it was trained on; leave it out"
+                f"--corpus is given, but {checkpoint.run} has the text it was trained on; leave it"
+                " out"
             )
         return (checkpoint.stage or last_stage_of(checkpoint.run)).corpus
     if corpus is None:

@@ -57,7 +57,7 @@ def _confound_check(report: ReportData) -> TrustCheck:
         paths = join_words([line.path for line in lines if line.allowed is None])
         text = f"{paths} differ between the arms and are not the factor."
         return TrustCheck("Confounds", "no", text)
-    if allowed:
+    if allowances:
         reasons = "; ".join(allowances)
         text = f"{format_plural(len(allowances), 'difference')} allowed by the design. {reasons}."
         return TrustCheck("Confounds", "mind", text)
