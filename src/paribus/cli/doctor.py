@@ -47,10 +47,11 @@ class Checkup:
 
 def doctor(source: ArchitectureSource | None = None, kernel: str = "auto") -> Checkup:
     """This machine, and every kernel that an architecture, or all presets, would use on it."""
-    sources = [source]
     if source is None:
-        sources = presets()
-    return _run_checkup([load_architecture(name) for name in sources], kernel)
+        architectures = [load_architecture(name) for name in presets()]
+    else:
+        architectures = [load_architecture(source)]
+    return _run_checkup(architectures, kernel)
 
 
 def command(
