@@ -115,10 +115,10 @@ def test_json_has_exact_numbers(ask, here: Path) -> None:
 
 def test_without_a_training_nothing_is_said_of_reading(ask, here: Path) -> None:
     told = ask("corpus", "show", "run.toml", "--set", "corpus.tokenizer=bytes").out
-    assert "times" in told
+    assert "epochs" in told
     (here / "alone.toml").write_text(SPEC.partition("[training]")[0])
     alone = ask("corpus", "show", "alone.toml").out
-    assert "times" not in alone
+    assert "epochs" not in alone
     assert "steps" not in alone
     assert (
         json.loads(ask("corpus", "show", "alone.toml", "--json").out)["sources"][0]["epochs"]

@@ -39,7 +39,7 @@ def test_a_run_is_measured_and_read_again(ask, here: Path) -> None:
     headings = "yardstick label objective step items bytes nats bits per byte unigram contexts cut"
     assert " ".join(heading.split()) == headings
     assert row.split()[:5] == ["halves", "likelihood", "causal", "2", "16"]
-    assert "note: 200 items were asked for, and the held-out text has 16" in told.err
+    assert "note: 200 items were asked for, but the held-out text has only 16" in told.err
     assert "16 of 16 contexts are longer than the window" in told.err
     assert ask(*words).out == told.out
     assert len(list((here / "runs/first/evaluations").iterdir())) == 1
@@ -115,7 +115,9 @@ def test_text_that_has_changed_is_said_so(ask, here: Path) -> None:
     path.write_text(path.read_text().replace('"text": "', '"text": "0'))
     told = ask("evaluate", "first", "--items", "2", "--set", "max_bytes=20")
     assert told.status == 0, told.err
-    assert "the text is not what the run was trained on: its sources have changed since" in told.err
+    assert (
+        "the text is not the text that the run was trained on: its sources have changed" in told.err
+    )
 
 
 def test_a_run_whose_checkpoints_are_gone_says_that_it_has_none(ask, here: Path) -> None:

@@ -150,7 +150,7 @@ BAD = [
         1,
         ". is neither a checkpoint nor a run; give one of them, or the name of a run in runs",
     ),
-    (("../x y",), 1, "../x y is no checkpoint and no run"),
+    (("../x y",), 1, "../x y is neither a checkpoint nor a run"),
     (
         ("runs/first/checkpoints/step-000000005", "--best"),
         2,
@@ -188,8 +188,8 @@ def test_a_text_too_long_for_the_model_is_cut_and_told(ask, runs: Path) -> None:
     told = ask("generate", "first", "xyz" * 40 + "abc", "--tokens", "40")
     assert (
         told.err
-        == "note: TEXT has 123 tokens, of which the last 16 are read: the model has a length of"
-        " 32\n"
+        == "note: TEXT has 123 tokens, of which only the last 16 are read: the length of the"
+        " model is 32\n"
     )
     assert told.out == ask("generate", "first", ("xyz" * 40 + "abc")[-16:], "--tokens", "17").out
     assert ask("generate", "first", "xyz" * 7, "--tokens", "12").err == ""
@@ -203,8 +203,8 @@ def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
         workspace=Workspace(runs, cache=runs.parent / "cache", device="cpu"),
     )
     said = (
-        "note: it was trained with 'masked' and never asked what comes next: what it says means"
-        " little\n"
+        "note: it was trained with 'masked' and never predicted the next token: its output"
+        " means little\n"
     )
     assert ask("generate", "masked", "abc").err.endswith(said)
 

@@ -63,7 +63,7 @@ def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Pa
     first = ask(*words(SHORT, study_cache, "--shard", "1/2"))
     assert first.status == 75
     assert first.err.splitlines()[-1].endswith(
-        "runs of other shards are not done; run this one again when they are"
+        "runs of other shards are not done; run this command again when they are"
     )
     assert ask(*words(SHORT, study_cache, "--shard", "2/2")).status == 0
     assert ask(*words(SHORT, study_cache, "--shard", "1/2")).status == 0
@@ -220,4 +220,4 @@ def test_a_changed_design_is_told_by_run_and_by_report(
 
 def test_help_says_how_many_threads_a_run_has(ask) -> None:
     told = " ".join(ask("run", "--help").out.split())
-    assert "on a CPU, 1 has all threads, and of more each has one." in told
+    assert "on a CPU, a single run uses all threads, and several use one thread each." in told

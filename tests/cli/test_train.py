@@ -81,11 +81,11 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
         ),
         (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
         (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),
-        (("--name", "../out"), "the run name '../out' cannot be a folder's"),
-        (("--name", ""), "the run name '' cannot be a folder's"),
+        (("--name", "../out"), "the run name '../out' cannot be the name of a folder"),
+        (("--name", ""), "the run name '' cannot be the name of a folder"),
         (
             ("--name", "studies"),
-            "the run name 'studies' is that of the folder where studies are kept",
+            "the run name 'studies' is the name of the folder of studies",
         ),
         (("--runs", ""), "error: --runs is empty; name a folder, such as '.', or leave it out"),
         (("--cache", ""), "error: --cache is empty; name a folder, such as '.', or leave it out"),
@@ -104,7 +104,7 @@ def test_a_design_is_sent_to_the_command_that_runs_it(ask, here: Path) -> None:
     (here / "mine.toml").write_text('question = "why?"\nbase = "run.toml"\n')
     refused = ask("train", "mine.toml")
     assert refused.status == 2
-    said = "error: mine.toml is a design, which is many runs; carry it out: paribus run mine.toml"
+    said = "error: mine.toml is a design, which has many runs; use `paribus run mine.toml`"
     assert refused.err.strip() == said
 
 

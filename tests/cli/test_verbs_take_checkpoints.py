@@ -321,7 +321,7 @@ def test_what_has_its_own_text_or_lacks_one_is_told(ask, here: Path) -> None:
     told = ask("evaluate", "foreign", *YARDSTICK)
     assert told.status == 2
     assert (
-        told.err == "error: foreign was not trained here, so no text is held out from it; "
+        told.err == "error: foreign was not trained here, so it has no held-out text; "
         "name one with --corpus SPEC, a file that `paribus corpus` takes\n"
     )
     told = ask("evaluate", "first", "--corpus", "text.json")
@@ -337,8 +337,8 @@ NOT_THERE = {
         "no/where is neither a checkpoint nor a run; give one of them, or the name of a run in runs"
     ),
     "hf": (
-        "hf is a Hugging Face folder, not a checkpoint or a run; `paribus import hf OUT` makes one"
-        " of it"
+        "hf is a Hugging Face folder, not a checkpoint or a run; `paribus import hf OUT`"
+        " converts it"
     ),
     "text.json": (
         "text.json is a file, not a checkpoint or a run; give a folder, or the name of a run in"
@@ -398,7 +398,7 @@ def test_what_a_named_checkpoint_has_is_not_given_twice(
     monkeypatch.chdir(here)
     with pytest.raises(
         SpecError,
-        match="kept or tokenizer is given beside first, which has its own; leave them out",
+        match="extra_config or tokenizer is given beside first, which has its own; leave them out",
     ):
         pb.export("first", "out", extra_config={})
 
