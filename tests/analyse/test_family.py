@@ -21,7 +21,8 @@ from paribus.analyse.plan_family import plan_family, plan_family_size
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.report.contrasts import contrast_texts
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 

@@ -27,9 +27,7 @@ def test_seeds_of_a_finished_design_make_a_new_study_of_fresh_ones(
     monkeypatch.chdir(tmp_path)
     refused = ask(*words("run", study_cache, "--seeds", "4"))
     assert refused.status == 2
-    assert (
-        "--seeds is 4, and the design has seeds of its own, 3 of them; leave it out" in refused.err
-    )
+    assert "--seeds is 4, but the design lists 3 seeds of its own; leave it out" in refused.err
     assert ask(*words("run", study_cache)).status == 0
     told = ask(*words("run", study_cache, "--seeds", "4"))
     assert told.status == 0, told.err

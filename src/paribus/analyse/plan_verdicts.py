@@ -152,7 +152,7 @@ def _describe_missing_runs(missing: Sequence[str], n_runs: int) -> str:
     are = "is" if len(missing) == 1 else "are"
     return (
         f"{len(missing)} of {n_runs} runs {are} missing or not yet run: {run_list};"
-        " `paribus run DESIGN` goes on"
+        " `paribus run DESIGN` resumes"
     )
 
 

@@ -1,4 +1,4 @@
-"""Every run there is: how far it got, and how it stands."""
+"""List all runs: the state of each, its step and its scores."""
 
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,14 @@ from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RunsOption
 from paribus.record import RunEntry, read_stages
-from paribus.record import runs as found
+from paribus.record import runs as run_entries
 from paribus.report.numbers import DASH, score
 
 
 def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
-    entries = list(found(runs)) if runs.is_dir() else []
+    entries: list[RunEntry] = []
+    if runs.is_dir():
+        entries = list(run_entries(runs))
     if json:
         print_json([_entry_json(entry) for entry in entries])
         return
@@ -37,21 +39,39 @@ def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
 
 def _entry_cells(entry: RunEntry) -> tuple[str, ...]:
     last = entry.last_row or {}
-    stage = {} if entry.faults else read_stages(entry.folder)[-1]
-    step = str(last["step"] + 1) if "step" in last else "0"
+    stage: dict[str, Any] = {}
+    if not entry.faults:
+        stage = read_stages(entry.folder)[-1]
+    step = str(last.get("step", -1) + 1)
     of = _stage_value(stage, "training", "n_steps")
     mask = _stage_value(stage, "architecture", "mask")
     nats, valid = score(last.get("nats")), score(last.get("valid_nats"))
-    state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
-    state = f"{state}: {entry.reason}" if entry.reason else state
-    return entry.name, state, _stage_value(stage, "objective", "kind"), mask, step, of, nats, valid
+    return (
+        entry.name,
+        _describe_state(entry),
+        _stage_value(stage, "objective", "kind"),
+        mask,
+        step,
+        of,
+        nats,
+        valid,
+    )
+
+
+def _describe_state(entry: RunEntry) -> str:
+    state = str(entry.state)
+    if entry.faults:
+        state += ", damaged"
+    if entry.reason:
+        state += f": {entry.reason}"
+    return state
 
 
 def _stage_value(stage: dict[str, Any], table: str, name: str) -> str:
     """A value of one of a stage's tables; a dash where there is none."""
-    found = stage.get(table)
-    if isinstance(found, dict):
-        return str(found.get(name, DASH))
+    fields = stage.get(table)
+    if isinstance(fields, dict):
+        return str(fields.get(name, DASH))
     return DASH
 
 

@@ -1,8 +1,8 @@
-"""Train a run, or go on with one: the same command resumes.
+"""Train a run, or resume it with the same command.
 
 SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training. A run is
-kept under the fingerprint of its spec, so the same spec finds its own run again. Ctrl-C and SIGTERM
-save it first; exit status 130 and 143: interrupted, run it again.
+named by the fingerprint of its spec, so the same spec finds the same run again. Ctrl-C and SIGTERM
+save the run first; the exit status is then 130 or 143, and the same command resumes.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,7 @@ from paribus.cli.terminal.folders import (
 )
 from paribus.cli.terminal.training_bar import print_note, training_bar
 from paribus.corpus import corpus_remarks, prepare_corpus
+from paribus.report.numbers import format_plural
 from paribus.runtime import select_device
 from paribus.spec.run import load_run, run_width_note
 from paribus.train.loop import TrainOutcome, train
@@ -43,37 +44,38 @@ def train_run(
 
     Under torchrun every process calls it; the first one prints.
     """
-    asked = load_run(spec, changes)
-    stage = asked.stages[0]
+    run_spec = load_run(spec, changes)
+    stage = run_spec.stages[0]
     workspace = workspace or Workspace()
     with join_ranks(select_device(workspace.device)) as (ranks, own):
         page = console()
         page.quiet = not ranks.is_leader
-        built = ranks.leader_first(
+        dataset = ranks.leader_first(
             lambda: prepare_corpus(
                 stage.corpus, workspace.cache_folder, show_progress=ranks.is_leader
             )
         )
         for remark in (
             run_width_note(spec, changes),
-            *corpus_remarks(built, stage.training.length),
+            *corpus_remarks(dataset, stage.training.length),
         ):
             if remark is not None:
                 print_note(page, remark)
-        peak = peak_flops(own) if ranks.is_leader else 0.0
+        peak = 0.0
+        if ranks.is_leader:
+            peak = peak_flops(own)
         with training_bar(
             page, stage.training.n_steps, own.type == "cuda", peak * ranks.world_size
         ) as bar:
             outcome = train(
-                asked,
-                built,
+                run_spec,
+                dataset,
                 replace(workspace, device=str(own)),
                 name=name,
                 ranks=ranks,
                 watcher=bar,
             )
-        steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
-        page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
+        page.print(f"{format_plural(outcome.step, 'step')}: {outcome.folder}", soft_wrap=True)
     return outcome
 
 
@@ -83,7 +85,8 @@ def command(
     ],
     settings: RunSettingsOption = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the run; by default its fingerprint."),
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,

@@ -253,7 +253,7 @@ def read_tokenizer_file(spec: TokenizerFile) -> Tokenizer:
         ) from None
     except Exception as fault:  # the library raises a bare Exception
         raise SpecError(
-            f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json"
+            f"tokenizer.path {spec.path!r} is not a tokenizer: {fault}; give a tokenizer.json"
         ) from None
 
 

@@ -162,7 +162,7 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
             answering_component(run.stages[-1].objective, measure.scores.kind)
         except SpecError as fault:
             for problem in fault.problems:
-                problems.append(f"the yardstick {measure.kind!r} cannot be asked: {problem}")
+                problems.append(f"the yardstick {measure.kind!r} cannot be used: {problem}")
     if problems:
         raise SpecError(problems)
 

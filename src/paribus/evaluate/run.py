@@ -51,7 +51,7 @@ def evaluate(
     """
     checkpoint = latest_checkpoint(run_folder / CHECKPOINTS).checkpoint
     if checkpoint is None:
-        raise RecordError(f"{run_folder} has no whole checkpoint; train it further")
+        raise RecordError(f"{run_folder} has no complete checkpoint; train it further")
     if (
         run_folder / ROWS_FILE
     ).exists():  # a run of which only the checkpoints were kept may be measured too

@@ -119,8 +119,8 @@ def _require_generation(
         prefixes = {0, min(n_context, length)} if model.encoder is None else {0}
         if not all(can_generate(model, length, prefix) for prefix in prefixes):
             raise UnsupportedError(
-                f"the mask {model.architecture.mask} lets a position see what comes after it, so it"
-                " cannot say what does; generate with a causal, prefix or encoder-decoder model"
+                f"the mask {model.architecture.mask} lets a position see later tokens, so it"
+                " cannot predict them; generate with a causal, prefix or encoder-decoder model"
             )
 
 

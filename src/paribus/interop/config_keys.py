@@ -221,7 +221,7 @@ def split_config(
     }
     faults = list(_unsupported_keys(config, [*modelled_keys, *extra_keys], unsupported))
     if faults:
-        raise UnsupportedError(f"{where} cannot be obeyed: {'; '.join(faults)}")
+        raise UnsupportedError(f"{where} cannot be imported: {'; '.join(faults)}")
     values = {name: _config_value(name, key, config, where) for name, key in modelled_keys.items()}
     return values, {name: value for name, value in config.items() if name in extra_keys}
 

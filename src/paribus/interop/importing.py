@@ -71,7 +71,7 @@ def _read_model(folder: Path, dtype: torch.dtype) -> ImportedModel:
     filled_config, extra_config = split_config(read_keys, family.config_keys, folder / CONFIG_FILE)
     problems = [*content_problems(filled_config), *family.problems(filled_config)]
     if problems:
-        raise UnsupportedError(f"{folder / CONFIG_FILE} cannot be obeyed: {'; '.join(problems)}")
+        raise UnsupportedError(f"{folder / CONFIG_FILE} cannot be imported: {'; '.join(problems)}")
     tensors = canonical_tensors(
         read_safetensors_folder(folder, family.class_name), family, filled_config, folder
     )
@@ -94,9 +94,9 @@ def architecture_from_config(
     try:
         return parse_architecture(family.architecture(config, tied))
     except SpecError as fault:
-        raise RecordError(f"{where} describes no {family.title}: {fault}") from fault
+        raise RecordError(f"{where} does not describe a {family.title} model: {fault}") from fault
     except UnsupportedError as fault:
-        raise UnsupportedError(f"{where} cannot be obeyed: {fault}") from fault
+        raise UnsupportedError(f"{where} cannot be imported: {fault}") from fault
 
 
 def canonical_tensors(

@@ -94,7 +94,7 @@ def _scales_outputs(config: Config) -> bool:
 def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
     """The keys of a config that describe this architecture."""
     if spec.encoder is None:
-        raise UnsupportedError("encoder is missing, T5 has one; add encoder = { n_layers = … }")
+        raise UnsupportedError("encoder is missing, but T5 has one; add encoder = { n_layers = … }")
     width, activation = feed_forward_shape(spec)
     branch, positions = spec.stack.layers[0].feed_forward, spec.stack.positions
     gated = isinstance(branch, Dense) and branch.gated

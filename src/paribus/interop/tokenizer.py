@@ -81,8 +81,8 @@ def _with_special_tokens(tokenizer: Tokenizer, special_tokens: dict[str, int]) -
     )
     if clashes:
         raise UnsupportedError(
-            f"the tokenizer has a token {clashes[0]!r} of its own, which is the name of a"
-            " special token of ours; rename it in its tokenizer.json"
+            f"the tokenizer has a token {clashes[0]!r} of its own, which is the name of one of"
+            " our special tokens; rename it in its tokenizer.json"
         )
     table = json.loads(tokenizer.json)
     table["post_processor"] = None

@@ -96,7 +96,7 @@ def head_rules(rule: Rule) -> tuple[Rule, ...]:
                 )
             return tuple(chain.from_iterable(_repeat_each_rule(part, n_groups) for part in parts))
         case ByLayer() | Alternate():
-            raise TypeError(f"{rule} differs by layer; ask rule_at_layer first")
+            raise TypeError(f"{rule} differs by layer; call rule_at_layer first")
         case _:
             return (rule,)
 

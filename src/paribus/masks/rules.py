@@ -41,7 +41,7 @@ class Rule:
     def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         """Where the query may see the key, as a boolean array of the broadcast shape."""
         raise TypeError(
-            f"{self} differs by head or layer; ask rule_at_layer and rule_at_head first"
+            f"{self} differs by head or layer; call rule_at_layer and rule_at_head first"
         )
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -49,7 +49,7 @@ class Rule:
         before?
         """
         raise TypeError(
-            f"{self} differs by head or layer; ask rule_at_layer and rule_at_head first"
+            f"{self} differs by head or layer; call rule_at_layer and rule_at_head first"
         )
 
     def __and__(self, other: Rule) -> Rule:

@@ -38,7 +38,7 @@ def arm_faults(design: Design) -> Iterator[str]:
     for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
             yield (
-                f"{field} is {name!r}, which is no arm; {word_advice(name, arms)}arms are"
+                f"{field} is {name!r}, which is not an arm; {word_advice(name, arms)}arms are"
                 f" {', '.join(arms)}"
             )
     if design.control == design.baseline:
@@ -143,9 +143,8 @@ def _unknown_arm_faults(names: Iterable[tuple[str, str]], arms: Mapping[str, Any
 
     def say(where_name: tuple[str, str]) -> str:
         where, name = where_name
-        return (
-            f"{where} has {name!r}, which is no arm; {word_advice(name, arms)}arms are {arm_names}"
-        )
+        advice = word_advice(name, arms)
+        return f"{where} has {name!r}, which is not an arm; {advice}arms are {arm_names}"
 
     unknown: dict[tuple[str, str], None] = {}
     for where, name in names:

@@ -183,7 +183,8 @@ class Corpus(Spec):
         if not math.isfinite(sum(source.weight for source in self.sources)):
             largest = max(source.weight for source in self.sources)
             raise ValueError(
-                f"sources have weights up to {largest:g}, whose sum is no number; use smaller ones,"
+                f"sources have weights up to {largest:g}, whose sum is not finite; use smaller"
+                " ones,"
                 " such as 1 and 2"
             )
         kinds = {gives_pairs(source): source.kind for source in self.sources}

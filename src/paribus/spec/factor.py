@@ -76,7 +76,7 @@ class Factor(Spec):
         names = list(map(level_name, levels))
         if len(set(names)) < len(names):
             raise ValueError(
-                f"has values that would be called alike: {', '.join(names)}; name each in a table"
+                f"has values that would get the same name: {', '.join(names)}; name each in a table"
             )
         return levels
 

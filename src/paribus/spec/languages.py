@@ -131,7 +131,7 @@ class LinearLanguage(Language):
         primes = _primes_up_to(len(SYMBOLS))
         if value not in primes:
             raise ValueError(
-                f"{value} is no prime below {len(SYMBOLS)}; use one of"
+                f"{value} is not a prime below {len(SYMBOLS)}; use one of"
                 f" {', '.join(map(str, primes))}"
             )
         return value

@@ -100,8 +100,8 @@ def set_at_path(table: Table, path: str, value: Any) -> None:
             node = node.get(name, {})
         if not isinstance(node, dict | str):
             raise SpecError(
-                f"{'.'.join(outer[:depth])} is {node!r}, which has nothing inside to set as {path};"
-                " set it itself"
+                f"{'.'.join(outer[:depth])} is {node!r}, which has no fields to set as {path};"
+                " set it as a whole"
             )
     result = merge_tables(table, change)
     refuse_empty_table(result, change)
@@ -138,8 +138,7 @@ def require_max_depth(table: Any, where: str) -> None:
         if not level:
             return
     raise SpecError(
-        f"{where} holds tables or lists in one another more than {MAX_DEPTH} deep; no field is so"
-        " deep"
+        f"{where} nests tables or lists more than {MAX_DEPTH} deep; no field is that deep"
     )
 
 

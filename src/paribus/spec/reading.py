@@ -141,7 +141,7 @@ def merged_table(source: str | Path | Mapping[str, Any]) -> Table:
     if path.suffix not in (".toml", ".json"):
         advice = word_advice(str(source), presets())
         raise SpecError(
-            f"{source} is no preset and no .toml or .json file; {advice}presets are"
+            f"{source} is neither a preset nor a .toml or .json file; {advice}presets are"
             f" {', '.join(presets())}"
         )
     return _merge_preset(read_table(path))

@@ -151,7 +151,7 @@ def _refuse_design(table: Mapping[str, Any], source: SpecSource) -> None:
     if _is_design(table):
         name = "DESIGN" if isinstance(source, Mapping) else source
         what = "the table" if isinstance(source, Mapping) else source
-        raise SpecError(f"{what} is a design, which is many runs; carry it out: paribus run {name}")
+        raise SpecError(f"{what} is a design, which has many runs; use `paribus run {name}`")
 
 
 def _base_table(table: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -284,7 +284,7 @@ def _n_file_ids(path: Path) -> int:
         ) from fault
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise SpecError(
-            f"corpus.tokenizer.path {path} is no tokenizer.json: {fault}; give one of the"
+            f"corpus.tokenizer.path {path} is not a tokenizer.json: {fault}; give one of the"
             " tokenizers library"
         ) from fault
 

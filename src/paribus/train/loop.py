@@ -193,7 +193,7 @@ class _Loop:
                 self._save_checkpoint(step)
             if stopping and not last:
                 self._note(
-                    f"interrupted: step {step + 1} of {n_steps} is saved; the same command goes on"
+                    f"interrupted: step {step + 1} of {n_steps} is saved; the same command resumes"
                 )
                 raise SystemExit(128 + (caught_signals[0] if caught_signals else signal.SIGTERM))
             self.watcher.step(step)

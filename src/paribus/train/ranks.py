@@ -75,7 +75,7 @@ class Ranks:
                 return n
         raise SpecError(
             f"training.n_sequences is {rows}, which {self.world_size} ranks cannot share equally;"
-            " use a multiple of it"
+            f" use a multiple of {self.world_size}"
         )
 
     def data_parallel(self, module: nn.Module) -> nn.Module:

@@ -55,7 +55,7 @@ def _describe_resume(run: Run, latest: CheckpointSearch, n_steps: int) -> Iterat
         yield (
             f"its {n_steps} steps were done before"
             if last
-            else f"it goes on at step {n_done + 1} of {n_steps}"
+            else f"it resumes at step {n_done + 1} of {n_steps}"
         )
     elif run.previous_state is not None:
         yield f"no checkpoint is left: it begins again at step 1 of {n_steps}"

@@ -100,7 +100,7 @@ def translate(language: TranslationLanguage, sentence: str) -> str:
         ) from None
     if rest:
         raise ValueError(
-            f"{sentence!r} goes on with {rest[0]!r} where it should end; leave that out"
+            f"{sentence!r} continues with {rest[0]!r} where it should end; leave that out"
         )
     ending = VERB_ENDINGS[words.nouns.index(subject.noun) % len(VERB_ENDINGS)]
     parts = [
@@ -148,9 +148,7 @@ def _parse_phrase(lexicon: Lexicon, remaining: list[str]) -> Phrase:
 
 def _take_word(role: tuple[str, ...], remaining: list[str]) -> str:
     if remaining[0] not in role:
-        raise ValueError(
-            f"{remaining[0]!r} is no word that may stand here; one of {', '.join(role[:5])} … is"
-        )
+        raise ValueError(f"{remaining[0]!r} cannot stand here; use one of {', '.join(role[:5])} …")
     return remaining.pop(0)
 
 

@@ -53,7 +53,7 @@ def choose_kernel(
         if why_not[kernel] is not None:
             able = [name for name, reason in why_not.items() if reason is None]
             raise UnsupportedError(
-                f"kernel {kernel!r} cannot do the mask {mask.rule} on {mask.device.type}:"
+                f"kernel {kernel!r} does not support the mask {mask.rule} on {mask.device.type}:"
                 f" {why_not[kernel]}; use {', '.join(able)} or auto"
             )
         return kernel
