@@ -108,9 +108,9 @@ def test_a_pairs_margin_and_effect_are_priced_by_the_lengths_of_what_it_is_judge
     assert found.margin == pytest.approx(0.2 * log(1.1))
     assert (
         found.margin_description
-        == "10 % compute: 0.01906 bits per byte on average (0.0191 to 0.0191 over seeds) by the"
-        " lengths of causal; 0.02859 bits per byte on average (0.0286 to 0.0286 over seeds) by"
-        " the lengths of prefix"
+        == "10 % compute: 0.01906 bits per byte on average (0.0191 to 0.0191 over seeds), from runs"
+        ' of "causal" at several lengths; 0.02859 bits per byte on average (0.0286 to 0.0286 over'
+        ' seeds), from runs of "prefix" at several lengths'
     )
 
 

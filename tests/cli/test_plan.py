@@ -123,8 +123,8 @@ def test_a_plan_has_a_page_of_power(ask, here: Path, study_cache: Path) -> None:
     told = ask(*words({"seeds": 5}, study_cache))
     assert told.status == 0, told.err
     assert (
-        "power      2 comparisons, at 80 % power: the smallest effect that is seen, and the"
-        " smallest" in told.out
+        "by seeds   2 comparisons, at 80 % power: the smallest detectable effect, and the"
+        " smallest margin" in told.out
     )
     lines = re.findall(
         r"^ +(\d+) +(\d\.?\d*) +(\d\.?\d*)(?: +(this plan))? *$", told.out, re.MULTILINE

@@ -153,7 +153,7 @@ def test_fresh_seeds_of_another_design_are_refused(
     }
     require_same_design(member, parse_plan(fresh, Path("plan.json")))
     with pytest.raises(
-        SpecError, match=r"little was of another design: design.*; fresh seeds are of the same one"
+        SpecError, match=r"little has another design: design.*; fresh seeds need the same design"
     ) as fault:
         require_same_design(member, plans[1])
     assert said in str(fault.value)

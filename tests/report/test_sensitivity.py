@@ -208,7 +208,7 @@ def test_seconds_are_compared_without_a_verdict(tmp_path):
     assert found["prefix"].same == "–"
     assert found["prefix"].text.startswith("not annealed: gain ")
     told = render_page(gather_report_data(study))
-    assert "Seconds are this machine's under its load" in told
+    assert "Seconds depend on this machine and its load" in told
     assert "Gains at equal seconds: table" in told
 
 
