@@ -73,7 +73,7 @@ def test_the_home_of_nobody_is_named():
     assert expand_home("paths", "~/a") == Path.home() / "a"
     with pytest.raises(
         SpecError,
-        match=r"paths '~nobody-here/a' begins with a home folder that nobody has here; write",
+        match=r"paths '~nobody-here/a' begins with the home folder of an unknown user; write",
     ):
         expand_home("paths", "~nobody-here/a")
 

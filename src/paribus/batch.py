@@ -202,7 +202,7 @@ class Vocabulary:
 
     @property
     def decoder_start(self) -> int:
-        """What a decoder reads before its first word."""
+        """What a decoder reads before its first token."""
         return self._special_token("start", 2)
 
     @property
@@ -215,7 +215,7 @@ class Vocabulary:
         return {mode: self._special_token(mode, 4 + place) for place, mode in enumerate("RSX")}
 
     def sentinel(self, number: int | Tensor) -> int | Tensor:
-        """The sign of the n-th gap, counted from 0."""
+        """The special token of the n-th hidden span, counted from 0."""
         return self._special_token("gap", N_SPECIAL_TOKENS - N_SENTINELS) + number
 
     @property

@@ -65,8 +65,8 @@ def expand_home(field: str, path: str) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         raise SpecError(
-            f"{field} {path!r} begins with a home folder that nobody has here; write the path from"
-            " / on"
+            f"{field} {path!r} begins with the home folder of an unknown user; write a path that"
+            " begins with /"
         ) from None
 
 

@@ -4,19 +4,19 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that is spelled most like `word`; None where none is close."""
-    close = difflib.get_close_matches(word, list(known), n=1)
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """The one of `candidates` that is spelled most like `word`; None where none is close."""
+    close = difflib.get_close_matches(word, list(candidates), n=1)
     if close:
         return close[0]
     return None
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """A question with the nearest name, to stand before what would do; empty where none is
     close.
     """
-    return suggestion(nearest(word, known))
+    return suggestion(nearest(word, candidates))
 
 
 def suggestion(name: str | None) -> str:

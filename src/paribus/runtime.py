@@ -112,9 +112,9 @@ def free_memory(device: torch.device) -> int:
 def _unused_memory() -> int:
     """Of the machine, with what it could swap out; all of it where the system does not say."""
     if _MEMINFO.is_file():
-        said = dict(re.findall(r"^(\w+):\s+(\d+) kB$", _MEMINFO.read_text(), re.MULTILINE))
-        if "MemAvailable" in said:
-            return 1024 * (int(said["MemAvailable"]) + int(said.get("SwapFree", 0)))
+        meminfo = dict(re.findall(r"^(\w+):\s+(\d+) kB$", _MEMINFO.read_text(), re.MULTILINE))
+        if "MemAvailable" in meminfo:
+            return 1024 * (int(meminfo["MemAvailable"]) + int(meminfo.get("SwapFree", 0)))
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
@@ -161,10 +161,10 @@ def random_uint64(seed: int, *names: Name, rows: NDArray[np.int64], n: int) -> N
     )
     n_turns = -(-n // _PHILOX_BLOCK)
     source.advance(first * n_turns)
-    drawn = source.random_raw((last - first + 1) * n_turns * _PHILOX_BLOCK).reshape(
+    numbers = source.random_raw((last - first + 1) * n_turns * _PHILOX_BLOCK).reshape(
         -1, n_turns * _PHILOX_BLOCK
     )
-    return drawn[rows - first, :n]
+    return numbers[rows - first, :n]
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import Findings
 from paribus.analyse.pooled_noise import PooledNoise
 from paribus.analyse.rate_fit import parabola_points
+from paribus.analyse.run_costs import RunTimes, flops_by_purpose, run_times
 from paribus.analyse.seed_scores import (
     ExploredGain,
     ScoreMoments,
@@ -24,7 +25,6 @@ from paribus.analyse.seed_scores import (
     scores_at_rate,
     seed_scores,
 )
-from paribus.analyse.spent import RunTimes, flops_by_purpose, run_times
 from paribus.record import Answer
 
 

@@ -18,7 +18,8 @@ from paribus.analyse.contrasts import ContrastFinding
 from paribus.analyse.verdict import LESS_THAN_MARGIN, MORE_THAN_MARGIN, Verdict
 from paribus.errors import SpecError
 from paribus.record import CellRecord, Study
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.report_data import gather_report_data
 
 GAINED = (0.8, 1.1, 0.9, 1.4, 1.2)

@@ -113,7 +113,7 @@ def test_more_levels_are_compared_by_declared_contrasts() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"a": 1, "z": -1}, "contrast: z is no cell; use a, b"),
+        ({"a": 1, "z": -1}, "contrast: z is not a cell; use a, b"),
         (
             {"a": 1, "b": 1},
             "contrast: weights add up to 2; use weights that add up to 0, not all 0",

@@ -13,18 +13,16 @@ from measures import LOWER
 from noise_draws import N_DRAWS
 
 from paribus.analyse import compare, judge_family, study_findings, study_verdicts
-from paribus.analyse.contrasts import (
-    contrast_findings,
-    plan_factorial,
-    plan_family,
-    plan_family_size,
-)
+from paribus.analyse.contrasts import contrast_findings, plan_factorial
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import interval
 from paribus.analyse.judgement import Scores
+from paribus.analyse.plan_family import plan_family, plan_family_size
+from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.report.contrasts import contrast_texts
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 
@@ -214,3 +212,31 @@ def test_written_pairs_of_a_two_by_two_are_its_whole_family(tmp_path: Path) -> N
     assert made is not None
     assert made.level == pytest.approx(compare([1.0, 2.0, 3.0], Criterion(n_comparisons=2)).level)
     assert [one.word for one in found.contrasts] == [None] * 3
+
+
+def test_a_family_of_fewer_than_three_seeds_is_refused() -> None:
+    two = {"base": {1: 1.0, 2: 1.1}, "arm": {1: 0.8, 2: 0.7}, "other": {1: 0.9, 2: 1.2}}
+    with pytest.raises(
+        SpecError, match="seeds: 2 given, too few for a verdict; use 3 or more, 5 by default"
+    ):
+        judge_family(two, "base", measure=LOWER)
+    three = {name: {**scores, 3: 1.0} for name, scores in two.items()}
+    with pytest.raises(SpecError, match="seeds: 2 given, too few for a verdict"):
+        judge_family(three, "base", measure=LOWER, criterion=Criterion(seeds=(1, 2)))
+    with pytest.raises(SpecError, match="seeds: 0 given, too few for a verdict"):
+        judge_family({"base": {}, "arm": {}}, "base", measure=LOWER)
+
+
+def test_a_pair_with_fewer_than_three_seeds_that_trained_is_unstable() -> None:
+    scores: dict[str, Scores] = {
+        "base": {1: 1.0, 2: 1.1, 3: 1.2},
+        "arm": {1: 0.8, 2: 0.7, 3: None},
+        "other": {1: 0.8, 2: 0.7, 3: 0.9},
+    }
+    judgements = judge_family(scores, "base", measure=LOWER)
+    judgement = judgements["arm", "base"]
+    assert (judgement.verdict.word, judgement.comparison) == ("unstable", None)
+    assert "fewer than 3 seeds trained in both" in str(judgement.verdict)
+    comparison = judgements["other", "base"].comparison
+    assert comparison is not None
+    assert (comparison.n, comparison.n_comparisons) == (3, 2)  # the family is not shrunk

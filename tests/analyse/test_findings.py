@@ -108,9 +108,9 @@ def test_a_pairs_margin_and_effect_are_priced_by_the_lengths_of_what_it_is_judge
     assert found.margin == pytest.approx(0.2 * log(1.1))
     assert (
         found.margin_description
-        == "10 % compute: 0.01906 bits per byte on average (0.0191 to 0.0191 over seeds) by the"
-        " lengths of causal; 0.02859 bits per byte on average (0.0286 to 0.0286 over seeds) by"
-        " the lengths of prefix"
+        == "10 % compute: 0.01906 bits per byte on average (0.0191 to 0.0191 over seeds), from runs"
+        ' of "causal" at several lengths; 0.02859 bits per byte on average (0.0286 to 0.0286 over'
+        ' seeds), from runs of "prefix" at several lengths'
     )
 
 
@@ -121,7 +121,7 @@ def test_a_margin_in_compute_needs_lengths_that_improve(tmp_path: Path) -> None:
     found = study_findings(study)
     assert (
         found.margin_description
-        == "10 % compute: none against causal, which does not clearly improve with more tokens"
+        == '10 % compute: none against "causal", which does not clearly improve with more tokens'
         " (mean slope −0.1), so nothing is called equivalent there"
     )
     assert {arm.judgement.comparison.margin for arm in found.arms if arm.judgement.comparison} == {
@@ -152,7 +152,7 @@ def test_a_length_that_diverged_leaves_no_margin_and_one_that_is_open_no_verdict
     lost = next(cell for cell in study.read_cells() if cell.purpose == "length")
     (study.root / lost.run / "state").write_text("failed: DivergedError: the loss is nan\n")
     assert (
-        "none against causal, which has no score after 8 steps in seed 1"
+        'none against "causal", which has no score after 8 steps in seed 1'
         in study_findings(study).margin_description
     )
     (study.root / lost.run / "state").write_text("running\n")
@@ -196,7 +196,7 @@ def test_a_run_that_is_missing_or_failed_is_named(kept: Study) -> None:
         (
             "2 of 9 runs are missing or not yet run:"
             f" causal, seed {cells[0].seed} (failed); causal, seed"
-            f" {cells[1].seed}; `paribus run DESIGN` goes on"
+            f" {cells[1].seed}; `paribus run DESIGN` resumes"
         ),
     )
     (kept.folder / "cells.json").write_text("[]")
@@ -213,7 +213,7 @@ def test_a_run_that_was_not_measured_is_no_diverged_run(kept: Study) -> None:
     shutil.rmtree(kept.root / kept.read_cells()[0].run / "evaluations")
     with pytest.raises(
         SpecError,
-        match="1 of 9 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` goes on",
+        match="1 of 9 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` resumes",
     ):
         study_findings(kept)
 

@@ -211,7 +211,7 @@ def test_a_family_is_read_at_declared_looks_and_of_named_arms() -> None:
     arms = {"base": BASELINE, "good": BETTER}
     with pytest.raises(SpecError, match="looks: 5 seeds are no declared look"):
         judge_family(arms, "base", measure=LOWER, criterion=Criterion(looks={10: 0.05}))
-    with pytest.raises(SpecError, match="comparisons: best is no arm; use base, good"):
+    with pytest.raises(SpecError, match="comparisons: best is not an arm; use base, good"):
         judge_family(arms, "base", measure=LOWER, comparisons=[("best", "base")])
     with pytest.raises(
         SpecError, match="comparisons: none; name one or more pairs of different arms, each once"

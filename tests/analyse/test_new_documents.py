@@ -96,7 +96,7 @@ def test_tables_must_be_whole() -> None:
         SpecError, match=r"items: a table of \(2, 9\); give seeds × items, at least 3 × 2"
     ):
         crossed_interval(np.zeros((2, 9)))
-    with pytest.raises(SpecError, match="items: 1 of 6 are no numbers; give seeds that trained"):
+    with pytest.raises(SpecError, match="items: 1 of 6 are not numbers; give seeds that trained"):
         crossed_interval([[1, 2], [3, np.nan], [5, 6]])
     with pytest.raises(
         SpecError, match=r"bytes: \(3,\) for 2 documents; give each its bytes, above 0"

@@ -50,12 +50,12 @@ def test_fewer_than_three_whole_seeds_are_no_verdict(tmp_path: Path) -> None:
     gone = next(cell for cell in study.read_cells() if (cell.arm, cell.seed) == ("prefix", 2))
     shutil.rmtree(tmp_path / gone.run)
     with pytest.raises(
-        SpecError, match=r"not yet run: .*prefix, seed 2.*; `paribus run DESIGN` goes on"
+        SpecError, match=r"not yet run: .*prefix, seed 2.*; `paribus run DESIGN` resumes"
     ):
         study_findings(study)
     (study.folder / "cells.json").write_text("[]")
     with pytest.raises(
-        SpecError, match=r"not yet run: causal, seed 1; .*`paribus run DESIGN` goes on"
+        SpecError, match=r"not yet run: causal, seed 1; .*`paribus run DESIGN` resumes"
     ):
         study_findings(study)
 

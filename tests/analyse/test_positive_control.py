@@ -16,7 +16,8 @@ from paribus.analyse.positive_control import control_margins, judge_control, mar
 from paribus.analyse.verdict import Verdict
 from paribus.record import Study
 from paribus.report.control_plot import control_plot
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.positive_control import (
     describe_control,
     describe_margin_share,

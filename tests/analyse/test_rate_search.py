@@ -8,7 +8,7 @@ import pytest
 from planted_sweep import run_sweep
 
 from paribus.analyse import refine_vertex
-from paribus.analyse.rate_search import Point
+from paribus.analyse.sweep_losses import Point
 
 GRID = tuple(2.0**k for k in range(-12, -7))
 UNIGRAM = 2.54

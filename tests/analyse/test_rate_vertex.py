@@ -16,7 +16,7 @@ from paribus.analyse import (
     require_valid_sweep,
     short_sweep_remark,
 )
-from paribus.analyse.rate_search import Point
+from paribus.analyse.sweep_losses import Point
 from paribus.errors import SpecError
 
 GRID = tuple(2.0**k for k in range(-12, -7))

@@ -14,7 +14,8 @@ from undertrained_answers import (
 from paribus.analyse import judge_family, study_findings, study_rows
 from paribus.analyse.undertrained import UndertrainedRuns, has_risen
 from paribus.record import Study
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.overview import comparison_lines, describe_tally
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data

@@ -40,7 +40,7 @@ def test_what_a_plan_can_see_counts_contrasts_and_each_is_told(
     told = ask("plan", "little.json", "--cache", str(study_cache), "--device", "cpu")
     assert told.status == 0, told.err
     assert (
-        "can see    with 3 seeds and 2 comparisons and 1 contrast: an effect of 5.7 sd" in told.out
+        "power      with 3 seeds and 2 comparisons and 1 contrast: an effect of 5.7 sd" in told.out
     )
     assert "contrast   gap: 1 × reverse − 0.5 × causal − 0.5 × full" in told.out
 
@@ -52,11 +52,12 @@ def test_a_plan_says_what_must_come_out_worse(ask, tmp_path: Path, study_cache: 
         assert told.status == 0, told.err
         return told.out
 
-    assert "control    none: nothing will show that the yardstick reacts" in said({})
+    assert "control    none: nothing shows that the yardstick can see a difference" in said({})
     arm = said({"control": "causal"})
-    assert "control    causal: must come out worse than full; it is not in the family" in arm
+    assert 'control    "causal" must come out worse than "full"; it is not in the family' in arm
     assert "with 3 seeds and 1 comparison: " in arm
     length = said({"control": {"length": 0.5}, "lengths": [0.25, 0.5, 1]})
     assert (
-        "control    full at 0.5 of its training: must come out worse than full; it is not" in length
+        'control    "full" at 0.5 of its training must come out worse than "full"; it is not'
+        in length
     )

@@ -18,7 +18,7 @@ def test_the_same_model_is_called_so(ask):
     answer = ask("diff", "gpt2", "gpt2", "--set-b", "d_ff=3072")
     assert (answer.status, answer.out) == (
         0,
-        "same model: gpt2 and gpt2, d_ff = 3072 resolve alike\n",
+        "same model: gpt2 and gpt2, d_ff = 3072 resolve to the same architecture\n",
     )
 
 

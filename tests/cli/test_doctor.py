@@ -44,7 +44,7 @@ def test_a_forced_kernel_that_cannot_do_the_mask_is_refused(ask):
     answer = ask("doctor", "gpt2", *TINY, "--set", "mask=window(4)", "--kernel", "fused")
     assert answer.status == 1
     assert answer.out == ""
-    assert answer.err.startswith("error: kernel 'fused' cannot do the mask window(4)")
+    assert answer.err.startswith("error: kernel 'fused' does not support the mask window(4)")
     with pytest.raises(UnsupportedError, match="it adds no bias to the scores"):
         pb.doctor("t5", "fused")
 

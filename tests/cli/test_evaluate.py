@@ -36,10 +36,10 @@ def test_a_run_is_measured_and_read_again(ask, here: Path) -> None:
     told = ask(*words)
     assert told.status == 0, told.err
     heading, row = told.out.splitlines()
-    headings = "yardstick label asked as step items bytes nats bits per byte unigram contexts cut"
+    headings = "yardstick label objective step items bytes nats bits per byte unigram contexts cut"
     assert " ".join(heading.split()) == headings
     assert row.split()[:5] == ["halves", "likelihood", "causal", "2", "16"]
-    assert "note: 200 items were asked for, and the held-out text has 16" in told.err
+    assert "note: 200 items were asked for, but the held-out text has only 16" in told.err
     assert "16 of 16 contexts are longer than the window" in told.err
     assert ask(*words).out == told.out
     assert len(list((here / "runs/first/evaluations").iterdir())) == 1
@@ -88,7 +88,7 @@ def test_a_record_of_before_chance_was_kept_is_shown_without_it(ask, here: Path)
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
-        (("nobody",), 1, "holds no run; `paribus runs` lists those there are"),
+        (("nobody",), 1, "holds no run; `paribus runs` lists the runs"),
         (("first", "--yardstick", "pairs"), 2, "yardstick.kind is 'pairs', which needs pairs"),
         (("first", "--yardstick", "half"), 2, "yardstick.kind is 'half'; did you mean 'halves'?"),
         (
@@ -115,7 +115,9 @@ def test_text_that_has_changed_is_said_so(ask, here: Path) -> None:
     path.write_text(path.read_text().replace('"text": "', '"text": "0'))
     told = ask("evaluate", "first", "--items", "2", "--set", "max_bytes=20")
     assert told.status == 0, told.err
-    assert "the text is not what the run was trained on: its sources have changed since" in told.err
+    assert (
+        "the text is not the text that the run was trained on: its sources have changed" in told.err
+    )
 
 
 def test_a_run_whose_checkpoints_are_gone_says_that_it_has_none(ask, here: Path) -> None:
@@ -125,6 +127,6 @@ def test_a_run_whose_checkpoints_are_gone_says_that_it_has_none(ask, here: Path)
         refused = ask("evaluate", given)
         assert refused.status == 1
         assert refused.err.endswith(
-            "runs/first has no whole checkpoint; train it further, or if it has finished, remove"
+            "runs/first has no complete checkpoint; train it further, or if it has finished, remove"
             " its folder and make it again\n"
         )

@@ -138,14 +138,19 @@ def test_a_name_that_something_else_here_has_too_is_still_that_of_a_run(
 
 
 BAD = [
-    (("nobody",), 1, "runs/nobody holds no run; `paribus runs` lists those there are"),
+    (("nobody",), 1, "runs/nobody holds no run; `paribus runs` lists the runs"),
     (
         ("no/where",),
         1,
-        "no/where is no checkpoint and no run; give one of them, or the name of a run in runs",
+        "no/where is neither a checkpoint nor a run; give one of them, or the name of a run in"
+        " runs",
     ),
-    ((".",), 1, ". is no checkpoint and no run; give one of them, or the name of a run in runs"),
-    (("../x y",), 1, "../x y is no checkpoint and no run"),
+    (
+        (".",),
+        1,
+        ". is neither a checkpoint nor a run; give one of them, or the name of a run in runs",
+    ),
+    (("../x y",), 1, "../x y is neither a checkpoint nor a run"),
     (
         ("runs/first/checkpoints/step-000000005", "--best"),
         2,
@@ -170,21 +175,21 @@ def test_a_run_without_a_whole_checkpoint_is_told_so(ask, runs: Path) -> None:
         rescored(place, None)
     assert (
         ask("export", "first", "hf", "--best").err
-        == "error: runs/first has no whole checkpoint with a score; leave out --best\n"
+        == "error: runs/first has no complete checkpoint with a score; leave out --best\n"
     )
     shutil.rmtree(runs / "first/checkpoints")
     (runs / "first/checkpoints").mkdir()
     anew = "train it further, or if it has finished, remove its folder and make it again"
     for words in (("export", "first", "hf"), ("generate", "first", "abc")):
-        assert ask(*words).err == f"error: runs/first has no whole checkpoint; {anew}\n"
+        assert ask(*words).err == f"error: runs/first has no complete checkpoint; {anew}\n"
 
 
 def test_a_text_too_long_for_the_model_is_cut_and_told(ask, runs: Path) -> None:
     told = ask("generate", "first", "xyz" * 40 + "abc", "--tokens", "40")
     assert (
         told.err
-        == "note: TEXT has 123 tokens, of which the last 16 are read: the model has a length of"
-        " 32\n"
+        == "note: TEXT has 123 tokens, of which only the last 16 are read: the length of the"
+        " model is 32\n"
     )
     assert told.out == ask("generate", "first", ("xyz" * 40 + "abc")[-16:], "--tokens", "17").out
     assert ask("generate", "first", "xyz" * 7, "--tokens", "12").err == ""
@@ -198,8 +203,8 @@ def test_a_run_that_was_never_asked_to_go_on_says_so(ask, runs: Path) -> None:
         workspace=Workspace(runs, cache=runs.parent / "cache", device="cpu"),
     )
     said = (
-        "note: it was trained with 'masked' and never asked what comes next: what it says means"
-        " little\n"
+        "note: it was trained with 'masked' and never predicted the next token: its output"
+        " means little\n"
     )
     assert ask("generate", "masked", "abc").err.endswith(said)
 
@@ -220,7 +225,7 @@ def test_a_run_speaks_by_name_or_by_folder(ask, runs: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("",), "TEXT is empty; give something to go on from"),
+        (("",), "TEXT is empty; give a text to continue"),
         (("a", "--temperature", "inf"), "temperature is inf; use 0 or more"),
         (("a", "--temperature", "nan"), "Invalid value for '--temperature'"),
         (("a", "--temperature", "-1"), "Invalid value for '--temperature'"),

@@ -17,7 +17,7 @@ def test_without_a_path_every_table_is_listed(ask):
         "corpus.sources = 'files' ",
     ):
         assert f"\n{name}" in f"\n{out}"
-    assert "paribus fields PATH says more" in out
+    assert "paribus fields PATH shows one of them in full" in out
 
 
 def test_a_table_is_shown_with_its_fields(ask):

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 import torch
 from handmade_study import make_study
+from run_state import write_state
 from safetensors.torch import load_file, save_file
 from trained_study import design_table
 
@@ -27,7 +28,6 @@ from paribus.escapes import EscapingStream, SafeConsole, escaped_streams
 from paribus.interop import export
 from paribus.model import build
 from paribus.record.disk import write_json
-from paribus.record.state import write_state
 from paribus.spec import load
 
 SOURCE = Path(__file__).parents[2] / "src"

@@ -41,7 +41,7 @@ def test_help_lists_every_verb_with_its_line_and_needs_no_torch():
     answer = shell("--help")
     assert answer.returncode == 0
     assert answer.stderr == ""
-    assert "75 (of train 130, 143) interrupted: run it again." in answer.stdout
+    assert "75 interrupted (train: 130 or 143): run the same command again." in answer.stdout
     for verb, module in verbs().items():
         assert f"{verb} " in answer.stdout
         assert verb_summary(module) in answer.stdout
@@ -143,7 +143,8 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
     assert answer.out == ""
     assert (
         answer.err
-        == "error: 'shwo' is no verb of paribus; did you mean 'show'? verbs are corpus, demo, diff,"
+        == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are corpus, demo,"
+        " diff,"
         " doctor, evaluate, export, fields, generate, import, plan, price, report, rows, run,"
         " runs, show, train, watch\n"
     )
@@ -173,7 +174,7 @@ def test_what_the_system_refuses_is_said_in_a_line(ask, monkeypatch):
 
 
 BAD = [
-    (("show", "gtp2"), "gtp2 is no preset and no .toml or .json file; did you mean 'gpt2'?"),
+    (("show", "gtp2"), "gtp2 is neither a preset nor a .toml or .json file; did you mean 'gpt2'?"),
     (("show", "nowhere.toml"), "nowhere.toml cannot be read: No such file or directory"),
     (("show", "gpt2", "--set", "n_layer=4"), "n_layer is not a key here; did you mean 'n_layers'?"),
     (("show", "gpt2", "--set", "n_layers=four"), "n_layers is 'four' (str); use a whole number"),

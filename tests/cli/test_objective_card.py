@@ -96,8 +96,8 @@ def test_each_denoiser_of_ul2_is_shown_under_its_sign(ask):
     for one in found:
         assert (one.source or one.reads)[0] == f"‹{one.component.mode}›"
     out = ask("show", "ul2").out
-    assert "spans(mean_span=64, rate=0.5), under ‹X›, from running text" in out
-    assert "continuation(rate=0.25), under ‹S›, from running text" in out
+    assert "spans(mean_span=64, rate=0.5), with the mode token ‹X›, from running text" in out
+    assert "continuation(rate=0.25), with the mode token ‹S›, from running text" in out
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES_BY_KIND)
@@ -164,13 +164,13 @@ BAD = [
     (
         ("maskd",),
         (
-            "maskd is no preset, no objective and no .toml or .json file; did you mean 'masked'?"
+            "maskd is not a preset, an objective, or a .toml or .json file; did you mean 'masked'?"
             " objectives are"
         ),
     ),
     (
         ("mixture",),
-        "'mixture' is an objective made of parts that a run gives; show one of causal, reverse",
+        "'mixture' is an objective whose components a run lists; show one of causal, reverse",
     ),
     (("gpt2", "causal"), "'causal' is an objective, which is shown alone; leave the rest out"),
     (

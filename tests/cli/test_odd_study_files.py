@@ -83,7 +83,7 @@ def unpurposed(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
         (
             "samples.json",
             lambda _: [{"prompt": 1, "said": {}, "refused": {}}],
-            "cannot be read: prompt is no text; ",
+            "cannot be read: prompt is not text; ",
         ),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_plan_shows_what_differs_what_it_costs_and_what_it_can_see(
     )
     assert "runs       9; " in told.out
     assert (
-        "can see    with 3 seeds and 2 comparisons: an effect of 4.6 sd of the paired difference"
+        "power      with 3 seeds and 2 comparisons: an effect of 4.6 sd of the paired difference"
         in told.out
     )
     assert "margin     0.5" in told.out
@@ -73,13 +73,11 @@ def test_arms_that_differ_in_name_only_are_told_and_counted_once(
     full = {"architecture": {"mask": "full"}}
     told = ask(*words({"arms.reverse": full}, study_cache))
     assert told.status == 0, told.err
-    assert "note       full, reverse differ in name only: one run each seed" in told.out
+    assert 'note       "full", "reverse" differ in name only: one run per seed' in told.out
     assert "runs       6; " in told.out
     told = ask(*words({"arms.reverse": full, "arms.causal": full}, study_cache, "--name", "one"))
     assert told.status == 0, told.err
-    assert (
-        "note       no arm differs from the baseline in the factor: one run each seed" in told.out
-    )
+    assert "note       no arm differs from the baseline in the factor: one run per seed" in told.out
     assert "runs       3; " in told.out
     assert "note " not in ask(*words(None, study_cache, "--name", "apart")).out
 
@@ -89,7 +87,7 @@ def test_what_a_plan_can_see_is_read_at_its_last_look(ask, here: Path, study_cac
     assert told.status == 0, told.err
     seen = pb.analyse.detectable_effect(4, 2, alpha=0.04)
     assert (
-        f"can see    with 4 seeds and 2 comparisons: an effect of {seen:.2g} sd of the paired"
+        f"power      with 4 seeds and 2 comparisons: an effect of {seen:.2g} sd of the paired"
         " difference" in told.out
     )
     assert "; at the last of 2 looks, with its share of 0.04" in told.out
@@ -102,8 +100,8 @@ def test_an_earlier_study_tells_the_noise_in_bits(
     told = ask(*words({"seeds": 4}, study_cache, "--runs", "runs", "--name", "next"))
     assert told.status == 0, told.err
     known = (
-        r"bits are at an sd of (\S+), up to which 3 seeds allow the noise of the study little to"
-        r" be; they saw (\S+)"
+        r"bits are at an sd of (\S+), the upper bound from 3 seeds of the study little, whose"
+        r" observed sd is (\S+)"
     )
     found = re.search(rf"^ +in bits per byte, (\S+) and (\S+); {known}$", told.out, re.MULTILINE)
     assert found is not None
@@ -125,8 +123,8 @@ def test_a_plan_has_a_page_of_power(ask, here: Path, study_cache: Path) -> None:
     told = ask(*words({"seeds": 5}, study_cache))
     assert told.status == 0, told.err
     assert (
-        "power      2 comparisons, at 80 % power: the smallest effect that is seen, and the"
-        " smallest" in told.out
+        "by seeds   2 comparisons, at 80 % power: the smallest detectable effect, and the"
+        " smallest margin" in told.out
     )
     lines = re.findall(
         r"^ +(\d+) +(\d\.?\d*) +(\d\.?\d*)(?: +(this plan))? *$", told.out, re.MULTILINE
@@ -185,10 +183,7 @@ def test_an_allowed_confound_passes_and_its_reason_is_shown(
     assert "allowed: as in the source" in told.out
     assert "nothing there is a confound" not in told.out
     told = ask(*words({"allow": {"training.warmup": "as in the source"}}, study_cache))
-    assert (
-        "allow      training.warmup: nothing there is a confound, so nothing is let pass"
-        in told.out
-    )
+    assert "allow      training.warmup is not needed: nothing there is a confound" in told.out
 
 
 @pytest.mark.parametrize(
@@ -237,7 +232,7 @@ def test_a_study_cannot_be_named_out_of_its_folder(
 ) -> None:
     told = ask(*words(None, study_cache, "--name", name))
     assert told.status == 2
-    assert "cannot be a folder's; use up to 100 letters" in told.err
+    assert "cannot be the name of a folder; use up to 100 letters" in told.err
     assert {path.name for path in here.iterdir()} <= {"little.json", "runs"}
 
 

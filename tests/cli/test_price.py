@@ -32,10 +32,8 @@ def test_the_table_says_both_ways_of_counting_and_at_which_lengths(ask):
     assert "875 GFLOP" in out
     assert "817 GFLOP" in out
     assert "124M" in out
-    assert (
-        "dense: every query meets every key; visible: only the pairs the mask lets through" in out
-    )
-    assert "At length 1024, 2 bytes a cached value." in out
+    assert "dense: every query-key pair; visible: only the pairs that the mask lets through" in out
+    assert "At length 1024, 2 bytes per cached value." in out
 
 
 def test_a_prefix_and_a_source_are_named_where_they_matter(ask):

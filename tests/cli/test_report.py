@@ -146,7 +146,8 @@ def test_a_format_that_is_none_is_refused(ask, tmp_path):
     told = ask("report", "small", "--format", "html,pdf")
     assert (told.status, told.err) == (
         2,
-        "error: --format has 'pdf'; use some of html, md, csv, tex, svg, png, joined by commas\n",
+        "error: --format has 'pdf'; use one or more of html, md, csv, tex, svg, png, separated"
+        " by commas\n",
     )
 
 
@@ -161,7 +162,7 @@ def test_a_study_that_is_not_done_is_refused(tmp_path):
     with pytest.raises(
         SpecError,
         match=(
-            "1 of 12 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` goes on"
+            "1 of 12 runs is missing or not yet run: causal, seed 1; `paribus run DESIGN` resumes"
         ),
     ):
         pb.write_report("small", runs=tmp_path)

@@ -44,7 +44,7 @@ def test_a_study_that_is_not_there_is_refused(ask, finished_home: Path, tmp_path
     assert (told.status, told.out) == (1, "")
     assert "other holds no study; studies there are little" in told.err
     assert "`paribus run DESIGN` makes one" in ask("rows", "other", "--runs", tmp_path).err
-    assert "cannot be a folder's" in ask("rows", "../little", "--runs", finished_home).err
+    assert "cannot be the name of a folder" in ask("rows", "../little", "--runs", finished_home).err
 
 
 def test_rows_and_watching_need_no_torch(finished_home: Path) -> None:

@@ -42,7 +42,7 @@ def test_a_study_is_run_shown_and_found_again(ask, here: Path, study_cache: Path
     assert "\x1b" not in told.out
     assert lines[-5].split() == ["arm", "rate", "seed", "1", "seed", "2", "seed", "3", "mean"]
     assert lines[-2] == "bits per byte of pseudo.test, lower is better; runs/studies/little"
-    assert lines[-1] == "the verdict, and a page: paribus report little"
+    assert lines[-1] == "for the verdict and a page: paribus report little"
     again = ask(*words(LEARNT, study_cache))
     assert again.status == 0
     assert "runs: 6 of 6 runs are there already" in again.out
@@ -63,7 +63,7 @@ def test_shards_wait_with_75_until_all_is_there(ask, here: Path, study_cache: Pa
     first = ask(*words(SHORT, study_cache, "--shard", "1/2"))
     assert first.status == 75
     assert first.err.splitlines()[-1].endswith(
-        "runs of other shards are not done; run this one again when they are"
+        "runs of other shards are not done; run this command again when they are"
     )
     assert ask(*words(SHORT, study_cache, "--shard", "2/2")).status == 0
     assert ask(*words(SHORT, study_cache, "--shard", "1/2")).status == 0
@@ -146,9 +146,14 @@ def test_runs_that_learnt_nothing_are_shown_as_such(ask, here: Path, study_cache
         (
             "--name",
             "../evil",
-            "the study name is '../evil', which cannot be a folder's; use up to 100 letters",
+            "the study name is '../evil', which cannot be the name of a folder; use up to 100"
+            " letters",
         ),
-        ("--name", "", "the study name is '', which cannot be a folder's; use up to 100 letters"),
+        (
+            "--name",
+            "",
+            "the study name is '', which cannot be the name of a folder; use up to 100 letters",
+        ),
         ("--cache", "little.json", "--cache is little.json, which is a file; name a folder"),
         ("--shard", "0/2", "--shard is '0/2'; write I/N with I from 1 to N, such as 2/8"),
     ],
@@ -170,7 +175,7 @@ def test_an_interruption_before_the_first_run_has_status_75_too(
         "paribus.design.plan.prepare_corpus", lambda *_, **__: signal.raise_signal(number)
     )
     told = ask(*words(SHORT, study_cache))
-    assert (told.status, told.err) == (75, "note: interrupted; the same command goes on\n")
+    assert (told.status, told.err) == (75, "note: interrupted; the same command resumes\n")
     monkeypatch.undo()
     monkeypatch.chdir(here)
     assert ask(*words(SHORT, study_cache, "--shard", "1/9")).status == 75
@@ -194,7 +199,7 @@ def test_a_study_begun_under_another_environment_says_so(
     shutil.rmtree(kept.root / kept.read_cells()[0].run)
     told = ask(*words(None, study_cache))
     assert told.status == 1
-    assert "runs of it were made under another environment: n_threads was 10" in told.err
+    assert "some of its runs were made under another environment: n_threads was 10" in told.err
     assert "--accept-environment" in told.err
     assert ask(*words(None, study_cache, "--accept-environment")).status == 0
 
@@ -215,4 +220,4 @@ def test_a_changed_design_is_told_by_run_and_by_report(
 
 def test_help_says_how_many_threads_a_run_has(ask) -> None:
     told = " ".join(ask("run", "--help").out.split())
-    assert "on a CPU, 1 has all threads, and of more each has one." in told
+    assert "on a CPU, a single run uses all threads, and several use one thread each." in told

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from run_state import write_state
 from trained_study import RATE, make_small_plan
 
 from paribus.cli.terminal.plan_tables import format_line, print_control_table
 from paribus.cli.terminal.study_bar import POLL, StudyBar
 from paribus.design.cells import Cell, reported_cells
 from paribus.record import ControlLine, Mark, open_study
-from paribus.record.state import write_state
 
 
 def page(terminal: bool) -> Console:

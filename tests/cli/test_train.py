@@ -81,11 +81,11 @@ def test_the_same_spec_finds_its_own_run_and_another_makes_another(ask, here: Pa
         ),
         (("--set", "architecture.n_heads=3"), "architecture.n_heads is not a key here"),
         (("--device", "cudda"), "device is 'cudda', which this machine does not have; use cpu"),
-        (("--name", "../out"), "the run name '../out' cannot be a folder's"),
-        (("--name", ""), "the run name '' cannot be a folder's"),
+        (("--name", "../out"), "the run name '../out' cannot be the name of a folder"),
+        (("--name", ""), "the run name '' cannot be the name of a folder"),
         (
             ("--name", "studies"),
-            "the run name 'studies' is that of the folder where studies are kept",
+            "the run name 'studies' is the name of the folder of studies",
         ),
         (("--runs", ""), "error: --runs is empty; name a folder, such as '.', or leave it out"),
         (("--cache", ""), "error: --cache is empty; name a folder, such as '.', or leave it out"),
@@ -104,15 +104,12 @@ def test_a_design_is_sent_to_the_command_that_runs_it(ask, here: Path) -> None:
     (here / "mine.toml").write_text('question = "why?"\nbase = "run.toml"\n')
     refused = ask("train", "mine.toml")
     assert refused.status == 2
-    said = "error: mine.toml is a design, which is many runs; carry it out: paribus run mine.toml"
+    said = "error: mine.toml is a design, which has many runs; use `paribus run mine.toml`"
     assert refused.err.strip() == said
 
 
 def test_a_run_that_is_not_there_is_said_so(ask, here: Path) -> None:
-    assert (
-        "holds no run; `paribus runs` lists those there are"
-        in ask("generate", "nobody", "hello").err
-    )
+    assert "holds no run; `paribus runs` lists the runs" in ask("generate", "nobody", "hello").err
     assert "no runs in runs" in ask("runs").out
 
 
@@ -146,7 +143,7 @@ def test_a_signal_saves_the_run_and_the_same_command_goes_on(
     done = int(saved.name.removeprefix("step-"))
     rows = (here / "runs/long/rows.jsonl").read_text().splitlines()
     assert json.loads(rows[-1])["step"] == done
-    told = f"note: interrupted: step {done + 1} of 3000 is saved; the same command goes on"
+    told = f"note: interrupted: step {done + 1} of 3000 is saved; the same command resumes"
     assert said.splitlines()[-1] == told
 
 
@@ -202,7 +199,7 @@ def test_runs_that_are_damaged_are_listed_with_what_is_wrong(ask, here: Path) ->
         assert line.startswith(f"{name:<5}  {state}  ")
     assert lines[4].startswith("whole  finished           causal")
     assert lines[5].startswith("rows: runs/rows/rows.jsonl, last line is not JSON: ")
-    assert lines[6].startswith("spec: runs/spec/spec.json is no chain of stages; restore it")
+    assert lines[6].startswith("spec: runs/spec/spec.json is not a list of stages; restore it")
     assert lines[7].startswith("state: runs/state/state holds 'dancing'; restore it")
     assert len(lines) == 8
 

@@ -70,12 +70,12 @@ def test_a_bar_says_that_the_first_step_is_compiled_only_where_it_is(compiles):
     with training_bar(console, 10, compiles=compiles, peak=12e9) as watch:
         assert watch.bar is not None
         (task,) = watch.bar.tasks
-        assert task.fields["said"] == ("compiling" if compiles else "")
+        assert task.fields["status"] == ("compiling" if compiles else "")
         watch.step(0)
-        assert (task.completed, task.fields["said"]) == (1, "")
+        assert (task.completed, task.fields["status"]) == (1, "")
         watch.row(row(1))
         watch.step(1)
-        assert (task.completed, task.fields["said"]) == (
+        assert (task.completed, task.fields["status"]) == (
             2,
             "2.5000 nats  2k tokens/s  50 % of peak",
         )
@@ -86,7 +86,7 @@ def test_a_row_before_the_first_step_returns_takes_the_place_of_compiling():
         assert watch.bar is not None
         watch.row(row(0))
         watch.step(0)
-        assert watch.bar.tasks[0].fields["said"] == "2.5000 nats  2k tokens/s"
+        assert watch.bar.tasks[0].fields["status"] == "2.5000 nats  2k tokens/s"
 
 
 def test_the_time_left_of_a_resumed_run_is_told_from_where_it_resumed():

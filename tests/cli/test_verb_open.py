@@ -51,10 +51,7 @@ def test_seeds_are_added_to_the_same_locked_plan(ask, here: Path, study_cache: P
     assert told.status == 0, told.err
     again = ask(*words("run", SHORT, study_cache))
     assert again.status == 0, again.err
-    assert (
-        "5 seeds, for the design leaves their number open; --seeds N carries it further"
-        in again.out
-    )
+    assert "5 seeds, because the design leaves their number open; --seeds N adds more" in again.out
     assert "runs: 10 of 10 runs are there already" in again.out
     table = pb.run(
         design_table(SHORT),
@@ -67,7 +64,7 @@ def test_seeds_are_added_to_the_same_locked_plan(ask, here: Path, study_cache: P
     assert lock is not None
     assert lock.as_planned
     assert seconds == {run: (kept.root / run / "rows.jsonl").stat().st_mtime_ns for run in seconds}
-    assert "6 seeds, for the design leaves" in ask(*words("run", SHORT, study_cache)).out
+    assert "6 seeds, because the design leaves" in ask(*words("run", SHORT, study_cache)).out
     assert pb.watch("little").caption == "12 finished"
     told = ask("report", "little", "--format", "md")
     assert told.status == 0, told.err
@@ -86,11 +83,11 @@ def test_a_plan_prices_a_seed_and_says_what_an_open_number_can_see(
     told = ask(*words("plan", SHORT, study_cache, "--seeds", "3"))
     assert told.status == 0, told.err
     assert "runs       6; " in told.out
-    assert "a seed     2 runs; " in told.out
-    assert "3 are counted above, and --seeds N adds more" in told.out
+    assert "per seed   2 runs; " in told.out
+    assert "3 seeds are counted above, and --seeds N adds more" in told.out
     seen = ", ".join(f"{detectable_effect(n, open_ended=True):.2g}" for n in (5, 10, 20))
     assert (
-        "can see    with 3, 5, 10, 20 seeds, of a number that is open, and 1 comparison: an effect"
+        "power      with 3, 5, 10, 20 seeds (the number is open) and 1 comparison: an effect"
         f" of none, {seen} sd" in (told.out)
     )
 
@@ -107,6 +104,6 @@ def test_seeds_of_a_design_that_has_its_own_are_refused(ask, here: Path, study_c
     told = ask(*words("run", {}, study_cache, "--seeds", "8"))
     assert told.status == 2
     assert (
-        "--seeds is 8, and the design has seeds of its own, 3 of them; leave it out, or write seeds"
+        "--seeds is 8, but the design lists 3 seeds of its own; leave it out, or write seeds"
         " = 'open'" in told.err
     )

@@ -27,9 +27,7 @@ def test_seeds_of_a_finished_design_make_a_new_study_of_fresh_ones(
     monkeypatch.chdir(tmp_path)
     refused = ask(*words("run", study_cache, "--seeds", "4"))
     assert refused.status == 2
-    assert (
-        "--seeds is 4, and the design has seeds of its own, 3 of them; leave it out" in refused.err
-    )
+    assert "--seeds is 4, but the design lists 3 seeds of its own; leave it out" in refused.err
     assert ask(*words("run", study_cache)).status == 0
     told = ask(*words("run", study_cache, "--seeds", "4"))
     assert told.status == 0, told.err
@@ -50,7 +48,7 @@ def test_seeds_of_a_finished_design_make_a_new_study_of_fresh_ones(
     assert "runs: 8 of 8 runs are there already" in again.out
     other = ask(*words("run", study_cache, "--seeds", "4", changes={"primary.margin": 0.25}))
     assert other.status == 2
-    assert "little was of another design: design.primary.margin 0.5 → 0.25" in other.err
+    assert "little has another design: design.primary.margin 0.5 → 0.25" in other.err
     further = ask(*words("plan", study_cache, "--seeds", "5"))
     assert further.status == 0, further.err
     assert "Study 3 of a series: 5 fresh seeds, 8 to 12" in further.out

@@ -321,7 +321,7 @@ def test_what_has_its_own_text_or_lacks_one_is_told(ask, here: Path) -> None:
     told = ask("evaluate", "foreign", *YARDSTICK)
     assert told.status == 2
     assert (
-        told.err == "error: foreign was not trained here, so no text is held out from it; "
+        told.err == "error: foreign was not trained here, so it has no held-out text; "
         "name one with --corpus SPEC, a file that `paribus corpus` takes\n"
     )
     told = ask("evaluate", "first", "--corpus", "text.json")
@@ -332,21 +332,22 @@ def test_what_has_its_own_text_or_lacks_one_is_told(ask, here: Path) -> None:
 
 
 NOT_THERE = {
-    "nobody": "runs/nobody holds no run; `paribus runs` lists those there are",
+    "nobody": "runs/nobody holds no run; `paribus runs` lists the runs",
     "no/where": (
-        "no/where is no checkpoint and no run; give one of them, or the name of a run in runs"
+        "no/where is neither a checkpoint nor a run; give one of them, or the name of a run in runs"
     ),
     "hf": (
-        "hf is a Hugging Face folder, no checkpoint and no run; `paribus import hf OUT` makes one"
-        " of it"
+        "hf is a Hugging Face folder, not a checkpoint or a run; `paribus import hf OUT`"
+        " converts it"
     ),
     "text.json": (
-        "text.json is a file, no checkpoint and no run; give a folder, or the name of a run in runs"
+        "text.json is a file, not a checkpoint or a run; give a folder, or the name of a run in"
+        " runs"
     ),
-    "onlyconfig": "onlyconfig is a Hugging Face folder, no checkpoint and no run",
+    "onlyconfig": "onlyconfig is a Hugging Face folder, not a checkpoint or a run",
     "onlyspec": "onlyspec/weights.safetensors does not exist; give a folder that holds it",
     "study": "study is a study in runs/studies; name one of its runs, which `paribus runs` lists",
-    "begun": "runs/begun has no whole checkpoint; train it further",
+    "begun": "runs/begun has no complete checkpoint; train it further",
 }
 
 
@@ -376,7 +377,7 @@ def test_a_damaged_spec_is_refused_by_every_verb(ask, here: Path) -> None:
     for words in (("generate", "again", TEXT), ("evaluate", "again"), ("export", "again", "out")):
         told = ask(*words)
         assert told.status == 1
-        assert told.err.startswith("error: again/spec.json is no architecture: ")
+        assert told.err.startswith("error: again/spec.json is not an architecture: ")
 
 
 def test_a_skipped_checkpoint_is_warned_of(ask, here: Path) -> None:
@@ -397,7 +398,7 @@ def test_what_a_named_checkpoint_has_is_not_given_twice(
     monkeypatch.chdir(here)
     with pytest.raises(
         SpecError,
-        match="kept or tokenizer is given beside first, which has its own; leave them out",
+        match="extra_config or tokenizer is given beside first, which has its own; leave them out",
     ):
         pb.export("first", "out", extra_config={})
 

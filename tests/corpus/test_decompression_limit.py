@@ -252,11 +252,11 @@ def test_a_document_may_be_as_long_as_a_line(tmp_path):
 def test_a_home_that_nobody_has_is_no_traceback(tmp_path):
     with pytest.raises(
         SpecError,
-        match=r"paths '~nobody-here/x\.txt' begins with a home folder that nobody has here",
+        match=r"paths '~nobody-here/x\.txt' begins with the home folder of an unknown user",
     ):
         build_small_corpus(tmp_path, {"kind": "files", "paths": "~nobody-here/x.txt"})
     with pytest.raises(
-        SpecError, match=r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder"
+        SpecError, match=r"tokenizer\.path '~nobody-here/t\.json' begins with the home folder"
     ):
         build_small_corpus(
             tmp_path, {"kind": "copy"}, tokenizer={"kind": "file", "path": "~nobody-here/t.json"}

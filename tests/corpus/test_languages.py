@@ -141,7 +141,7 @@ WRONG = [
         "=",
         "'' ends too early; a sentence is a phrase, a verb and perhaps a phrase",
     ),
-    (TranslationLanguage(), "xyz=", "'xyz' is no word that may stand here; one of"),
+    (TranslationLanguage(), "xyz=", "'xyz' cannot stand here; use one of"),
 ]
 
 
@@ -154,7 +154,7 @@ def test_what_is_no_question_has_no_answer(language, asked, complaint):
 def test_a_sentence_that_goes_on_is_refused():
     words = make_lexicon(50, 0)
     sentence = f"{words.articles[0]} {words.nouns[0]} {words.verbs[0]}"
-    with pytest.raises(ValueError, match=r"goes on with .* where it should end; leave that out"):
+    with pytest.raises(ValueError, match=r"continues with .* where it should end; leave that out"):
         language_answer(
             TranslationLanguage(),
             f"{sentence} {words.articles[0]} {words.nouns[0]} {words.verbs[0]}=",

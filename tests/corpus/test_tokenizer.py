@@ -249,7 +249,7 @@ def test_what_is_no_tokenizer_is_refused(tmp_path):
         read_tokenizer_file(TokenizerFile(path="gone"))
     path = tmp_path / "t.json"
     path.write_text("{}")
-    with pytest.raises(SpecError, match=r"t.json' is no tokenizer: .*; give a tokenizer.json"):
+    with pytest.raises(SpecError, match=r"t.json' is not a tokenizer: .*; give a tokenizer.json"):
         read_tokenizer_file(TokenizerFile(path=str(path)))
 
 
@@ -264,11 +264,11 @@ def word_level(path: Path, ids: list) -> TokenizerFile:
 def test_ids_that_no_table_could_have_are_refused(tmp_path, wrong):
     spec = word_level(tmp_path / "t.json", [0, 1, wrong])
     with pytest.raises(
-        SpecError, match=rf"t\.json' is no tokenizer: it has the id {wrong!r}, where ids are"
+        SpecError, match=rf"t\.json' is not a tokenizer: it has the id {wrong!r}, where ids are"
     ):
         read_tokenizer_file(spec)
     said = f"it has the id {wrong!r}, where ids are whole numbers from 0 to 4,194,303; give"
-    with pytest.raises(SpecError, match=rf"t\.json is no tokenizer\.json: {said}"):
+    with pytest.raises(SpecError, match=rf"t\.json is not a tokenizer\.json: {said}"):
         n_text(Corpus(tokenizer=spec))
 
 
@@ -290,15 +290,15 @@ def test_a_tokenizer_that_is_a_pipe_or_lies_deep_is_refused(tmp_path):
     ):
         open_tokenizer(tmp_path / "t.json")
     (tmp_path / "d.json").write_text("[" * 100_000)
-    with pytest.raises(SpecError, match=r"d\.json is no tokenizer\.json: "):
+    with pytest.raises(SpecError, match=r"d\.json is not a tokenizer\.json: "):
         n_text(Corpus(tokenizer=TokenizerFile(path=str(tmp_path / "d.json"))))
 
 
 def test_a_tokenizer_in_the_home_of_nobody_is_no_traceback():
     spec = TokenizerFile(path="~nobody-here/t.json")
     said = (
-        r"tokenizer\.path '~nobody-here/t\.json' begins with a home folder that nobody has here;"
-        r" write the path"
+        r"tokenizer\.path '~nobody-here/t\.json' begins with the home folder of an unknown user;"
+        r" write a path"
     )
     with pytest.raises(SpecError, match=rf"^{said}"):
         read_tokenizer_file(spec)

@@ -116,10 +116,10 @@ def test_an_arm_has_its_own_match_or_the_designs() -> None:
 def test_a_yardstick_that_an_arm_cannot_answer_is_refused_before_training() -> None:
     said = refused({"primary.measure": {"kind": "halves"}})
     assert said[0].startswith(
-        "in every arm, the yardstick 'halves' cannot be asked: objective.kind is 'masked', which"
+        "in every arm, the yardstick 'halves' cannot be used: objective.kind is 'masked', which"
     )
     said = refused({"others": [{"kind": "halves"}]})
-    assert "the yardstick 'halves' cannot be asked" in said[0]
+    assert "the yardstick 'halves' cannot be used" in said[0]
 
 
 def test_a_mixture_may_be_asked_for_what_any_of_its_parts_learns() -> None:
@@ -158,6 +158,6 @@ def test_a_table_is_an_arm_or_the_reason_is_given() -> None:
     table = arms_of(design)[0].table
     assert arm_refusal(design, table) is None
     assert "see" in str(arm_refusal(design, {**table, "objective": "causal"}))
-    assert "the yardstick 'pseudo' cannot be asked" in str(
+    assert "the yardstick 'pseudo' cannot be used" in str(
         arm_refusal(design, {**table, "objective": "last_token"})
     )

@@ -88,13 +88,13 @@ def test_a_schedule_that_cannot_be_scaled_is_refused(study_cache: Path) -> None:
     make_small_plan(study_cache, bare | {"tune": {"share": 0.5}, "base.training.warmup": 2})
     with pytest.raises(
         SpecError,
-        match=r"arms.full: training.schedule is inverse_sqrt and training.warmup is 0, of "
-        r"which nothing is left in a run over 0.5 of the steps \(tune.share\): it "
+        match=r"arms.full: training.schedule is inverse_sqrt and training.warmup is 0, "
+        r"which leaves no warm-up in a run over 0.5 of the steps \(tune.share\): it "
         r"would be another recipe; use a longer warm-up, or",
     ):
         make_small_plan(study_cache, bare | {"tune": {"share": 0.5}})
     with pytest.raises(
-        SpecError, match=r"of which nothing is left in a run over 0.25 of the steps \(lengths\)"
+        SpecError, match=r"which leaves no warm-up in a run over 0.25 of the steps \(lengths\)"
     ):
         make_small_plan(study_cache, bare | {"lengths": [0.25, 0.5, 1]})
 

@@ -129,7 +129,7 @@ def test_a_run_that_is_gone_when_its_study_ends_is_told(tmp_path: Path) -> None:
     )
     (said,) = done.failures.values()
     assert said.startswith(f"{kept.root}/")
-    assert said.endswith(" is not done though it was carried out; run the study again")
+    assert said.endswith(" is not done although it was run; run the study again")
 
 
 def test_a_text_changed_at_the_same_size_and_time_is_found_before_anything_is_frozen(
@@ -173,7 +173,7 @@ def test_another_plan_is_not_begun_while_one_is_being_carried_out(tmp_path: Path
         hold_lock(busy / "lock"),
         pytest.raises(
             RecordError,
-            match=r"is being carried out by the plan .*: arms.*text .* → .*; wait until that",
+            match=r"is being run with the plan .*: arms.*text .* → .*; wait until that",
         ),
     ):
         run_study(
@@ -194,6 +194,6 @@ def test_a_plan_that_another_process_changed_meanwhile_is_told(tmp_path: Path) -
     watch = Meddler(lambda: freeze(other, kept))
     with pytest.raises(
         RecordError,
-        match=r"was begun by the plan .*, and its plan.lock now holds .*; carry one plan",
+        match=r"was begun with the plan .*, and its plan.lock now holds .*; run one plan",
     ):
         run_study(plan, kept, Execution(Workspace(cache=tmp_path / "cache", device="cpu")), watch)

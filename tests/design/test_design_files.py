@@ -159,7 +159,7 @@ def test_a_design_is_called_by_its_name_and_scale_or_its_file(tmp_path: Path) ->
 def test_an_unknown_design_is_met_with_the_nearest() -> None:
     with pytest.raises(
         SpecError,
-        match=r"postions is no design and no .toml or .json file; did you mean 'positions'",
+        match=r"postions is neither a design nor a .toml or .json file; did you mean 'positions'",
     ):
         find_design("postions")
     with pytest.raises(

@@ -168,7 +168,9 @@ def test_a_fault_of_the_machine_in_one_run_is_none_in_the_next(
 
     monkeypatch.setattr(module, "train_and_measure", short_of_memory)
     watcher, result = done(cells, kept, means)
-    assert "and no spec.json: it is no run; choose another name" in result.failures["full, seed 1"]
+    assert (
+        "and no spec.json: it is not a run; choose another name" in result.failures["full, seed 1"]
+    )
     assert "MemoryError: out of memory" in result.failures["causal, seed 1"]
     assert watcher.ended[2] == ("full, seed 2", None)
     (kept.root / cells[0].name / "stray").unlink()
@@ -257,7 +259,7 @@ def test_workers_side_by_side_make_every_run_with_one_thread_each(
         "full, seed 2",
     ]
     assert list(result.failures) == [str(stray)]
-    assert "it is no run; choose another name" in result.failures[str(stray)]
+    assert "it is not a run; choose another name" in result.failures[str(stray)]
     environment = (kept.root / cells[0].name / "environment.json").read_text()
     assert '"n_threads": 1,' in environment
     assert '"omp_num_threads": "1"' in environment

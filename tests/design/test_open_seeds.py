@@ -44,12 +44,12 @@ def test_a_number_of_seeds_that_cannot_be_meant_is_refused() -> None:
     fixed = load_design(design_table())
     with pytest.raises(
         SpecError,
-        match=r"--seeds is 8, and the design has seeds of its own, 3 of them; leave it out",
+        match=r"--seeds is 8, but the design lists 3 seeds of its own; leave it out",
     ):
         reported_seeds(fixed, 8)
     for n in (2, SWEEP_SEED):
         with pytest.raises(
-            SpecError, match=f"--seeds is {n}; use 3 to 1000, for sweeps have those from there on"
+            SpecError, match=f"--seeds is {n}; use 3 to 1000, because sweeps use the seeds above"
         ):
             reported_seeds(load_design(design_table(OPEN)), n)
 

@@ -402,8 +402,8 @@ def test_arms_that_would_be_asked_other_items_are_refused(study_cache: Path) -> 
     with pytest.raises(
         SpecError,
         match=(
-            "corpus: causal would be asked other 'pseudo' items than full, as what is held "
-            "out differs; let every arm hold out the same text"
+            "corpus: causal would be measured on other 'pseudo' items than full, because the held-"
+            "out text differs; hold out the same text in every arm"
         ),
     ):
         make_small_plan(study_cache, changes)

@@ -92,5 +92,7 @@ def test_an_arm_that_never_trained_says_so(root):
         torch.device("cpu"),
     )
     (sample,) = read_samples(study)
-    assert sample.refusals == {"prefix": "none of its runs trained; there is nothing to go on with"}
+    assert sample.refusals == {
+        "prefix": "none of its runs trained; there is nothing to sample from"
+    }
     assert read_item_texts(study) == {}

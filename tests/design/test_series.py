@@ -15,7 +15,8 @@ from paribus.design.study_run import _require_rates_of_series
 from paribus.errors import RecordError, SpecError
 from paribus.record import Study
 from paribus.record.plan import PlanRecord, parse_plan
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.report.series import describe_series
@@ -77,7 +78,7 @@ def test_a_design_whose_own_seeds_are_not_run_has_no_fresh_ones(
     tmp_path: Path, design: Design
 ) -> None:
     said = (
-        "--seeds is 6, and the design has seeds of its own, 4 of them; leave it out, or write seeds"
+        "--seeds is 6, but the design lists 4 seeds of its own; leave it out, or write seeds"
         " = 'open'"
     )
     with pytest.raises(SpecError, match=said):
@@ -100,7 +101,7 @@ def test_a_study_that_was_begun_is_gone_on_with_and_not_made_larger(
     begun = a_member(tmp_path, 2, [5, 6, 7, 8])
     assert series_member(tmp_path, "small", design, 4).name == "small-2"
     said = (
-        "--seeds is 9, and small-2 was begun with 4 fresh seeds; give --seeds 4, for more seeds"
+        "--seeds is 9, but small-2 was begun with 4 fresh seeds; give --seeds 4, because more seeds"
         " would be a second"
     )
     with pytest.raises(SpecError, match=said):
@@ -114,12 +115,14 @@ def test_a_study_that_was_begun_is_gone_on_with_and_not_made_larger(
 def test_a_name_with_a_number_asks_for_that_study(tmp_path: Path, design: Design) -> None:
     make_study(tmp_path)
     assert series_member(tmp_path, "small-2", design, 4).name == "small-2"
-    with pytest.raises(SpecError, match="--name is small-4, and the series of small has 1; use 2"):
+    with pytest.raises(
+        SpecError, match="--name is small-4, but the last study of the series of small is number 1"
+    ):
         series_member(tmp_path, "small-4", design, 4)
     make_study(tmp_path / "x", name="small-2").folder.rename(tmp_path / "studies" / "small-2")
     with pytest.raises(
         SpecError,
-        match="the study small-2 is there already, and is not of the series of small; move",
+        match="the study small-2 already exists and is not in the series of small; move",
     ):
         series_member(tmp_path, "small", design, 4)
 
@@ -127,7 +130,10 @@ def test_a_name_with_a_number_asks_for_that_study(tmp_path: Path, design: Design
 def test_fresh_seeds_stay_below_those_of_sweeps(tmp_path: Path, design: Design) -> None:
     make_study(tmp_path)
     assert series_member(tmp_path, "small", design, 996).design.seeds[-1] == 1000
-    said = "--seeds is 997, and the series of small has used those below 5; 996 are left below 1001"
+    said = (
+        "--seeds is 997, but the series of small has used the seeds below 5; 996 are left below"
+        " 1001"
+    )
     with pytest.raises(SpecError, match=said):
         series_member(tmp_path, "small", design, 997)
 
@@ -147,7 +153,7 @@ def test_fresh_seeds_of_another_design_are_refused(
     }
     require_same_design(member, parse_plan(fresh, Path("plan.json")))
     with pytest.raises(
-        SpecError, match=r"little was of another design: design.*; fresh seeds are of the same one"
+        SpecError, match=r"little has another design: design.*; fresh seeds need the same design"
     ) as fault:
         require_same_design(member, plans[1])
     assert said in str(fault.value)

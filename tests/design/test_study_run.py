@@ -321,7 +321,8 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
     train_study(kept.root, study_cache)  # all is there, so nothing is mixed
     shutil.rmtree(kept.root / cells[-1].run)
     said = (
-        r"runs of it were made under another environment: n_threads was 10\d, is \d; go on under"
+        r"some of its runs were made under another environment: n_threads was 10\d, is \d; continue"
+        r" under"
         r" the former"
     )
     jobs = "; on a CPU --jobs 2 or more gives each run one thread, --jobs 1 gives it all"

@@ -93,7 +93,8 @@ def test_text_that_could_have_been_equal_is_a_confound_under_a_budget_of_tokens(
     said = (
         r"bytes_read in all is \d+ in decoder, \d+ in encoder-decoder, but corpus, tokenizer and"
         r" objective are equal, "
-        r"and so could the text be \(encoder-decoder against decoder .* equal bytes would give it"
+        r"so the text could be equal too \(encoder-decoder against decoder .* equal bytes would"
+        r" give it"
         r" 16 steps\); "
         r"use budget = 'bytes_read', or list bytes_read under allow with a reason"
     )

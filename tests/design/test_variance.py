@@ -16,7 +16,8 @@ from paribus.design.study_cost import estimate_cost
 from paribus.design.variance import noise_crossing, variance_cells
 from paribus.errors import SpecError
 from paribus.record import read_environments
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.noise import describe_noise, noise_lines
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data

@@ -167,7 +167,7 @@ def test_an_encoder_is_measured_by_pseudo_likelihood_and_called_so(home: Path) -
 def test_a_run_without_a_checkpoint_is_refused(own: tuple[Path, TokenisedCorpus]) -> None:
     folder, built = own
     shutil.rmtree(folder / "checkpoints")
-    with pytest.raises(RecordError, match="run has no whole checkpoint; train it further"):
+    with pytest.raises(RecordError, match="run has no complete checkpoint; train it further"):
         evaluate(folder, HALVES, built, device=CPU)
 
 

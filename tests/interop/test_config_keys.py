@@ -82,7 +82,7 @@ def test_a_refused_key_passes_at_the_values_that_mean_nothing_and_at_no_other(fa
             split_config(config | {name: value}, family.config_keys, Path("config.json"))
         with pytest.raises(
             UnsupportedError,
-            match=rf"^config.json cannot be obeyed: {name} is \"odd\", but .*; use ",
+            match=rf"^config.json cannot be imported: {name} is \"odd\", but .*; use ",
         ):
             split_config(config | {name: "odd"}, family.config_keys, Path("config.json"))
 
@@ -159,7 +159,8 @@ def test_a_config_that_describes_no_model_is_named(tmp_path: Path):
     change_config(tmp_path / "theirs", {"n_head": 4})
     with pytest.raises(
         RecordError,
-        match=r"config.json describes no GPT-2: attention.n_heads is 4, which does not div",
+        match=r"config.json does not describe a GPT-2 model: attention.n_heads is 4, which does"
+        r" not div",
     ):
         import_(tmp_path / "theirs")
 
@@ -270,7 +271,9 @@ def test_what_we_do_not_model_is_refused(
 ):
     export_random_model(preset, tmp_path / "theirs")
     change_config(tmp_path / "theirs", {key: value})
-    with pytest.raises(UnsupportedError, match=rf"theirs/config.json cannot be obeyed: {message}"):
+    with pytest.raises(
+        UnsupportedError, match=rf"theirs/config.json cannot be imported: {message}"
+    ):
         import_(tmp_path / "theirs")
 
 
@@ -372,7 +375,8 @@ def test_a_number_beyond_every_float_is_refused(key: str, tmp_path: Path):
     change_config(tmp_path / "theirs", {key: 10**400})
     with pytest.raises(
         RecordError,
-        match=r"config.json describes no Llama: .* is inf \(float\); use a finite number",
+        match=r"config.json does not describe a Llama model: .* is inf \(float\); use a finite"
+        r" number",
     ):
         import_(tmp_path / "theirs")
 

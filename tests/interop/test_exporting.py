@@ -124,14 +124,18 @@ def test_a_decoder_alone_is_held_against_decoders():
 @pytest.mark.parametrize(
     ("model_type", "preset", "message"),
     [
-        ("mixtral", "llama", "feed_forward.kind is 'dense', Mixtral has experts; use 'experts'"),
+        (
+            "mixtral",
+            "llama",
+            "feed_forward.kind is 'dense', but Mixtral has experts; use 'experts'",
+        ),
         (
             "deepseek_v3",
             "mixtral",
-            "attention.kind is 'multi_head', DeepSeek-V3 has latent attention; use 'latent'",
+            "attention.kind is 'multi_head', but DeepSeek-V3 has latent attention; use 'latent'",
         ),
-        ("t5", "gpt2", "encoder is missing, T5 has one; add encoder ="),
-        ("bart", "gpt2", "encoder is missing, BART has one; add encoder ="),
+        ("t5", "gpt2", "encoder is missing, but T5 has one; add encoder ="),
+        ("bart", "gpt2", "encoder is missing, but BART has one; add encoder ="),
     ],
 )
 def test_a_family_says_which_whole_part_a_spec_lacks(model_type: str, preset: str, message: str):

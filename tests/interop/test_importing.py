@@ -100,7 +100,7 @@ def test_a_layer_beyond_those_announced_is_not_passed_over(tmp_path: Path):
     change_tensors(tmp_path / "theirs", added("model.layers.3.eh_proj.weight", (15, 30)))
     change_config(tmp_path / "theirs", {"num_nextn_predict_layers": 1})
     with pytest.raises(
-        RecordError, match=r"model.layers.3.eh_proj.weight has no place in it, take it out"
+        RecordError, match=r"model.layers.3.eh_proj.weight does not belong to it, remove it"
     ):
         import_(tmp_path / "theirs")
 
@@ -174,7 +174,7 @@ def test_fused_experts_are_read(
 def test_a_fused_tensor_of_the_wrong_shape_is_named(tmp_path: Path):
     export_random_model("mixtral", tmp_path / "theirs")
     change_tensors(tmp_path / "theirs", added("model.layers.0.mlp.experts.gate_up_proj", (3, 4)))
-    with pytest.raises(RecordError, match=r"experts.gate_up_proj has no place in it"):
+    with pytest.raises(RecordError, match=r"experts.gate_up_proj does not belong to it"):
         import_(tmp_path / "theirs")
 
 
@@ -286,7 +286,7 @@ def test_every_tensor_that_is_off_is_named_at_once(tmp_path: Path):
     assert "transformer.ln_f.bias is missing, give one of shape [15]" in message
     assert "transformer.h.0.mlp.c_fc.weight has shape [60, 15], give [15, 60]" in message
     assert "transformer.wpe.weight holds int32, give float64, float32, float16, bfloat16" in message
-    assert "score.weight has no place in it, take it out" in message
+    assert "score.weight does not belong to it, remove it" in message
 
 
 def test_a_missing_config_and_one_that_is_no_json_are_named(tmp_path: Path):

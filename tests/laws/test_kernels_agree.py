@@ -114,7 +114,7 @@ def agree(
     try:
         assert choose_kernel(view, dtype, d_head, False, kernel) == kernel
     except UnsupportedError:
-        with pytest.raises(UnsupportedError, match=f"kernel '{kernel}' cannot do the mask"):
+        with pytest.raises(UnsupportedError, match=f"kernel '{kernel}' does not support the mask"):
             answer(inputs, upstream, view, kernel, None)
         return
     got = answer(inputs, upstream, view, kernel, None)

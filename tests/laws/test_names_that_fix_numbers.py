@@ -15,7 +15,7 @@ from tiny_model import PRESETS, tiny_architecture
 import paribus
 from paribus.model import Transformer
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Language
+from paribus.spec.languages import Language
 
 SOURCE = Path(paribus.__file__).parent
 STREAMS = {

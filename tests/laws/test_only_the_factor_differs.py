@@ -235,7 +235,7 @@ def test_an_objective_that_answers_no_common_yardstick_is_refused(kind: str) -> 
     }
     second = {"architecture": {"mask": "causal"}, "objective": "causal"}
     with pytest.raises(
-        SpecError, match=r"the yardstick 'pseudo' cannot be asked: objective.kind is"
+        SpecError, match=r"the yardstick 'pseudo' cannot be used: objective.kind is"
     ):
         arms({**base, "objective": kind}, second, WITNESS)
 

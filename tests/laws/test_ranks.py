@@ -165,6 +165,6 @@ def test_ranks_share_a_batch_in_equal_parts_no_larger_than_asked() -> None:
     assert [Ranks(0, size).n_micro_batches(training) for size in (1, 2, 4, 24)] == [3, 4, 4, 24]
     with pytest.raises(
         SpecError,
-        match="n_sequences is 24, which 5 ranks cannot share equally; use a multiple of it",
+        match="n_sequences is 24, which 5 ranks cannot share equally; use a multiple of 5",
     ):
         Ranks(0, 5).n_micro_batches(training)

@@ -337,11 +337,11 @@ def test_groups_that_do_not_divide_the_heads_are_refused():
 
 def test_a_rule_by_layer_has_no_heads_yet():
     with pytest.raises(
-        TypeError, match=r"^by_layer\(full, causal\) differs by layer; ask rule_at_layer first$"
+        TypeError, match=r"^by_layer\(full, causal\) differs by layer; call rule_at_layer first$"
     ):
         head_rules(ByLayer((Full(), Causal())))
     with pytest.raises(
-        TypeError, match=r"^alternate\(full, causal\) differs by layer; ask rule_at_layer first$"
+        TypeError, match=r"^alternate\(full, causal\) differs by layer; call rule_at_layer first$"
     ):
         head_rules(Causal() & Alternate((Full(), Causal())))
 

@@ -124,7 +124,8 @@ REFUSED = [
         False,
         "fused",
         (
-            "kernel 'fused' cannot do the mask window(3) on cpu: it is not made of full and causal"
+            "kernel 'fused' does not support the mask window(3) on cpu: it is not made of full"
+            " and causal"
             " attention over the same positions; use dense, masked or auto"
         ),
     ),
@@ -135,7 +136,8 @@ REFUSED = [
         True,
         "fused",
         (
-            "kernel 'fused' cannot do the mask causal on cpu: it adds no bias to the scores; use"
+            "kernel 'fused' does not support the mask causal on cpu: it adds no bias to the"
+            " scores; use"
             " dense, masked or auto"
         ),
     ),
@@ -146,7 +148,8 @@ REFUSED = [
         False,
         "flex",
         (
-            "kernel 'flex' cannot do the mask causal on cpu: it trains on CUDA alone; use dense,"
+            "kernel 'flex' does not support the mask causal on cpu: it trains on CUDA alone; use"
+            " dense,"
             " masked, fused or auto"
         ),
     ),
@@ -157,7 +160,8 @@ REFUSED = [
         True,
         "flex",
         (
-            "kernel 'flex' cannot do the mask causal on cuda: it adds no bias to the scores; use"
+            "kernel 'flex' does not support the mask causal on cuda: it adds no bias to the"
+            " scores; use"
             " dense, masked or auto"
         ),
     ),
@@ -168,7 +172,8 @@ REFUSED = [
         False,
         "fused",
         (
-            "kernel 'fused' cannot do the mask by_head(causal, full) on cuda: it would cut the"
+            "kernel 'fused' does not support the mask by_head(causal, full) on cuda: it would"
+            " cut the"
             " heads apart, which cuDNN does not do right; use dense, masked, flex or auto"
         ),
     ),

@@ -304,7 +304,7 @@ def test_segments_are_refused_where_there_are_none():
 def test_a_kernel_that_cannot_do_the_mask_is_refused():
     model = build(parse_architecture({**SMALL, "mask": "window(3)"}), kernel="fused")
     with pytest.raises(
-        UnsupportedError, match=r"^kernel 'fused' cannot do the mask window\(3\) on cpu: "
+        UnsupportedError, match=r"^kernel 'fused' does not support the mask window\(3\) on cpu: "
     ):
         model(TOKENS)
 
@@ -409,7 +409,7 @@ def test_a_wanted_kernel_serves_cross_attention_too():
     spec = tiny_architecture("t5", {"positions": "none"})
     real = torch.ones(1, 5, dtype=torch.bool)
     given = Batch.of(random_tokens(1, 3), source=Batch.of(random_tokens(1, 5), real_BT=real))
-    with pytest.raises(UnsupportedError, match="kernel 'fused' cannot do the mask padding"):
+    with pytest.raises(UnsupportedError, match="kernel 'fused' does not support the mask padding"):
         build(spec, kernel="fused")(given)
 
 

@@ -112,7 +112,7 @@ def test_a_missing_file_is_named(folder: Path):
     (folder / SPEC_FILE).unlink()
     with pytest.raises(
         RecordError,
-        match=r"run is no checkpoint and no run; give one of them, or the name of a run",
+        match=r"run is neither a checkpoint nor a run; give one of them, or the name of a run",
     ):
         restore(folder)
     (folder / "weights.safetensors").touch()
@@ -138,7 +138,8 @@ def test_a_spec_that_is_none_is_named(folder: Path):
     table = json.loads((folder / SPEC_FILE).read_text())
     (folder / SPEC_FILE).write_text(json.dumps(table | {"n_layers": "two"}))
     with pytest.raises(
-        RecordError, match=r"spec.json is no architecture: n_layers .*; save the checkpoint again"
+        RecordError,
+        match=r"spec.json is not an architecture: n_layers .*; save the checkpoint again",
     ):
         restore(folder)
     (folder / SPEC_FILE).write_text("{")
@@ -162,4 +163,4 @@ def test_every_tensor_that_is_off_is_named_at_once(folder: Path):
     assert (
         "stack.final_norm.weight holds int64, give float64, float32, float16, bfloat16" in message
     )
-    assert "extra has no place in it, take it out" in message
+    assert "extra does not belong to it, remove it" in message

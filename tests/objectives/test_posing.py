@@ -9,7 +9,7 @@ import torch
 from paribus.batch import N_SENTINELS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.objectives import draw_component, pose_problem
-from paribus.objectives.posing import fit_span_plan
+from paribus.objectives.source_target import fit_span_plan
 from paribus.objectives.spans import HiddenSpans, corrupt_spans, draw_spans, plan_spans
 from paribus.spec.objectives import (
     UL2,

@@ -92,7 +92,7 @@ def test_a_failed_filling_leaves_the_last_good_checkpoint(
     with pytest.raises(
         RecordError,
         match=(
-            f"^{place} cannot be written: {said}; free some space or mend that, and the same"
+            f"^{place} cannot be written: {said}; free some space, or correct that, and the same"
             " command"
         ),
     ):
@@ -189,7 +189,7 @@ def test_any_one_bit_flipped_anywhere_in_a_checkpoint_is_noticed(tmp_path: Path)
 def test_a_checkpoint_under_the_name_of_another_step_is_refused(tmp_path: Path):
     commit_checkpoint(tmp_path, 2, fill).folder.rename(tmp_path / "step-000000009")
     with pytest.raises(
-        RecordError, match=r"checkpoint.json does not tell of step 9; use another checkpoint"
+        RecordError, match=r"checkpoint.json is not about step 9; use another checkpoint"
     ):
         verify_checkpoint(tmp_path / "step-000000009")
 

@@ -110,7 +110,9 @@ def test_no_manifest_is_not_verified(folder: Path):
 )
 def test_what_is_no_manifest_is_refused(folder: Path, content: object):
     (folder / MANIFEST_FILE).write_text(json.dumps(content))
-    with pytest.raises(RecordError, match=r"manifest.json is no manifest; use another checkpoint"):
+    with pytest.raises(
+        RecordError, match=r"manifest.json is not a manifest; use another checkpoint"
+    ):
         verify_manifest(folder)
 
 

@@ -215,29 +215,32 @@ def spoilt(*path: str | int, value: Any) -> Change:
         (spoilt("design", "tune", value=3), "design.tune: Input should be"),
         (
             spoilt("design", "seeds", value=[1, 1]),
-            "design: Value error, seeds are none, or some of them twice",
+            "design: Value error, seeds are missing, or some are there twice",
         ),
         (
             spoilt("design", "seeds", value=[]),
-            "design: Value error, seeds are none, or some of them twice",
+            "design: Value error, seeds are missing, or some are there twice",
         ),
         (
             spoilt("design", "looks", value={"x": 0.05}),
-            "design: Value error, looks are not at numbers of seeds",
+            "design: Value error, a look is not at a number of seeds",
         ),
         (
             spoilt("design", "lengths", value=[2.0]),
-            "design: Value error, lengths are not shares of the full length",
+            "design: Value error, a length is not a share of the full length",
         ),
-        (spoilt("design", "comparisons", value=[]), "design: Value error, comparisons are none"),
+        (
+            spoilt("design", "comparisons", value=[]),
+            "design: Value error, there are no comparisons",
+        ),
         (
             spoilt("design", "comparisons", value=[["a"]]),
-            "design: Value error, comparisons are not of two arms each",
+            "design: Value error, a comparison does not have two arms",
         ),
         (spoilt("design", "primary", "margin", value=float("nan")), "design.primary.margin"),
         (
             spoilt("design", "control", value="nobody"),
-            "it: Value error, 'nobody' is named, and no arm",
+            "it: Value error, 'nobody' is named, but is not an arm",
         ),
         (spoilt("order", value=["causal", "causal"]), "it: Value error, order has an arm twice"),
         (spoilt("order", value=[]), "order: List should have at least 1 item"),

@@ -164,7 +164,7 @@ def test_no_file_has_no_rows(path: Path):
     ("line", "said"),
     [
         (b'{"step": 2', "is not JSON: .*; restore the file, or remove that line"),
-        (b'{"step": 2, "nats": NaN}', "is not JSON: NaN is no JSON number; restore"),
+        (b'{"step": 2, "nats": NaN}', "is not JSON: NaN is not a JSON number; restore"),
         (b"\xff", "is not JSON"),
         (b"", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),

@@ -305,7 +305,9 @@ def test_a_finished_run_is_whole_if_every_row_can_be_read_to_its_last_step(tmp_p
 def test_a_folder_that_is_no_run_is_refused_and_left_alone(tmp_path: Path):
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.py").touch()
-    said = f"^{tmp_path / 'src'} holds 'a.py' and no spec.json: it is no run; choose another name"
+    said = (
+        f"^{tmp_path / 'src'} holds 'a.py' and no spec.json: it is not a run; choose another name"
+    )
     with (
         pytest.raises(RecordError, match=said),
         open_run_folder(tmp_path, STAGES, HERE, name="src"),
@@ -364,14 +366,15 @@ NAMES = [
 def test_a_name_cannot_leave_the_runs_folder(tmp_path: Path, name: str):
     with pytest.raises(
         RecordError,
-        match=r"^the run name .* cannot be a folder's; use up to 100 letters, digits, '.', '_'",
+        match=r"^the run name .* cannot be the name of a folder; use up to 100 letters, digits,"
+        r" '.', '_'",
     ):
         named_folder(tmp_path, name)
 
 
 @pytest.mark.parametrize("name", ["studies", "Studies"])
 def test_the_folder_of_studies_is_no_run(tmp_path: Path, name: str):
-    said = f"^the run name '{name}' is that of the folder where studies are kept; choose another"
+    said = f"^the run name '{name}' is the name of the folder of studies; choose another"
     with pytest.raises(RecordError, match=said):
         named_folder(tmp_path, name)
     assert named_folder(tmp_path, name, "study") == tmp_path / name
@@ -427,7 +430,7 @@ def test_the_runs_folder_itself_may_be_a_link(tmp_path: Path):
 def test_no_run_is_not_an_existing_one(tmp_path: Path):
     (tmp_path / "r").mkdir()
     with pytest.raises(
-        RecordError, match=f"^{tmp_path / 'r'} holds no run; `paribus runs` lists those there are"
+        RecordError, match=f"^{tmp_path / 'r'} holds no run; `paribus runs` lists the runs"
     ):
         existing_run_folder(tmp_path, "r")
 
@@ -437,7 +440,7 @@ def test_a_spec_that_is_no_chain_is_refused(tmp_path: Path, content: object):
     (tmp_path / "spec.json").write_text(json.dumps(content))
     with pytest.raises(
         RecordError,
-        match=r"spec.json is no chain of stages; restore it, or remove the folder and start",
+        match=r"spec.json is not a list of stages; restore it, or remove the folder and start",
     ):
         read_stages(tmp_path)
 

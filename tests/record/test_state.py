@@ -1,10 +1,10 @@
 from pathlib import Path
 
 import pytest
+from run_state import write_state
 
 from paribus.errors import RecordError
 from paribus.record import read_state
-from paribus.record.state import write_state
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def kept(tmp_path: Path) -> Study:
 def test_a_study_cannot_leave_the_runs_folder(tmp_path: Path, name: str) -> None:
     for opened in (open_study, existing_study):
         with pytest.raises(
-            RecordError, match=r"the study name .* cannot be a folder's; use up to 100"
+            RecordError, match=r"the study name .* cannot be the name of a folder; use up to 100"
         ):
             opened(tmp_path, name)
     assert not (tmp_path / "studies").exists() or not list((tmp_path / "studies").iterdir())

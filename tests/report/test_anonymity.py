@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 from handmade_study import SEEDS, make_study, plan_of_arms
+from run_state import write_state
 
 from paribus.cli.report import write_report
 from paribus.record import Study, open_study
 from paribus.record.integrity import IntegrityCheck
-from paribus.record.state import write_state
-from paribus.report.anonymity import Redactions, find_redactions, redact_value
+from paribus.report.anonymity import redact_value
 from paribus.report.markdown import markdown_report
+from paribus.report.redactions import Redactions, find_redactions
 from paribus.report.report_data import ANONYMISED_FIELDS, gather_report_data
 
 FORMATS = "html,md,csv,tex,svg,png"

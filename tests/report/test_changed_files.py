@@ -21,7 +21,8 @@ from paribus.errors import ParibusError, SpecError
 from paribus.record import Study, existing_study
 from paribus.record.disk import json_bytes
 from paribus.record.file_names import CHECKSUMS_FILE
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.report_data import gather_report_data
 from paribus.report.trust import TrustCheck, trust_checks
 

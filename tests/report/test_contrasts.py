@@ -15,8 +15,9 @@ from rich.console import Console
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.report.contrasts import contrast_texts, undeclared_interaction
 from paribus.report.csv_tables import to_csv, verdict_rows
+from paribus.report.latex import latex_table
 from paribus.report.limits import limitations
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import ReportData, gather_report_data
 from paribus.report.trust import trust_checks

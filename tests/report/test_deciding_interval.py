@@ -15,9 +15,11 @@ from rich.console import Console
 from paribus.analyse import Comparison, compare
 from paribus.analyse.criterion import Criterion
 from paribus.cli.terminal.verdict_lines import print_verdicts
-from paribus.report.effect_plot import THICK, THIN, effect_plots
+from paribus.report.effect_chart import THICK, THIN
+from paribus.report.effect_plot import effect_plots
 from paribus.report.intervals import describe_gain, margin_interval_cell, verdict_interval_cell
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.overview import comparison_lines
 from paribus.report.page import render_page
 from paribus.report.report_data import ReportData, gather_report_data

@@ -9,15 +9,10 @@ from handmade_study import GAINS, MANY_ARMS, add_lengths, make_study, set_arm_ra
 from paribus.analyse import RowTable, pairing
 from paribus.analyse.judgement import trained_count
 from paribus.analyse.side_checks import sign_flip
-from paribus.report.details import (
-    describe_sweep_cost,
-    detail_lines,
-    details_heading,
-    rate_gain_lines,
-    rate_table,
-)
+from paribus.report.details import detail_lines, details_heading
 from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
+from paribus.report.rate_gains import describe_sweep_cost, rate_gain_lines, rate_table
 from paribus.report.report_data import gather_report_data
 from paribus.report.tables import secondary_tables
 

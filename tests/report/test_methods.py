@@ -5,8 +5,10 @@ import re
 import pytest
 from handmade_study import GAINS, SEEDS, make_study, rewrite_plan, set_arm_rates, sweep_record
 
-from paribus.report.markdown import latex_table, markdown_report
-from paribus.report.methods import hyperparameter_tables, hyperparameters, methods, results_caption
+from paribus.report.hyperparameters import hyperparameter_tables, hyperparameters
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
+from paribus.report.methods import methods, results_caption
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 
@@ -27,7 +29,7 @@ def test_the_methods_say_what_the_plan_says(material):
             "The text is an invented language (translation); 5 % of the documents are held out for"
             " validation, 5 % for the"
         ),
-        "All arms have 30 steps, 8 sequences a batch and 64 tokens a sequence.",
+        "All arms have 30 steps, 8 sequences per batch and 64 tokens per sequence.",
         "All arms are trained at the learning rate 0.004, which was not tuned.",
         f"Each arm is trained under {len(SEEDS)} seeds; runs of the same seed are paired.",
         "in bits per byte, on up to 200 items. Margin: 0.02 bits per byte.",
@@ -42,7 +44,7 @@ def test_a_field_that_differs_is_not_said_of_all_arms(tmp_path):
     arms["prefix"]["run"]["stages"][0]["training"]["n_steps"] = 60
     rewrite_plan(study, arms=arms)
     material = gather_report_data(study)
-    assert "All arms have 8 sequences a batch and 64 tokens a sequence." in methods(material)
+    assert "All arms have 8 sequences per batch and 64 tokens per sequence." in methods(material)
     assert ("steps", "30", "60", "30") in hyperparameters(material)
 
 

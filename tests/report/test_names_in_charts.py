@@ -74,7 +74,7 @@ def test_names_stand_in_quotation_marks_in_sentences_and_bare_in_tables(tmp_path
     assert 'Above zero is better than "constructor";' in found["difference"].caption
     assert '"toString" ends at ' in found["learning"].spec["description"]
     assert '"toString" ends at +0.0040' in found["difference"].spec["description"]
-    assert 'taken were 0.004 for "constructor"; ' in found["rates"].spec["description"]
+    assert 'the chosen rates are 0.004 for "constructor"; ' in found["rates"].spec["description"]
     for plot in found.values():
         cells = {cell for line in plot.numbers for cell in line}
         assert not any('"' in cell for cell in cells), plot.key

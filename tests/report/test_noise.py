@@ -13,7 +13,8 @@ from paribus.analyse import detectable_effect
 from paribus.analyse.power import upper_sd
 from paribus.report.details import detail_lines
 from paribus.report.intervals import describe_gain
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.report.sensitivity import sensitivity_lines

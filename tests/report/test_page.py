@@ -158,7 +158,7 @@ def test_an_anonymous_page_names_no_place_machine_or_date(tmp_path):
         "/home/ada/secret",
         '<dd class="hash">p1</dd>',
         "plan locked",
-        ", cpu, 1 thread a run",
+        ", cpu, 1 thread per run",
     ):
         assert word in named
         assert word not in nameless

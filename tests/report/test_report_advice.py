@@ -12,7 +12,8 @@ from rich.console import Console
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.record import Study, evaluation_path, read_evaluations, write_evaluation
 from paribus.report.contrasts import contrast_texts
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import ReportData, gather_report_data
 from paribus.report.verdicts import describe_fresh_seeds, verdict_texts
@@ -88,7 +89,7 @@ def test_between_looks_the_advice_is_the_next_look(tmp_path: Path) -> None:
     first = verdict_texts(material)[0]
     assert first.word == "inconclusive"
     assert first.advice == (
-        f"The design reads the verdict again at {len(SEEDS)} seeds; `paribus run` goes on to them."
+        f"The design reads the verdict again at {len(SEEDS)} seeds; `paribus run` adds them."
     )
     assert describe_fresh_seeds(material) == ""
 

@@ -8,7 +8,8 @@ from handmade_study import SEEDS, make_study, make_study_at_look
 
 from paribus.analyse import detectable_effect
 from paribus.report.csv_tables import clock_rows, run_rows
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import ReportData, gather_report_data
 from paribus.report.tables import score_summary, seed_lines

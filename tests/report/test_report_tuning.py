@@ -10,7 +10,8 @@ from rich.console import Console
 
 from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.report.csv_tables import verdict_rows
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import ReportData, gather_report_data
 

@@ -14,7 +14,8 @@ from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.masks import coarse_mask, parse_rule, svg_path
 from paribus.report.arm_costs import cost_lines, describe_cache_reuse
 from paribus.report.csv_tables import curve_rows
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.mask_gallery import SIDE, mask_gallery
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
@@ -207,7 +208,7 @@ def test_seconds_are_compared_without_a_verdict(tmp_path):
     assert found["prefix"].same == "–"
     assert found["prefix"].text.startswith("not annealed: gain ")
     told = render_page(gather_report_data(study))
-    assert "Seconds are this machine's under its load" in told
+    assert "Seconds depend on this machine and its load" in told
     assert "Gains at equal seconds: table" in told
 
 
@@ -216,7 +217,7 @@ def test_costs_are_those_of_the_plan(tmp_path):
         line.name: line.values for line in cost_lines(gather_report_data(make_study(tmp_path)))
     }
     assert found["parameters"] == ("37.1k",) * 3
-    assert found["KV cache a token"] == ("256 B",) * 3
+    assert found["KV cache per token"] == ("256 B",) * 3
     across = found["cached keys kept across turns"]
     assert across[0] == "yes"
     assert across[1] == "while the prefix is the first turn's; not if each turn joins it"

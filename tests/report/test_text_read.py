@@ -16,7 +16,8 @@ from paribus.cli.terminal.verdict_lines import print_verdicts
 from paribus.record import Study, read_rows
 from paribus.report.arm_costs import cost_lines
 from paribus.report.curve_plots import difference_plots, learning_plot
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.page import render_page
 from paribus.report.report_data import gather_report_data
 from paribus.report.sensitivity import sensitivity_lines

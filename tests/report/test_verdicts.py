@@ -10,8 +10,9 @@ from handmade_study import GAINS, SEEDS, add_lengths, make_study, rewrite_plan, 
 from paribus.analyse import Multiplier
 from paribus.report.intervals import describe_compute, multiplier_cell
 from paribus.report.item_examples import item_examples
+from paribus.report.latex import latex_table
 from paribus.report.limits import describe_source, limitations
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.markdown import markdown_report
 from paribus.report.numbers import (
     decimals_for_width,
     describe_each,

@@ -84,7 +84,7 @@ def test_four_arms_that_are_no_two_by_two_have_no_default() -> None:
     [
         (
             {"gap": {"revers": 1, "causal": -1}},
-            "contrasts.gap has 'revers', which is no arm; did you mean 'reverse'?",
+            "contrasts.gap has 'revers', which is not an arm; did you mean 'reverse'?",
         ),
         (
             {"gap": {"reverse": 1, "causal": -0.9}},

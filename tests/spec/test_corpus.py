@@ -76,7 +76,10 @@ BAD = [
         {"sources": {"kind": "recall", "n_symbols": 5}},
         "max_length is 16, but n_symbols 5 gives no more distinct keys",
     ),
-    ({"sources": {"kind": "linear", "modulus": 9}}, "9 is no prime below 62; use one of 2, 3, 5"),
+    (
+        {"sources": {"kind": "linear", "modulus": 9}},
+        "9 is not a prime below 62; use one of 2, 3, 5",
+    ),
     (
         {"sources": {"kind": "linear", "n_inputs": 4}},
         "min_length is 4, too few examples to know n_inputs 4 weights",
@@ -86,7 +89,8 @@ BAD = [
     (
         {"sources": [{"kind": "copy", "weight": 1e308}, {"kind": "sort", "weight": 9e307}]},
         (
-            r"sources have weights up to 1e\+308, whose sum is no number; use smaller ones, such as"
+            r"sources have weights up to 1e\+308, whose sum is not finite; use smaller ones,"
+            r" such as"
             r" 1 and 2"
         ),
     ),

@@ -124,9 +124,10 @@ SLIPS = [
     ),
     (
         {"baseline": "ful"},
-        "baseline is 'ful', which is no arm; did you mean 'full'? arms are reverse, full, causal",
+        "baseline is 'ful', which is not an arm; did you mean 'full'? arms are reverse, full,"
+        " causal",
     ),
-    ({"control": "none"}, "control is 'none', which is no arm; arms are reverse, full, causal"),
+    ({"control": "none"}, "control is 'none', which is not an arm; arms are reverse, full, causal"),
     (
         {"control": "full"},
         "control is 'full', the baseline itself; name an arm that must come out worse than it",
@@ -146,7 +147,8 @@ SLIPS = [
     (
         {"comparisons": [["casual", "full"]]},
         (
-            "comparisons has 'casual', which is no arm; did you mean 'causal'? arms are reverse,"
+            "comparisons has 'casual', which is not an arm; did you mean 'causal'? arms are"
+            " reverse,"
             " full, causal"
         ),
     ),
@@ -339,7 +341,7 @@ CROSSED = [
     ),
     (
         {"factors.mask.levels": ["full", "full"]},
-        "factors.mask.levels has values that would be called alike: full",
+        "factors.mask.levels has values that would get the same name: full",
     ),
     (
         {"factors.positions.path": "architecture.positions"},
@@ -542,7 +544,7 @@ def test_a_base_may_be_a_preset_which_says_nothing_of_training() -> None:
 
 def test_a_base_that_is_neither_is_met_with_the_nearest(tmp_path: Path) -> None:
     assert complaint({**design_table(), "base": "gtp2"}).startswith(
-        "base is 'gtp2', which is no preset and no .toml or .json file; did you mean 'gpt2'?"
+        "base is 'gtp2', which is neither a preset nor a .toml or .json file; did you mean 'gpt2'?"
         " presets are bart, bert, "
     )
     (tmp_path / "design.json").write_text(json.dumps({**design_table(), "base": "gone.toml"}))

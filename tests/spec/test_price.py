@@ -20,7 +20,8 @@ from paribus.spec import (
     resolve,
     visible_share,
 )
-from paribus.spec.price import _feed_forward_work, _kv_values
+from paribus.spec.flops import _feed_forward_work
+from paribus.spec.price import _kv_values
 
 
 def _count(name, **sizes):

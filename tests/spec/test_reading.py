@@ -234,13 +234,14 @@ def test_a_file_may_stand_on_a_preset(tmp_path):
 
 def test_a_name_that_is_no_preset_is_refused_with_the_nearest():
     match = (
-        r"^gpt3 is no preset and no .toml or .json file; did you mean 'gpt2'\? presets are bart,"
+        r"^gpt3 is neither a preset nor a .toml or .json file; did you mean 'gpt2'\? presets are"
+        r" bart,"
         r" bert,"
     )
     with pytest.raises(SpecError, match=match):
         load("gpt3")
     with pytest.raises(
-        SpecError, match=r"^zzz is no preset and no .toml or .json file; presets are bart,"
+        SpecError, match=r"^zzz is neither a preset nor a .toml or .json file; presets are bart,"
     ):
         load("zzz")
 
@@ -435,12 +436,12 @@ def test_a_change_may_take_a_table_away():
 
 
 def test_nothing_lies_inside_a_number():
-    message = "n_layers is 12, which has nothing inside to set as n_layers.first; set it itself"
+    message = "n_layers is 12, which has no fields to set as n_layers.first; set it as a whole"
     with pytest.raises(SpecError, match=re.escape(message)):
         load("gpt2", changes={"n_layers.first": 3})
     message = (
-        "attention.n_heads is 12, which has nothing inside to set as attention.n_heads.a.b; set it"
-        " itself"
+        "attention.n_heads is 12, which has no fields to set as attention.n_heads.a.b; set it"
+        " as a whole"
     )
     with pytest.raises(SpecError, match=re.escape(message)):
         load("gpt2", changes={"attention.n_heads.a.b": 3})
@@ -455,9 +456,7 @@ def test_a_change_is_read_as_strictly_as_a_file():
         load("gpt2", changes={"positions.offse": 3})
     with pytest.raises(SpecError, match=r"attention.n_heads is '5' \(str\); use a whole number"):
         load("gpt2", n_heads="5")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(
-        SpecError, match=r"^load has no argument 'n_layer'; use n_layers, d_model, .*'n_layer': …}$"
-    ):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_layer'"):
         load("gpt2", n_layer=5)  # pyright: ignore[reportCallIssue]
 
 
@@ -535,7 +534,7 @@ def test_a_key_that_appears_twice_in_json_is_refused(tmp_path):
 
 
 def test_a_name_too_long_for_a_file_is_no_preset():
-    with pytest.raises(SpecError, match="is no preset and no"):
+    with pytest.raises(SpecError, match="is neither a preset nor a"):
         load("x" * 300)
 
 
@@ -644,7 +643,7 @@ def nested(depth: int) -> dict:
 def test_tables_in_one_another_without_end_are_refused(read_it, depth):
     with pytest.raises(
         SpecError,
-        match="the table holds tables or lists in one another more than 64 deep; no field",
+        match="the table nests tables or lists more than 64 deep; no field",
     ):
         read_it(nested(depth))
 
@@ -655,9 +654,7 @@ def test_a_file_of_lists_in_one_another_is_refused(tmp_path):
         "a.toml": "d_ff = " + "[" * 100 + "]" * 100,
     }.items():
         (tmp_path / name).write_text(text)
-        with pytest.raises(
-            SpecError, match=f"{name} (holds tables or lists in one another|cannot be parsed)"
-        ):
+        with pytest.raises(SpecError, match=f"{name} (nests tables or lists|cannot be parsed)"):
             load(tmp_path / name)
 
 
@@ -667,7 +664,5 @@ def test_a_path_of_many_names_is_refused():
         match=r"attention\.attention.*… has 3,000 names in a row; no field lies deeper than 64",
     ):
         load("gpt2", changes={".".join(["attention"] * 3_000): 1})
-    with pytest.raises(
-        SpecError, match="d_ff holds tables or lists in one another more than 64 deep"
-    ):
+    with pytest.raises(SpecError, match="d_ff nests tables or lists more than 64 deep"):
         load("gpt2", changes={"d_ff": nested(3_000)})

@@ -115,12 +115,12 @@ INSIDE_LISTS = [
                 "components": [{"objective": "causal", "weight": 1e308}] * 2,
             }
         },
-        "objective components have weights up to 1e+308, whose sum is no number; use smaller ones",
+        "objective components have weights up to 1e+308, whose sum is not finite; use smaller ones",
     ),
     (
         {"objective": {"kind": "mixture", "components": [{"objective": "seq2seq", "mode": "S"}]}},
         (
-            "objective.components.0 mode is 'S', for which 'seq2seq' has no place; leave it out, or"
+            "objective.components.0 mode is 'S', which 'seq2seq' cannot use; leave it out, or"
             " use it with prefix, spans"
         ),
     ),
@@ -157,8 +157,8 @@ NO_LIST = [
     (
         {"objective": {"kind": "masked", "masked": 0, "replaced": 0}},
         (
-            "objective masked 0 and replaced 0 leave every token that is asked for to be read in"
-            " its place; hide some"
+            "objective masked 0 and replaced 0 let the model read every token that it is"
+            " asked for; hide some"
         ),
     ),
     (
@@ -305,11 +305,11 @@ def test_a_design_is_not_trained_as_a_run(tmp_path):
     with pytest.raises(SpecError) as caught:
         load_run(path)
     assert caught.value.problems == (
-        f"{path} is a design, which is many runs; carry it out: paribus run {path}",
+        f"{path} is a design, which has many runs; use `paribus run {path}`",
     )
     with pytest.raises(
         SpecError,
-        match="the table is a design, which is many runs; carry it out: paribus run DESIGN",
+        match="the table is a design, which has many runs; use `paribus run DESIGN`",
     ):
         load_run(DESIGN)
 
@@ -340,7 +340,7 @@ def test_a_tokenizer_file_with_a_word_twice_is_refused(tmp_path):
     path = tmp_path / "t.json"
     path.write_text('{"model": {"vocab": {"a": 0, "b": 1, "a": 2}}}')
     with pytest.raises(
-        SpecError, match=r"t\.json is no tokenizer\.json: key 'a' appears twice; give one of"
+        SpecError, match=r"t\.json is not a tokenizer\.json: key 'a' appears twice; give one of"
     ):
         load_run(RUN | {"corpus": {"tokenizer": {"kind": "file", "path": str(path)}}})
 

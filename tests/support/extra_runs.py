@@ -18,6 +18,7 @@ from handmade_study import (
     make_answer,
     make_row,
 )
+from run_state import write_state
 
 from paribus.analyse import refine_vertex, study_rows
 from paribus.record import (
@@ -30,7 +31,6 @@ from paribus.record import (
     write_evaluation,
 )
 from paribus.record.disk import write_json
-from paribus.record.state import write_state
 from paribus.record.study import Purpose
 
 EVERY = 3  # steps from one row to the next

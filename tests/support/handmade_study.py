@@ -12,6 +12,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from run_state import write_state
+
 from paribus.record import (
     Answer,
     CellRecord,
@@ -26,7 +28,6 @@ from paribus.record import (
 from paribus.record.disk import write_json
 from paribus.record.plan import PlanRecord, parse_plan
 from paribus.record.samples import ItemText, PromptSample, write_item_texts, write_samples
-from paribus.record.state import write_state
 from paribus.spec import price, resolve
 from paribus.spec.design_reading import load_design
 from paribus.spec.run import RunSpec, load_run

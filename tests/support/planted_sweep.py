@@ -5,7 +5,7 @@ found.
 from collections.abc import Callable, Sequence
 
 from paribus.analyse import Optimum, extend_grid, refine_vertex
-from paribus.analyse.rate_search import Point
+from paribus.analyse.sweep_losses import Point
 
 ScoreDraw = Callable[[float], list[float | None]]  # a rate → the scores of all sweep seeds
 

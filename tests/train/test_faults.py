@@ -63,10 +63,10 @@ def test_a_run_stopped_by_a_signal_goes_on_as_if_it_had_not_been(
     answer = shell.train(page=TriggerPage(step_line(6), lambda: signal.raise_signal(number)))
     assert answer.status == status
     assert answer.out.endswith(
-        "note: interrupted: step 6 of 12 is saved; the same command goes on\n"
+        "note: interrupted: step 6 of 12 is saved; the same command resumes\n"
     )
     assert "Traceback" not in answer.err
-    assert shell.train_or_fail().out.startswith(f"note: it goes on at step 7 of 12\n{step_line(7)}")
+    assert shell.train_or_fail().out.startswith(f"note: it resumes at step 7 of 12\n{step_line(7)}")
     assert_same_run(shell.home / "run", whole)
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_checkpoint_is_skipped_and_the_one_before_it_used(
     assert said.startswith(f"note: {LAST} is skipped: ")
     assert reason in said
     assert others[:2] == [
-        "note: it goes on at step 9 of 12",
+        "note: it resumes at step 9 of 12",
         "note: 2 rows of later steps were cut",
     ]
     assert others[2].startswith(step_line(9))
@@ -284,7 +284,7 @@ def test_of_a_run_whose_weights_break_the_newest_good_checkpoint_is_named_and_st
             tensor.isfinite().all() for tensor in newest_tensors(shell.home / "run").values()
         )
     assert answer.out.startswith(
-        f"note: it goes on at step 2 of 12\nnote: 1 row of a later step was cut\n{step_line(2)}"
+        f"note: it resumes at step 2 of 12\nnote: 1 row of a later step was cut\n{step_line(2)}"
     )
 
 
@@ -308,7 +308,7 @@ def test_a_run_that_was_told_nothing_speaks_to_nobody_and_its_notes_are_kept(
             spec, text, Workspace(resumable.home, device="cpu"), name="run", watcher=listener
         )
     assert (out.getvalue(), err.getvalue()) == ("", "")
-    assert done.notes == ("it goes on at step 11 of 12",)
+    assert done.notes == ("it resumes at step 11 of 12",)
     assert again.notes == ("it was finished before; nothing was done",)
     assert listener.notes == [*again.notes]
 

@@ -34,7 +34,7 @@ def test_a_disk_full_at_a_checkpoint_leaves_the_last_one_and_the_rows(
     assert found["err"].startswith(f"error: {place} cannot be written: ")
     assert "File too large" in found["err"]
     assert (
-        "; free some space or mend that, and the same command resumes: earlier checkpoints are un"
+        "; free some space, or correct that, and the same command resumes: earlier checkpoints"
         in found["err"]
     )
     assert (found["checkpoints"], found["rows"]) == ([3], 8)
@@ -57,7 +57,7 @@ def test_with_room_again_the_run_ends_as_if_nothing_had_been(
 ) -> None:
     again = answers[name]["again"]
     assert again["status"] == 0, again["err"]
-    assert again["out"].startswith("note: it goes on at step 5 of 12\n")
+    assert again["out"].startswith("note: it resumes at step 5 of 12\n")
     assert again["out"].splitlines()[2].startswith(step_line(5))
     assert_same_run(home / name / "run", home / "whole/run")
 

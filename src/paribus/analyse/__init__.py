@@ -26,8 +26,6 @@ from paribus.analyse.factorial import contrast_by_seed as contrast_by_seed
 from paribus.analyse.factorial import factorial_effects as factorial_effects
 from paribus.analyse.family import judge_family as judge_family
 from paribus.analyse.findings import Findings as Findings
-from paribus.analyse.findings import primary_evaluations as primary_evaluations
-from paribus.analyse.findings import study_findings as study_findings
 from paribus.analyse.gain import as_ratio as as_ratio
 from paribus.analyse.gain import gain as gain
 from paribus.analyse.interval import interval as interval
@@ -86,6 +84,8 @@ from paribus.analyse.run_table import study_rows as study_rows
 from paribus.analyse.run_table import unigram_bits as unigram_bits
 from paribus.analyse.side_checks import leave_one_out as leave_one_out
 from paribus.analyse.side_checks import sign_flip as sign_flip
+from paribus.analyse.study_findings import primary_evaluations as primary_evaluations
+from paribus.analyse.study_findings import study_findings as study_findings
 from paribus.analyse.text_read import TextDifference as TextDifference
 from paribus.analyse.text_read import TextRead as TextRead
 from paribus.analyse.text_read import text_differences as text_differences

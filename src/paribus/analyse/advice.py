@@ -99,7 +99,7 @@ def _advice_out_of_reach(
 
 def next_look_advice(n_seeds: int) -> Advice:
     """What to do between declared looks: go on to the next one."""
-    words = f"The design reads the verdict again at {n_seeds} seeds; `paribus run` goes on to them"
+    words = f"The design reads the verdict again at {n_seeds} seeds; `paribus run` adds them"
     return Advice(words, f"the next look, at {n_seeds} seeds")
 
 

@@ -282,8 +282,8 @@ def _require_gains(gains: Sequence[float]) -> None:
     for place, one in enumerate(gains, 1):
         if not isfinite(one):
             raise SpecError(
-                f"gains: {one:g} at place {place} of {len(gains)} is no number; "
-                "name a run that failed as failed (None in judged), and never drop it"
+                f"gains: {one:g} at place {place} of {len(gains)} is not a number; "
+                "mark a run that failed as failed (None in judged), and never drop it"
             )
 
 

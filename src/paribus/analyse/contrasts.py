@@ -18,24 +18,19 @@ from paribus.analyse.factorial import (
     factorial_effects,
 )
 from paribus.analyse.judgement import Scores, trained_scores
+from paribus.analyse.plan_family import judges_factorial_effects, plan_levels
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.undertrained import UndertrainedScores
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.contrasts import (
-    ArmPair,
-    Contrasts,
     default_contrasts,
-    family_size,
     interaction_name,
-    judged_family,
     main_effect_name,
-    resolve_contrasts,
     two_by_two_levels,
 )
 from paribus.spec.measure import Measure
 
-SECOND_EDITION = 2  # the edition of the verdict from which on a report has one family
 NOT_DECLARED = "the design does not declare it, so it gets no verdict"
 
 
@@ -44,8 +39,8 @@ class ContrastFinding:
     """One contrast: its interval, and a word where it is in the family; else `reason` says why
     it cannot be given.
 
-    `simple` are the simple effects in place of a main effect that turns with the other factor; they
-    get no word.
+    `simple_effects` stand in place of a main effect that turns with the other factor; they get no
+    word.
     """
 
     name: str
@@ -73,37 +68,6 @@ class ContrastFinding:
         if self.is_judged:
             return f"{self.name}: {self.comparison.description}"
         return f"{self.name}: {describe_effect(self.comparison)}; {NOT_DECLARED}."
-
-
-def plan_levels(plan: PlanRecord) -> dict[str, Mapping[str, str]]:
-    """The levels of each arm of a plan, in its order."""
-    return {arm: plan.arms[arm].levels for arm in plan.order}
-
-
-def plan_family(plan: PlanRecord) -> tuple[list[ArmPair], Contrasts]:
-    """The pairs and the contrasts that get a word, by the rule that the plan was made with.
-
-    Before the second edition a control was judged as any arm, and a 2 × 2 had no contrasts unless
-    it declared them.
-    """
-    design, levels, baseline = plan.design, plan_levels(plan), plan.baseline
-    pairs, contrasts = None, design.contrasts
-    if design.comparisons is not None:
-        pairs = [(name, against) for name, against in design.comparisons]
-    if is_second_edition(plan):
-        return judged_family(pairs, contrasts, levels, baseline, design.control_arm)
-    each = [(name, baseline) for name in plan.order[1:]]
-    return (each if pairs is None else pairs), resolve_contrasts(contrasts, levels, baseline)
-
-
-def is_second_edition(plan: PlanRecord) -> bool:
-    """Was a plan made by the second edition of the verdict?"""
-    return plan.edition >= SECOND_EDITION
-
-
-def plan_family_size(plan: PlanRecord) -> int:
-    """How many words of a plan share the 5 %."""
-    return family_size(*plan_family(plan))
 
 
 def contrast_findings(
@@ -208,7 +172,7 @@ def plan_factorial(
             scores[arm]
         )
     level_names = {name: list(levels) for name, levels in factors.items()}
-    if not _judges_factorial_effects(plan):
+    if not judges_factorial_effects(plan):
         criterion = replace(criterion, n_comparisons=None, remarks=())
     try:
         return factorial_effects(cells, plan_measure(plan), criterion, factors=level_names)
@@ -216,18 +180,12 @@ def plan_factorial(
         return str(fault)
 
 
-def _judges_factorial_effects(plan: PlanRecord) -> bool:
-    """Are the three effects of a 2 × 2 in the family?"""
-    factors = two_by_two_levels(plan_levels(plan), plan.baseline)
-    return factors is not None and interaction_name(factors) in plan_family(plan)[1]
-
-
 def _factorial_findings(
     plan: PlanRecord, factorial: Factorial | str, criterion: Criterion
 ) -> tuple[ContrastFinding, ...]:
     factors, is_judged = (
         two_by_two_levels(plan_levels(plan), plan.baseline),
-        _judges_factorial_effects(plan),
+        judges_factorial_effects(plan),
     )
     assert factors is not None
     weights = default_contrasts(plan_levels(plan), plan.baseline)

@@ -86,7 +86,9 @@ def contrast_by_seed(
     """
     unknown_names = [name for name in weights if name not in cells]
     if unknown_names:
-        raise SpecError(f"contrast: {', '.join(unknown_names)} is no cell; use {', '.join(cells)}")
+        raise SpecError(
+            f"contrast: {', '.join(unknown_names)} is not a cell; use {', '.join(cells)}"
+        )
     if abs(sum(weights.values())) > 1e-9 or not any(weights.values()):
         raise SpecError(
             f"contrast: weights add up to {sum(weights.values()):g}; use weights that add up to 0,"

@@ -106,7 +106,9 @@ def _require_pairs(arms: Mapping[str, Scores], baseline: str, pairs: Sequence[Ar
     names = dict.fromkeys((baseline, *chain.from_iterable(pairs)))
     unknown_names = [name for name in names if name not in arms]
     if unknown_names:
-        raise SpecError(f"comparisons: {', '.join(unknown_names)} is no arm; use {', '.join(arms)}")
+        raise SpecError(
+            f"comparisons: {', '.join(unknown_names)} is not an arm; use {', '.join(arms)}"
+        )
     unordered_pairs = list(map(frozenset, pairs))
     has_repeats = len(set(unordered_pairs)) < len(pairs)
     if not pairs or has_repeats or min(map(len, unordered_pairs)) < 2:

@@ -116,7 +116,7 @@ def _require_finished(rows: Sequence[Row]) -> None:
         are = "is" if len(missing) == 1 else "are"
         raise SpecError(
             f"{len(missing)} of {len(rows)} runs of other lengths {are} missing or not yet run:"
-            f" {run_list}; `paribus run` goes on"
+            f" {run_list}; `paribus run` resumes"
         )
 
 

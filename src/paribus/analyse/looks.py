@@ -45,12 +45,12 @@ def validate_looks(looks: Mapping[int, float]) -> dict[int, float]:
     for n in looks:
         if not _is_seed_count(n):
             problems.append(
-                f"looks: {n!r} is no number of seeds to look at; use {MIN_SEEDS} or more"
+                f"looks: {n!r} is not a number of seeds to look at; use {MIN_SEEDS} or more"
             )
     for n, share in looks.items():
         if not share > 0:
             problems.append(
-                f"looks.{n} is {share:g}, no share; use above 0, up to {FAMILY_ALPHA:g}"
+                f"looks.{n} is {share:g}, which is not a share; use above 0, up to {FAMILY_ALPHA:g}"
             )
     if not looks:
         problems.append(
@@ -73,8 +73,8 @@ def alpha_at_look(looks: Mapping[int, float], n: int) -> float:
     if n not in shares:
         seed_counts = ", ".join(map(str, shares))
         raise SpecError(
-            f"looks: {n} seeds are no declared look; read verdicts at {seed_counts}, or declare a"
-            " new design"
+            f"looks: {n} seeds are not a declared look; read verdicts at {seed_counts}, or declare"
+            " a new design"
         )
     return shares[n]
 

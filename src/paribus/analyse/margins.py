@@ -87,7 +87,8 @@ def study_margins(
 
 def _describe_margin(arm: str, margins: Mapping[int, float] | str, unit: str) -> str:
     if isinstance(margins, str):
-        return f"none against {arm}, which {margins}, {NO_EQUIVALENT} there"
+        return f'none against "{arm}", which {margins}, {NO_EQUIVALENT} there'
     each = margins.values()
     margin_range = f"{min(each):.3g} to {max(each):.3g} over seeds".replace("-", "−")
-    return f"{fmean(each):.4g} {unit} on average ({margin_range}) by the lengths of {arm}"
+    mean = f"{fmean(each):.4g} {unit} on average ({margin_range})"
+    return f'{mean}, from runs of "{arm}" at several lengths'

@@ -120,7 +120,7 @@ def _require_table(values: ArrayLike) -> NDArray[np.float64]:
         )
     if not np.isfinite(z).all():
         raise SpecError(
-            f"items: {int((~np.isfinite(z)).sum())} of {z.size} are no numbers; give seeds that"
+            f"items: {int((~np.isfinite(z)).sum())} of {z.size} are not numbers; give seeds that"
             " trained"
         )
     return z

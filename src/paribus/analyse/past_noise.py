@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from paribus.analyse.findings import study_findings
 from paribus.analyse.power import upper_sd
+from paribus.analyse.study_findings import study_findings
 from paribus.errors import ParibusError
 from paribus.record import existing_study
 from paribus.record.file_names import PLAN_FILE, STUDIES

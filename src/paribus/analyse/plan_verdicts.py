@@ -10,18 +10,13 @@ from typing import Any
 
 from paribus.analyse.advice import next_look_advice
 from paribus.analyse.bracket import contrast_across_bracket, judgement_across_bracket
-from paribus.analyse.contrasts import (
-    ContrastFinding,
-    contrast_findings,
-    plan_factorial,
-    plan_family,
-    plan_family_size,
-)
+from paribus.analyse.contrasts import ContrastFinding, contrast_findings, plan_factorial
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.factorial import Factorial
 from paribus.analyse.family import ArmPair, judge_family
 from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.margins import Margins
+from paribus.analyse.plan_family import plan_family, plan_family_size
 from paribus.analyse.plan_rules import (
     declared_looks,
     declares_pooled_noise,
@@ -29,8 +24,7 @@ from paribus.analyse.plan_rules import (
     plan_measure,
     plan_test,
 )
-from paribus.analyse.pooled_judgements import judge_with_pooled_noise
-from paribus.analyse.pooled_noise import PooledNoise
+from paribus.analyse.pooled_noise import PooledNoise, judge_with_pooled_noise
 from paribus.analyse.run_table import Row, column_of
 from paribus.analyse.tuning import (
     contrast_with_doubt,
@@ -158,7 +152,7 @@ def _describe_missing_runs(missing: Sequence[str], n_runs: int) -> str:
     are = "is" if len(missing) == 1 else "are"
     return (
         f"{len(missing)} of {n_runs} runs {are} missing or not yet run: {run_list};"
-        " `paribus run DESIGN` goes on"
+        " `paribus run DESIGN` resumes"
     )
 
 

@@ -1,19 +1,28 @@
-"""One noise for all arms: an assumption that a design may make before it runs, and has to show."""
+"""One noise for all arms, and judgements by it: an assumption that a design may make before it
+runs, and has to show.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.advice import advice_on_verdict
+from paribus.analyse.compare import Comparison, adjusted_p, normality_remarks
 from paribus.analyse.criterion import Criterion
+from paribus.analyse.family import ArmPair
 from paribus.analyse.interval import MIN_SEEDS, t_interval, t_test_p
+from paribus.analyse.judgement import Judgement, Scores, trained_scores
+from paribus.analyse.undertrained import without_verdict
 from paribus.analyse.verdict import IDENTICAL, Verdict, decide_verdict
 from paribus.errors import SpecError
 from paribus.spec.measure import Measure
 
 MIN_ARMS = 3
+POOLED_NOISE_REMARK = "by one noise for all arms, as was declared"
+CompleteScores = Mapping[str, Mapping[int, float]]  # arm → seed → score, in every seed
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ class PooledNoise:
 
 
 def pool_noise(
-    arms: Mapping[str, Mapping[int, float]],
+    arms: CompleteScores,
     baseline: str,
     measure: Measure,
     criterion: Criterion | None = None,
@@ -82,9 +91,7 @@ def pool_noise(
     )
 
 
-def _scores_by_arm(
-    arms: Mapping[str, Mapping[int, float]], measure: Measure
-) -> NDArray[np.float64]:
+def _scores_by_arm(arms: CompleteScores, measure: Measure) -> NDArray[np.float64]:
     """The scores of complete arms, arms by seeds, oriented so that more is better."""
     rows = []
     for scores in arms.values():
@@ -108,7 +115,7 @@ def _require_one_margin(criterion: Criterion) -> float | None:
     raise SpecError("equal_noise: the margin is given by seed; use one number for all seeds")
 
 
-def _require_complete_table(arms: Mapping[str, Mapping[int, float]], baseline: str) -> list[int]:
+def _require_complete_table(arms: CompleteScores, baseline: str) -> list[int]:
     if len(arms) < MIN_ARMS or baseline not in arms:
         raise SpecError(
             f"equal_noise: {', '.join(arms)} against {baseline}; use it from {MIN_ARMS} arms, one"
@@ -121,3 +128,83 @@ def _require_complete_table(arms: Mapping[str, Mapping[int, float]], baseline: s
             " trained"
         )
     return seeds
+
+
+def judge_with_pooled_noise(
+    judgements: Mapping[ArmPair, Judgement],
+    scores: Mapping[str, Scores],
+    baseline: str,
+    measure: Measure,
+    criterion: Criterion,
+) -> tuple[dict[ArmPair, Judgement], PooledNoise | None]:
+    """Judgements by pooled noise: every arm against the baseline, by the noise of all arms that
+    trained in every seed.
+
+    One that did not, or whose baseline did not, is `unstable` and has no interval: never that of
+    its own noise.
+    """
+    complete_scores = _complete_arms(scores)
+    pooled_noise = None
+    if baseline in complete_scores and len(complete_scores) >= MIN_ARMS:
+        pooled_noise = pool_noise(
+            complete_scores, baseline, measure, criterion.for_family(len(judgements))
+        )
+    results = {}
+    for pair, own in judgements.items():
+        if own.undertrained_note:
+            results[pair] = without_verdict(own, own.undertrained_note)
+        elif pooled_noise is None or pair[0] not in pooled_noise.effects or own.comparison is None:
+            results[pair] = _unstable_judgement(own)
+        else:
+            comparison = _with_pooled_noise(own.comparison, pair[0], pooled_noise, criterion)
+            results[pair] = replace(own, comparison=comparison, verdict=comparison.verdict)
+    return results, pooled_noise
+
+
+def _complete_arms(scores: Mapping[str, Scores]) -> CompleteScores:
+    """The arms that trained in every seed."""
+    complete = {}
+    for arm, own in scores.items():
+        own_scores = trained_scores(own)
+        if len(own_scores) == len(own):
+            complete[arm] = own_scores
+    return complete
+
+
+def _unstable_judgement(judgement: Judgement) -> Judgement:
+    counts = (
+        f"the arm trained in {judgement.arm_trained}, {judgement.against} in"
+        f" {judgement.baseline_trained}"
+    )
+    why = (
+        f"one noise is had from {MIN_ARMS} arms or more that trained in every seed, and judges no"
+        " other"
+    )
+    return replace(judgement, comparison=None, verdict=Verdict("unstable", f"{counts}; {why}"))
+
+
+def _with_pooled_noise(
+    comparison: Comparison, arm: str, pooled_noise: PooledNoise, criterion: Criterion
+) -> Comparison:
+    low, high = pooled_noise.intervals[arm]
+    inner_low, inner_high = pooled_noise.inner_intervals[arm]
+    verdict, p = pooled_noise.verdicts[arm], pooled_noise.p[arm]
+    doubts = normality_remarks(verdict, comparison.sign_flip)
+    return replace(
+        comparison,
+        low=low,
+        high=high,
+        inner_low=inner_low,
+        inner_high=inner_high,
+        p=p,
+        p_adjusted=adjusted_p(p, replace(criterion, n_comparisons=comparison.n_comparisons)),
+        verdict=verdict,
+        remarks=(*criterion.remarks, POOLED_NOISE_REMARK, *doubts),
+        advice=advice_on_verdict(
+            verdict,
+            comparison.margin,
+            sqrt(2) * pooled_noise.residual_sd,
+            comparison.n,
+            1 - pooled_noise.level,
+        ),
+    )

@@ -11,25 +11,15 @@ between two of the grid.) The same rule holds for every arm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite, log2
-from statistics import fmean
+from math import log2
 
 from paribus.analyse.rate_fit import MAX_OCTAVES, RateFit, fit_rates
-from paribus.errors import SpecError
+from paribus.analyse.rate_neighbours import ROUNDING_OCTAVES, Neighbourhood, locate_best, round_rate
+from paribus.analyse.sweep_losses import Point, SweepLosses, sweep_losses
 from paribus.spec.measure import LIKELIHOOD, Measure
 
-# a rate, and the score of one sweep seed there; None where it failed
-Point = tuple[float, float | None]
-MAX_LOST_SHARE = (
-    0.1  # of what the best gained over the unigram model: a rate that lost more is no neighbour
-)
-# octaves from the best rate, tried in turn where the neighbour is of no use
-NEIGHBOUR_OCTAVES = (
-    0.5,
-    0.25,
-)
 REFINE_OCTAVES = (
     0.5  # octaves: the two rates beside the first vertex, and the furthest that the second one goes
 )
@@ -37,9 +27,6 @@ POOR_FIT = 0.01  # a lack of fit below this p is remarked on
 NEAR_PLATEAU = (
     0.05  # a best run that gained less than this share of the unigram's loss is remarked on
 )
-_DIGITS = 4  # of a rate that is tried beside the grid
-_ROUNDING = 0.01  # octaves
-
 CLIFF_REMARK = (
     "a quarter of an octave beside the best rate tried no run is of use: it was taken without a fit"
 )
@@ -80,48 +67,6 @@ class Optimum:
     gained: float | None = None
 
 
-@dataclass(frozen=True)
-class _Sweep:
-    """Losses by rate, none where a seed failed, and the loss of the unigram model."""
-
-    losses: Mapping[float, Sequence[float]]
-    unigram: float | None
-    sign: int  # 1 where a score is a loss, −1 where more is better
-
-    def usable_losses(self, rates: Iterable[float]) -> dict[float, float]:
-        """The mean losses of those rates that a fit may use."""
-        means = {}
-        for rate in rates:
-            if self.losses[rate]:
-                means[rate] = fmean(self.losses[rate])
-        if not means or self.unigram is None:
-            return means
-        best = min(means.values())
-        worst = best + MAX_LOST_SHARE * (self.unigram - best)
-        return {rate: mean for rate, mean in means.items() if mean <= worst}
-
-    def untried_rates(self, rates: Iterable[float]) -> tuple[float, ...]:
-        """Those of some rates that have no run yet."""
-        return tuple(rate for rate in rates if rate not in self.losses)
-
-    def unigram_gain(self, best: float | None) -> float | None:
-        if best is None or not self.unigram:
-            return None
-        return (self.unigram - fmean(self.losses[best])) / abs(self.unigram)
-
-
-@dataclass(frozen=True)
-class _Neighbourhood:
-    """The best of some rates with a neighbour on each side, or what must be tried before it has
-    them.
-    """
-
-    best: float | None
-    neighbours: tuple[float, ...] = ()  # the neighbours there are
-    tries: tuple[float, ...] = ()
-    needs: tuple[float, ...] = ()
-
-
 def fit_vertex(
     points: Sequence[Point], *, unigram: float | None = None, measure: Measure = LIKELIHOOD
 ) -> Optimum:
@@ -132,8 +77,8 @@ def fit_vertex(
     best gained over the unigram model: half an octave is to be tried there, then a quarter. A best
     rate at the edge needs two more.
     """
-    sweep = _sweep_of(points, unigram, measure)
-    place = _locate_best(sweep, list(sweep.losses))
+    sweep = sweep_losses(points, unigram, measure)
+    place = locate_best(sweep, list(sweep.losses))
     if place.needs or place.tries or len(place.neighbours) < 2:
         return _optimum_without_fit(sweep, place)
     rates = _fitted_rates(place)
@@ -153,10 +98,10 @@ def refine_vertex(
     It is worked out from the grid anew each time, so that a search that was interrupted goes on as
     it would have.
     """
-    sweep = _sweep_of(points, unigram, measure)
+    sweep = sweep_losses(points, unigram, measure)
     known_rates = sorted(grid)
     while True:
-        place = _locate_best(sweep, known_rates)
+        place = locate_best(sweep, known_rates)
         missing = sweep.untried_rates(place.tries)
         if place.needs or missing or not place.tries:
             break
@@ -167,13 +112,13 @@ def refine_vertex(
     if first is None:
         return _optimum_without_fit(sweep, place, DOWNWARD_REMARK)
     below, above = 2 ** (first - REFINE_OCTAVES), 2 ** (first + REFINE_OCTAVES)
-    missing = sweep.untried_rates((_round_rate(below), _round_rate(above)))
+    missing = sweep.untried_rates((round_rate(below), round_rate(above)))
     if missing:
-        return _optimum_without_fit(sweep, _Neighbourhood(place.best, place.neighbours, missing))
+        return _optimum_without_fit(sweep, Neighbourhood(place.best, place.neighbours, missing))
     return _second_fit(sweep, place, first)
 
 
-def _second_fit(sweep: _Sweep, place: _Neighbourhood, first: float) -> Optimum:
+def _second_fit(sweep: SweepLosses, place: Neighbourhood, first: float) -> Optimum:
     """The fit over all usable rates within one octave of what was the best tried rate before
     the first vertex.
     """
@@ -184,17 +129,21 @@ def _second_fit(sweep: _Sweep, place: _Neighbourhood, first: float) -> Optimum:
         log2(place.best),
     )
     best = min(usable, key=lambda rate: usable[rate])
-    near = [rate for rate in usable if abs(log2(rate) - middle) <= MAX_OCTAVES + _ROUNDING]
+    near = [rate for rate in usable if abs(log2(rate) - middle) <= MAX_OCTAVES + ROUNDING_OCTAVES]
     rates = tuple(near) if len(near) >= len(three) else three
     return _optimum_from_fit(sweep, best, rates, _fit(sweep, rates), first)
 
 
 def _optimum_from_fit(
-    sweep: _Sweep, best: float | None, rates: tuple[float, ...], fit: RateFit, first: float | None
+    sweep: SweepLosses,
+    best: float | None,
+    rates: tuple[float, ...],
+    fit: RateFit,
+    first: float | None,
 ) -> Optimum:
     """What a fit says; without a lowest point, the best rate tried."""
     if fit.vertex is None:
-        return _optimum_without_fit(sweep, _Neighbourhood(best), DOWNWARD_REMARK)
+        return _optimum_without_fit(sweep, Neighbourhood(best), DOWNWARD_REMARK)
     if first is None:
         log_rate = fit.vertex
     else:
@@ -228,7 +177,9 @@ def _rate_interval(fit: RateFit, log2_rate: float) -> tuple[float, float] | None
     return float(2**low), float(2**high)
 
 
-def _optimum_without_fit(sweep: _Sweep, place: _Neighbourhood, why: str = CLIFF_REMARK) -> Optimum:
+def _optimum_without_fit(
+    sweep: SweepLosses, place: Neighbourhood, why: str = CLIFF_REMARK
+) -> Optimum:
     """What is to be tried; where nothing is, the best rate tried is taken with a remark."""
     unigram_gain, is_open = sweep.unigram_gain(place.best), bool(place.needs or place.tries)
     if is_open:
@@ -254,97 +205,15 @@ def _join_remarks(remarks: list[str], unigram_gain: float | None) -> str:
     return "; ".join(remarks)
 
 
-def _unusable_rates(sweep: _Sweep) -> tuple[float, ...]:
+def _unusable_rates(sweep: SweepLosses) -> tuple[float, ...]:
     usable = sweep.usable_losses(sweep.losses)
     return tuple(rate for rate in sweep.losses if rate not in usable)
 
 
-def _fit(sweep: _Sweep, rates: Iterable[float]) -> RateFit:
+def _fit(sweep: SweepLosses, rates: Iterable[float]) -> RateFit:
     return fit_rates({rate: sweep.losses[rate] for rate in rates})
 
 
-def _fitted_rates(place: _Neighbourhood) -> tuple[float, ...]:
+def _fitted_rates(place: Neighbourhood) -> tuple[float, ...]:
     assert place.best is not None
     return tuple(sorted((place.best, *place.neighbours)))
-
-
-def _locate_best(sweep: _Sweep, known_rates: Sequence[float]) -> _Neighbourhood:
-    """The best of the known rates, and what is beside it."""
-    usable = sweep.usable_losses(known_rates)
-    if not usable:
-        return _Neighbourhood(
-            None,
-            needs=(
-                *_rates_past_edge(min(known_rates), 0.5),
-                *_rates_past_edge(max(known_rates), 2.0),
-            ),
-        )
-    best = min(usable, key=lambda rate: usable[rate])
-    below = _find_neighbour(best, known_rates, usable, -1)
-    above = _find_neighbour(best, known_rates, usable, 1)
-    return _Neighbourhood(
-        best,
-        below.neighbours + above.neighbours,
-        below.tries + above.tries,
-        below.needs + above.needs,
-    )
-
-
-def _find_neighbour(
-    best: float, known_rates: Sequence[float], usable: Mapping[float, float], direction: int
-) -> _Neighbourhood:
-    """The neighbour on one side of the best rate, or what is to be tried there; nothing at a
-    cliff.
-    """
-    beyond = [rate for rate in known_rates if (rate > best) == (direction > 0) and rate != best]
-    if not beyond:
-        return _Neighbourhood(best, needs=_rates_past_edge(best, 2.0**direction))
-    near = min(beyond, key=lambda rate: abs(log2(rate / best)))
-    if near in usable:
-        return _Neighbourhood(best, neighbours=(near,))
-    gap = abs(log2(near / best))
-    for step in NEIGHBOUR_OCTAVES:
-        if step < gap - _ROUNDING:
-            return _Neighbourhood(best, tries=(_round_rate(best * 2 ** (direction * step)),))
-    return _Neighbourhood(best)
-
-
-def _rates_past_edge(edge: float, factor: float) -> tuple[float, ...]:
-    """Two rates past the edge of the grid."""
-    return tuple(sorted((edge * factor, edge * factor**2)))
-
-
-def _round_rate(rate: float) -> float:
-    return float(f"{rate:.{_DIGITS}g}")
-
-
-def _sweep_of(points: Sequence[Point], unigram: float | None, measure: Measure) -> _Sweep:
-    sign = 1 if measure.lower_is_better else -1
-    losses = {}
-    for rate, own in scores_by_rate(points).items():
-        losses[rate] = [sign * score for score in complete_scores(own)]
-    if unigram is not None:
-        unigram = sign * unigram
-    return _Sweep(losses, unigram, sign)
-
-
-def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:
-    """The scores of all sweep seeds at each rate, the lowest rate first; as many at each."""
-    by_rate: dict[float, list[float | None]] = {}
-    for rate, score in sorted(points, key=lambda point: point[0]):
-        by_rate.setdefault(rate, []).append(score)
-    if len(set(map(len, by_rate.values()))) != 1 or min(by_rate) <= 0:
-        counts = ", ".join(f"{rate:g}: {len(scores)}" for rate, scores in by_rate.items()) or "none"
-        raise SpecError(
-            f"rates: scores at each rate are {counts}; give as many at each, None where a seed"
-            " diverged"
-        )
-    return by_rate
-
-
-def complete_scores(scores: Sequence[float | None]) -> list[float]:
-    """The scores where every seed has one; nothing where any failed."""
-    finite_scores = [score for score in scores if score is not None and isfinite(score)]
-    if len(finite_scores) == len(scores):
-        return finite_scores
-    return []

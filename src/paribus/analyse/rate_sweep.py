@@ -7,7 +7,8 @@ from statistics import fmean
 
 import numpy as np
 
-from paribus.analyse.rate_search import Optimum, Point, complete_scores, scores_by_rate
+from paribus.analyse.rate_search import Optimum
+from paribus.analyse.sweep_losses import Point, complete_scores, scores_by_rate
 from paribus.errors import SpecError
 from paribus.spec.measure import LIKELIHOOD, Measure
 

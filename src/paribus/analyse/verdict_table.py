@@ -6,9 +6,10 @@ import math
 
 from paribus.analyse.compare import Comparison
 from paribus.analyse.contrasts import ContrastFinding
-from paribus.analyse.findings import ArmFinding, Findings, study_findings
+from paribus.analyse.findings import ArmFinding, Findings
 from paribus.analyse.positive_control import ControlFinding
 from paribus.analyse.run_table import Row, RowTable
+from paribus.analyse.study_findings import study_findings
 from paribus.record import Study
 
 

@@ -1,9 +1,10 @@
-"""What can be asked from a shell? One file a verb, found by its name and imported when it is
+"""What can be called from a shell? One file per verb, found by its name and imported when it is
 called.
 
 Exit status: 0 done; 1 this machine, a kernel or a file cannot do it, or a check failed; 2 a mistake
-in what was asked; 3 a confound; 4 some runs of a design failed; 75 a design was interrupted, to be
-resumed; 130 (Ctrl-C) and 143 (SIGTERM) interrupted, and `train` has saved its run.
+in the arguments or in a file; 3 a confound; 4 some runs of a design failed; 75 a study was
+interrupted and can be resumed; 130 (Ctrl-C) and 143 (SIGTERM) interrupted, and `train` has saved
+its run.
 """
 
 import ast
@@ -31,11 +32,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     replace_unencodable()
     with escaped_streams():
-        return _exit_status(list(sys.argv[1:] if arguments is None else arguments))
+        if arguments is None:
+            arguments = sys.argv[1:]
+        return _exit_status(list(arguments))
 
 
 def _exit_status(arguments: list[str]) -> int:
-    """The exit status; whatever is refused is told in a line."""
+    """The exit status; every refusal is printed on a line."""
     try:
         status = _dispatch(arguments)
         sys.stdout.flush()
@@ -68,10 +71,16 @@ def _exit_status(arguments: list[str]) -> int:
         )
         return 1
     except OSError as fault:
-        print_errors([f"{fault.filename}: {fault.strerror}" if fault.filename else str(fault)])
+        print_errors([_describe_os_error(fault)])
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _describe_os_error(fault: OSError) -> str:
+    if fault.filename:
+        return f"{fault.filename}: {fault.strerror}"
+    return str(fault)
 
 
 def _describe_missing_library(fault: ImportError, verb: str) -> str:
@@ -147,12 +156,14 @@ def _command(verb: str) -> Callable[..., None]:
 
 
 def _call_verb(verb: str, rest: list[str]) -> int:
-    known = verbs()
-    if verb not in known:
-        advice = did_you_mean(verb, known)
-        raise SpecError(f"{verb!r} is no verb of paribus; {advice}verbs are {', '.join(known)}")
+    modules = verbs()
+    if verb not in modules:
+        advice = did_you_mean(verb, modules)
+        raise SpecError(
+            f"{verb!r} is not a verb of paribus; {advice}verbs are {', '.join(modules)}"
+        )
     _hide_blocked_torch()
-    module = import_module(f"{__name__}.{known[verb]}")
+    module = import_module(f"{__name__}.{modules[verb]}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(verb, help=module.__doc__)(module.command)
     try:
@@ -165,15 +176,18 @@ def _call_verb(verb: str, rest: list[str]) -> int:
 
 
 def _print_help() -> None:
-    page, known = console(), verbs()
-    width = max(map(len, known))
-    page.print("Usage: paribus VERB …\n\nLanguage-model architectures, all else equal.\n")
-    for verb, module in known.items():
+    page, modules = console(), verbs()
+    width = max(map(len, modules))
+    page.print("Usage: paribus VERB …\n\nCompare language-model architectures, all else equal.\n")
+    for verb, module in modules.items():
         page.print(f"  {verb:{width}}  {verb_summary(module)}")
-    page.print("\nparibus VERB --help says more; paribus --version says which version this is.")
-    page.print("paribus --install-completion completes verbs and options in your shell.")
+    page.print("\nparibus VERB --help explains a verb; paribus --version prints the version.")
+    page.print("paribus --install-completion adds completion of verbs and options to your shell.")
     page.print(
-        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in what was asked,"
-        " 3 a confound,"
+        "Exit status: 0 done, 1 not possible here or a check failed, 2 a mistake in the arguments"
+        " or in a file,"
     )
-    page.print("4 some runs failed, 75 (of train 130, 143) interrupted: run it again.")
+    page.print(
+        "3 a confound, 4 some runs failed, 75 interrupted (train: 130 or 143): run the same command"
+        " again."
+    )

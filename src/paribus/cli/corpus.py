@@ -1,8 +1,8 @@
-"""The text a run reads: build it, say what it holds, or look at some of it.
+"""Build the text that runs read, show what it contains, or sample documents from it.
 
-ACTION is build, show or sample. SPEC is the file that `paribus train` takes, a design, of which it
-is the base's text, or one with a corpus table alone; without it, the text read by default. What was
-built is kept in the cache and found there again; show and sample build it first where it is not.
+ACTION is build, show or sample. SPEC is a file that `paribus train` takes, a design (the text of
+its base is used), or a file with only a corpus table. Without SPEC, the default text is used. Built
+text is kept in the cache and used again; show and sample build it first if it is not there.
 """
 
 from collections.abc import Mapping
@@ -46,40 +46,42 @@ def command(
     cache: CacheOption = None,
     split: Annotated[
         str | None,
-        typer.Option(metavar="SPLIT", help="Sample from train, valid or test; by default train."),
+        typer.Option(
+            metavar="SPLIT", help="Split to sample from: train, valid or test; by default train."
+        ),
     ] = None,
     n: Annotated[
         int | None,
-        typer.Option("-n", min=1, metavar="N", help="Documents to sample; by default 3."),
+        typer.Option("-n", min=1, metavar="N", help="Number of documents to sample; by default 3."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Of the sample; by default 0.")
+        int | None, typer.Option(min=0, metavar="N", help="Seed of the sample; by default 0.")
     ] = None,
     json: JsonOption = False,
 ) -> None:
     _require_options(action, {"--split": split, "-n": n, "--seed": seed})
-    chosen = _parse_split(split or "train")
+    sample_split = _parse_split(split or "train")
     text, begin = load_text(spec, parse_settings(settings)), perf_counter()
-    built, page = prepare_corpus(text.corpus, cache_folder(cache), show_progress=True), console()
+    corpus = prepare_corpus(text.corpus, cache_folder(cache), show_progress=True)
+    page = console()
     match action, json:
         case "sample", True:
-            print_json(samples_json(built, chosen, n or N_SAMPLES, seed or 0))
+            print_json(samples_json(corpus, sample_split, n or N_SAMPLES, seed or 0))
         case "sample", False:
-            print_samples(built, chosen, n or N_SAMPLES, seed or 0, page)
+            print_samples(corpus, sample_split, n or N_SAMPLES, seed or 0, page)
         case _, True:
-            print_json(corpus_json(built, text.training))
+            print_json(corpus_json(corpus, text.training))
         case "build", False:
-            print_build_summary(built, perf_counter() - begin, page)
+            print_build_summary(corpus, perf_counter() - begin, page)
         case _:
-            print_corpus_table(built, text.training, page)
+            print_corpus_table(corpus, text.training, page)
 
 
 def _require_options(action: str, options: Mapping[str, object]) -> None:
     if action not in ACTIONS:
         advice = did_you_mean(action, ACTIONS)
         raise SpecError(
-            f"ACTION is {action!r}, which is not done with a corpus; {advice}use build, show or"
-            " sample"
+            f"ACTION is {action!r}, which is not an action; {advice}use build, show or sample"
         )
     extra = [option for option, value in options.items() if value is not None]
     if action != "sample" and extra:

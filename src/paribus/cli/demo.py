@@ -1,8 +1,8 @@
-"""A whole comparison in a few minutes: does a decoder write better when it reads its input in
-both directions?
+"""Run a small study in a few minutes, from the design to the report.
 
-Three arms (causal, prefix, and one that cannot see the input and must come out worse) learn to
-translate an invented language. The same command resumes. Exit status as of run.
+Does a decoder write better when it reads its input in both directions? Three arms ("causal",
+"prefix", and one that cannot see the input and must come out worse) learn to translate an invented
+language. The same command resumes an interrupted study. The exit status is that of `paribus run`.
 """
 
 import os
@@ -14,6 +14,7 @@ import typer
 
 from paribus.cli import report
 from paribus.cli import run as running
+from paribus.cli.terminal.arguments import OPEN_HELP
 from paribus.cli.terminal.console import print_notes
 from paribus.cli.terminal.folders import RUNS, CacheOption, DeviceOption, RunsOption
 from paribus.report.formats import missing_package
@@ -25,9 +26,7 @@ STUDY = f"{DESIGN}-{SCALE}"
 
 
 def demo(workspace: Workspace | None = None) -> Path:
-    """Carry the demonstration out, or go on with it; its page, or its text where a page cannot
-    be drawn.
-    """
+    """Run or resume the demonstration; the file of its report."""
     kind = best_format()
     workspace = workspace or Workspace()
     running.run(DESIGN, scale=SCALE, execution=_one_run_per_core(workspace))
@@ -38,7 +37,7 @@ def command(
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     device: DeviceOption = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
     kind = best_format()
     execution = _one_run_per_core(Workspace(runs, cache, device))
@@ -47,9 +46,7 @@ def command(
 
 
 def best_format() -> str:
-    """The page, or where its packages are missing the same in Markdown; told before minutes are
-    spent.
-    """
+    """html, or md if packages for the page are missing; a note says so before the runs begin."""
     lack = missing_package("html")
     if lack is None:
         return "html"
@@ -65,7 +62,7 @@ def _one_run_per_core(workspace: Workspace) -> Execution:
 
 
 def n_jobs(device: str | None) -> int:
-    """A run a core on a CPU, one at a time elsewhere."""
+    """One run per core on a CPU, one run at a time elsewhere."""
     if select_device(device).type != "cpu":
         return 1
     if sys.platform == "linux":

@@ -1,6 +1,6 @@
-"""Every field at which two architectures differ, and what that does to their price.
+"""List the fields in which two architectures differ, and compare their prices.
 
-Exit status 0 whether they differ or not; --json gives [] where they are the same model.
+The exit status is 0 whether they differ or not; --json prints [] if they are the same model.
 """
 
 from dataclasses import asdict
@@ -31,9 +31,7 @@ from paribus.spec import Difference, difference
 
 
 def diff(left: ArchitectureSource, right: ArchitectureSource) -> tuple[Difference, ...]:
-    """Every path at which two architectures differ once resolved; empty where they are the same
-    model.
-    """
+    """Every path at which two resolved architectures differ; empty if they are the same model."""
     return difference(load_architecture(left).spec, load_architecture(right).spec)
 
 
@@ -42,27 +40,29 @@ def command(
     right: Annotated[str, typer.Argument(metavar="B", help=ARCH_HELP)],
     settings: SettingsOption = None,
     set_a: Annotated[
-        list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of A alone.")
+        list[str] | None,
+        typer.Option(metavar="PATH=VALUE", help="Set a field of A only. May be repeated."),
     ] = None,
     set_b: Annotated[
-        list[str] | None, typer.Option(metavar="PATH=VALUE", help="Change a field of B alone.")
+        list[str] | None,
+        typer.Option(metavar="PATH=VALUE", help="Set a field of B only. May be repeated."),
     ] = None,
     json: JsonOption = False,
 ) -> None:
     both = parse_settings(settings)
     a = load_architecture(left, both | parse_settings(set_a, "--set-a"))
     b = load_architecture(right, both | parse_settings(set_b, "--set-b"))
-    found = difference(a.spec, b.spec)
+    differences = difference(a.spec, b.spec)
     if json:
-        print_json([asdict(one) for one in found])
+        print_json([asdict(one) for one in differences])
         return
     page = console()
     for note in architecture_notes([a, b]):
         page.print(note, style="yellow")
-    if not found:
-        page.print(f"same model: {a.name} and {b.name} resolve alike")
+    if not differences:
+        page.print(f"same model: {a.name} and {b.name} resolve to the same architecture")
         return
-    _print_fields(a, b, found, page)
+    _print_fields(a, b, differences, page)
     page.print()
     _print_price(a, b, page)
 
@@ -99,7 +99,9 @@ def _print_fields(
 
 
 def _format_side(path: str, value: Any) -> str:
-    return format_field(value, path.rpartition(".")[-1] if isinstance(value, str) else "")
+    if isinstance(value, str):
+        return format_field(value, path.rpartition(".")[-1])
+    return format_field(value)
 
 
 def _print_price(a: NamedArchitecture, b: NamedArchitecture, page: Console) -> None:
@@ -122,11 +124,11 @@ def _print_price(a: NamedArchitecture, b: NamedArchitecture, page: Console) -> N
         page.print(table)
         page.print()
     if (a.spec.encoder is None) != (b.spec.encoder is None):
-        said = (
-            f"{describe_priced_text([a, b], [left, right])} {left.bytes_per_value} bytes a cached"
-            " value."
-        )
-        page.print(said, style="dim")
+        text = describe_priced_text([a, b], [left, right])
+        page.print(f"{text} {left.bytes_per_value} bytes per cached value.", style="dim")
         return
     cost = f"At {describe_lengths(left, [*a.spec.stack.masks, *b.spec.stack.masks])}"
-    page.print(f"{cost}." if table.row_count else f"{cost}, both cost the same.", style="dim")
+    if table.row_count:
+        page.print(f"{cost}.", style="dim")
+    else:
+        page.print(f"{cost}, both cost the same.", style="dim")

@@ -1,7 +1,7 @@
-"""Whether this machine is fit: device, kernels, bfloat16, disk and versions.
+"""Check this machine: device, attention kernels, bfloat16, disk and versions.
 
-Without an architecture the masks of all presets are tried. Exit status 1 if a kernel disagrees with
-dense attention, or if the one asked for by --kernel cannot do a mask.
+Without ARCH, the masks of all presets are checked. Exit status 1 means that a kernel disagrees with
+dense attention, or that the kernel chosen with --kernel does not support a mask.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class Checkup:
 
 def doctor(source: ArchitectureSource | None = None, kernel: str = "auto") -> Checkup:
     """This machine, and every kernel that an architecture, or all presets, would use on it."""
-    return _run_checkup(
-        [load_architecture(name) for name in (presets() if source is None else [source])], kernel
-    )
+    if source is None:
+        architectures = [load_architecture(name) for name in presets()]
+    else:
+        architectures = [load_architecture(source)]
+    return _run_checkup(architectures, kernel)
 
 
 def command(
@@ -58,27 +60,31 @@ def command(
     kernel: Annotated[
         str,
         typer.Option(
-            "--kernel", metavar="KERNEL", help="Force one: auto, dense, masked, fused or flex."
+            "--kernel",
+            metavar="KERNEL",
+            help="Kernel to check: auto, dense, masked, fused or flex.",
         ),
     ] = "auto",
     json: JsonOption = False,
 ) -> None:
-    names = [arch] if arch else presets()
+    names = presets()
+    if arch:
+        names = [arch]
     changes = parse_settings(settings)
-    found = _run_checkup([load_architecture(name, changes) for name in names], kernel)
+    checkup = _run_checkup([load_architecture(name, changes) for name in names], kernel)
     if json:
-        print_json({**asdict(found), "healthy": found.healthy})
+        print_json({**asdict(checkup), "healthy": checkup.healthy})
     else:
-        _print_checkup(found)
-    if not found.healthy:
+        _print_checkup(checkup)
+    if not checkup.healthy:
         raise typer.Exit(1)
 
 
 def _run_checkup(architectures: Sequence[NamedArchitecture], kernel: str) -> Checkup:
-    wanted, device = parse_kernel(kernel), best_device()
+    choice, device = parse_kernel(kernel), best_device()
     checks: list[KernelCheck] = []
     for case, names in attention_cases(architectures).items():
-        checks.append(check_kernel(case, names, device, wanted))
+        checks.append(check_kernel(case, names, device, choice))
     return Checkup(inspect_machine(Path.cwd()), tuple(checks))
 
 
@@ -88,15 +94,10 @@ def _print_checkup(checkup: Checkup) -> None:
     page.print()
     page.print(_kernel_table(checkup.kernels))
     page.print()
-    page.print("Errors against dense attention, as a share of its largest value.", style="dim")
+    page.print("Errors are against dense attention, as a share of its largest value.", style="dim")
 
 
 def _machine_table(this_machine: Machine) -> Table:
-    slower = (
-        f"{significant(1 / this_machine.bf16_speed)} × slower than float32 on"
-        f" {this_machine.device}: compute in float32 here"
-    )
-    faster = f"{significant(this_machine.bf16_speed)} × as fast as float32 on {this_machine.device}"
     rows = {
         "processor": (
             f"{this_machine.processor}, {this_machine.n_cores} cores, {this_machine.n_threads}"
@@ -104,7 +105,7 @@ def _machine_table(this_machine: Machine) -> Table:
         ),
         "memory": format_size(this_machine.memory_bytes),
         "accelerators": ", ".join(this_machine.accelerators) or "none",
-        "bfloat16": slower if this_machine.bf16_speed < 1 else faster,
+        "bfloat16": _describe_bf16_speed(this_machine),
         "disk": f"{format_size(this_machine.disk_free_bytes)} free at {this_machine.folder}",
         "versions": ", ".join(f"{name} {number}" for name, number in this_machine.versions.items()),
     }
@@ -113,6 +114,13 @@ def _machine_table(this_machine: Machine) -> Table:
     for name, text in rows.items():
         table.add_row(name, text)
     return table
+
+
+def _describe_bf16_speed(this_machine: Machine) -> str:
+    speed, device = this_machine.bf16_speed, this_machine.device
+    if speed < 1:
+        return f"{significant(1 / speed)} × slower than float32 on {device}: use float32 here"
+    return f"{significant(speed)} × as fast as float32 on {device}"
 
 
 def _kernel_table(checks: Sequence[KernelCheck]) -> Table:
@@ -127,7 +135,9 @@ def _kernel_table(checks: Sequence[KernelCheck]) -> Table:
             mark = Text("✓", style="green")
         else:
             mark = Text("✗", style="bold red")
-        mask = f"{one.mask}, bias" if one.biased else one.mask
+        mask = one.mask
+        if one.biased:
+            mask = f"{mask}, bias"
         forward, gradient = f"{one.forward_error:.1e}", f"{one.gradient_error:.1e}"
         table.add_row(mark, mask, one.kernel, forward, gradient, ", ".join(one.used_by))
     return table

@@ -1,13 +1,13 @@
 """Measure a run on held-out text: nats and bits per byte of targets, given their contexts.
 
 The yardstick is halves (the second half of a document, given the first), pairs (a target, given its
-source) or pseudo (each token of a second half under a mask, all others in sight; no likelihood, to
-be compared with its like alone). By default it is the one for what the run read and was asked. The
-run's last whole checkpoint answers, framed as it was trained; an item is a line of a file under
-RUN/evaluations, and what was measured before is read from there.
+source) or pseudo (each token of the second half masked in turn, all other tokens visible). A pseudo
+score is no likelihood; compare it only with other pseudo scores. By default, the yardstick is the
+one that suits the run's text and objective. The run's last complete checkpoint is measured, and
+items are laid out as in its training. RUN/evaluations keeps one line per item, and what was
+measured before is read from there.
 
-A decoder that was imported is measured on the text that --corpus names, after its own begin-of-text
-token.
+An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
 """
 
 from collections.abc import Mapping
@@ -62,26 +62,30 @@ def evaluate_run(
     which was not trained here is measured on.
     """
     workspace = workspace or Workspace()
-    loaded = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
-    print_notes(*loaded.notes)
-    text = _corpus_of(loaded, corpus)
-    wanted = _yardstick_of(loaded, text, yardstick)
-    built = prepare_corpus(text, workspace.cache_folder, show_progress=True)
-    if loaded.run is not None and built.fingerprint != read_stages(loaded.run)[-1].get("text"):
-        print_notes("the text is not what the run was trained on: its sources have changed since")
-    made = evaluate_checkpoint(
-        loaded,
-        wanted,
-        built,
+    checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
+    print_notes(*checkpoint.notes)
+    text = _corpus_of(checkpoint, corpus)
+    chosen_yardstick = _yardstick_of(checkpoint, text, yardstick)
+    dataset = prepare_corpus(text, workspace.cache_folder, show_progress=True)
+    if checkpoint.run is not None and dataset.fingerprint != read_stages(checkpoint.run)[-1].get(
+        "text"
+    ):
+        print_notes(
+            "the text is not the text that the run was trained on: its sources have changed"
+        )
+    evaluation = evaluate_checkpoint(
+        checkpoint,
+        chosen_yardstick,
+        dataset,
         device=select_device(workspace.device),
         n_sequences=n_sequences,
     )
-    print_notes(*evaluation_remarks(made))
-    return made
+    print_notes(*evaluation_remarks(evaluation))
+    return evaluation
 
 
 def _yardstick_of(
-    loaded: LoadedCheckpoint, text: Corpus, yardstick: str | Mapping[str, Any] | None
+    checkpoint: LoadedCheckpoint, text: Corpus, yardstick: str | Mapping[str, Any] | None
 ) -> Yardstick:
     if yardstick is None or isinstance(yardstick, str):
         kind, fields = yardstick, {}
@@ -89,22 +93,26 @@ def _yardstick_of(
         fields = dict(yardstick)
         kind = fields.pop("kind", None)
     if kind is None:
-        kind = default_yardstick(text, loaded.objective()).kind
+        kind = default_yardstick(text, checkpoint.objective()).kind
     return load_yardstick(kind, fields)
 
 
-def _corpus_of(loaded: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None) -> Corpus:
-    """What a run read, or the text that is named for a checkpoint that was not trained here."""
-    if loaded.run is not None:
+def _corpus_of(
+    checkpoint: LoadedCheckpoint, corpus: str | Path | Mapping[str, Any] | None
+) -> Corpus:
+    """The text of a run, or the text that is named for a checkpoint that was not trained here."""
+    if checkpoint.run is not None:
         if corpus is not None:
             raise SpecError(
-                f"--corpus is given, but {loaded.run} has the text it was trained on; leave it out"
+                f"--corpus is given, but {checkpoint.run} has the text it was trained on; leave it"
+                " out"
             )
-        stages = stages_of(loaded.run)
-        return stage_corpus(stages[-1].corpus, stages[0].corpus, loaded.folder / TOKENIZER_FILE)
+        stages = stages_of(checkpoint.run)
+        tokenizer = checkpoint.folder / TOKENIZER_FILE
+        return stage_corpus(stages[-1].corpus, stages[0].corpus, tokenizer)
     if corpus is None:
         raise SpecError(
-            f"{loaded.folder} was not trained here, so no text is held out from it; "
+            f"{checkpoint.folder} was not trained here, so it has no held-out text; "
             f"name one with --corpus SPEC, a file that `paribus corpus` takes"
         )
     return load_text(corpus).corpus
@@ -115,7 +123,7 @@ def command(
     yardstick: Annotated[
         str | None,
         typer.Option(
-            metavar="KIND", help="halves, pairs or pseudo; by default what suits the run."
+            metavar="KIND", help="halves, pairs or pseudo; by default the one that suits the run."
         ),
     ] = None,
     settings: Annotated[
@@ -123,32 +131,34 @@ def command(
         typer.Option(
             "--set",
             metavar="PATH=VALUE",
-            help="A field of it: split=valid, max_bytes=512. Repeats.",
+            help="Set a field of the yardstick, such as split=valid or max_bytes=512."
+            " May be repeated.",
         ),
     ] = None,
     corpus: Annotated[
         Path | None,
         typer.Option(
             metavar="SPEC",
-            help="The text for a checkpoint that was not trained here; see `corpus`.",
+            help="Text for a checkpoint that was not trained here: a file that `paribus corpus`"
+            " takes.",
         ),
     ] = None,
     tokenizer: TokenizerOption = None,
     n_items: Annotated[
-        int | None, typer.Option("--items", min=1, metavar="N", help="At most so many.")
+        int | None, typer.Option("--items", min=1, metavar="N", help="Maximum number of items.")
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     device: DeviceOption = None,
     n_sequences: Annotated[
-        int, typer.Option("--sequences", min=1, metavar="N", help="At a time.")
+        int, typer.Option("--sequences", min=1, metavar="N", help="Number of sequences per batch.")
     ] = N_SEQUENCES,
     json: JsonOption = False,
 ) -> None:
     fields = {"kind": yardstick, **parse_settings(settings)}
     if n_items is not None:
         fields["n_items"] = n_items
-    made = evaluate_run(
+    evaluation = evaluate_run(
         run,
         fields,
         corpus=corpus,
@@ -157,6 +167,6 @@ def command(
         n_sequences=n_sequences,
     )
     if json:
-        print_json(evaluation_json(made))
+        print_json(evaluation_json(evaluation))
     else:
-        console().print(evaluation_table(made))
+        console().print(evaluation_table(evaluation))

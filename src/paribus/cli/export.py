@@ -1,11 +1,11 @@
-"""From a run or a checkpoint of ours to a Hugging Face folder that transformers loads.
+"""Convert a run or a checkpoint into a Hugging Face folder that transformers can load.
 
-Of a run, its newest whole checkpoint is taken, or the best, and the tokenizer goes along: ours is
-written as tokenizer.json with our special tokens under their names, so that AutoTokenizer gives the
-ids the run was trained on. One that was imported leaves as it came.
+For a run, this takes the newest complete checkpoint, or with --best the best one. The tokenizer is
+written with it. A tokenizer of paribus becomes tokenizer.json with our special tokens by name, so
+that AutoTokenizer gives the ids that the run was trained on. An imported tokenizer is not changed.
 
-OUT must be new or empty and is written whole or not at all. An architecture that transformers has
-no class for is refused.
+OUT must be new or empty. It is written completely or not at all. An architecture that transformers
+has no class for is refused.
 """
 
 from pathlib import Path
@@ -23,18 +23,18 @@ from paribus.interop.loaded_checkpoint import load_checkpoint
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder to write.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
     dtype: PrecisionOption = "float32",
     best: Annotated[
-        bool, typer.Option("--best", help="The checkpoint with the lowest held-out nats.")
+        bool, typer.Option("--best", help="Export the checkpoint with the lowest validation nats.")
     ] = False,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
 ) -> None:
     begin = perf_counter()
     precision = parse_precision(dtype)
-    loaded = load_checkpoint(run, runs, best, tokenizer)
-    print_notes(*loaded.notes)
-    model = loaded.restore(dtype=precision)
-    export_checkpoint(loaded, model, out)
+    checkpoint = load_checkpoint(run, runs, best, tokenizer)
+    print_notes(*checkpoint.notes)
+    model = checkpoint.restore(dtype=precision)
+    export_checkpoint(checkpoint, model, out)
     print_receipt("exported", out, model, perf_counter() - begin)

@@ -1,11 +1,11 @@
-"""Every field of a run file and of a design: its type, its default and what it does.
+"""List every field of a run file and of a design: its type, its default and what it does.
 
-Without a path: all tables. A path is dotted, such as training, training.optimizer.rate,
-design.primary or training.schedule.cosine. docs/reference.md holds the same.
+Without PATH, all tables are listed. PATH is dotted, such as training, training.optimizer.rate,
+design.primary or training.schedule.cosine. docs/reference.md has the same content.
 """
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -18,7 +18,7 @@ from paribus.escapes import escape_unprintable
 from paribus.spec.fields import FieldEntry, FieldMatch, TableEntry, all_tables, find_fields
 from paribus.spec.reference import reference_page
 
-MORE = "paribus fields PATH says more of one of them, such as paribus fields training.optimizer."
+MORE = "paribus fields PATH shows one of them in full, such as paribus fields training.optimizer."
 
 
 def fields(path: str | None = None) -> None:
@@ -26,55 +26,64 @@ def fields(path: str | None = None) -> None:
     if path is None:
         _print_overview(console())
     else:
-        _print_found(find_fields(path), console())
+        _print_match(find_fields(path), console())
 
 
 def command(
     path: Annotated[
-        str | None, typer.Argument(metavar="PATH", help="A dotted path, as training.optimizer.")
+        str | None,
+        typer.Argument(metavar="PATH", help="A dotted path, such as training.optimizer."),
     ] = None,
     json: JsonOption = False,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="The whole of docs/reference.md.")
+        bool, typer.Option("--markdown", help="Print all of docs/reference.md.")
     ] = False,
 ) -> None:
     if markdown:
         _require_alone(path, json)
         print_page(reference_page())
     elif json:
-        print_json(
-            [asdict(table) for table in all_tables()] if path is None else asdict(find_fields(path))
-        )
+        print_json(_fields_json(path))
     else:
         fields(path)
 
 
+def _fields_json(path: str | None) -> Any:
+    if path is None:
+        return [asdict(table) for table in all_tables()]
+    return asdict(find_fields(path))
+
+
 def _require_alone(path: str | None, json: bool) -> None:
-    if path is not None or json:
-        given = "--json" if path is None else repr(path)
+    other = ""
+    if path is not None:
+        other = repr(path)
+    elif json:
+        other = "--json"
+    if other:
         raise SpecError(
-            f"--markdown prints the whole page, and {given} is given beside it; leave one of"
+            f"--markdown prints the whole page, and {other} is given beside it; leave one of"
             " them out"
         )
 
 
 def _print_overview(page: Console) -> None:
     """One line per table."""
-    listed = _grid()
+    overview = _grid()
     for table in all_tables():
-        listed.add_row(_name(table), escape_unprintable(table.about))
-    page.print(listed)
+        overview.add_row(_name(table), escape_unprintable(table.about))
+    page.print(overview)
     page.print(f"\n{MORE}", style="dim")
 
 
-def _print_found(found: FieldMatch, page: Console) -> None:
-    for field in found.fields:
-        page.print(found.path, style="bold", highlight=False)
+def _print_match(match: FieldMatch, page: Console) -> None:
+    for field in match.fields:
+        page.print(match.path, style="bold", highlight=False)
         page.print(_details(field))
-    for table in found.tables:
-        if found.fields or table is not found.tables[0]:
+    for table in match.tables:
+        if match.fields or table is not match.tables[0]:
             page.print()
-        if table.kind is not None or not found.fields:
+        if table.kind is not None or not match.fields:
             page.print(_name(table), style="bold", highlight=False)
             page.print(escape_unprintable(table.about), highlight=False)
         if table.fields:
@@ -82,33 +91,35 @@ def _print_found(found: FieldMatch, page: Console) -> None:
 
 
 def _details(field: FieldEntry) -> Table:
-    """One field, a line for each thing that is known of it."""
-    told = _grid()
+    """One field: what it does, its type, values and default, a line each."""
+    details = _grid()
     for name, text in (
         ("what it does", field.about),
         ("type", field.type),
         ("values", field.values),
     ):
         if text:
-            told.add_row(f"  {name}", escape_unprintable(_plain(text)))
-    told.add_row("  default", escape_unprintable(field.default))
-    return told
+            details.add_row(f"  {name}", escape_unprintable(_plain(text)))
+    details.add_row("  default", escape_unprintable(field.default))
+    return details
 
 
 def _field_table(table: TableEntry) -> Table:
-    listed = Table(box=None, pad_edge=False, header_style="dim")
+    rows = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("  key", "default", "type", "what it does"):
-        listed.add_column(name, overflow="fold")
+        rows.add_column(name, overflow="fold")
     for field in table.fields:
-        allowed = f": {_plain(field.values)}" if field.values else ""
+        values = ""
+        if field.values:
+            values = f": {_plain(field.values)}"
         about = escape_unprintable(_plain(field.about))
-        listed.add_row(
+        rows.add_row(
             f"  {field.key}",
             escape_unprintable(field.default),
-            escape_unprintable(f"{field.type}{allowed}"),
+            escape_unprintable(f"{field.type}{values}"),
             about,
         )
-    return listed
+    return rows
 
 
 def _grid() -> Table:

@@ -1,4 +1,4 @@
-"""What a run would say after a text: greedily, or drawn at a temperature."""
+"""Continue a text with a trained model, greedily or by sampling at a temperature."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -29,29 +29,29 @@ def generate_text(
     """What follows a text in a run, given by its name or its folder, or in a checkpoint, also
     an imported one.
 
-    Of a run, the newest whole checkpoint is taken. `tokenizer` is a tokenizer.json for a checkpoint
-    that has none.
+    Of a run, the newest complete checkpoint is taken. `tokenizer` is a tokenizer.json for a
+    checkpoint that has none.
     """
     sampling = sampling or Sampling()
-    loaded = load_checkpoint(run, runs, tokenizer=tokenizer)
-    print_notes(*loaded.notes)
-    if not loaded.tokenizer.encode(text):
-        raise SpecError("TEXT is empty; give something to go on from")
-    ids, vocabulary = loaded.encode_text(text), loaded.vocabulary
-    model = loaded.restore()
-    n_read, n_said = _split_length(model, len(ids), sampling.n_tokens)
-    print_notes(*_remarks(loaded), *_truncation_note(len(ids), n_read, model.spec.max_length))
+    checkpoint = load_checkpoint(run, runs, tokenizer=tokenizer)
+    print_notes(*checkpoint.notes)
+    if not checkpoint.tokenizer.encode(text):
+        raise SpecError("TEXT is empty; give a text to continue")
+    ids, vocabulary = checkpoint.encode_text(text), checkpoint.vocabulary
+    model = checkpoint.restore()
+    n_read, n_new = _split_length(model, len(ids), sampling.n_tokens)
+    print_notes(*_remarks(checkpoint), *_truncation_note(len(ids), n_read, model.spec.max_length))
     context = torch.tensor([ids[-n_read:]])
-    is_prefix = loaded.stage is None or context_is_prefix(loaded.stage.objective)
-    fitting = replace(sampling, n_tokens=n_said)
-    answer = continuation(model, vocabulary, context, fitting, context_is_prefix=is_prefix)
+    is_prefix = checkpoint.stage is None or context_is_prefix(checkpoint.stage.objective)
+    sampling = replace(sampling, n_tokens=n_new)
+    answer = continuation(model, vocabulary, context, sampling, context_is_prefix=is_prefix)
     special = set((vocabulary.own_special_tokens or {}).values())
     text_ids = [number for number in answer[0].tolist() if number not in special]
-    return loaded.tokenizer.decode(text_ids)
+    return checkpoint.tokenizer.decode(text_ids)
 
 
 def _split_length(model: Transformer, n_context: int, n_tokens: int) -> tuple[int, int]:
-    """How much of a text is read, and how much may be said: without an encoder they share a
+    """How many tokens are read and how many may be new: without an encoder both share the
     model's length.
     """
     most = model.spec.max_length
@@ -64,39 +64,42 @@ def _split_length(model: Transformer, n_context: int, n_tokens: int) -> tuple[in
 def _truncation_note(n_context: int, n_read: int, max_length: int) -> Iterator[str]:
     if n_read < n_context:
         yield (
-            f"TEXT has {n_context} tokens, of which the last {n_read} are read: the model has a"
-            f" length of {max_length}"
+            f"TEXT has {n_context} tokens, of which only the last {n_read} are read: the length"
+            f" of the model is {max_length}"
         )
 
 
-def _remarks(loaded: LoadedCheckpoint) -> Iterator[str]:
-    """What a run was asked in training may not be to go on."""
-    if loaded.stage is None:
+def _remarks(checkpoint: LoadedCheckpoint) -> Iterator[str]:
+    """A note if a run was not trained to predict the next token."""
+    if checkpoint.stage is None:
         return
-    objective = loaded.stage.objective
-    if all(isinstance(part.objective, MaskedLM | LastToken) for part in components_of(objective)):
+    objective = checkpoint.stage.objective
+    if all(isinstance(one.objective, MaskedLM | LastToken) for one in components_of(objective)):
         yield (
-            f"it was trained with {objective.kind!r} and never asked what comes next: what it says"
-            " means little"
+            f"it was trained with {objective.kind!r} and never predicted the next token:"
+            " its output means little"
         )
 
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to go on from.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to continue.")],
     n_tokens: Annotated[
         int,
         typer.Option(
             "--tokens",
             min=1,
             metavar="N",
-            help="At most so many; no more than the model has room for.",
+            help="Maximum number of new tokens; the length of the model may allow fewer.",
         ),
     ] = 100,
     temperature: Annotated[
-        float, typer.Option(min=0.0, metavar="T", help="0 takes the likeliest.")
+        float,
+        typer.Option(
+            min=0.0, metavar="T", help="Sampling temperature; 0 takes the most likely token."
+        ),
     ] = 0.0,
-    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the sampling.")] = 0,
     tokenizer: TokenizerOption = None,
     runs: RunsOption = RUNS,
 ) -> None:

@@ -1,7 +1,7 @@
-"""From a Hugging Face folder of safetensors and config.json to a checkpoint of ours.
+"""Convert a Hugging Face folder (config.json and safetensors) into a checkpoint of paribus.
 
-OUT must be new or empty. It is written whole or not at all, and keeps the tokenizer and what the
-config says beyond the architecture: `generate`, `evaluate` and `export` take it as they take a run.
+OUT must be new or empty. It is written completely or not at all. The checkpoint keeps the tokenizer
+and the rest of the config, and `generate`, `evaluate` and `export` take it like a run.
 """
 
 from pathlib import Path
@@ -18,9 +18,10 @@ from paribus.interop.tokenizer import tokenizer_notes
 
 def command(
     folder: Annotated[
-        Path, typer.Argument(metavar="HF_FOLDER", help="Holds config.json and safetensors.")
+        Path,
+        typer.Argument(metavar="HF_FOLDER", help="Folder with config.json and safetensors files."),
     ],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The checkpoint to write.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write.")],
     dtype: PrecisionOption = "float32",
 ) -> None:
     begin = perf_counter()

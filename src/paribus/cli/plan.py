@@ -1,7 +1,6 @@
-"""Show that nothing but the factor differs between the arms of a design, what it costs, and
-what it can see.
+"""Check that the arms of a design differ in the factor alone; estimate its cost and its power.
 
-DESIGN is one that comes with paribus, or a TOML or JSON file. Exit status 3: something besides the
+Before the first run, this also freezes the plan. Exit status 3 means that something besides the
 factor differs.
 """
 
@@ -47,15 +46,20 @@ from paribus.train.memory import require_training_memory
 from paribus.workspace import Execution, Workspace
 
 DesignSource = str | Path | Mapping[str, Any] | Design
-DESIGN_HELP = "A design that comes with paribus, or a .toml or .json file."
+DESIGN_HELP = "The name of a design that comes with paribus, or a .toml or .json file."
 DesignArgument = Annotated[str, typer.Argument(metavar="DESIGN", help=DESIGN_HELP)]
 ScaleOption = Annotated[
-    str | None, typer.Option("--scale", metavar="SCALE", help="smoke, laptop, hour or paper.")
+    str | None,
+    typer.Option(
+        "--scale", metavar="SCALE", help="Scale of the study: smoke, laptop, hour or paper."
+    ),
 ]
 NameOption = Annotated[
     str | None,
     typer.Option(
-        "--name", metavar="NAME", help="Of the study; by default the design's, and the scale."
+        "--name",
+        metavar="NAME",
+        help="Name of the study; by default the name of the design and the scale.",
     ),
 ]
 SeedsOption = Annotated[
@@ -63,7 +67,8 @@ SeedsOption = Annotated[
     typer.Option(
         "--seeds",
         metavar="N",
-        help="With seeds = 'open': carry it to N. Else: a new study of N fresh seeds.",
+        help="Number of seeds, if the design has seeds = 'open'; otherwise, make a new study with N"
+        " fresh seeds.",
     ),
 ]
 
@@ -77,10 +82,10 @@ def plan(
     seeds: int | None = None,
     workspace: Workspace | None = None,
 ) -> Plan:
-    """The plan of a design; ConfoundError where something besides the factor differs.
+    """The plan of a design; ConfoundError if something besides the factor differs.
 
-    `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it
-    plans a new study of so many fresh ones.
+    `seeds` is the number of seeds, for a design that leaves it open. For a design whose own seeds
+    are all run, it plans a new study with so many fresh seeds.
     """
     return plan_execution(
         design,
@@ -101,17 +106,19 @@ def plan_execution(
     seeds: int | None,
     execution: Execution,
 ) -> Plan:
-    """The plan of a design whose runs are carried out so."""
+    """The plan of a design, for the way in which its runs are executed."""
     if name is not None and not is_folder_name(name):
-        raise SpecError(f"the study name is {name!r}, which cannot be a folder's; {NAME_ADVICE}")
-    called, asked = find_design(design, scale, changes)
-    called = called if name is None else name
-    if seeds is None or asked.seeds == OPEN_SEEDS:
-        return make_plan(asked, called, scale, execution, n_seeds=seeds)
-    member = series_member(execution.workspace.runs_folder, called, asked, seeds)
-    made = make_plan(member.design, member.name, scale, execution)
-    require_same_design(member, plan_record(made))
-    return replace(made, series=member.series)
+        raise SpecError(
+            f"the study name is {name!r}, which cannot be the name of a folder; {NAME_ADVICE}"
+        )
+    default_name, loaded_design = find_design(design, scale, changes)
+    study_name = name or default_name
+    if seeds is None or loaded_design.seeds == OPEN_SEEDS:
+        return make_plan(loaded_design, study_name, scale, execution, n_seeds=seeds)
+    member = series_member(execution.workspace.runs_folder, study_name, loaded_design, seeds)
+    study_plan = make_plan(member.design, member.name, scale, execution)
+    require_same_design(member, plan_record(study_plan))
+    return replace(study_plan, series=member.series)
 
 
 def command(
@@ -120,7 +127,9 @@ def command(
     settings: DesignSettingsOption = None,
     name: NameOption = None,
     seeds: SeedsOption = None,
-    every: Annotated[bool, typer.Option("--all", help="Fields that are equal, too.")] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Also list the fields that are equal.")
+    ] = False,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,
     device: DeviceOption = None,
@@ -128,7 +137,7 @@ def command(
 ) -> None:
     page, workspace = console(), Workspace(runs, cache, device)
     try:
-        made = plan(
+        study_plan = plan(
             design,
             scale=scale,
             changes=parse_settings(settings),
@@ -140,27 +149,30 @@ def command(
         if not json:
             print_control_table(fault.lines, page, every)
         raise
-    changed = freeze_or_describe_departure(made, open_study(runs, made.name))
+    departure = freeze_or_describe_departure(study_plan, open_study(runs, study_plan.name))
     if json:
-        print_json(described(made))
+        print_json(described(study_plan))
         return
-    page.print(made.design.question, style="bold", soft_wrap=True)
-    print_series(made, page)
+    page.print(study_plan.design.question, style="bold", soft_wrap=True)
+    print_series(study_plan, page)
     page.print()
-    print_control_table(made.control_lines, page, every)
-    print_unused_allowances(made, page)
-    print_identical_arms(made, page)
-    print_width_notes(made, page)
-    _print_memory_notes(made, select_device(device), page)
+    print_control_table(study_plan.control_lines, page, every)
+    print_unused_allowances(study_plan, page)
+    print_identical_arms(study_plan, page)
+    print_width_notes(study_plan, page)
+    _print_memory_notes(study_plan, select_device(device), page)
     page.print()
-    earlier = largest_past_noise(runs, made.design.primary.measure.model_dump(mode="json"))
-    print_cost(made, estimate_cost(made, workspace), page, earlier)
-    said = f"frozen     {runs}/{STUDIES}/{made.name}/{PLAN_LOCK_FILE}, {made.fingerprint[:16]}"
-    page.print(said if changed is None else f"not frozen {changed}", soft_wrap=True)
+    past_noise = largest_past_noise(runs, study_plan.design.primary.measure.model_dump(mode="json"))
+    print_cost(study_plan, estimate_cost(study_plan, workspace), page, past_noise)
+    if departure is None:
+        lock = f"{runs}/{STUDIES}/{study_plan.name}/{PLAN_LOCK_FILE}"
+        page.print(f"frozen     {lock}, {study_plan.fingerprint[:16]}", soft_wrap=True)
+    else:
+        page.print(f"not frozen {departure}", soft_wrap=True)
 
 
 def _print_memory_notes(study_plan: Plan, device: torch.device, page: Console) -> None:
-    """Which arms cannot be trained here, where they may well be planned."""
+    """A note for each arm that needs more memory than this machine has."""
     for arm in study_plan.arms:
         try:
             require_training_memory(arm.run, device)

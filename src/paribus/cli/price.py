@@ -1,7 +1,8 @@
-"""What an architecture costs, before it is built: parameters, cache and FLOPs.
+"""Count the parameters, the KV cache and the FLOPs of an architecture before it is built.
 
-All are priced for the same text: so many tokens of input, so many of target. FLOPs are counted two
-ways. Dense: every query meets every key. Visible: only the pairs the mask lets through.
+Several architectures are priced for the same text, with the same numbers of input and target
+tokens. FLOPs are counted in two ways: dense counts every query-key pair, visible only the pairs
+that the mask lets through.
 """
 
 from collections.abc import Sequence
@@ -57,21 +58,24 @@ def command(
     source_length: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Tokens of the input, which an encoder reads; as --prefix."
+            min=1,
+            metavar="N",
+            help="Number of input tokens, which an encoder reads; the same as --prefix.",
         ),
     ] = None,
     prefix: TextPrefixOption = None,
     bytes_per_value: Annotated[
-        int, typer.Option("--bytes", min=1, metavar="N", help="Bytes of one cached value.")
+        int, typer.Option("--bytes", min=1, metavar="N", help="Bytes per cached value.")
     ] = 2,
     json: JsonOption = False,
 ) -> None:
-    given = [load_architecture(source, parse_settings(settings)) for source in arch]
-    prices = _prices(given, length, source_length, prefix, bytes_per_value)
+    architectures = [load_architecture(source, parse_settings(settings)) for source in arch]
+    prices = _prices(architectures, length, source_length, prefix, bytes_per_value)
     if json:
-        print_json([_price_json(one, cost) for one, cost in zip(given, prices, strict=True)])
+        pairs = zip(architectures, prices, strict=True)
+        print_json([_price_json(one, cost) for one, cost in pairs])
     else:
-        _print_prices(given, prices)
+        _print_prices(architectures, prices)
 
 
 def _prices(
@@ -81,7 +85,7 @@ def _prices(
     prefix: int | None,
     bytes_per_value: int,
 ) -> list[Price]:
-    """Of one text for all of them."""
+    """The price of one text in each architecture."""
     specs = [one.spec for one in architectures]
     if source_length is not None and all(spec.encoder is None for spec in specs):
         raise SpecError(
@@ -89,7 +93,8 @@ def _prices(
             " it out"
         )
     n_input = input_tokens(source_length, prefix)
-    length = longest_text(specs, n_input) if length is None else length
+    if length is None:
+        length = longest_text(specs, n_input)
     return [text_price(spec, length, n_input, bytes_per_value) for spec in specs]
 
 
@@ -108,13 +113,15 @@ def _print_prices(architectures: Sequence[NamedArchitecture], prices: Sequence[P
     page.print()
     page.print(*fit_price_tables([one.name for one in architectures], prices, page), sep="\n")
     page.print()
-    held: dict[str, list[str]] = {}
+    names_by_lengths: dict[str, list[str]] = {}
     for one, cost in zip(architectures, prices, strict=True):
-        held.setdefault(describe_lengths(cost, one.spec.stack.masks), []).append(one.name)
-    for text, names in held.items():
-        page.print(
-            f"At {text}." if len(held) == 1 else f"{', '.join(names)}: at {text}.", style="dim"
-        )
+        lengths = describe_lengths(cost, one.spec.stack.masks)
+        names_by_lengths.setdefault(lengths, []).append(one.name)
+    for lengths, names in names_by_lengths.items():
+        if len(names_by_lengths) == 1:
+            page.print(f"At {lengths}.", style="dim")
+        else:
+            page.print(f"{', '.join(names)}: at {lengths}.", style="dim")
     page.print(LEGEND, style="dim")
     for note in architecture_notes(architectures):
         page.print(note, style="yellow")

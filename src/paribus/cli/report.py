@@ -1,8 +1,8 @@
-"""What a study found, on one page that opens anywhere: verdict, effect, trust, price, curves;
-from rows alone.
+"""Write the report of a study: verdicts, effects, checks, costs and learning curves.
 
-Formats: html (the page), md (its words), csv (rows, curves, verdicts, answers by document, with the
-design as JSON), tex (a table), svg and png (the plots).
+The report is made from the recorded files alone. Formats: html (one page that needs no other file),
+md (its text), csv (rows, curves, verdicts and scores per document, with the design as JSON), tex
+(the tables), svg and png (the plots).
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from paribus.cli.terminal.arguments import OPEN_HELP, STUDY_HELP
 from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.cli.terminal.verdict_lines import print_verdicts
@@ -26,10 +27,13 @@ from paribus.report.csv_tables import (
     verdict_rows,
 )
 from paribus.report.formats import FORMATS, parse_formats, require_formats
-from paribus.report.markdown import latex_table, markdown_report
+from paribus.report.latex import latex_table
+from paribus.report.markdown import markdown_report
 from paribus.report.report_data import ReportData, gather_report_data
 
 HTML = "report.html"
+FORMAT_HELP = f"One or more of {', '.join(FORMATS)}, separated by commas."
+ANONYMOUS_HELP = "Leave out paths, file names, names of people, the machine and dates."
 RESTORE = "restore what was changed, or begin under another name"
 
 
@@ -48,31 +52,31 @@ def write_report(
 
 
 def command(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, by its name.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY_HELP)],
     runs: RunsOption = RUNS,
     format: Annotated[  # noqa: A002 (the option's name)
-        str, typer.Option(metavar="LIST", help=f"Some of {', '.join(FORMATS)}, joined by commas.")
+        str, typer.Option(metavar="LIST", help=FORMAT_HELP)
     ] = "html",
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where to; by default the study's own folder."),
+        typer.Option(
+            metavar="FOLDER", help="Folder to write to; by default the study's own folder."
+        ),
     ] = None,
-    anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Without paths, files, names, machine, dates.")
-    ] = False,
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page.")] = False,
+    anonymous: Annotated[bool, typer.Option("--anonymous", help=ANONYMOUS_HELP)] = False,
+    open_it: Annotated[bool, typer.Option("--open", help=OPEN_HELP)] = False,
 ) -> None:
-    material, files = _write_files(study, runs, format, out, anonymous)
-    print_report(material, files, open_it)
+    report, files = _write_files(study, runs, format, out, anonymous)
+    print_report(report, files, open_it)
     for kind in parse_formats(format):
         if not any(path.suffix == f".{kind}" for path in files):
             print_notes(
                 f"no {kind} file is written: no run of this study trained, so there is nothing to"
                 " draw"
             )
-    changed = material.findings.agreement.description
-    if changed:
-        raise RecordError(f"the study {study} is not what was written: {changed}; {RESTORE}")
+    changes = report.findings.agreement.description
+    if changes:
+        raise RecordError(f"the study {study} is not what was written: {changes}; {RESTORE}")
 
 
 def _write_files(
@@ -82,24 +86,24 @@ def _write_files(
     out: str | Path | None,
     anonymous: bool,
 ) -> tuple[ReportData, tuple[Path, ...]]:
-    wanted = parse_formats(format_list)
-    require_formats(wanted)
-    kept = existing_study(runs, study)
-    material = gather_report_data(kept, anonymous)
-    folder = kept.folder if out is None else Path(out)
+    kinds = parse_formats(format_list)
+    require_formats(kinds)
+    record = existing_study(runs, study)
+    report = gather_report_data(record, anonymous)
+    folder = record.folder
+    if out is not None:
+        folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, bytes] = {}
-    for kind in wanted:
-        files |= _contents(kind, material)
+    for kind in kinds:
+        files |= _contents(kind, report)
     for name, content in files.items():
         replace(folder / name, content)
-    return material, tuple(folder / name for name in files)
+    return report, tuple(folder / name for name in files)
 
 
 def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
-    """File name → content. What draws is imported when it is asked for: rows and words need
-    none of it.
-    """
+    """File name → content. Plotting is imported only if needed: rows and text need none of it."""
     match kind:
         case "html":
             from paribus.report.page import render_page
@@ -108,13 +112,13 @@ def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
         case "md":
             return {"report.md": markdown_report(report).encode()}
         case "csv":
-            made = {
+            tables = {
                 "rows.csv": run_rows(report),
                 "curves.csv": curve_rows(report),
                 "verdicts.csv": verdict_rows(report),
                 "documents.csv": document_rows(report),
             }
-            files = {name: to_csv(rows).encode() for name, rows in made.items()}
+            files = {name: to_csv(rows).encode() for name, rows in tables.items()}
             return {**files, "design.json": design_json(report).encode()}
         case "tex":
             return {"report.tex": latex_table(report).encode()}
@@ -126,7 +130,7 @@ def _contents(kind: str, report: ReportData) -> dict[str, bytes]:
 
 
 def print_report(report: ReportData, files: tuple[Path, ...], open_it: bool = False) -> None:
-    """The verdicts, a line an arm, and where the files are."""
+    """Print the verdicts, one line per arm, and where the files are."""
     page = console()
     print_verdicts(report, page)
     for path in files:

@@ -1,4 +1,4 @@
-"""The rows of a study: one a run, with its arm, seed, rate, outcome and what it scored."""
+"""Print the rows of a study, one per run: its arm, seed, learning rate, outcome and scores."""
 
 import csv
 import sys
@@ -11,7 +11,7 @@ from paribus.analyse import RowTable
 from paribus.analyse import study_rows as rows_of
 from paribus.analyse import study_verdicts as verdicts_of
 from paribus.analyse.run_table import ENDED_OUTCOMES
-from paribus.cli.terminal.arguments import JsonOption
+from paribus.cli.terminal.arguments import STUDY_HELP, JsonOption
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.cli.terminal.results_table import print_results
@@ -19,20 +19,18 @@ from paribus.errors import SpecError
 from paribus.record import existing_study, require_study_integrity
 from paribus.record.plan_file import read_plan
 
-STUDY_HELP = "A study, by its name."
-
 
 def rows(study: str, runs: str | Path = RUNS) -> RowTable:
-    """The rows of a study, tidy; `.to_pandas()` where pandas is there."""
-    there = existing_study(Path(runs), study)
-    found = rows_of(there)
-    ended = [row["run"] for row in found if row["outcome"] in ENDED_OUTCOMES]
-    require_study_integrity(there, read_plan(there), ended)
-    return found
+    """The rows of a study, one per run; `.to_pandas()` if pandas is installed."""
+    record = existing_study(Path(runs), study)
+    table = rows_of(record)
+    ended_runs = [row["run"] for row in table if row["outcome"] in ENDED_OUTCOMES]
+    require_study_integrity(record, read_plan(record), ended_runs)
+    return table
 
 
 def verdicts(study: str, runs: str | Path = RUNS) -> RowTable:
-    """The verdict on every arm of a study, a row each."""
+    """The verdicts of a study, one row per arm."""
     return verdicts_of(existing_study(Path(runs), study))
 
 
@@ -40,18 +38,18 @@ def command(
     study: Annotated[str, typer.Argument(metavar="STUDY", help=STUDY_HELP)],
     runs: RunsOption = RUNS,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Comma-separated, for another program.")
+        bool, typer.Option("--csv", help="Print comma-separated values, for another program.")
     ] = False,
     json: JsonOption = False,
 ) -> None:
     if json and as_csv:
         raise SpecError("--csv and --json are both given; choose one of them")
-    found = rows(study, runs)
+    table = rows(study, runs)
     if json:
-        print_json(list(found))
+        print_json(list(table))
     elif as_csv:
-        writer = csv.DictWriter(sys.stdout, found.columns, lineterminator="\n")
+        writer = csv.DictWriter(sys.stdout, table.columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(table)
     else:
-        print_results(found, existing_study(Path(runs), study), console())
+        print_results(table, existing_study(Path(runs), study), console())

@@ -1,9 +1,10 @@
-"""Carry a design out: sweeps, then every arm under every seed; the same command resumes.
+"""Run a design: tune the learning rates, then train every arm with every seed.
 
-Where the design leaves their number open, --seeds N carries it to N seeds, and a larger N later
-adds to the same plan. Where it has seeds of its own and all are run, --seeds N makes a new study of
-N fresh seeds, judged alone: NAME-2. Exit status 3: a confound; 4: some runs failed; 75:
-interrupted, or other shards are not done: run it again.
+The same command resumes an interrupted study. If the design leaves the number of seeds open,
+--seeds N runs it with N seeds, and a larger N later adds to the same study. If the design lists its
+seeds and all of them are run, --seeds N makes a new study, NAME-2, with N fresh seeds and verdicts
+of its own. Exit status: 3 a confound; 4 some runs failed; 75 interrupted, or other shards are not
+done: run it again.
 """
 
 import shlex
@@ -54,7 +55,10 @@ from paribus.train.memory import require_training_memory
 from paribus.workspace import Execution, Workspace
 
 FAILED_STATUS = 4
-JOBS_HELP = "Runs at a time; on a CPU, 1 has all threads, and of more each has one."
+JOBS_HELP = (
+    "Number of runs at a time; on a CPU, a single run uses all threads, and several use one thread"
+    " each."
+)
 
 
 def run(
@@ -66,10 +70,10 @@ def run(
     seeds: int | None = None,
     execution: Execution | None = None,
 ) -> RowTable:
-    """Carry a design out, or go on with it; its rows.
+    """Run or resume a design; the rows of its runs.
 
-    `seeds` says how many, of a design that leaves it open; of one whose own seeds are all run, it
-    makes a new study of so many fresh ones, judged alone.
+    `seeds` is the number of seeds, for a design that leaves it open. For a design whose own seeds
+    are all run, it makes a new study with so many fresh seeds and verdicts of its own.
     """
     progress, study = _run_design(design, scale, changes, name, seeds, execution or Execution())
     _print_failures(progress)
@@ -96,8 +100,8 @@ def _run_design(
         if study_plan.design.seeds == OPEN_SEEDS and seeds is None:
             study_plan = _extend_to_begun_seeds(study_plan, study)
             seeds_note = (
-                f"{len(study_plan.seeds)} seeds, for the design leaves their number open; --seeds N"
-                " carries it further"
+                f"{len(study_plan.seeds)} seeds, because the design leaves their number open;"
+                " --seeds N adds more"
             )
         else:
             seeds_note = None
@@ -131,14 +135,14 @@ def _print_failures(progress: StudyProgress) -> None:
 def _note_on_interrupt() -> Iterator[None]:
     try:
         yield
-    except SystemExit as left:
-        if left.code == RESUME_STATUS:
-            print_notes("interrupted; the same command goes on")
+    except SystemExit as stop:
+        if stop.code == RESUME_STATUS:
+            print_notes("interrupted; the same command resumes")
         raise
 
 
 def _extend_to_begun_seeds(study_plan: Plan, study_record: Study) -> Plan:
-    """An open design, carried to as many seeds as were begun: so that the same command resumes."""
+    """The plan of an open design with all seeds that were begun: the same command resumes."""
     n_seeds = max(len(study_plan.seeds), n_begun_seeds(study_record, study_plan.design_fingerprint))
     return replace(study_plan, seeds=reported_seeds(study_plan.design, n_seeds))
 
@@ -154,7 +158,7 @@ def command(
     device: DeviceOption = None,
     jobs: Annotated[int, typer.Option(metavar="N", help=JOBS_HELP)] = 1,
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="The I-th of N parts, for job arrays.")
+        str | None, typer.Option(metavar="I/N", help="Run part I of N, for job arrays.")
     ] = None,
     accept_environment: AcceptEnvironmentOption = False,
 ) -> None:
@@ -167,9 +171,10 @@ def command(
         seeds=seeds,
         execution=Execution(workspace, jobs, _parse_shard(shard)),
     )
-    where = "" if runs == RUNS else f" --runs {shlex.quote(str(runs))}"
-    report = f"paribus report {shlex.quote(study.folder.name)}{where}"
-    console().print(f"the verdict, and a page: {report}", soft_wrap=True, highlight=False)
+    report = f"paribus report {shlex.quote(study.folder.name)}"
+    if runs != RUNS:
+        report += f" --runs {shlex.quote(str(runs))}"
+    console().print(f"for the verdict and a page: {report}", soft_wrap=True, highlight=False)
 
 
 def run_and_print(
@@ -181,9 +186,7 @@ def run_and_print(
     seeds: int | None = None,
     execution: Execution,
 ) -> Study:
-    """Carry a design out and print what each run scored; SystemExit where runs failed or are
-    not done.
-    """
+    """Run a design and print the score of each run; SystemExit if runs failed or are not done."""
     progress, study = _run_design(design, scale, changes, name, seeds, execution)
     page = console()
     if progress.failures:
@@ -191,8 +194,8 @@ def run_and_print(
         raise SystemExit(FAILED_STATUS)
     if progress.n_waiting:
         print_notes(
-            f"{progress.n_waiting} runs of other shards are not done; run this one again when"
-            " they are"
+            f"{progress.n_waiting} runs of other shards are not done; run this command again"
+            " when they are"
         )
         raise SystemExit(RESUME_STATUS)
     page.print()

@@ -1,4 +1,5 @@
-"""Every run there is: how far it got, and how it stands.
+"""List all runs: the state of each, its step and its scores.
+
 
 A run of several stages is shown as one: each later stage below the one it begins from. Stages that
 runs share are shown once.
@@ -14,7 +15,7 @@ from paribus.cli.terminal.arguments import JsonOption
 from paribus.cli.terminal.console import console, print_json
 from paribus.cli.terminal.folders import RunsOption
 from paribus.record import RunEntry, read_stages, run_name
-from paribus.record import runs as found
+from paribus.record import runs as run_entries
 from paribus.record.address import run_address
 from paribus.report.numbers import DASH, score
 
@@ -24,7 +25,9 @@ EntryStages = tuple[RunEntry, list[Stage]]
 
 
 def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
-    entries = list(found(runs)) if runs.is_dir() else []
+    entries: list[RunEntry] = []
+    if runs.is_dir():
+        entries = list(run_entries(runs))
     if json:
         print_json([_entry_json(entry) for entry in entries])
         return
@@ -76,24 +79,41 @@ def _entry_cells(
     entry: RunEntry, stages: list[Stage], depth: int, by_stage: bool
 ) -> tuple[str, ...]:
     last = entry.last_row or {}
-    stage = stages[-1] if stages else {}
-    step = str(last["step"] + 1) if "step" in last else "0"
-    of = _stage_value(stage, "training", "n_steps")
-    mask = _stage_value(stage, "architecture", "mask")
-    nats, valid = score(last.get("nats")), score(last.get("valid_nats"))
-    state = f"{entry.state}, damaged" if entry.faults else str(entry.state)
-    state = f"{state}: {entry.reason}" if entry.reason else state
-    name = f"{'  ' * (depth - 1)}└ {entry.name}" if depth else entry.name
-    kind = (str(stage.get("kind", DASH)),) if by_stage else ()
-    objective = _stage_value(stage, "objective", "kind")
-    return name, *kind, state, objective, mask, step, of, nats, valid
+    stage: Stage = {}
+    if stages:
+        stage = stages[-1]
+    name, kind = entry.name, ()
+    if depth:
+        name = f"{'  ' * (depth - 1)}└ {entry.name}"
+    if by_stage:
+        kind = (str(stage.get("kind", DASH)),)
+    return (
+        name,
+        *kind,
+        _describe_state(entry),
+        _stage_value(stage, "objective", "kind"),
+        _stage_value(stage, "architecture", "mask"),
+        str(last.get("step", -1) + 1),
+        _stage_value(stage, "training", "n_steps"),
+        score(last.get("nats")),
+        score(last.get("valid_nats")),
+    )
+
+
+def _describe_state(entry: RunEntry) -> str:
+    state = str(entry.state)
+    if entry.faults:
+        state += ", damaged"
+    if entry.reason:
+        state += f": {entry.reason}"
+    return state
 
 
 def _stage_value(stage: dict[str, Any], table: str, name: str) -> str:
     """A value of one of a stage's tables; a dash where there is none."""
-    found = stage.get(table)
-    if isinstance(found, dict):
-        return str(found.get(name, DASH))
+    fields = stage.get(table)
+    if isinstance(fields, dict):
+        return str(fields.get(name, DASH))
     return DASH
 
 

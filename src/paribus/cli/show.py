@@ -1,8 +1,8 @@
-"""Architectures side by side, or one on a card with its masks drawn; or what an objective asks.
+"""List architectures side by side, draw one with its masks, or show an objective by example.
 
-Without an architecture: all presets. An objective (causal, reverse, prefix, masked, last_token,
-spans, continuation, seq2seq, ul2) is shown by an example, with the presets that may be trained with
-it; --set changes its fields.
+Without arguments, all presets are listed. An objective (causal, reverse, prefix, masked,
+last_token, spans, continuation, seq2seq, ul2) is shown by an example, with the presets that can be
+trained with it; --set changes its fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,6 @@ import typer
 from paribus.cli.terminal.architecture_card import print_architecture_card
 from paribus.cli.terminal.architecture_table import NOTES, PricedArchitecture, architecture_table
 from paribus.cli.terminal.arguments import (
-    ARCH_HELP,
     ArchitectureSource,
     JsonOption,
     NamedArchitecture,
@@ -33,6 +32,10 @@ from paribus.spec import architecture_fingerprint, presets
 from paribus.spec.objectives import OBJECTIVES_BY_KIND, Objective
 from paribus.spec.run import load_objective
 from paribus.spec.spelling import word_advice
+
+ARCH_OR_OBJECTIVE_HELP = (
+    "A preset, a .toml or .json file, a checkpoint folder, or the name of an objective."
+)
 
 
 def show(
@@ -55,7 +58,7 @@ def show(
 def command(
     arch: Annotated[
         list[str] | None,
-        typer.Argument(metavar="ARCH|OBJECTIVE", help=f"{ARCH_HELP} Or an objective."),
+        typer.Argument(metavar="ARCH|OBJECTIVE", help=ARCH_OR_OBJECTIVE_HELP),
     ] = None,
     settings: SettingsOption = None,
     length: TextLengthOption = None,
@@ -66,8 +69,9 @@ def command(
     if objective is not None:
         _print_objective(objective, json)
         return
-    given = [load_architecture(source, parse_settings(settings)) for source in arch or presets()]
-    entries = _priced_architectures(given, length, prefix)
+    changes = parse_settings(settings)
+    architectures = [load_architecture(source, changes) for source in arch or presets()]
+    entries = _priced_architectures(architectures, length, prefix)
     if json:
         print_json([_entry_json(entry) for entry in entries])
     else:
@@ -80,37 +84,42 @@ def _requested_objective(
     length: int | None,
     prefix: int | None,
 ) -> Objective | None:
-    """The objective that was asked for alone; None where architectures were."""
+    """The objective that is named, which must be alone; None if architectures are named."""
     names = [name for name in sources if isinstance(name, str)]
-    found = [name for name in names if name in OBJECTIVES_BY_KIND]
-    if not found:
+    kinds = [name for name in names if name in OBJECTIVES_BY_KIND]
+    if not kinds:
         for name in names:
             _require_spelling(name)
         return None
     if len(sources) > 1:
-        raise SpecError(f"{found[0]!r} is an objective, which is shown alone; leave the rest out")
+        raise SpecError(f"{kinds[0]!r} is an objective, which is shown alone; leave the rest out")
     for option, value in {"--length": length, "--prefix": prefix}.items():
         if value is not None:
             raise SpecError(
-                f"{option} is {value} for the objective {found[0]!r}, which has none; leave it out"
+                f"{option} is {value} for the objective {kinds[0]!r}, which has none; leave it out"
             )
-    return load_objective(found[0], settings)
+    return load_objective(kinds[0], settings)
 
 
 def _require_spelling(name: str) -> None:
-    """Tell of objectives where one was probably meant; what else is wrong with a name is told
-    by its reading.
+    """SpecError if a name is probably a misspelt objective; other names are checked when they
+    are loaded.
     """
     if name == "mixture":
         raise SpecError(
-            "'mixture' is an objective made of parts that a run gives; show one of"
+            "'mixture' is an objective whose components a run lists; show one of"
             f" {', '.join(OBJECTIVES_BY_KIND)}"
         )
     advice = word_advice(name, (*presets(), *OBJECTIVES_BY_KIND))
-    meant = any(repr(kind) in advice for kind in OBJECTIVES_BY_KIND)
-    if meant and name not in presets() and not Path(name).suffix and not Path(name).is_dir():
-        said = f"{advice}objectives are {', '.join(OBJECTIVES_BY_KIND)}"
-        raise SpecError(f"{name} is no preset, no objective and no .toml or .json file; {said}")
+    is_near_objective = any(repr(kind) in advice for kind in OBJECTIVES_BY_KIND)
+    if (
+        is_near_objective
+        and name not in presets()
+        and not Path(name).suffix
+        and not Path(name).is_dir()
+    ):
+        advice += f"objectives are {', '.join(OBJECTIVES_BY_KIND)}"
+        raise SpecError(f"{name} is not a preset, an objective, or a .toml or .json file; {advice}")
 
 
 def _print_objective(objective: Objective, json: bool = False) -> None:
@@ -129,7 +138,9 @@ def _priced_architectures(
     """Each at the same text, or at the longest that it reads itself."""
     entries: list[PricedArchitecture] = []
     for one in architectures:
-        n_tokens = longest_text([one.spec], prefix) if length is None else length
+        n_tokens = length
+        if n_tokens is None:
+            n_tokens = longest_text([one.spec], prefix)
         entries.append(PricedArchitecture(one, text_price(one.spec, n_tokens, prefix)))
     return entries
 

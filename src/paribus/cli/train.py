@@ -1,9 +1,10 @@
-"""Train a run, or go on with one: the same command resumes.
+"""Train a run, or resume it with the same command.
 
-SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training, or with
-several [[stages]] that have the last three each. A run is kept under the fingerprint of its spec,
-so the same spec finds its own run again; each stage has a folder of its own. Ctrl-C and SIGTERM
-save it first; exit status 130 and 143: interrupted, run it again.
+SPEC is a TOML or JSON file with the tables architecture, corpus, objective and training, or with an
+architecture and several [[stages]], which have the other three each. A run is named by the
+fingerprint of its spec, so the same spec finds the same run again; each stage has a folder of its
+own. Ctrl-C and SIGTERM save the run first; the exit status is then 130 or 143, and the same command
+resumes.
 """
 
 from collections.abc import Mapping
@@ -28,6 +29,7 @@ from paribus.cli.terminal.folders import (
 )
 from paribus.cli.terminal.training_bar import TrainingBar, print_note, training_bar
 from paribus.corpus import corpus_remarks, prepare_corpus
+from paribus.report.numbers import format_plural
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec, load_run, run_width_note
 from paribus.train.chain import prepare_texts, train_chain
@@ -59,7 +61,9 @@ def train_run(
         )
         texts = ranks.leader_first(lambda: prepare_texts(run, prepare))
         _print_remarks(page, run, texts, run_width_note(spec, changes))
-        peak = peak_flops(own) if ranks.is_leader else 0.0
+        peak = 0.0
+        if ranks.is_leader:
+            peak = peak_flops(own)
         pages = _StagePages(page, run, own.type == "cuda", peak * ranks.world_size)
         outcome = train_chain(
             run,
@@ -69,8 +73,7 @@ def train_run(
             ranks=ranks,
             watch=pages.watch,
         )
-        steps = "1 step" if outcome.step == 1 else f"{outcome.step} steps"
-        page.print(f"{steps}: {outcome.folder}", soft_wrap=True)
+        page.print(f"{format_plural(outcome.step, 'step')}: {outcome.folder}", soft_wrap=True)
     return outcome
 
 
@@ -105,7 +108,8 @@ def command(
     ],
     settings: RunSettingsOption = None,
     name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="Instead of the fingerprint.")
+        str | None,
+        typer.Option("--name", metavar="NAME", help="Name of the run; by default its fingerprint."),
     ] = None,
     runs: RunsOption = RUNS,
     cache: CacheOption = None,

@@ -1,4 +1,4 @@
-"""Watch the runs of a study, or of all, from another terminal."""
+"""Watch the runs of a study, or all runs, from another terminal."""
 
 import time
 from collections import Counter
@@ -9,6 +9,7 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
+from paribus.cli.terminal.arguments import STUDY_HELP
 from paribus.cli.terminal.console import console
 from paribus.cli.terminal.folders import RUNS, RunsOption
 from paribus.record import CellRecord, RunEntry, existing_study
@@ -17,17 +18,19 @@ from paribus.report.numbers import score, significant
 
 
 def watch(study: str | None = None, runs: str | Path = RUNS) -> Table:
-    """How the runs of a study stand now, or all runs, as a table to print."""
+    """The state of the runs of a study, or of all runs, as a table to print."""
     return _state_table(Path(runs), study)
 
 
 def command(
     study: Annotated[
-        str | None, typer.Argument(metavar="[STUDY]", help="By its name; by default all runs.")
+        str | None, typer.Argument(metavar="STUDY", help=f"{STUDY_HELP} By default, all runs.")
     ] = None,
     runs: RunsOption = RUNS,
-    every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="Between looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="Look once and leave.")] = False,
+    every: Annotated[
+        float, typer.Option(min=0.2, metavar="SECONDS", help="Seconds between updates.")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the table once and exit.")] = False,
 ) -> None:
     page = console()
     if once or not page.is_terminal:
@@ -40,18 +43,18 @@ def command(
 
 
 def _state_table(root: Path, study: str | None) -> Table:
-    found = {entry.name: entry for entry in entries(root)}
+    entries_by_name = {entry.name: entry for entry in entries(root)}
     if study is None:
-        lines = [_entry_line(entry) for entry in found.values()]
+        lines = [_entry_line(entry) for entry in entries_by_name.values()]
     else:
         cells = existing_study(root, study).planned_cells()
-        lines = [_cell_line(cell, found.get(cell.run)) for cell in cells]
+        lines = [_cell_line(cell, entries_by_name.get(cell.run)) for cell in cells]
     order = {"running": 0, "stopped": 1, "failed": 2, "waiting": 3, "finished": 4}
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for heading in ("run", "of", "state", "step", "nats", "valid"):
-        table.add_column(
-            heading, justify="left" if heading in ("run", "of", "state") else "right", no_wrap=True
-        )
+    for heading in ("run", "of", "state"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("step", "nats", "valid"):
+        table.add_column(heading, justify="right", no_wrap=True)
     counts = Counter(line[2] for line in lines)
     for line in sorted(lines, key=lambda line: order.get(line[2], 2)):
         table.add_row(*line)
@@ -67,12 +70,10 @@ def _cell_line(cell: CellRecord, entry: RunEntry | None) -> tuple[str, ...]:
     rate = f", rate {significant(cell.rate)}"
     own = {"sweep": rate, "bracket": rate, "length": f", {cell.n_steps} steps"}
     of = f"{cell.arm}, seed {cell.seed}{own.get(cell.purpose, '')}"
-    last = entry.last_row if entry is not None and entry.last_row else {}
-    state = "waiting" if entry is None else str(entry.state)
-    if "step" in last:
-        step = f"{last['step'] + 1}/{cell.n_steps}"
-    else:
-        step = f"0/{cell.n_steps}"
+    last, state = {}, "waiting"
+    if entry is not None:
+        last, state = entry.last_row or {}, str(entry.state)
+    step = f"{last.get('step', -1) + 1}/{cell.n_steps}"
     return (
         cell.run,
         of,
@@ -85,7 +86,7 @@ def _cell_line(cell: CellRecord, entry: RunEntry | None) -> tuple[str, ...]:
 
 def _entry_line(entry: RunEntry) -> tuple[str, ...]:
     last = entry.last_row or {}
-    step = str(last["step"] + 1) if "step" in last else "0"
+    step = str(last.get("step", -1) + 1)
     return (
         entry.name,
         "",

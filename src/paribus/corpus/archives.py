@@ -59,13 +59,13 @@ def find_files(paths: Sequence[str], suffixes: Sequence[str], notes: SourceNotes
     each.
     """
     files: dict[Path, Path] = {}
-    for given in paths:
-        inside = list(_files_under(given, (*suffixes, ".tar"), notes))
+    for pattern in paths:
+        inside = list(_files_under(pattern, (*suffixes, ".tar"), notes))
         if not inside:
             kinds = ", ".join((*suffixes, ".tar"))
             raise SpecError(
-                f"paths {given!r} holds no file that can be read here; give {kinds}, or packed: .gz"
-                f" .xz .zst{looked_for(expand_home('paths', given))}"
+                f"paths {pattern!r} holds no file that can be read here; give {kinds}, or packed:"
+                f" .gz .xz .zst{looked_for(expand_home('paths', pattern))}"
             )
         for path in inside:
             files.setdefault(path.resolve(), path)
@@ -189,8 +189,8 @@ def _describe_read_error(fault: Exception) -> str:
             return f"{fault.strerror or fault}; make it readable, or leave it out of the paths"
         case FileNotFoundError():
             return f"{fault.strerror or fault}; restore it, or leave it out of the paths"
-        case OSError(errno=errno.EINVAL, strerror=str(said)):
-            return f"{said}; leave it out of the paths"
+        case OSError(errno=errno.EINVAL, strerror=str(message)):
+            return f"{message}; leave it out of the paths"
         case DamagedHeaderError():
             return f"{fault}; it is damaged: get it again, or pack it anew"
         case MemoryError():

@@ -104,9 +104,12 @@ def _read_source(
             writer = ShardWriter(_split_stem(stem, split), N_BYTES)
             writers[split] = stack.enter_context(writer)
         pool = stack.enter_context(ThreadPoolExecutor(n_workers))
-        read = batch_documents(source_documents(source, notes, progress, n_workers), notes)
+        batches = batch_documents(source_documents(source, notes, progress, n_workers), notes)
         for piece_digests, text_by_split in map_in_order(
-            pool, lambda parcel: assign_splits(parcel, corpus.valid, corpus.test), read, n_workers
+            pool,
+            lambda parcel: assign_splits(parcel, corpus.valid, corpus.test),
+            batches,
+            n_workers,
         ):
             digest.update(piece_digests)
             for split, text in text_by_split.items():

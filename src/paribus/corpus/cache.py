@@ -238,14 +238,14 @@ def _remove_abandoned_builds(cache: Path) -> None:
     """Remove what killed builds of this host left; a folder of another host, or of an unknown
     name, stays.
     """
-    for left in cache.iterdir():
-        name = _BUILD_FOLDER_NAME.fullmatch(left.name)
+    for folder in cache.iterdir():
+        name = _BUILD_FOLDER_NAME.fullmatch(folder.name)
         if (
             name is not None
             and name["host"] == platform.node()
             and not _is_running(int(name["process"]))
         ):
-            shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_running(process: int) -> bool:
@@ -268,9 +268,12 @@ def store_folder(folder: Path, cache: Path, index: Index, key: str) -> bool:
     """
     _write_json(folder / INDEX_FILE, asdict(index))
     place = cache / index.fingerprint
-    torn = False
+    was_damaged = False
     while folder.exists() and read_whole_index(place) is None:
-        torn = _move_damaged_aside(place, cache / f"{folder.name}{secrets.token_hex(4)}") or torn
+        was_damaged = (
+            _move_damaged_aside(place, cache / f"{folder.name}{secrets.token_hex(4)}")
+            or was_damaged
+        )
         try:
             folder.rename(place)
         except OSError as fault:  # somebody was quicker: look at what is there now
@@ -279,7 +282,7 @@ def store_folder(folder: Path, cache: Path, index: Index, key: str) -> bool:
     (cache / "keys").mkdir(exist_ok=True)
     met = [_notes_table(source) for source in index.sources]
     _write_json(cache / "keys" / f"{key}.json", {"fingerprint": index.fingerprint, "met": met})
-    return torn
+    return was_damaged
 
 
 def _notes_table(source: SourceIndex) -> dict[str, int]:

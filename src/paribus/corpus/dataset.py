@@ -211,7 +211,7 @@ def _reader(shard: Shard, name: str, vocabulary: Vocabulary) -> RunningText | Pa
 def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) -> TextBatch:
     """The rows of all sources, back in the order of the batch."""
 
-    def joined(arrays: list[np.ndarray]) -> Tensor:
+    def join(arrays: list[np.ndarray]) -> Tensor:
         values = np.concatenate(arrays)[order]
         if values.dtype != np.bool_:
             values = values.astype(np.int64, copy=False)
@@ -220,16 +220,16 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
     real_BT = target_starts_B = None
     is_real = [rows.is_real for rows in rows_by_source if rows.is_real is not None]
     if is_real:
-        real_BT = joined(is_real)
+        real_BT = join(is_real)
     starts = [rows.target_starts for rows in rows_by_source if rows.target_starts is not None]
     if starts:
-        target_starts_B = joined(starts)
+        target_starts_B = join(starts)
     return TextBatch(
         k=k,
         rows_B=torch.arange(len(order)),
-        tokens_BT=joined([rows.tokens for rows in rows_by_source]),
-        documents_BT=joined([rows.documents for rows in rows_by_source]),
-        sentences_BT=joined([rows.sentences for rows in rows_by_source]),
+        tokens_BT=join([rows.tokens for rows in rows_by_source]),
+        documents_BT=join([rows.documents for rows in rows_by_source]),
+        sentences_BT=join([rows.sentences for rows in rows_by_source]),
         real_BT=real_BT,
         target_starts_B=target_starts_B,
     )

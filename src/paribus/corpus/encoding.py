@@ -1,4 +1,4 @@
-"""Shards of bytes into shards of tokens, and the lessons a tokenizer is trained on, a few
+"""Shards of bytes into shards of tokens, and the text a tokenizer is trained on, a few
 megabytes at a time.
 """
 
@@ -30,10 +30,10 @@ def tokenizer_text(shards: list[Shard], progress: Watcher) -> Iterator[str]:
     for shard in shards:
         n_pieces = len(shard.offsets) - 1
         if share == 1:
-            chosen = np.ones(n_pieces, bool)
+            is_chosen = np.ones(n_pieces, bool)
         else:
-            chosen = shuffled_indices(np.arange(n_pieces), n_pieces, 0) < share * n_pieces
-        for number in np.flatnonzero(chosen).tolist():
+            is_chosen = shuffled_indices(np.arange(n_pieces), n_pieces, 0) < share * n_pieces
+        for number in np.flatnonzero(is_chosen).tolist():
             for first, last in _piece_chunks(shard, number):
                 progress.advance(last - first)
                 yield shard.tokens[first:last].tobytes().decode()
@@ -85,16 +85,16 @@ def _encode_chunks(
     texts = [shard.tokens[first:last].tobytes() for first, last, _ in chunks]
     length = 0
     ids, begins, lengths = [], [], []
-    for text, (first, last, ends), encoded in zip(
+    for text, (first, last, ends), encoding in zip(
         texts, chunks, tokenizer.encode_batch([text.decode() for text in texts]), strict=True
     ):
         starts = np.flatnonzero(shard.begins_sentence(np.arange(first, last)))
-        ids.append(encoded.ids)
-        begins.append(_begins_sentence(tokenizer, text, starts, encoded))
-        length += len(encoded.ids)
-        losses.n_lost += encoded.n_lost
+        ids.append(encoding.ids)
+        begins.append(_begins_sentence(tokenizer, text, starts, encoding))
+        length += len(encoding.ids)
+        losses.n_lost += encoding.n_lost
         losses.n_unknown += (
-            0 if tokenizer.unknown_id is None else int((encoded.ids == tokenizer.unknown_id).sum())
+            0 if tokenizer.unknown_id is None else int((encoding.ids == tokenizer.unknown_id).sum())
         )
         if ends:
             lengths.append(length)
@@ -103,16 +103,16 @@ def _encode_chunks(
 
 
 def _begins_sentence(
-    tokenizer: Tokenizer, text: bytes, starts: NDArray[np.int64], encoded: Encoding
+    tokenizer: Tokenizer, text: bytes, starts: NDArray[np.int64], encoding: Encoding
 ) -> NDArray[np.bool_]:
     """Which tokens hold the first byte of a sentence."""
-    begins = np.zeros(len(encoded.ids), bool)
-    ends = encoded.ends
+    begins = np.zeros(len(encoding.ids), bool)
+    ends = encoding.ends
     if ends is None:
-        ends = tokenizer.bytes_of_ids[encoded.ids].cumsum()
+        ends = tokenizer.bytes_of_ids[encoding.ids].cumsum()
     else:
         letters = (np.frombuffer(text, np.uint8) & 0xC0 != 0x80).cumsum()
         starts = letters[starts] - 1
-    found = np.searchsorted(ends, starts, "right")
-    begins[found[found < len(begins)]] = True
+    indices = np.searchsorted(ends, starts, "right")
+    begins[indices[indices < len(begins)]] = True
     return begins

@@ -158,11 +158,11 @@ def _dict_of_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def first_duplicate(names: Iterable[str]) -> str | None:
     """The first name that occurs a second time, or None."""
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for name in names:
-        if name in seen:
+        if name in earlier_names:
             return name
-        seen.add(name)
+        earlier_names.add(name)
     return None
 
 
@@ -213,10 +213,10 @@ def _require_unique_columns(header: Sequence[str], keys: Sequence[str], location
     """RecordError if two columns have the same name; unnamed columns that are not read may
     repeat.
     """
-    repeated = first_duplicate([name for name in header if name.strip() or name in keys])
-    if repeated is not None:
+    duplicate = first_duplicate([name for name in header if name.strip() or name in keys])
+    if duplicate is not None:
         raise RecordError(
-            f"{location} has the column {repeated!r} twice; give each column a name of its own"
+            f"{location} has the column {duplicate!r} twice; give each column a name of its own"
         )
 
 

@@ -49,10 +49,10 @@ def _feistel(values: NDArray[np.uint64], width: int, height: int, key: int) -> N
 
 def _hash(values: NDArray[np.uint64], salt: np.uint64) -> NDArray[np.uint64]:
     """splitmix64's finaliser."""
-    mixed = values * np.uint64(0x9E3779B97F4A7C15) + salt
-    mixed = (mixed ^ mixed >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ mixed >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ mixed >> np.uint64(31)
+    state = values * np.uint64(0x9E3779B97F4A7C15) + salt
+    state = (state ^ state >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ state >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return state ^ state >> np.uint64(31)
 
 
 class SourceMixture:
@@ -83,9 +83,9 @@ class SourceMixture:
         """How many of the first rows stand below a bound: ⌊x/m⌋ - ⌊(x - bound)/m⌋ is 1 where x
         mod m < bound.
         """
-        shifted = self.offset + CIRCLE - bound
+        offset = self.offset + CIRCLE - bound
         return _floor_sum(n_rows, CIRCLE, GOLDEN_STEP, self.offset + CIRCLE) - _floor_sum(
-            n_rows, CIRCLE, GOLDEN_STEP, shifted
+            n_rows, CIRCLE, GOLDEN_STEP, offset
         )
 
 

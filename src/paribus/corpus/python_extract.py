@@ -35,10 +35,10 @@ def docstrings(text: str) -> Iterator[Texts]:
         match node:
             case ast.Module() | ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
                 yield (ast.get_docstring(node) or "",)
-            case ast.Expr(value=ast.Call(func=function, args=[*_, said])) if (
+            case ast.Expr(value=ast.Call(func=function, args=[*_, argument])) if (
                 _called_name(function) in DOCSTRING_SETTERS
             ):
-                yield (inspect.cleandoc(max(_string_literals(said), key=len, default="")),)
+                yield (inspect.cleandoc(max(_string_literals(argument), key=len, default="")),)
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if (
                 name == TOPICS_NAME
             ):
@@ -76,8 +76,8 @@ def _without_docstring(node: FunctionNode, lines: list[str]) -> str:
     """A function's lines without its docstring; nothing where the docstring shares a line with
     code.
     """
-    said, following = node.body[0], node.body[1]
-    first, last = said.lineno - 1, said.end_lineno or said.lineno
+    docstring, following = node.body[0], node.body[1]
+    first, last = docstring.lineno - 1, docstring.end_lineno or docstring.lineno
     if first < node.lineno or following.lineno <= last:
         return ""
     code = lines[node.lineno - 1 : first] + lines[last : node.end_lineno]

@@ -61,17 +61,17 @@ def python_documents(
     source: InstalledPython, progress: Watcher, n_workers: int
 ) -> Iterator[Document]:
     """Read by processes of their own, in an order that does not depend on how many there are."""
-    found = list(installed_files(source).values())
+    files = list(installed_files(source).values())
     what = source.kind.removeprefix("python-")
     with (
-        progress.stage(f"reading {source.kind}", len(found)),
+        progress.stage(f"reading {source.kind}", len(files)),
         ThreadPoolExecutor(n_workers) as pool,
     ):
-        together = []
-        for first in range(0, len(found), FILES_PER_PROCESS):
-            together.append(found[first : first + FILES_PER_PROCESS])
+        batches = []
+        for first in range(0, len(files), FILES_PER_PROCESS):
+            batches.append(files[first : first + FILES_PER_PROCESS])
         for answer in map_in_order(
-            pool, lambda paths: _extract_documents(paths, what), together, n_workers
+            pool, lambda paths: _extract_documents(paths, what), batches, n_workers
         ):
             for line in answer.splitlines():
                 progress.advance(1)

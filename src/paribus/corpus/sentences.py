@@ -28,9 +28,9 @@ def sentence_starts(text: bytes) -> NDArray[np.int64]:
     Quotes and brackets that close belong to the sentence before them.
     """
     letters = np.frombuffer(text + b"x", np.uint8)  # one more, so that looking ahead ends inside
-    found = np.flatnonzero(_BREAK[letters])
-    ends_sentence = _STOP[letters[found]]
-    stops, lines = found[ends_sentence] + 1, found[~ends_sentence] + 1
+    breaks = np.flatnonzero(_BREAK[letters])
+    ends_sentence = _STOP[letters[breaks]]
+    stops, lines = breaks[ends_sentence] + 1, breaks[~ends_sentence] + 1
     after_stops = _skip(letters, stops, _CLOSE, text)
     after_stops = after_stops[_SPACE[letters[after_stops]]]
     after_lines = _skip(letters, lines, _BLANK, text)
@@ -53,7 +53,7 @@ def _skip(
         places = places + inside
     run = re.compile(b"[" + re.escape(bytes(np.flatnonzero(byte_class).tolist())) + b"]*")
     for number in np.flatnonzero(byte_class[letters[places]]):
-        found = run.match(text, int(places[number]))
-        assert found is not None
-        places[number] = found.end()
+        match = run.match(text, int(places[number]))
+        assert match is not None
+        places[number] = match.end()
     return places

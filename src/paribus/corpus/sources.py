@@ -13,18 +13,11 @@ from paribus.corpus.documents import Document, SourceNotes
 from paribus.corpus.formats import KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
 from paribus.corpus.formats import file_documents as filed
 from paribus.corpus.languages.questions import language_documents as invented
-from paribus.corpus.python_files import installation_identity as installation
+from paribus.corpus.python_files import installation_identity
 from paribus.corpus.python_files import python_documents as installed
 from paribus.record.disk import explained
-from paribus.spec.corpus import (
-    Files,
-    Language,
-    PairFiles,
-    PythonCode,
-    PythonDocs,
-    PythonSummaries,
-    Source,
-)
+from paribus.spec.corpus import Files, PairFiles, PythonCode, PythonDocs, PythonSummaries, Source
+from paribus.spec.languages import Language
 from paribus.watcher import Watcher
 
 
@@ -47,7 +40,7 @@ def source_identity(source: Source) -> Any:
     """
     match source:
         case PythonDocs() | PythonCode() | PythonSummaries():
-            return installation(source)
+            return installation_identity(source)
         case Files() | PairFiles():
             stamps = []
             for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):

@@ -135,15 +135,15 @@ def sample_documents(
 def _draw_documents(
     dataset: TokenisedCorpus, split: Split, n: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, int]]:
-    there = [reader.shard.n_documents for reader in dataset.readers[split]]
-    if not any(there):
+    counts = [reader.shard.n_documents for reader in dataset.readers[split]]
+    if not any(counts):
         raise SpecError(
             f"split {split!r} has no document; hold out a share such as corpus.valid = 0.05, or use"
             " another"
         )
-    left = [rng.choice(count, min(n, count), replace=False).tolist() for count in there]
+    numbers = [rng.choice(count, min(n, count), replace=False).tolist() for count in counts]
     shares = np.array([source.weight for source in dataset.spec.sources])
-    for _ in range(min(n, sum(there))):
-        weights = shares * np.array(list(map(bool, left)))
-        source = int(rng.choice(len(left), p=weights / weights.sum()))
-        yield source, left[source].pop()
+    for _ in range(min(n, sum(counts))):
+        weights = shares * np.array(list(map(bool, numbers)))
+        source = int(rng.choice(len(numbers), p=weights / weights.sum()))
+        yield source, numbers[source].pop()

@@ -30,14 +30,14 @@ def _byte_letters() -> tuple[str, ...]:
     """The letter that stands for each byte in byte-level vocabularies: itself where it can be
     seen (GPT-2's table).
     """
-    seen = {
+    visible = {
         *range(ord("!"), ord("~") + 1),
         *range(ord("¡"), ord("¬") + 1),
         *range(ord("®"), ord("ÿ") + 1),
     }
     letters, n_hidden = [], 0
     for byte in range(N_BYTES):
-        if byte in seen:
+        if byte in visible:
             letters.append(chr(byte))
         else:
             letters.append(chr(N_BYTES + n_hidden))
@@ -61,7 +61,7 @@ class Encoding:
 
 
 class Tokenizer:
-    """A tokenizer.json at work: no signs of its own are added, and none is read out of plain
+    """A tokenizer.json at work: it adds no special tokens of its own, and reads none out of plain
     text.
     """
 
@@ -72,17 +72,17 @@ class Tokenizer:
         self.library = library
         self.json = library.to_str(pretty=False)
         self.n_text = max(library.get_vocab(with_added_tokens=True).values()) + 1
-        described = json.loads(self.json)
-        self.unknown_id = _unknown_id(library, described["model"])
-        self.is_byte_level = "ByteLevel" in _component_types(described["decoder"])
+        description = json.loads(self.json)
+        self.unknown_id = _unknown_id(library, description["model"])
+        self.is_byte_level = "ByteLevel" in _component_types(description["decoder"])
         if not self.is_byte_level:
             self._bytes = {}
         else:
-            self._bytes = self._byte_strings(described)
+            self._bytes = self._byte_strings(description)
         words = set(self._bytes.values())
         self.writes_every_byte = Counter(map(len, words))[1] == N_BYTES
-        self.bytes_of_ids = self._byte_counts(described)
-        if self.writes_every_byte and _splits_at_spaces(described):
+        self.bytes_of_ids = self._byte_counts(description)
+        if self.writes_every_byte and _splits_at_spaces(description):
             self._words = _WordCache(self)
         else:
             self._words = None
@@ -108,21 +108,23 @@ class Tokenizer:
                 yield Encoding(np.array(one.ids, np.int64))
         else:
             with _explain_encoding_errors():
-                written = self.library.encode_batch(list(texts), add_special_tokens=False)
-            for text, one in zip(texts, written, strict=True):
+                encodings = self.library.encode_batch(list(texts), add_special_tokens=False)
+            for text, one in zip(texts, encodings, strict=True):
                 spans = np.array(one.offsets, np.int64).reshape(-1, 2)
                 yield Encoding(np.array(one.ids, np.int64), spans[:, 1], _n_lost(text, spans))
 
-    def _byte_strings(self, described: dict[str, Any]) -> dict[int, bytes]:
-        added = {token["id"]: token["content"].encode() for token in described["added_tokens"]}
+    def _byte_strings(self, description: dict[str, Any]) -> dict[int, bytes]:
+        added_tokens = {
+            token["id"]: token["content"].encode() for token in description["added_tokens"]
+        }
         vocabulary = self.library.get_vocab(with_added_tokens=False)
         strings = {}
         for word, i in vocabulary.items():
             if _is_byte_level(word):
                 strings[i] = bytes([_BYTE_OF_LETTER[letter] for letter in word])
-        return strings | added
+        return strings | added_tokens
 
-    def _byte_counts(self, described: dict[str, Any]) -> NDArray[np.int64]:
+    def _byte_counts(self, description: dict[str, Any]) -> NDArray[np.int64]:
         """How many bytes of text each id stands for: exact for byte-level, else of its written
         form; 0 for special tokens.
         """
@@ -132,7 +134,7 @@ class Tokenizer:
                 counts[number] = len(self._bytes[number])
             else:
                 counts[number] = _n_written_bytes(word)
-        for token in described["added_tokens"]:
+        for token in description["added_tokens"]:
             if token["special"]:
                 counts[token["id"]] = 0
             else:
@@ -203,15 +205,15 @@ def _unknown_id(library: Library, model: dict[str, Any]) -> int | None:
     return library.token_to_id(model["unk_token"])
 
 
-def _splits_at_spaces(described: dict[str, Any]) -> bool:
+def _splits_at_spaces(description: dict[str, Any]) -> bool:
     """Whether a tokenizer is plain byte-level BPE, which parts text as GPT-2 does."""
     plain = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
-    parting = described["pre_tokenizer"] or {}
+    parting = description["pre_tokenizer"] or {}
     return (
-        described["normalizer"] is None
-        and not described["added_tokens"]
-        and described["model"]["type"] == "BPE"
-        and not described["model"]["dropout"]
+        description["normalizer"] is None
+        and not description["added_tokens"]
+        and description["model"]["type"] == "BPE"
+        and not description["model"]["dropout"]
         and {name: parting.get(name) for name in plain} == plain
     )
 
@@ -231,11 +233,11 @@ def train_tokenizer(spec: BPETokenizer, texts: Iterable[str]) -> Tokenizer:
         show_progress=False,
     )
     library.train_from_iterator(texts, trainer)
-    found = library.get_vocab_size()
-    if found < spec.n_vocab:
+    n_ids = library.get_vocab_size()
+    if n_ids < spec.n_vocab:
         raise SpecError(
-            f"tokenizer.n_vocab is {spec.n_vocab}, but the training text gives only {found} ids;"
-            f" use at most {found}"
+            f"tokenizer.n_vocab is {spec.n_vocab}, but the training text gives only {n_ids} ids;"
+            f" use at most {n_ids}"
         )
     return Tokenizer(library)
 
@@ -251,7 +253,7 @@ def read_tokenizer_file(spec: TokenizerFile) -> Tokenizer:
         ) from None
     except Exception as fault:  # the library raises a bare Exception
         raise SpecError(
-            f"tokenizer.path {spec.path!r} is no tokenizer: {fault}; give a tokenizer.json"
+            f"tokenizer.path {spec.path!r} is not a tokenizer: {fault}; give a tokenizer.json"
         ) from None
 
 

@@ -57,13 +57,13 @@ def reopen_text(corpus: Corpus, text: VerifiedText) -> TokenisedCorpus:
     """The very text that was verified, wherever its sources are by now."""
     folder = Path(reverify_text(text).folder)
     index = _require_index(folder)
-    found = corpus_fingerprint(corpus, index.fingerprint)
-    if found != text.fingerprint:
+    fingerprint = corpus_fingerprint(corpus, index.fingerprint)
+    if fingerprint != text.fingerprint:
         raise RecordError(
-            f"{folder} holds the text {found[:16]}, not {text.fingerprint[:16]} of the plan;"
+            f"{folder} holds the text {fingerprint[:16]}, not {text.fingerprint[:16]} of the plan;"
             f" {REMEDY}"
         )
-    return open_corpus(corpus, folder, index, found)
+    return open_corpus(corpus, folder, index, fingerprint)
 
 
 def _require_index(folder: Path) -> Index:

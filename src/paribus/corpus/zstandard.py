@@ -36,12 +36,12 @@ class _ZstandardStream(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         while not self._buffer:
-            given = self._unused or self._compressed.read(CHUNK_BYTES)
-            if not given and self._frame is not None:
+            chunk = self._unused or self._compressed.read(CHUNK_BYTES)
+            if not chunk and self._frame is not None:
                 raise EOFError("it ends inside a frame")
-            if not given:
+            if not chunk:
                 return 0
-            self._decompress(given)
+            self._decompress(chunk)
         size = min(len(buffer), len(self._buffer))
         buffer[:size], self._buffer = self._buffer[:size], self._buffer[size:]
         return size

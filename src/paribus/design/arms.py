@@ -14,7 +14,7 @@ from paribus.errors import SpecError
 from paribus.evaluate import answering_component
 from paribus.objectives import require_permitted
 from paribus.spec import resolve
-from paribus.spec.architecture import Spec
+from paribus.spec.base import Spec
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
@@ -163,7 +163,7 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
             answering_component(run.last.objective, measure.scores.kind)
         except SpecError as fault:
             for problem in fault.problems:
-                problems.append(f"the yardstick {measure.kind!r} cannot be asked: {problem}")
+                problems.append(f"the yardstick {measure.kind!r} cannot be used: {problem}")
     if problems:
         raise SpecError(problems)
 

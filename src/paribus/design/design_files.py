@@ -57,7 +57,7 @@ def find_design(
     elif path.suffix not in (".toml", ".json"):
         advice = did_you_mean(str(source), shipped_designs())
         raise SpecError(
-            f"{source} is no design and no .toml or .json file; {advice}designs are"
+            f"{source} is neither a design nor a .toml or .json file; {advice}designs are"
             f" {', '.join(shipped_designs())}"
         )
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-.") or "design"

@@ -54,8 +54,7 @@ def execute_cells(
     for cell in mine:
         if str(cell) not in failures and not is_complete(cell, study):
             failures[str(cell)] = (
-                f"{study.root / cell.name} is not done though it was carried out; run the study"
-                " again"
+                f"{study.root / cell.name} is not done although it was run; run the study again"
             )
     own = {cell.name for cell in mine}
     open_elsewhere = []

@@ -73,8 +73,9 @@ def _require_same_items(
             others.append(arm.name)
     if others:
         raise SpecError(
-            f"corpus: {', '.join(others)} would be asked other {measure.kind!r} items than"
-            f" {arms[0].name}, as what is held out differs; let every arm hold out the same text"
+            f"corpus: {', '.join(others)} would be measured on other {measure.kind!r} items than"
+            f" {arms[0].name}, because the held-out text differs; hold out the same text in"
+            " every arm"
         )
 
 

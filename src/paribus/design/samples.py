@@ -83,7 +83,7 @@ def _sample(prompt: str, models: Mapping[str, SampledModel | None]) -> PromptSam
 def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
     """Greedily: no draw, so the same on every rerun."""
     if sampled_model is None:
-        raise UnsupportedError("none of its runs trained; there is nothing to go on with")
+        raise UnsupportedError("none of its runs trained; there is nothing to sample from")
     model, tokenizer, vocabulary = (
         sampled_model.model,
         sampled_model.loaded.tokenizer,

@@ -26,7 +26,7 @@ def require_scalable(design: Design, arms: Sequence[PlannedArm]) -> None:
             warmup = arm.run.last.training.warmup
             problems.append(
                 f"arms.{arm.name}: training.schedule is inverse_sqrt and training.warmup is"
-                f" {warmup}, of which nothing is left in a run over {share:g} of the steps"
+                f" {warmup}, which leaves no warm-up in a run over {share:g} of the steps"
                 f" ({field}): it would be another recipe; use a longer warm-up, or {field} of 1"
             )
     if problems:

@@ -32,15 +32,15 @@ def reported_seeds(design: Design, n_seeds: int | None = None) -> tuple[int, ...
     if design.seeds != OPEN_SEEDS:
         if n_seeds is not None:
             raise SpecError(
-                f"--seeds is {n_seeds}, and the design has seeds of its own, {len(design.seeds)} of"
-                " them; leave it out, or write seeds = 'open' into a new design"
+                f"--seeds is {n_seeds}, but the design lists {len(design.seeds)} seeds of its own;"
+                " leave it out, or write seeds = 'open' into a new design"
             )
         return design.seeds
     n = DEFAULT_N_SEEDS if n_seeds is None else n_seeds
     if not MIN_SEEDS <= n < SWEEP_SEED:
         raise SpecError(
-            f"--seeds is {n}; use {MIN_SEEDS} to {SWEEP_SEED - 1}, for sweeps have those from"
-            " there on"
+            f"--seeds is {n}; use {MIN_SEEDS} to {SWEEP_SEED - 1}, because sweeps use the seeds"
+            " above"
         )
     return tuple(range(1, n + 1))
 

@@ -102,8 +102,8 @@ def require_same_design(member: SeriesMember, plan: PlanRecord) -> None:
     fields = table_differences(_common_fields(member.first_plan), _common_fields(plan))
     if fields:
         raise SpecError(
-            f"{member.series.first} was of another design: {'; '.join(fields)}; fresh seeds are of"
-            " the same one: restore it, or begin a study of its own by --name, without --seeds"
+            f"{member.series.first} has another design: {'; '.join(fields)}; fresh seeds need the"
+            " same design: restore it, or begin a new study with --name, without --seeds"
         )
 
 
@@ -136,9 +136,9 @@ def _require_first_finished(root: Path, first: str, design: Design, n_seeds: int
     if _study_exists(root, first) and _is_done(_study(root, first)):
         return
     raise SpecError(
-        f"--seeds is {n_seeds}, and the design has seeds of its own, {len(design.seeds)} of them;"
+        f"--seeds is {n_seeds}, but the design lists {len(design.seeds)} seeds of its own;"
         f" leave it out, or write seeds = 'open' into a new design. Once the study {first} is"
-        " finished, --seeds N makes a new one of N fresh seeds, judged alone"
+        " finished, --seeds N makes a new study with N fresh seeds and verdicts of its own"
     )
 
 
@@ -154,8 +154,8 @@ def _study_number(
         return wanted_number
     if wanted_number is not None and wanted_number > last + 1:
         raise SpecError(
-            f"--name is {_study_name(first, wanted_number)}, and the series of {first} has {last};"
-            f" use {last + 1}"
+            f"--name is {_study_name(first, wanted_number)}, but the last study of the series of"
+            f" {first} is number {last}; use number {last + 1}"
         )
     latest = _study(root, names[-1])
     if last > 1 and (
@@ -171,8 +171,8 @@ def _require_same_n_seeds(study: Study, n_seeds: int) -> None:
     there = _n_seeds(study)
     if there != n_seeds:
         raise SpecError(
-            f"--seeds is {n_seeds}, and {study.folder.name} was begun with {there} fresh seeds;"
-            f" give --seeds {there}, for more seeds would be a second look"
+            f"--seeds is {n_seeds}, but {study.folder.name} was begun with {there} fresh seeds;"
+            f" give --seeds {there}, because more seeds would be a second look"
         )
 
 
@@ -181,7 +181,7 @@ def _fresh_seeds(earlier: tuple[EarlierStudy, ...], n_seeds: int, first: str) ->
     begin = 1 + max(max(study.seeds) for study in earlier)
     if begin + n_seeds > SWEEP_SEED:
         raise SpecError(
-            f"--seeds is {n_seeds}, and the series of {first} has used those below {begin};"
+            f"--seeds is {n_seeds}, but the series of {first} has used the seeds below {begin};"
             f" {SWEEP_SEED - begin} are left below {SWEEP_SEED}, where the seeds of sweeps begin"
         )
     return tuple(range(begin, begin + n_seeds))
@@ -231,7 +231,7 @@ def _member_names(root: Path, first: str) -> list[str]:
         series = read_plan(_study(root, name)).series
         if series is None or series.first != first:
             raise SpecError(
-                f"the study {name} is there already, and is not of the series of {first}; move its"
+                f"the study {name} already exists and is not in the series of {first}; move its"
                 " folder away, or begin under another --name"
             )
         names.append(name)

@@ -8,7 +8,7 @@ from paribus.corpus import TokenisedCorpus
 from paribus.masks import SequenceLayout
 from paribus.objectives import Problem, separates_documents
 from paribus.spec import Architecture, resolve
-from paribus.spec.price import training_flops
+from paribus.spec.flops import training_flops
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.stages import stage_architectures
 from paribus.train.loader import ProblemLoader

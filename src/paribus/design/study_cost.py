@@ -135,6 +135,12 @@ def _checkpoint_bytes(arm: PlannedArm, share: float) -> int:
     return arm.price.parameters * CHECKPOINT_BYTES_PER_PARAMETER * n_checkpoints
 
 
+def _describe_earlier_runs(n: int) -> str:
+    if n == 1:
+        return "at the pace of 1 earlier run"
+    return f"at the pace of {n} earlier runs"
+
+
 def _training_speed(plan: Plan, workspace: Workspace) -> tuple[float, str]:
     """FLOPs a second: of the newest runs on such a device, or else of a product measured now."""
     comparable = []
@@ -146,7 +152,7 @@ def _training_speed(plan: Plan, workspace: Workspace) -> tuple[float, str]:
     # a pace is above 0: only None is left out
     earlier = list(itertools.islice(filter(None, paces), MAX_EARLIER_RUNS))
     if earlier:
-        return statistics.median(earlier), f"at the pace of {len(earlier)} earlier runs"
+        return statistics.median(earlier), _describe_earlier_runs(len(earlier))
     speed = _matmul_speed(select_device(workspace.device))
     return speed * TYPICAL_UTILISATION, "guessed from one matrix product"
 

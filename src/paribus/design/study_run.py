@@ -135,9 +135,9 @@ def _require_nobody_at_work(plan: Plan, study: Study) -> None:
         return
     what = "; ".join(_changed_fields(plan, study)) or "the two differ in more than the design"
     raise RecordError(
-        f"{study.folder} is being carried out by the plan {before.latest_fingerprint[:16]}, and"
-        f" this one is {plan.fingerprint[:16]}: {what}; wait until that one is done, or carry this"
-        " one out under another --name"
+        f"{study.folder} is being run with the plan {before.latest_fingerprint[:16]}, and"
+        f" this one is {plan.fingerprint[:16]}: {what}; wait until that one is done, or run this"
+        " one under another --name"
     )
 
 
@@ -149,8 +149,8 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
     if now is None or now.latest_fingerprint != plan.fingerprint:
         there = "none" if now is None else now.latest_fingerprint[:16]
         raise RecordError(
-            f"{study.folder} was begun by the plan {plan.fingerprint[:16]}, and its"
-            f" {PLAN_LOCK_FILE} now holds {there}: another process changed it; carry one plan out"
+            f"{study.folder} was begun with the plan {plan.fingerprint[:16]}, and its"
+            f" {PLAN_LOCK_FILE} now holds {there}: another process changed it; run one plan"
             " at a time, each under its own --name"
         )
 
@@ -265,10 +265,10 @@ def _require_one_environment(
     if changes:
         descriptions = [f"{name} was {then}, is {now}" for name, (then, now) in changes.items()]
         raise RecordError(
-            f"{study.folder}: runs of it were made under another environment:"
+            f"{study.folder}: some of its runs were made under another environment:"
             f" {'; '.join(descriptions)};"
-            " go on under the former one, begin in another folder by --runs, or give"
-            f" --accept-environment, which the verdict then tells{_threads_advice(changes, plan)}"
+            " continue under the former one, use another folder with --runs, or give"
+            f" --accept-environment, which the report then mentions{_threads_advice(changes, plan)}"
         )
 
 

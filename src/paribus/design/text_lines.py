@@ -92,7 +92,8 @@ def describe_text_confounds(lines: Iterable[ControlLine]) -> tuple[str, ...]:
         if line.path == BYTES_LINE and is_confound:
             problems.append(
                 f"{line.path} is {_describe_values(line)}, but corpus, tokenizer and objective are"
-                f" equal, and so could the text be ({line.note}); use budget = 'bytes_read', or"
+                f" equal, so the text could be equal too ({line.note}); use budget ="
+                " 'bytes_read', or"
                 " list bytes_read under allow with a reason"
             )
     return tuple(problems)

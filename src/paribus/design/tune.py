@@ -13,7 +13,7 @@ from paribus.analyse import (
     require_off_plateau,
     require_valid_sweep,
 )
-from paribus.analyse.rate_search import Point
+from paribus.analyse.sweep_losses import Point
 from paribus.design.cell_run import cell_score, cell_unigram_score
 from paribus.design.cells import Cell
 from paribus.design.seeds import possible_seeds

@@ -1,4 +1,4 @@
-"""As which part of its objective an arm is asked: the one that comes nearest to `what follows
+"""As which component of its objective an arm is asked: the one that comes nearest to `what follows
 this?`
 """
 
@@ -23,10 +23,12 @@ _WHY_NOT = {
 
 
 def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureComponent:
-    """The part under which an arm answers; SpecError with the reason where none can."""
+    """The component under which an arm answers; SpecError with the reason where none can."""
     kinds = PREFERRED_KINDS if label == "likelihood" else ("masked",)
     for kind in kinds:
-        own = [part for part in components_of(objective) if part.objective.kind == kind]
+        own = [
+            component for component in components_of(objective) if component.objective.kind == kind
+        ]
         if own:
             return max(own, key=_span_length)  # the first of equals
     if label == "likelihood":
@@ -35,7 +37,7 @@ def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureC
 
 
 def mixture_of_one(component: MixtureComponent) -> Mixture:
-    """An objective that is this part alone, mode token and all."""
+    """An objective that is this component alone, mode token and all."""
     return Mixture(components=(component,))
 
 
@@ -62,7 +64,7 @@ def _span_length(component: MixtureComponent) -> float:
 
 
 def _describe_no_likelihood(objective: Objective) -> str:
-    kinds = dict.fromkeys(part.objective.kind for part in components_of(objective))
+    kinds = dict.fromkeys(component.objective.kind for component in components_of(objective))
     if "masked" in kinds:
         advice = "measure it with 'pseudo', beside its like"
     else:

@@ -31,7 +31,7 @@ _ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout
 
 @dataclass(frozen=True)
 class ItemLayout:
-    """How a part of an objective lays out text, and the special tokens it puts around it."""
+    """How a component of an objective lays out text, and the special tokens it puts around it."""
 
     component: MixtureComponent
     framing: ProblemLayout
@@ -55,12 +55,14 @@ class ItemLayout:
 def item_layout(
     component: MixtureComponent, spec: ResolvedArchitecture, vocabulary: Vocabulary, window: int
 ) -> ItemLayout:
-    """The frame of a part for a model; what is no passage has no mode token, in training either."""
-    laid = problem_layout(component.objective, spec.encoder is not None)
+    """How a component lays out items for a model; mode tokens stand where they do in training."""
+    framing = problem_layout(component.objective, spec.encoder is not None)
     pairs = isinstance(component.objective, Seq2Seq)
-    under = component.mode is not None and (laid == "apart" or (laid == "together" and not pairs))
+    has_mode = component.mode is not None and (
+        framing == "apart" or (framing == "together" and not pairs)
+    )
     mode_token = document_prefix = sentinel = ()
-    if component.mode is not None and under:
+    if component.mode is not None and has_mode:
         mode_token = (vocabulary.mode_tokens[component.mode],)
     if not pairs and not separates_documents(spec):
         document_prefix = (vocabulary.bos,)
@@ -68,7 +70,7 @@ def item_layout(
         sentinel = (int(vocabulary.sentinel(0)),)
     return ItemLayout(
         component=component,
-        framing=laid,
+        framing=framing,
         vocabulary=vocabulary,
         window=window,
         mode_token=mode_token,
@@ -131,9 +133,10 @@ def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
                 one_sequence_problem(_passage(layout, item), _ROWS, False), layout
             )
         case "shifted":
-            posed = one_sequence_problem(_passage(layout, item), _ROWS, False)
+            problem = one_sequence_problem(_passage(layout, item), _ROWS, False)
             yield replace(
-                posed, inputs=replace(posed.inputs, layout=replace(posed.inputs.layout, prefix=0))
+                problem,
+                inputs=replace(problem.inputs, layout=replace(problem.inputs.layout, prefix=0)),
             )
 
 
@@ -161,9 +164,9 @@ def _in_place_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
     ends = isinstance(layout.component.objective, LastToken)
     for place, token in enumerate(item.target, len(item.inputs)):
         after = () if ends else whole[place + 1 :]
-        read = torch.tensor([(*whole[:place], layout.vocabulary.mask, *after)])
+        tokens_BT = torch.tensor([(*whole[:place], layout.vocabulary.mask, *after)])
         at = torch.tensor([[place]])
-        inputs = Batch.of(read, prefix=read.shape[1])  # as in training
+        inputs = Batch.of(tokens_BT, prefix=tokens_BT.shape[1])  # as in training
         yield Problem(
             inputs=inputs,
             scored_positions_BM=at,

@@ -83,10 +83,10 @@ def _describe_wanted(yardstick: Yardstick) -> str:
 
 
 def _unique_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> Iterator[Item]:
-    seen: set[str] = set()
+    earlier_names: set[str] = set()
     for item in _candidate_items(dataset, yardstick):
-        if item.name not in seen:
-            seen.add(item.name)
+        if item.name not in earlier_names:
+            earlier_names.add(item.name)
             yield item
 
 

@@ -31,7 +31,7 @@ from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import Objective
 
 N_SEQUENCES = 16
-MAX_POSITIONS = 512  # whose words are held at a time
+MAX_POSITIONS = 512  # whose logits are held at a time
 CHECK_LENGTH = (
     256  # positions of the example that is asked first; then each length that items have is
 )
@@ -66,23 +66,23 @@ def likelihoods(
     """
     assert n_sequences >= 1
     model, tokenizer = asked_model.model, asked_model.tokenizer
-    part = answering_component(asked_model.objective, label)
+    component = answering_component(asked_model.objective, label)
     vocabulary = asked_model.vocabulary or vocabulary_of(tokenizer)
     window = min(asked_model.window or model.spec.max_length, model.spec.max_length)
     _require_vocabulary_fits(model, vocabulary)
-    require_permitted(mixture_of_one(part), model.spec, min(window, CHECK_LENGTH))
-    laid = item_layout(part, model.spec, vocabulary, window)
-    framed = [_lay_item(laid, tokenizer, item) for item in items]
-    _require_unseen(model, laid, framed)
-    sums = _item_nats(model, laid, framed, n_sequences)
+    require_permitted(mixture_of_one(component), model.spec, min(window, CHECK_LENGTH))
+    layout = item_layout(component, model.spec, vocabulary, window)
+    laid_items = [_lay_item(layout, tokenizer, item) for item in items]
+    _require_unseen(model, layout, laid_items)
+    sums = _item_nats(model, layout, laid_items, n_sequences)
     answers = []
-    for item, one, total in zip(items, framed, sums, strict=True):
+    for item, laid_item, total in zip(items, laid_items, sums, strict=True):
         answer = Answer(
             item=item.name,
             nats=total,
-            n_tokens=len(one.target),
+            n_tokens=len(laid_item.target),
             n_bytes=len(item.target.encode()),
-            n_truncated_tokens=one.n_truncated,
+            n_truncated_tokens=laid_item.n_truncated,
             document=item.document,
         )
         answers.append(answer)
@@ -122,11 +122,11 @@ def target_ids(tokenizer: Tokenizer, item: Item) -> list[int]:
     unknown = tokenizer.unknown_id in target
     if unknown or tokenizer.decode(target).strip() != item.target.strip():
         if unknown:
-            lost = "in which the tokenizer does not know a word"
+            reason = "in which the tokenizer does not know a word"
         else:
-            lost = "which the tokenizer does not give back"
+            reason = "which the tokenizer does not give back"
         raise UnsupportedError(
-            f"item {item.name} has the target {item.target[:40]!r}, {lost}, so its bytes are not"
+            f"item {item.name} has the target {item.target[:40]!r}, {reason}, so its bytes are not"
             " those that are predicted; use a tokenizer that loses nothing, such as byte-level BPE"
         )
     return target
@@ -165,17 +165,17 @@ def _sort_length(item: LaidItem) -> tuple[int, int]:
 
 
 def _row_nats(model: Transformer, problem: Problem) -> Tensor:
-    """Of each row, [B], summed in float64; words are held for a few of the asked positions at a
+    """Of each row, [B], summed in float64; logits are held for a few of the scored positions at a
     time.
     """
-    scored = problem.weights_BM > 0
-    states = problem.gather_states(model.hidden_states(problem.inputs).states_BTD)[scored]
-    targets = problem.targets_BM[scored]
+    is_scored = problem.weights_BM > 0
+    states = problem.gather_states(model.hidden_states(problem.inputs).states_BTD)[is_scored]
+    targets = problem.targets_BM[is_scored]
     nats = []
     for some_states, some_targets in zip(
         states.split(MAX_POSITIONS), targets.split(MAX_POSITIONS), strict=True
     ):
         nats.append(target_nats(model.logits(some_states), some_targets))
-    rows = scored.nonzero()[:, 0].cpu()
-    sums = torch.zeros(len(scored), dtype=torch.float64)
+    rows = is_scored.nonzero()[:, 0].cpu()
+    sums = torch.zeros(len(is_scored), dtype=torch.float64)
     return sums.index_add_(0, rows, torch.cat(nats).cpu().double())

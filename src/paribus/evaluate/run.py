@@ -43,22 +43,22 @@ def evaluate(
     device: torch.device,
     n_sequences: int = N_SEQUENCES,
 ) -> Evaluation:
-    """The answers of a run's last whole checkpoint to items of `built`; those there are already
+    """The answers of a run's last whole checkpoint to items of `dataset`; those there are already
     are read.
 
-    The tokenizer of `built` does not matter: the run has its own. No row is longer than those it
+    The tokenizer of `dataset` does not matter: the run has its own. No row is longer than those it
     was trained on.
     """
-    found = latest_checkpoint(run_folder / CHECKPOINTS).checkpoint
-    if found is None:
-        raise RecordError(f"{run_folder} has no whole checkpoint; train it further")
+    checkpoint = latest_checkpoint(run_folder / CHECKPOINTS).checkpoint
+    if checkpoint is None:
+        raise RecordError(f"{run_folder} has no complete checkpoint; train it further")
     if (
         run_folder / ROWS_FILE
     ).exists():  # a run of which only the checkpoints were kept may be measured too
-        require_checkpoint_rows(run_folder, found.step)
+        require_checkpoint_rows(run_folder, checkpoint.step)
     measurement = _Measurement(
-        checkpoint=load_checkpoint(found.folder),
-        step=found.step,
+        checkpoint=load_checkpoint(checkpoint.folder),
+        step=checkpoint.step,
         yardstick=yardstick,
         dataset=dataset,
         device=device,
@@ -121,9 +121,9 @@ def _evaluate_in_folder(folder: Path, measurement: _Measurement) -> Evaluation:
     path = evaluation_path(folder, yardstick.model_dump(mode="json"), items_fingerprint(items))
     if path.exists():
         require_unchanged_evaluation(path)
-        done = read_evaluation(path)
-        if done.head.weights == weights:
-            return done
+        previous = read_evaluation(path)
+        if previous.head.weights == weights:
+            return previous
     evaluation = _measure_checkpoint(measurement, weights, items)
     write_evaluation(path, evaluation)
     return evaluation
@@ -153,7 +153,7 @@ def _measure_checkpoint(
         vocabulary=vocabulary,
         window=window,
     )
-    told = likelihoods(asked_model, items, label, n_sequences=measurement.n_sequences)
+    answers = likelihoods(asked_model, items, label, n_sequences=measurement.n_sequences)
     head = EvaluationHead(
         yardstick=yardstick.model_dump(mode="json"),
         label=label,
@@ -162,12 +162,12 @@ def _measure_checkpoint(
         weights=weights,
         window=window,
         items=items_fingerprint(items),
-        n_items=len(told),
-        n_truncated=sum(answer.n_truncated_tokens > 0 for answer in told),
+        n_items=len(answers),
+        n_truncated=sum(answer.n_truncated_tokens > 0 for answer in answers),
         text=dataset.fingerprint,
         unigram_nats=sum(unigram_nats(dataset, items)),
         environment=current_environment(
             torch.get_num_threads(), device.type, cudnn_version(device)
         ),
     )
-    return Evaluation(head, told)
+    return Evaluation(head, answers)

@@ -64,23 +64,25 @@ def continuation(
     n_tokens, temperature = sampling.n_tokens, float(sampling.temperature)
     _require_lengths(context_BT, lengths_B)
     _require_generation(model, context_BT, n_tokens, lengths_B)
-    told = context_BT[:, :0]
-    done = torch.zeros(len(context_BT), dtype=torch.bool, device=context_BT.device)
+    continuation_BT = context_BT[:, :0]
+    is_finished = torch.zeros(len(context_BT), dtype=torch.bool, device=context_BT.device)
     for place in range(n_tokens):
-        done = done | (
+        is_finished = is_finished | (
             _n_positions_read(model, context_BT, lengths_B, place) > model.spec.max_length
         )
-        if bool(done.all()):
+        if bool(is_finished.all()):
             break
-        logits_BV = _next_logits(model, vocabulary, context_BT, lengths_B, told, context_is_prefix)
+        logits_BV = _next_logits(
+            model, vocabulary, context_BT, lengths_B, continuation_BT, context_is_prefix
+        )
         if temperature == 0:
             token_B = logits_BV.argmax(-1)
         else:
             token_B = _sample_tokens(logits_BV, temperature, sampling.seed, place)
-        token_B = torch.where(done, vocabulary.pad, token_B)
-        done = done | (token_B == vocabulary.eos)
-        told = torch.cat([told, token_B[:, None]], 1)
-    return told
+        token_B = torch.where(is_finished, vocabulary.pad, token_B)
+        is_finished = is_finished | (token_B == vocabulary.eos)
+        continuation_BT = torch.cat([continuation_BT, token_B[:, None]], 1)
+    return continuation_BT
 
 
 def _require_sampling(n_tokens: int, temperature: float, seed: int) -> None:
@@ -109,16 +111,16 @@ def _require_generation(
     """UnsupportedError if a position sees the one after it in any text that is made, with a
     prefix or without.
     """
-    given = {context.shape[1]} if lengths is None else set(lengths.tolist())
-    for n_given in (
-        sorted(given) if model.encoder is None else (1,)
+    context_lengths = {context.shape[1]} if lengths is None else set(lengths.tolist())
+    for n_context in (
+        sorted(context_lengths) if model.encoder is None else (1,)
     ):  # a decoder is given its start alone
-        length = min(n_given + n_tokens, model.spec.max_length)
-        prefixes = {0, min(n_given, length)} if model.encoder is None else {0}
+        length = min(n_context + n_tokens, model.spec.max_length)
+        prefixes = {0, min(n_context, length)} if model.encoder is None else {0}
         if not all(can_generate(model, length, prefix) for prefix in prefixes):
             raise UnsupportedError(
-                f"the mask {model.architecture.mask} lets a position see what comes after it, so it"
-                " cannot say what does; generate with a causal, prefix or encoder-decoder model"
+                f"the mask {model.architecture.mask} lets a position see later tokens, so it"
+                " cannot predict them; generate with a causal, prefix or encoder-decoder model"
             )
 
 
@@ -208,7 +210,7 @@ def _sample_tokens(logits_BV: Tensor, temperature: float, seed: int, step: int) 
     # Below the largest first: however low the temperature, the likeliest stays 0 and nothing
     # overflows.
     below_BV = (logits_BV - logits_BV.amax(-1, keepdim=True)).double() / temperature
-    reached = below_BV.softmax(-1).cumsum(-1)
+    cumulative = below_BV.softmax(-1).cumsum(-1)
     return (
-        reached < torch.tensor(chances, device=logits_BV.device)[:, None] * reached[:, -1:]
+        cumulative < torch.tensor(chances, device=logits_BV.device)[:, None] * cumulative[:, -1:]
     ).sum(-1)

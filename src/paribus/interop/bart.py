@@ -66,7 +66,9 @@ def _problems(config: Config) -> Iterator[str]:
 def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
     """The keys of a config that describe this architecture."""
     if spec.encoder is None:
-        raise UnsupportedError("encoder is missing, BART has one; add encoder = { n_layers = … }")
+        raise UnsupportedError(
+            "encoder is missing, but BART has one; add encoder = { n_layers = … }"
+        )
     width, activation = feed_forward_shape(spec)
     n_heads = spec.stack.layers[0].attention.n_heads
     return {

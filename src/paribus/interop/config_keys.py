@@ -212,22 +212,22 @@ def split_config(
     """The obeyed keys with every default filled in, and the kept ones; everything refused is
     said at once.
     """
-    obeyed = {**COMMON_KEYS.modelled, **own.modelled}
-    kept = (COMMON_KEYS.extra | own.extra) - obeyed.keys()
-    refused = {
+    modelled_keys = {**COMMON_KEYS.modelled, **own.modelled}
+    extra_keys = (COMMON_KEYS.extra | own.extra) - modelled_keys.keys()
+    unsupported = {
         name: why
         for name, why in {**COMMON_KEYS.unsupported, **own.unsupported}.items()
-        if name not in obeyed
+        if name not in modelled_keys
     }
-    faults = list(_unsupported_keys(config, [*obeyed, *kept], refused))
+    faults = list(_unsupported_keys(config, [*modelled_keys, *extra_keys], unsupported))
     if faults:
-        raise UnsupportedError(f"{where} cannot be obeyed: {'; '.join(faults)}")
-    given = {name: _config_value(name, key, config, where) for name, key in obeyed.items()}
-    return given, {name: value for name, value in config.items() if name in kept}
+        raise UnsupportedError(f"{where} cannot be imported: {'; '.join(faults)}")
+    values = {name: _config_value(name, key, config, where) for name, key in modelled_keys.items()}
+    return values, {name: value for name, value in config.items() if name in extra_keys}
 
 
 def _unsupported_keys(
-    config: Config, known: list[str], unsupported: Mapping[str, UnsupportedKey]
+    config: Config, known_keys: list[str], unsupported: Mapping[str, UnsupportedKey]
 ) -> Iterator[str]:
     for name, value in config.items():
         if name in unsupported and not any(
@@ -235,10 +235,10 @@ def _unsupported_keys(
         ):
             use = " or ".join(map(_as_json, unsupported[name].allowed_values))
             yield f"{name} is {_as_json(value)}, but {unsupported[name].reason}; use {use}"
-    names = {*known, *unsupported}
+    names = {*known_keys, *unsupported}
 
     def say(name: str) -> str:
-        near = nearest(name, [*known, *unsupported])
+        near = nearest(name, [*known_keys, *unsupported])
         advice = f"did you mean {near}? " if near else ""
         return (
             f"{name} is {_as_json(config[name])}, a key we do not know; {advice}take it out if it"
@@ -281,8 +281,8 @@ def activation_of(name: str, config: Config, key: str) -> Activation:
     for ours, theirs in ACTIVATIONS.items():
         if name in theirs:
             return ours
-    known = ", ".join(word for words in ACTIVATIONS.values() for word in words)
-    raise UnsupportedError(f"{key} is {config[key]!r}, which we do not model; use one of {known}")
+    names = ", ".join(word for words in ACTIVATIONS.values() for word in words)
+    raise UnsupportedError(f"{key} is {config[key]!r}, which we do not model; use one of {names}")
 
 
 def transformers_activation(activation: Activation) -> str:

@@ -113,7 +113,7 @@ def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
     branches = [layer.feed_forward for layer in spec.stack.layers]
     if not isinstance(attention, Latent):
         raise UnsupportedError(
-            "attention.kind is 'multi_head', DeepSeek-V3 has latent attention; use 'latent'"
+            "attention.kind is 'multi_head', but DeepSeek-V3 has latent attention; use 'latent'"
         )
     # Where no layer has experts, their numbers are never read.
     idle = Experts(n_experts=2, n_active=1, n_shared=1, d_expert=1)

@@ -24,15 +24,15 @@ def split_fused_experts(name: str, tensor: Tensor, roles: dict[str, str]) -> Nam
     """Each expert of a fused tensor under its own name: transformers 5 holds, and may write,
     gate over up in one.
     """
-    found = FUSED_NAME.fullmatch(name)
-    if found is None or tensor.dim() != 3:
+    match = FUSED_NAME.fullmatch(name)
+    if match is None or tensor.dim() != 3:
         yield name, tensor
         return
-    fused = found[2] == "gate_up_proj"
-    if fused:
+    is_gate_up = match[2] == "gate_up_proj"
+    if is_gate_up:
         parts = zip(("gate", "up"), tensor.chunk(2, 1), strict=False)
     else:
         parts = [("down", tensor)]
     for role, part in parts:
         for number, expert in enumerate(part):
-            yield f"{found[1]}.{number}.{roles[role]}.weight", expert
+            yield f"{match[1]}.{number}.{roles[role]}.weight", expert

@@ -40,35 +40,35 @@ def export(
     `AutoModelFor….from_pretrained`.
 
     A run, named or by its folder, or a checkpoint may stand for the model: its tokenizer and origin
-    go along. `kept` is what `import_` kept of a config, or `origin` found in a checkpoint; what the
-    spec says prevails over it. UnsupportedError where transformers has no class with the same mask
-    and wiring. Of the spec, only what no logit depends on is left behind: init, dropout, balance
-    loss and the rate of a selection bias. A tokenizer is written beside, for `AutoTokenizer`, and
-    config.json then names our special tokens.
+    go along. `extra_config` is what `import_` kept of a config, or `origin` of a checkpoint; what
+    the spec says prevails over it. UnsupportedError where transformers has no class with the same
+    mask and wiring. Of the spec, only what no logit depends on is left behind: init, dropout,
+    balance loss and the rate of a selection bias. A tokenizer is written beside, for
+    `AutoTokenizer`, and config.json then names our special tokens.
     """
     if isinstance(model, Transformer):
         _write_folder(model, folder, extra_config, tokenizer, None)
         return
     if extra_config is not None or tokenizer is not None:
         raise SpecError(
-            f"kept or tokenizer is given beside {model}, which has its own; leave them out"
+            f"extra_config or tokenizer is given beside {model}, which has its own; leave them out"
         )
-    loaded = load_checkpoint(model, runs)
-    for note in loaded.notes:
+    checkpoint = load_checkpoint(model, runs)
+    for note in checkpoint.notes:
         warnings.warn(note, stacklevel=2)
-    export_checkpoint(loaded, loaded.restore(), folder)
+    export_checkpoint(checkpoint, checkpoint.restore(), folder)
 
 
 def export_checkpoint(checkpoint: LoadedCheckpoint, model: Transformer, folder: str | Path) -> None:
     """Write a checkpoint with its tokenizer: ours with our special tokens, an imported one as
     it came.
     """
-    imported = checkpoint.origin is not None
-    if imported and checkpoint.tokenizer_file:
+    is_imported = checkpoint.origin is not None
+    if is_imported and checkpoint.tokenizer_file:
         source = checkpoint.tokenizer_file.parent
     else:
         source = None
-    if checkpoint.tokenizer_file and not imported:
+    if checkpoint.tokenizer_file and not is_imported:
         tokenizer = checkpoint.tokenizer
     else:
         tokenizer = None
@@ -83,7 +83,7 @@ def _write_folder(
     source: Path | None,
 ) -> None:
     """The folder, with a tokenizer of ours or the files of an imported one in `source`."""
-    family, config, given = choose_family(model.spec)
+    family, config, filled_config = choose_family(model.spec)
     if tokenizer is not None:
         extra_config = {
             **(extra_config or {}),
@@ -102,7 +102,7 @@ def _write_folder(
                 **_class_keys(family, model),
             },
         )
-        write_tensors(draft / TENSORS_FILE, _transformers_tensors(family, model, given))
+        write_tensors(draft / TENSORS_FILE, _transformers_tensors(family, model, filled_config))
 
 
 def _known_extra_keys(
@@ -113,10 +113,10 @@ def _known_extra_keys(
         tokens = TOKEN_ID_KEYS
     else:
         tokens = TOKEN_ID_KEYS + DECODER_TOKEN_ID_KEYS
-    known = COMMON_KEYS.extra | family.config_keys.extra
+    known_keys = COMMON_KEYS.extra | family.config_keys.extra
     return {
         **dict.fromkeys(tokens),
-        **{name: value for name, value in extra_config.items() if name in known},
+        **{name: value for name, value in extra_config.items() if name in known_keys},
     }
 
 

@@ -56,18 +56,24 @@ def choose_family(spec: ResolvedArchitecture) -> Fit:
 def _try_family(spec: ResolvedArchitecture, family: ModelFamily) -> Fit | Misfit:
     try:
         config = {"model_type": family.model_type, **family.config(spec)}
-        given, _ = split_config(config, family.config_keys, Path(CONFIG_FILE))
-        theirs = resolve(architecture_from_config(family, given, spec.head.tied, Path(CONFIG_FILE)))
+        filled_config, _ = split_config(config, family.config_keys, Path(CONFIG_FILE))
+        theirs = resolve(
+            architecture_from_config(family, filled_config, spec.head.tied, Path(CONFIG_FILE))
+        )
     except ParibusError as fault:
         return Misfit((True, 0, 0), family, [str(fault)])
-    differences = [found for found in difference(spec, theirs) if not _has_no_effect(found)]
+    mismatches = [mismatch for mismatch in difference(spec, theirs) if not _has_no_effect(mismatch)]
     parts = sum(
-        isinstance(found.left, dict) or isinstance(found.right, dict) for found in differences
+        isinstance(mismatch.left, dict) or isinstance(mismatch.right, dict)
+        for mismatch in mismatches
     )
-    reasons = [*family.problems(given), *(_reason(found, family) for found in differences)]
+    reasons = [
+        *family.problems(filled_config),
+        *(_reason(mismatch, family) for mismatch in mismatches),
+    ]
     if reasons:
         return Misfit((False, parts, len(reasons)), family, reasons)
-    return Fit(family, config, given)
+    return Fit(family, config, filled_config)
 
 
 def _reason(one: Difference, family: ModelFamily) -> str:

@@ -41,9 +41,10 @@ def _names_known_classes(auto_map: Mapping[str, Any], classname: str) -> bool:
     stem = next(
         classname.removesuffix(ending) for ending in ALL_CLASS_ENDINGS if classname.endswith(ending)
     )
-    known = {stem + ending for ending in ALL_CLASS_ENDINGS}
+    class_names = {stem + ending for ending in ALL_CLASS_ENDINGS}
     return all(
-        isinstance(code, str) and code.rpartition(".")[2] in known for code in auto_map.values()
+        isinstance(code, str) and code.rpartition(".")[2] in class_names
+        for code in auto_map.values()
     )
 
 

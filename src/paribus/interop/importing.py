@@ -54,37 +54,37 @@ def import_(
     With `out`, a checkpoint is written there, with the tokenizer: `restore`, `generate_text`,
     `export` … take it.
     """
-    imported = _read_model(Path(folder), dtype)
+    result = _read_model(Path(folder), dtype)
     if out is None:
-        return imported
+        return result
     with atomic_folder(out) as draft:
-        write_checkpoint(draft, imported.model, imported.extra_config)
+        write_checkpoint(draft, result.model, result.extra_config)
         copy_tokenizer(Path(folder), draft)
-    return imported
+    return result
 
 
 def _read_model(folder: Path, dtype: torch.dtype) -> ImportedModel:
     config = read_json(folder / CONFIG_FILE)
     family = find_family(config, folder / CONFIG_FILE)
-    unread = ignored_keys(config, family.class_name)
-    read_keys = {name: value for name, value in config.items() if name not in unread}
-    given, kept = split_config(read_keys, family.config_keys, folder / CONFIG_FILE)
-    problems = [*content_problems(given), *family.problems(given)]
+    ignored_config = ignored_keys(config, family.class_name)
+    read_keys = {name: value for name, value in config.items() if name not in ignored_config}
+    filled_config, extra_config = split_config(read_keys, family.config_keys, folder / CONFIG_FILE)
+    problems = [*content_problems(filled_config), *family.problems(filled_config)]
     if problems:
-        raise UnsupportedError(f"{folder / CONFIG_FILE} cannot be obeyed: {'; '.join(problems)}")
+        raise UnsupportedError(f"{folder / CONFIG_FILE} cannot be imported: {'; '.join(problems)}")
     tensors = canonical_tensors(
-        read_safetensors_folder(folder, family.class_name), family, given, folder
+        read_safetensors_folder(folder, family.class_name), family, filled_config, folder
     )
-    tied = _detect_tied_head(tensors, family, given)
+    tied = _detect_tied_head(tensors, family, filled_config)
     model = build_empty(
-        architecture_from_config(family, given, tied, folder / CONFIG_FILE),
+        architecture_from_config(family, filled_config, tied, folder / CONFIG_FILE),
         device="meta",
         dtype=dtype,
     )
     ours = convert_tensors(
-        tensors, model, list(family.tensor_pairs(model.spec, given)), family, folder
+        tensors, model, list(family.tensor_pairs(model.spec, filled_config)), family, folder
     )
-    return ImportedModel(fill_weights(model, ours, "cpu"), kept | unread)
+    return ImportedModel(fill_weights(model, ours, "cpu"), extra_config | ignored_config)
 
 
 def architecture_from_config(
@@ -94,9 +94,9 @@ def architecture_from_config(
     try:
         return parse_architecture(family.architecture(config, tied))
     except SpecError as fault:
-        raise RecordError(f"{where} describes no {family.title}: {fault}") from fault
+        raise RecordError(f"{where} does not describe a {family.title} model: {fault}") from fault
     except UnsupportedError as fault:
-        raise UnsupportedError(f"{where} cannot be obeyed: {fault}") from fault
+        raise UnsupportedError(f"{where} cannot be imported: {fault}") from fault
 
 
 def canonical_tensors(
@@ -106,22 +106,26 @@ def canonical_tensors(
     passed over.
     """
     bare = not any(name.startswith(family.prefix) for name in tensors)
-    found: dict[str, Tensor] = {}
+    tensors_by_name: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         inner = bare and not name.startswith(family.outside_prefix)
         for plain, part in family.canonical_names(family.prefix + name if inner else name, tensor):
-            if plain in found:
+            if plain in tensors_by_name:
                 raise RecordError(
                     f"{where}: {name} is another name of {plain}, which is there too; give one of"
                     " them"
                 )
-            found[plain] = part
+            tensors_by_name[plain] = part
     for pattern in family.ignored_tensors(config):
-        found = {name: tensor for name, tensor in found.items() if not re.fullmatch(pattern, name)}
+        tensors_by_name = {
+            name: tensor
+            for name, tensor in tensors_by_name.items()
+            if not re.fullmatch(pattern, name)
+        }
     for name, stands_for in family.overrides.items():
-        if name in found:
-            found[stands_for] = found.pop(name)
-    return _without_copies(found, family, where)
+        if name in tensors_by_name:
+            tensors_by_name[stands_for] = tensors_by_name.pop(name)
+    return _without_copies(tensors_by_name, family, where)
 
 
 def _without_copies(

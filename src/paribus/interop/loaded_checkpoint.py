@@ -112,10 +112,10 @@ class LoadedCheckpoint:
     def _own_vocabulary(self, tokenizer: Tokenizer) -> Vocabulary:
         n_text, counts = tokenizer.n_text, tokenizer.bytes_of_ids
         if self._has_our_special_tokens(tokenizer):
-            kept = np.concatenate(
+            byte_counts = np.concatenate(
                 [counts[: n_text - N_SPECIAL_TOKENS], np.zeros(N_SPECIAL_TOKENS, np.int64)]
             )
-            return Vocabulary(n_text - N_SPECIAL_TOKENS, torch.from_numpy(kept))
+            return Vocabulary(n_text - N_SPECIAL_TOKENS, torch.from_numpy(byte_counts))
         return Vocabulary(n_text, torch.from_numpy(counts), self._own_special_tokens(tokenizer))
 
     def _has_our_special_tokens(self, tokenizer: Tokenizer) -> bool:
@@ -135,19 +135,19 @@ class LoadedCheckpoint:
         else:
             beside = None
         if beside is not None and beside.is_file():
-            written = read_json(beside)
+            tokenizer_config = read_json(beside)
         else:
-            written = {}
-        found: dict[str, int] = {}
+            tokenizer_config = {}
+        ids: dict[str, int] = {}
         for name, (in_config, in_tokenizer) in SPECIAL_TOKEN_KEYS.items():
             number = _first_id((self.origin or {}).get(in_config))
             if number is None:
-                number = _token_id(tokenizer, written.get(in_tokenizer))
+                number = _token_id(tokenizer, tokenizer_config.get(in_tokenizer))
             if number is not None and 0 <= number < self.spec.n_vocab:
-                found[name] = number
-        if "end" in found:
-            return {"pad": found["end"], **found}
-        return found
+                ids[name] = number
+        if "end" in ids:
+            return {"pad": ids["end"], **ids}
+        return ids
 
 
 def _first_id(ids: Any) -> int | None:
@@ -181,17 +181,18 @@ def load_checkpoint(
     """
     folder, run, notes = choose_checkpoint(run_or_folder, runs, best)
     beside = folder / TOKENIZER_FILE
-    given = Path(tokenizer) if tokenizer is not None else None
-    if given is not None and beside.is_file():
+    tokenizer_path = Path(tokenizer) if tokenizer is not None else None
+    if tokenizer_path is not None and beside.is_file():
         raise RecordError(
-            f"--tokenizer is {given}, but {folder} has a tokenizer of its own; leave it out"
+            f"--tokenizer is {tokenizer_path}, but {folder} has a tokenizer of its own; leave it"
+            " out"
         )
     return LoadedCheckpoint(
         folder=folder,
         run=run,
         stage=None if run is None else _stage_if_readable(run),
         spec=resolve(read_architecture(folder)),
-        tokenizer_file=beside if beside.is_file() else given,
+        tokenizer_file=beside if beside.is_file() else tokenizer_path,
         origin=read_origin(folder) if (folder / ORIGIN_FILE).is_file() else None,
         notes=notes,
     )
@@ -205,10 +206,10 @@ def last_stage_of(run_folder: Path) -> Stage:
 def stages_of(run_folder: Path) -> tuple[Stage, ...]:
     """What a run was trained on, and how, stage by stage."""
     stages: list[Stage] = []
-    for written in read_stages(run_folder):
-        # the architecture that is written there is a whole one, not what the stage changed
+    for stage_table in read_stages(run_folder):
+        # the architecture that is stage_table there is a whole one, not what the stage changed
         names = Stage.model_fields.keys() - {"architecture"}
-        table = {name: written.get(name) for name in names}
+        table = {name: stage_table.get(name) for name in names}
         try:
             stages.append(Stage.model_validate_json(json.dumps(table)))
         except ValidationError as fault:

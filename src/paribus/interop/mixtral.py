@@ -50,7 +50,9 @@ def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
     """The keys of a config that describe this architecture."""
     experts = spec.stack.layers[0].feed_forward  # layers that differ are refused later
     if not isinstance(experts, Experts):
-        raise UnsupportedError("feed_forward.kind is 'dense', Mixtral has experts; use 'experts'")
+        raise UnsupportedError(
+            "feed_forward.kind is 'dense', but Mixtral has experts; use 'experts'"
+        )
     return {
         **shared_config(spec),
         "head_dim": d_head(spec),

@@ -57,12 +57,14 @@ def _read_shards(folder: Path, weight_map: Any) -> dict[str, Tensor]:
             raise RecordError(
                 f"{where} names the file {shard!r}; use a plain file name in the same folder"
             )
-        held = read_tensors(folder / shard)
-        promised = {name for name, place in weight_map.items() if place == shard}
-        if held.keys() != promised:
-            odd = ", ".join(describe_first(sorted(held.keys() ^ promised), str, "tensors"))
+        shard_tensors = read_tensors(folder / shard)
+        shard_names = {name for name, place in weight_map.items() if place == shard}
+        if shard_tensors.keys() != shard_names:
+            odd = ", ".join(
+                describe_first(sorted(shard_tensors.keys() ^ shard_names), str, "tensors")
+            )
             raise RecordError(
                 f"{folder / shard} and {INDEX_FILE} disagree on {odd}; fetch or write both again"
             )
-        tensors |= held
+        tensors |= shard_tensors
     return tensors

@@ -63,9 +63,9 @@ def _feed_forward_kind(config: Config) -> tuple[Activation, bool]:
     """
     words = config["feed_forward_proj"].split("-")
     if config["feed_forward_proj"] == "gated-gelu":
-        implied = "gelu_new"
+        activation_name = "gelu_new"
     else:
-        implied = words[-1]
+        activation_name = words[-1]
     if len(words) > 2 or (len(words) == 2 and words[0] != "gated"):
         raise UnsupportedError(
             f"feed_forward_proj is {config['feed_forward_proj']!r}; use an activation or 'gated-'"
@@ -79,7 +79,7 @@ def _feed_forward_kind(config: Config) -> tuple[Activation, bool]:
         gated = words[0] == "gated"
     else:
         gated = config["is_gated_act"]
-    return activation_of(config["dense_act_fn"] or implied, config, key), gated
+    return activation_of(config["dense_act_fn"] or activation_name, config, key), gated
 
 
 def _scales_outputs(config: Config) -> bool:
@@ -94,7 +94,7 @@ def _scales_outputs(config: Config) -> bool:
 def _config_from_architecture(spec: ResolvedArchitecture) -> dict[str, Any]:
     """The keys of a config that describe this architecture."""
     if spec.encoder is None:
-        raise UnsupportedError("encoder is missing, T5 has one; add encoder = { n_layers = … }")
+        raise UnsupportedError("encoder is missing, but T5 has one; add encoder = { n_layers = … }")
     width, activation = feed_forward_shape(spec)
     branch, positions = spec.stack.layers[0].feed_forward, spec.stack.positions
     gated = isinstance(branch, Dense) and branch.gated

@@ -33,9 +33,9 @@ TOKENIZER_FILES = (
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
     """tokenizer.json and tokenizer_config.json, for `AutoTokenizer.from_pretrained`."""
-    signs = vocabulary_of(tokenizer).special_tokens
-    write_json(folder / TOKENIZER_FILE, _with_special_tokens(tokenizer, signs))
-    write_json(folder / TOKENIZER_CONFIG_FILE, _tokenizer_config(signs, max_length))
+    special_tokens = vocabulary_of(tokenizer).special_tokens
+    write_json(folder / TOKENIZER_FILE, _with_special_tokens(tokenizer, special_tokens))
+    write_json(folder / TOKENIZER_CONFIG_FILE, _tokenizer_config(special_tokens, max_length))
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:
@@ -76,13 +76,13 @@ def _with_special_tokens(tokenizer: Tokenizer, special_tokens: dict[str, int]) -
     """The tokenizer's table with our special tokens among its tokens; nothing else is added to a
     text, as in training.
     """
-    taken = sorted(
+    clashes = sorted(
         tokenizer.library.get_vocab(with_added_tokens=True).keys() & special_tokens.keys()
     )
-    if taken:
+    if clashes:
         raise UnsupportedError(
-            f"the tokenizer has a token {taken[0]!r} of its own, which is the name of a sign of"
-            " ours; rename it in its tokenizer.json"
+            f"the tokenizer has a token {clashes[0]!r} of its own, which is the name of one of"
+            " our special tokens; rename it in its tokenizer.json"
         )
     table = json.loads(tokenizer.json)
     table["post_processor"] = None

@@ -39,5 +39,5 @@ from paribus.masks.rules import SameDocument as SameDocument
 from paribus.masks.rules import SameSide as SameSide
 from paribus.masks.rules import Strided as Strided
 from paribus.masks.rules import Window as Window
-from paribus.masks.rules import leaves as leaves
-from paribus.masks.rules import simplify_rule as simplify_rule
+from paribus.masks.simplification import leaves as leaves
+from paribus.masks.simplification import simplify_rule as simplify_rule

@@ -7,7 +7,8 @@ from math import isqrt, lcm
 from operator import and_, or_
 
 from paribus.errors import SpecError
-from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule, common_rule
+from paribus.masks.rules import Alternate, And, ByHead, ByLayer, Or, Rule
+from paribus.masks.simplification import common_rule
 
 MAX_HEAD_GROUPS = 4096
 
@@ -95,7 +96,7 @@ def head_rules(rule: Rule) -> tuple[Rule, ...]:
                 )
             return tuple(chain.from_iterable(_repeat_each_rule(part, n_groups) for part in parts))
         case ByLayer() | Alternate():
-            raise TypeError(f"{rule} differs by layer; ask rule_at_layer first")
+            raise TypeError(f"{rule} differs by layer; call rule_at_layer first")
         case _:
             return (rule,)
 

@@ -11,19 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.masks.assignment import head_rules
-from paribus.masks.rules import (
-    And,
-    Causal,
-    Full,
-    Prefix,
-    Reverse,
-    Rule,
-    SameSide,
-    Strided,
-    Window,
-    leaves,
-    simplify_rule,
-)
+from paribus.masks.rules import And, Causal, Full, Prefix, Reverse, Rule, SameSide, Strided, Window
+from paribus.masks.simplification import leaves, simplify_rule
 
 BoolArray = NDArray[np.bool_]
 _ROWS_AT_ONCE = 1024  # rows drawn at once when counting long sequences

@@ -53,14 +53,14 @@ def _parse_node(node: ast.expr, text: str) -> Rule:
 
 
 def _describe_fault(node: ast.expr, text: str) -> str:
-    given = ast.unparse(node)
+    expression = ast.unparse(node)
     word = node.func if isinstance(node, ast.Call) else node
     name = word.id if isinstance(word, ast.Name) else ""
     if name in SIZED_RULES:
-        return f"mask {text!r} has {given!r}; {name} takes one whole number, as in '{name}(8)'"
+        return f"mask {text!r} has {expression!r}; {name} takes one whole number, as in '{name}(8)'"
     advice = did_you_mean(name, [*LEAF_RULES, *SIZED_RULES, *COMPOSITE_RULES])
-    if given == text.strip():
+    if expression == text.strip():
         fault = "is no rule"
     else:
-        fault = f"has {given!r}, which is no rule"
+        fault = f"has {expression!r}, which is no rule"
     return f"mask {text!r} {fault}; {advice}rules are {', '.join(NOTATION)}, joined by & and |"

@@ -21,7 +21,8 @@ from paribus.masks.dense import (
     dense_mask,
     visible_rows,
 )
-from paribus.masks.rules import MAX_RULE_SIZE, Rule, SameSide, Strided, Window, leaves
+from paribus.masks.rules import MAX_RULE_SIZE, Rule, SameSide, Strided, Window
+from paribus.masks.simplification import leaves
 
 # queries times keys that are looked at together: long sequences take no more memory
 _PAIRS_AT_ONCE = 2**22
@@ -39,13 +40,13 @@ def reachable_from(stack: Sequence[Rule], layout: SequenceLayout, sources: BoolA
     """Where something of these sources arrives through all layers; given as [position] or as
     [position, set].
     """
-    reached = sources
+    reach = sources
     for rule, layers in groupby(stack):
         for _ in layers:
-            before, reached = reached, _reach_after_layer(rule, layout, reached)
-            if np.array_equal(before, reached):
+            before, reach = reach, _reach_after_layer(rule, layout, reach)
+            if np.array_equal(before, reach):
                 break  # the same rule once more changes nothing
-    return reached
+    return reach
 
 
 def find_path(
@@ -54,17 +55,17 @@ def find_path(
     """A route by which `position` sees `source`: the position after each layer, from source up;
     None if none.
     """
-    reached = [np.arange(layout.length) == source]
+    reach_by_layer = [np.arange(layout.length) == source]
     for rule in stack:
-        reached.append(_reach_after_layer(rule, layout, reached[-1]))
-    if not reached[-1][position]:
+        reach_by_layer.append(_reach_after_layer(rule, layout, reach_by_layer[-1]))
+    if not reach_by_layer[-1][position]:
         return None
     route = [position]
-    for rule, below in zip(reversed(stack), reversed(reached[:-1]), strict=True):
+    for rule, below in zip(reversed(stack), reversed(reach_by_layer[:-1]), strict=True):
         here = route[-1]
         # Stay in place while possible, so the route names only the hops that carry the answer.
-        seen = visible_rows(rule, layout, slice(here, here + 1))[0]
-        route.append(here if below[here] else int(np.flatnonzero(seen & below)[0]))
+        visible_keys = visible_rows(rule, layout, slice(here, here + 1))[0]
+        route.append(here if below[here] else int(np.flatnonzero(visible_keys & below)[0]))
     return route[::-1]
 
 
@@ -194,11 +195,11 @@ def _can_lose_sight(rule: Rule) -> bool:
     return False
 
 
-def _reach_after_layer(rule: Rule, layout: SequenceLayout, reached: BoolArray) -> BoolArray:
+def _reach_after_layer(rule: Rule, layout: SequenceLayout, reach: BoolArray) -> BoolArray:
     """One layer more; in floats, whose product is a hundred times faster than that of booleans
     and as exact here.
     """
-    after, wide = reached.copy(), reached.astype(np.float32)
+    after, wide = reach.copy(), reach.astype(np.float32)
     n_rows = max(_PAIRS_AT_ONCE // max(layout.length, 1), 1)
     for start in range(0, layout.length, n_rows):
         rows = slice(start, start + n_rows)

@@ -41,7 +41,7 @@ class Rule:
     def sees(self, query: PositionInfo, key: PositionInfo) -> Any:
         """Where the query may see the key, as a boolean array of the broadcast shape."""
         raise TypeError(
-            f"{self} differs by head or layer; ask rule_at_layer and rule_at_head first"
+            f"{self} differs by head or layer; call rule_at_layer and rule_at_head first"
         )
 
     def sees_new(self, prefix_grows: bool) -> bool:
@@ -49,7 +49,7 @@ class Rule:
         before?
         """
         raise TypeError(
-            f"{self} differs by head or layer; ask rule_at_layer and rule_at_head first"
+            f"{self} differs by head or layer; call rule_at_layer and rule_at_head first"
         )
 
     def __and__(self, other: Rule) -> Rule:
@@ -287,10 +287,10 @@ class And(Rule):
         return self.left.sees_new(prefix_grows) and self.right.sees_new(prefix_grows)
 
     def __str__(self) -> str:
-        return f"{_bracketed(self.left)} & {_bracketed(self.right)}"
+        return f"{_and_operand(self.left)} & {_and_operand(self.right)}"
 
 
-def _bracketed(rule: Rule) -> str:
+def _and_operand(rule: Rule) -> str:
     """A rule as `&` takes it: `|` binds less."""
     if isinstance(rule, Or):
         return f"({rule})"
@@ -321,7 +321,7 @@ class Or(Rule):
 
 
 @dataclass(frozen=True)
-class _CompositeRule(Rule):
+class CompositeRule(Rule):
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
@@ -336,14 +336,14 @@ class _CompositeRule(Rule):
 
 
 @dataclass(frozen=True)
-class ByHead(_CompositeRule):
+class ByHead(CompositeRule):
     """Equal groups of heads, each with its rule: `by_head(causal, reverse)`; a rule within
     divides its own heads.
     """
 
 
 @dataclass(frozen=True)
-class ByLayer(_CompositeRule):
+class ByLayer(CompositeRule):
     """Equal groups of layers from the bottom up: `by_layer(full, causal)`; as many rules as
     layers is any list.
 
@@ -353,7 +353,7 @@ class ByLayer(_CompositeRule):
 
 
 @dataclass(frozen=True)
-class Alternate(_CompositeRule):
+class Alternate(CompositeRule):
     """Layer by layer in turn: `alternate(causal, reverse)`; a rule within has every layer at
     which it has the turn.
     """
@@ -370,7 +370,7 @@ LEAF_RULES: dict[str, type[Rule]] = {
 }
 SIZED_RULES: dict[str, type[Window] | type[Strided]] = {"window": Window, "strided": Strided}
 PREFIX_RULES = frozenset({Prefix(), SameSide()})  # what they show depends on where the prefix ends
-COMPOSITE_RULES: dict[str, type[_CompositeRule]] = {
+COMPOSITE_RULES: dict[str, type[CompositeRule]] = {
     "by_head": ByHead,
     "by_layer": ByLayer,
     "alternate": Alternate,
@@ -384,7 +384,7 @@ def _clauses(rule: Rule, operator: type[And] | type[Or]) -> tuple[Rule, ...]:
     return (rule,)
 
 
-def _composite_name(rule: _CompositeRule) -> str:
+def _composite_name(rule: CompositeRule) -> str:
     for name, kind in COMPOSITE_RULES.items():
         if type(rule) is kind:
             return name
@@ -394,63 +394,3 @@ def _composite_name(rule: _CompositeRule) -> str:
 def _require_size(rule: Rule, n: int) -> None:
     if not 1 <= n <= MAX_RULE_SIZE:
         raise SpecError(f"mask {rule} has size {n}; use 1 to {MAX_RULE_SIZE}")
-
-
-def common_rule(rules: tuple[Rule, ...]) -> Rule | None:
-    """The rule that all parts are; None where they differ, or where each divides its own heads
-    or layers again.
-    """
-    if len(set(rules)) == 1 and not _has_composite(rules[0]):
-        return rules[0]
-    return None
-
-
-def _has_composite(rule: Rule) -> bool:
-    """Does a rule differ by head or by layer?"""
-    match rule:
-        case And(left, right) | Or(left, right):
-            return _has_composite(left) or _has_composite(right)
-        case _:
-            return isinstance(rule, _CompositeRule)
-
-
-def simplify_rule(rule: Rule, has_documents: bool, has_padding: bool, has_prefix: bool) -> Rule:
-    """A rule simplified for a sequence that has no documents, no padding or no prefix."""
-
-    def simplify(part: Rule) -> Rule:
-        return simplify_rule(part, has_documents, has_padding, has_prefix)
-
-    match rule:
-        case And(left, right):
-            left, right = simplify(left), simplify(right)
-            if isinstance(left, Window) and right == Causal():
-                return left
-            if isinstance(right, Window) and left == Causal():
-                return right
-            return left & right
-        case Or(left, right):
-            return simplify(left) | simplify(right)
-        case _CompositeRule(rules):
-            parts = tuple(map(simplify, rules))
-            return common_rule(parts) or type(rule)(parts)
-        case SameDocument() if not has_documents:
-            return Full()
-        case Padding() if not has_padding:
-            return Full()
-        case Prefix() if not has_prefix:
-            return Causal()
-        case SameSide() if not has_prefix:
-            return Full()
-        case _:
-            return rule
-
-
-def leaves(rule: Rule) -> frozenset[Rule]:
-    """Every elementary rule that occurs in a rule."""
-    match rule:
-        case And(left, right) | Or(left, right):
-            return leaves(left) | leaves(right)
-        case _CompositeRule(rules):
-            return frozenset().union(*map(leaves, rules))
-        case _:
-            return frozenset({rule})

@@ -58,8 +58,8 @@ class MultiHeadAttention(nn.Module):
         if context.rotation is not None:
             query, key = context.rotation(query), context.rotation(key)
         scores = ScoreChange(self.scale, context.bias)
-        seen_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
-        return self.output(seen_BHTE.transpose(1, 2).flatten(2))
+        out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
+        return self.output(out_BHTE.transpose(1, 2).flatten(2))
 
     def _project(self, inputs: Tensor, layers: tuple[Linear, ...]) -> tuple[Tensor, ...]:
         """Heads of all layers from one product."""
@@ -100,18 +100,18 @@ class LatentAttention(nn.Module):
             query = self.query_norm(self.query_down(hidden_BTD))
         query = self.query(query).unflatten(-1, (spec.n_heads, -1)).transpose(1, 2)
         latent, rotary = self.latent(hidden_BTD).split([spec.d_latent, spec.d_rotary], -1)
-        unfolded = (
+        key_value = (
             self.key_value(self.latent_norm(latent))
             .unflatten(-1, (spec.n_heads, -1))
             .transpose(1, 2)
         )
-        key, value = unfolded.split([spec.d_content, spec.d_value], -1)
+        key, value = key_value.split([spec.d_content, spec.d_value], -1)
         if context.rotation is not None:
-            content, turning = query.split([spec.d_content, spec.d_rotary], -1)
-            query = torch.cat([content, context.rotation(turning)], -1)
+            content, rotary_query = query.split([spec.d_content, spec.d_rotary], -1)
+            query = torch.cat([content, context.rotation(rotary_query)], -1)
             key = torch.cat(
                 [key, context.rotation(rotary[:, None]).expand(-1, spec.n_heads, -1, -1)], -1
             )
         scores = ScoreChange(self.d_query**-0.5, context.bias)
-        seen_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
-        return self.output(seen_BHTE.transpose(1, 2).flatten(2))
+        out_BHTE = attend(query, key, value, context.mask, scores, forward.kernel)
+        return self.output(out_BHTE.transpose(1, 2).flatten(2))

@@ -69,7 +69,7 @@ def allocate(model: Transformer, device: str | torch.device) -> Transformer:
 
 
 def _parse_compute(name: str) -> ExpertCompute:
-    for known in get_args(ExpertCompute):
-        if name == known:
-            return known
+    for choice in get_args(ExpertCompute):
+        if name == choice:
+            return choice
     raise SpecError(f"compute is {name!r}; use one of {', '.join(get_args(ExpertCompute))}")

@@ -36,13 +36,13 @@ def dropout_site_keys(seed: int, sites: Iterable[str], device: torch.device) -> 
 
 
 def dropout(hidden_BTD: Tensor, p: float, dropout_key: DropoutKey | None, site: str) -> Tensor:
-    """Each value dropped with probability `share`, the others scaled up; untouched without
-    draws.
+    """Each value dropped with probability `p`, the others scaled up; untouched without a
+    key.
     """
     if dropout_key is None or p == 0.0:
         return hidden_BTD
-    kept = uniform_integers(hidden_BTD, dropout_key, site) >= round(p * 2**53)
-    return torch.where(kept, hidden_BTD / (1 - p), 0.0)
+    keep_mask = uniform_integers(hidden_BTD, dropout_key, site) >= round(p * 2**53)
+    return torch.where(keep_mask, hidden_BTD / (1 - p), 0.0)
 
 
 def uniform_integers(like_BTD: Tensor, dropout_key: DropoutKey, site: str) -> Tensor:

@@ -61,10 +61,10 @@ class ExpertRouter(nn.Module):
             if router.normalise:
                 gates = gates / (gates.sum(-1, keepdim=True) + 1e-20)
             if router.scores == "softmax":
-                normalised = scores
+                probabilities = scores
             else:
-                normalised = scores / scores.sum(-1, keepdim=True)
-        return ExpertChoice(experts, gates * router.scale), normalised
+                probabilities = scores / scores.sum(-1, keepdim=True)
+        return ExpertChoice(experts, gates * router.scale), probabilities
 
     def _top_experts(self, scores: Tensor) -> Tensor:
         router, n_experts = self.spec.router, self.spec.n_experts
@@ -76,8 +76,8 @@ class ExpertRouter(nn.Module):
             size = n_experts // router.n_groups
             grouped = rank.view(-1, router.n_groups, size)
             merit = grouped.topk(min(2, size), -1).values.sum(-1)
-            chosen = multi_hot(merit, merit.topk(router.n_active_groups, -1).indices)
-            rank = grouped.masked_fill(chosen[..., None] == 0, float("-inf")).flatten(1)
+            chosen_groups = multi_hot(merit, merit.topk(router.n_active_groups, -1).indices)
+            rank = grouped.masked_fill(chosen_groups[..., None] == 0, float("-inf")).flatten(1)
         return rank.topk(self.spec.n_active, -1).indices
 
 
@@ -130,11 +130,11 @@ class RoutedExperts(nn.Module):
         else:
             real = real_BT
         real = real.to(scores_MN.dtype)
-        chosen_MN = multi_hot(scores_MN, choice.experts)
-        chosen, scores = (
-            t.view(n_sequences, length, -1) * real[..., None] for t in (chosen_MN, scores_MN)
+        choices_MN = multi_hot(scores_MN, choice.experts)
+        choices, scores = (
+            t.view(n_sequences, length, -1) * real[..., None] for t in (choices_MN, scores_MN)
         )
-        return ExpertLoad(chosen.sum(1), scores.sum(1), real.sum(1))
+        return ExpertLoad(choices.sum(1), scores.sum(1), real.sum(1))
 
     def _grouped(self, tokens_MD: Tensor, choice: ExpertChoice) -> Tensor:
         """Tokens sorted by expert, one grouped product per matrix, and back to their places."""
@@ -201,9 +201,9 @@ def _pad_to_multiples_of_8(tensor: Tensor, n_last: int) -> Tensor:
     """The last dimensions filled up with zeros to multiples of 8, as the grouped product on
     CUDA wants them.
     """
-    missing = [-width % 8 for width in tensor.shape[-n_last:]]
-    if any(missing):
-        return F.pad(tensor, [side for amount in reversed(missing) for side in (0, amount)])
+    padding = [-width % 8 for width in tensor.shape[-n_last:]]
+    if any(padding):
+        return F.pad(tensor, [side for amount in reversed(padding) for side in (0, amount)])
     return tensor
 
 
@@ -224,8 +224,8 @@ def balance_loss(loads: list[ExpertLoad], spec: Experts) -> Tensor | None:
 
 
 def _sequence_balance(load: ExpertLoad) -> Tensor:
-    squared = load.tokens_B.clamp(min=1) ** 2
-    return ((load.choices_BN * load.scores_BN).sum(-1) / squared).mean()
+    squared_counts = load.tokens_B.clamp(min=1) ** 2
+    return ((load.choices_BN * load.scores_BN).sum(-1) / squared_counts).mean()
 
 
 def _batch_balance(load: ExpertLoad) -> Tensor:

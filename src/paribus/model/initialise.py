@@ -47,8 +47,8 @@ def initial_std(parameter: Parameter, spec: ResolvedArchitecture) -> float:
     """The standard deviation a parameter is drawn with."""
     match spec.init:
         case NormalInit(std=std, residual=residual):
-            scaled = residual and parameter.role == "residual"
-            if scaled:
+            is_residual = residual and parameter.role == "residual"
+            if is_residual:
                 return std / (2 * len(spec.stack.layers)) ** 0.5
             return std
         case FanInInit(gain=gain):

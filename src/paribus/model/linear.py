@@ -55,10 +55,10 @@ class _TransposedProduct(torch.autograd.Function):
     @staticmethod
     def forward(rows_MI: Tensor, n_weights: int, *weights_and_biases: Tensor) -> Tensor:
         weights, biases = weights_and_biases[:n_weights], weights_and_biases[n_weights:]
-        turned = _concatenate(weights).T.contiguous()
+        weight_IO = _concatenate(weights).T.contiguous()
         if biases:
-            return torch.addmm(_concatenate(biases), rows_MI, turned)
-        return rows_MI @ turned
+            return torch.addmm(_concatenate(biases), rows_MI, weight_IO)
+        return rows_MI @ weight_IO
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:

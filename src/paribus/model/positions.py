@@ -28,11 +28,11 @@ class Rotation:
 
     def __call__(self, heads_BHTE: Tensor) -> Tensor:
         left, right = heads_BHTE.float().chunk(2, -1)
-        turned = torch.cat(
+        out = torch.cat(
             [left * self.cosine - right * self.sine, right * self.cosine + left * self.sine],
             -1,
         )
-        return turned.to(heads_BHTE.dtype)
+        return out.to(heads_BHTE.dtype)
 
 
 class Positions(nn.Module):

@@ -35,15 +35,15 @@ def chosen_scores(scores_MN: Tensor, experts_MK: Tensor) -> Tensor:
     return torch.where(_one_hot(experts_MK, scores_MN.shape[-1]), scores_MN[:, None], 0.0).sum(-1)
 
 
-def multi_hot(like_MN: Tensor, chosen_MK: Tensor) -> Tensor:
+def multi_hot(like_MN: Tensor, experts_MK: Tensor) -> Tensor:
     """1 where something was chosen, 0 elsewhere, [M, N]."""
     if like_MN.device.type != "cuda":
-        return torch.zeros_like(like_MN).scatter(-1, chosen_MK, 1.0)
-    return _one_hot(chosen_MK, like_MN.shape[-1]).any(-2).to(like_MN.dtype)
+        return torch.zeros_like(like_MN).scatter(-1, experts_MK, 1.0)
+    return _one_hot(experts_MK, like_MN.shape[-1]).any(-2).to(like_MN.dtype)
 
 
-def _one_hot(chosen_MK: Tensor, n_choices: int) -> Tensor:
-    return chosen_MK[..., None] == torch.arange(n_choices, device=chosen_MK.device)
+def _one_hot(experts_MK: Tensor, n_choices: int) -> Tensor:
+    return experts_MK[..., None] == torch.arange(n_choices, device=experts_MK.device)
 
 
 class _PermuteTokens(torch.autograd.Function):

@@ -6,185 +6,26 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from paribus.batch import Batch, BatchLayout
+from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
-from paribus.masks import Rule, SameDocument, leaves
-from paribus.model.attention import AttentionContext
-from paribus.model.block import CrossSource, TransformerBlock
-from paribus.model.dropout import DropoutKey, dropout
+from paribus.masks import SameDocument, leaves
+from paribus.model.dropout import DropoutKey
 from paribus.model.experts import ExpertLoad
-from paribus.model.feed_forward import apply_activation
 from paribus.model.forward import ExpertCompute, Forward, Observer
-from paribus.model.kernels import AttentionMask, KernelChoice
+from paribus.model.kernels import KernelChoice
 from paribus.model.lookup import look_up
-from paribus.model.norm import Norm
-from paribus.model.positions import Positions
-from paribus.spec import Architecture, Latent, ResolvedArchitecture, Stack, resolve
+from paribus.model.output_head import OutputHead
+from paribus.model.stack import HiddenStates, TransformerStack
+from paribus.spec import Architecture, resolve
 
 
 class ModelOutput(NamedTuple):
-    """Scores of every word at every position, and what each expert layer's router did."""
+    """Logits of every token at every position, and what each expert layer's router did."""
 
     logits_BTV: Tensor
     loads: dict[str, ExpertLoad]
-
-
-class HiddenStates(NamedTuple):
-    """The last layer's output, not yet words."""
-
-    states_BTD: Tensor
-    loads: dict[str, ExpertLoad]
-
-
-class TransformerStack(nn.Module):
-    """Blocks from the bottom up, with the positions and norms around them."""
-
-    def __init__(
-        self,
-        spec: ResolvedArchitecture,
-        stack: Stack,
-        name: str,
-        kernel: KernelChoice,
-        compute: ExpertCompute,
-    ):
-        super().__init__()
-        self.spec, self.stack, self.name = spec, stack, name
-        self.kernel: KernelChoice = kernel
-        self.compute: ExpertCompute = compute
-        self.positions = Positions(stack, spec.max_length, spec.d_model)
-        if spec.embedding.norm:
-            self.embedding_norm = Norm(spec.d_model, spec.norm)
-        else:
-            self.embedding_norm = None
-        own_blocks = name == "stack" or not spec.shared
-        self.layers = nn.ModuleList(
-            TransformerBlock(spec, block) for block in stack.layers if own_blocks
-        )
-        if spec.placement != "post":
-            self.final_norm = Norm(spec.d_model, spec.norm)
-        else:
-            self.final_norm = None
-
-    def forward(
-        self,
-        embedded_BTD: Tensor,
-        layout: BatchLayout,
-        blocks: nn.ModuleList,
-        source: tuple[Tensor, BatchLayout] | None,
-        forward: Forward,
-    ) -> HiddenStates:
-        forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
-        hidden = self._embed_positions(embedded_BTD, layout, forward.dropout_key)
-        sights, cross = self._contexts(layout, hidden), self._cross_contexts(layout, source, hidden)
-        loads: dict[str, ExpertLoad] = {}
-        for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
-            crossed = None
-            if source is not None and spec.cross is not None:
-                crossed = CrossSource(cross[spec.cross], source[0])
-            here = forward.in_layer(number)
-            hidden, load = block(hidden, sights[spec.mask], crossed, here)
-            if load is not None:
-                loads[here.path] = load
-        return HiddenStates(hidden if self.final_norm is None else self.final_norm(hidden), loads)
-
-    def _embed_positions(
-        self, embedded_BTD: Tensor, layout: BatchLayout, dropout_key: DropoutKey | None
-    ) -> Tensor:
-        added = self.positions.position_embeddings(layout, self.spec.d_model, embedded_BTD)
-        hidden = embedded_BTD if added is None else embedded_BTD + added
-        if self.embedding_norm is None:
-            hidden = hidden
-        else:
-            hidden = self.embedding_norm(hidden)
-        return dropout(
-            _to_autocast_dtype(hidden), self.spec.dropout, dropout_key, f"{self.name}.embedding"
-        )
-
-    def _contexts(self, layout: BatchLayout, like: Tensor) -> dict[Rule, AttentionContext]:
-        """One for each rule of the stack, shared by the layers that have it."""
-        attention = self.stack.layers[0].attention
-        if isinstance(attention, Latent):
-            width = attention.d_rotary
-        else:
-            width = attention.d_head
-        assert width is not None
-        turn = self.positions.rotation(layout, width, like.device)
-        bias = self.positions.score_bias(layout, layout, like.device)
-        rules = dict.fromkeys(block.mask for block in self.stack.layers)
-        contexts: dict[Rule, AttentionContext] = {}
-        for rule in rules:
-            mask = AttentionMask.of(rule, layout, layout, attention.n_heads, like.device)
-            contexts[rule] = AttentionContext(mask, turn, bias)
-        return contexts
-
-    def _cross_contexts(
-        self, layout: BatchLayout, source: tuple[Tensor, BatchLayout] | None, like: Tensor
-    ) -> dict[Rule, AttentionContext]:
-        if source is None:
-            return {}
-        n_heads = self.stack.layers[0].attention.n_heads
-        contexts: dict[Rule, AttentionContext] = {}
-        for block in self.stack.layers:
-            if block.cross is None or block.cross in contexts:
-                continue
-            mask = AttentionMask.of(block.cross, layout, source[1], n_heads, like.device)
-            contexts[block.cross] = AttentionContext(mask, None, None)
-        return contexts
-
-
-def _to_autocast_dtype(hidden: Tensor) -> Tensor:
-    """In autocast's precision where it is on: the stream between blocks is the most there is to
-    read and write.
-    """
-    kind = hidden.device.type
-    if kind == "meta" or not torch.is_autocast_enabled(kind):
-        return hidden
-    return hidden.to(torch.get_autocast_dtype(kind))
-
-
-class OutputHead(nn.Module):
-    """From states to scores of words; a tied head borrows the embedding's table."""
-
-    def __init__(self, spec: ResolvedArchitecture):
-        super().__init__()
-        self.spec = spec.head
-        self.scale = float(spec.head.scale)
-        transformed = spec.head.transform is not None
-        if transformed:
-            self.transform = nn.Linear(spec.d_model, spec.d_model)
-        else:
-            self.transform = None
-        self.norm = Norm(spec.d_model, spec.norm) if transformed else None
-        self.weight: nn.Parameter | None
-        self.bias: nn.Parameter | None
-        if spec.head.tied:
-            table = None
-        else:
-            table = nn.Parameter(torch.empty(spec.n_vocab, spec.d_model))
-        self.register_parameter("weight", table)
-        self.register_parameter(
-            "bias", nn.Parameter(torch.empty(spec.n_vocab)) if spec.head.bias else None
-        )
-
-    def forward(self, states_BTD: Tensor, embedding_VD: Tensor) -> Tensor:
-        return F.linear(
-            self.transformed(states_BTD),
-            embedding_VD if self.weight is None else self.weight,
-            self.bias,
-        )
-
-    def transformed(self, states_BTD: Tensor) -> Tensor:
-        """The states as the table of words meets them."""
-        if self.transform is not None and self.norm is not None and self.spec.transform is not None:
-            states_BTD = self.norm(
-                apply_activation(self.transform(states_BTD), self.spec.transform)
-            )
-        if self.scale == 1.0:
-            return states_BTD
-        return states_BTD * self.scale
 
 
 class Transformer(nn.Module):
@@ -237,7 +78,7 @@ class Transformer(nn.Module):
         dropout_key: DropoutKey | None = None,
         observer: Observer | None = None,
     ) -> HiddenStates:
-        """Everything below the words."""
+        """The output of the last layer, below the output head."""
         batch = Batch.of(batch) if isinstance(batch, Tensor) else batch
         self._require_valid_batch(batch)
         if dropout_key is not None and dropout_key.rows_B is None:
@@ -249,10 +90,10 @@ class Transformer(nn.Module):
                 blocks = self.stack.layers
             else:
                 blocks = self.encoder.layers
-            encoded = self.encoder(
+            encoder_out = self.encoder(
                 self._embed(batch.source), batch.source.layout, blocks, None, forward
             )
-            source, loads = (encoded.states_BTD, batch.source.layout), encoded.loads
+            source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
@@ -260,24 +101,24 @@ class Transformer(nn.Module):
     def dropout_sites(self) -> tuple[str, ...]:
         """Where dropout is drawn: each embedding, and each branch of each layer."""
         stacks = {"stack": self.spec.stack, "encoder": self.spec.encoder}
-        found: list[str] = []
+        sites: list[str] = []
         for name, stack in stacks.items():
             layers = () if stack is None else stack.layers
-            found += [f"{name}.embedding"] if layers else []
+            sites += [f"{name}.embedding"] if layers else []
             for number in range(len(layers)):
-                found += [
+                sites += [
                     f"{name}.layers.{number}.{branch}"
                     for branch in ("attention", "cross", "feed_forward")
                 ]
-        return tuple(found)
+        return tuple(sites)
 
     def logits(self, states_BTD: Tensor) -> Tensor:
-        """The score of every word."""
+        """The logits of every token."""
         return self.head(states_BTD, self.embedding.weight)
 
     def head_inputs(self, states_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """What words are made of: readied states, the table [V, D] and the bias; a loss may
-        take them in chunks.
+        """What the output head multiplies: transformed states, the table [V, D] and the bias; a
+        loss may take them in chunks.
         """
         if self.head.weight is None:
             table = self.embedding.weight
@@ -305,12 +146,12 @@ class Transformer(nn.Module):
                 if batch.source is None
                 else "batch.source is given, but the model has no encoder; leave it out"
             )
-        given = [
-            part
-            for part in (batch, batch.source)
-            if part is not None and part.layout.documents_BT is not None
+        with_documents = [
+            side
+            for side in (batch, batch.source)
+            if side is not None and side.layout.documents_BT is not None
         ]
-        if given and not self.separates_documents:
+        if with_documents and not self.separates_documents:
             raise SpecError(
                 f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
                 " documents apart; add '& same_document' to it, or leave them out"
@@ -322,16 +163,16 @@ class Transformer(nn.Module):
                 "batch and batch.source must both have documents_BT, or neither; one of them has"
                 " none"
             )
-        for part in (batch, batch.source):
-            if part is None:
+        for side in (batch, batch.source):
+            if side is None:
                 continue
-            end = part.layout.start + part.layout.length
+            end = side.layout.start + side.layout.length
             if end > self.spec.max_length:
                 raise UnsupportedError(
                     f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
                     " it there"
                 )
-            if part.segments_BT is not None and self.segments is None:
+            if side.segments_BT is not None and self.segments is None:
                 raise SpecError(
                     "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
                 )

@@ -90,7 +90,7 @@ def read_architecture(folder: Path) -> Architecture:
         return parse_architecture(convert_architecture(read_json(folder / SPEC_FILE)))
     except SpecError as fault:
         raise RecordError(
-            f"{folder / SPEC_FILE} is no architecture: {fault}; save the checkpoint again"
+            f"{folder / SPEC_FILE} is not an architecture: {fault}; save the checkpoint again"
         ) from fault
 
 
@@ -146,7 +146,7 @@ def _tensor_faults(tensors: Mapping[str, Tensor], expected: Shapes) -> Iterator[
             yield f"{name} holds values that are not finite, give finite ones"
     for name in tensors:
         if name not in expected:
-            yield f"{name} has no place in it, take it out"
+            yield f"{name} does not belong to it, remove it"
 
 
 def _dtype_name(dtype: torch.dtype) -> str:

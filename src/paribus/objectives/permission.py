@@ -20,8 +20,9 @@ from paribus.masks import (
     looks_ahead,
     reachable_from,
 )
-from paribus.objectives.posing import pose_problem, possible_splits
+from paribus.objectives.posing import pose_problem
 from paribus.objectives.problem import Problem
+from paribus.objectives.source_target import possible_splits
 from paribus.spec import ResolvedArchitecture
 from paribus.spec.objectives import (
     MaskedLM,
@@ -50,8 +51,8 @@ def require_permitted(
     """
     problems = [
         fault
-        for part in components_of(objective)
-        for fault in _component_faults(part, spec, length, allow_leaks)
+        for component in components_of(objective)
+        for fault in _component_faults(component, spec, length, allow_leaks)
     ]
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
@@ -136,16 +137,17 @@ def _prefix_faults(objective: SimpleObjective, spec: ResolvedArchitecture) -> li
 def _blind_faults(
     objective: SimpleObjective, example: Problem, spec: ResolvedArchitecture, n_text: int
 ) -> list[str]:
-    """Does every position that must answer read a sign, and see no text from there?"""
-    asked = example.scored_positions_BM[0][example.weights_BM[0] > 0]
+    """Does every position that must answer read a special token, and see no text from there?"""
+    scored_positions = example.scored_positions_BM[0][example.weights_BM[0] > 0]
     text = (example.inputs.tokens_BT[0] < n_text).numpy()
-    if spec.encoder is not None or text[asked].any() or not len(asked):
+    if spec.encoder is not None or text[scored_positions].any() or not len(scored_positions):
         return []
-    if reachable_from(spec.stack.masks, _sequence_layout(example), text)[asked].any():
+    if reachable_from(spec.stack.masks, _sequence_layout(example), text)[scored_positions].any():
         return []
+    first = int(scored_positions[0])
     return [
-        f"objective.kind is {objective.kind!r}, under which position {int(asked[0])} must answer,"
-        f" but it can see nothing of the text under the mask {spec.stack.masks[0]}; use"
+        f"objective.kind is {objective.kind!r}, under which position {first} must answer, but"
+        f" it can see nothing of the text under the mask {spec.stack.masks[0]}; use"
         f" {_suggestion(objective)}"
     ]
 
@@ -160,15 +162,15 @@ def _leak_faults(
     component: MixtureComponent, example: Problem, spec: ResolvedArchitecture, length: int
 ) -> list[str]:
     """The story of how an answer is seen at any split of the text, if one is."""
-    found = _example_leak_faults(component.objective, example, spec)
-    if found or not looks_ahead(spec.stack.masks):
-        return found
+    faults = _example_leak_faults(component.objective, example, spec)
+    if faults or not looks_ahead(spec.stack.masks):
+        return faults
     for split in _splits_to_check(component.objective, spec, length):
-        found = _example_leak_faults(
+        faults = _example_leak_faults(
             component.objective, example_problem(component, spec, length, split), spec
         )
-        if found:
-            return found
+        if faults:
+            return faults
     return []
 
 
@@ -180,15 +182,15 @@ def _splits_to_check(
     """
     match objective:
         case PrefixLM():
-            found = possible_splits(objective, length)
+            splits = possible_splits(objective, length)
         case Seq2Seq():
-            found = list(range(1, length))
+            splits = list(range(1, length))
         case _:
             return []
     reads_prefix = any(leaves(rule) & PREFIX_RULES for rule in spec.stack.masks)
     if reads_prefix:
-        return found[:: -(-len(found) // MAX_SPLITS)]
-    return found[:1]
+        return splits[:: -(-len(splits) // MAX_SPLITS)]
+    return splits[:1]
 
 
 def require_no_leak(
@@ -197,9 +199,9 @@ def require_no_leak(
     """SpecError with the reason if a model of this spec could see an answer of the problem's
     first row.
     """
-    found = _example_leak_faults(objective, problem, spec)
-    if found:
-        raise SpecError(found)
+    faults = _example_leak_faults(objective, problem, spec)
+    if faults:
+        raise SpecError(faults)
 
 
 def _example_leak_faults(
@@ -207,10 +209,10 @@ def _example_leak_faults(
 ) -> list[str]:
     """The story of how an answer is seen, if one is."""
     layout = _sequence_layout(example)
-    asked = example.weights_BM[0] > 0
+    is_scored = example.weights_BM[0] > 0
     sources = np.full(layout.length, -1)
-    sources[example.scored_positions_BM[0][asked].numpy()] = example.target_positions_BM[0][
-        asked
+    sources[example.scored_positions_BM[0][is_scored].numpy()] = example.target_positions_BM[0][
+        is_scored
     ].numpy()
     position = find_leak(spec.stack.masks, layout, sources)
     if position is None:

@@ -38,7 +38,7 @@ class Problem:
         return self.map_tensors(lambda tensor: tensor.contiguous().pin_memory())
 
     def gather_states(self, states_BTD: Tensor) -> Tensor:
-        """The rows that are asked for, [B, M, D]; words need be computed for these alone."""
+        """The states at scored positions, [B, M, D]; only they need logits."""
         if self.scored_positions_BM.shape[1] == states_BTD.shape[1]:
             return states_BTD
         return states_BTD.gather(

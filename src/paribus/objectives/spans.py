@@ -65,14 +65,18 @@ def draw_spans(plan: SpanPlan, generators: Iterable[np.random.Generator]) -> Hid
     generator a row.
     """
     n_kept, n_cuts = plan.n_text - plan.n_hidden, plan.n_spans - 1
-    drawn = [
+    cuts_by_row = [
         (_draw_cuts(n_kept, n_cuts, draws), _draw_cuts(plan.n_hidden, n_cuts, draws))
         for draws in generators
     ]
-    kept, hidden = (np.stack(cuts) for cuts in zip(*drawn, strict=True))
-    lengths = np.stack([_run_lengths(kept, n_kept), _run_lengths(hidden, plan.n_hidden)], 2).ravel()
-    gone = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths).reshape(len(drawn), plan.n_text)
-    return HiddenSpans.of(torch.from_numpy(gone))
+    kept_cuts, hidden_cuts = (np.stack(cuts) for cuts in zip(*cuts_by_row, strict=True))
+    lengths = np.stack(
+        [_run_lengths(kept_cuts, n_kept), _run_lengths(hidden_cuts, plan.n_hidden)], 2
+    ).ravel()
+    is_hidden = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths).reshape(
+        len(cuts_by_row), plan.n_text
+    )
+    return HiddenSpans.of(torch.from_numpy(is_hidden))
 
 
 def _draw_cuts(total: int, n_cuts: int, generator: np.random.Generator) -> IntArray:
@@ -92,10 +96,10 @@ def _run_lengths(cuts_BN: IntArray, total: int) -> IntArray:
 def corrupt_spans(
     spans: HiddenSpans, values_BT: Tensor, sentinels_BT: Tensor, eos_B: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """What is read, a sign for each span; and what is answered: sign, span, …, end."""
+    """The source, with a sentinel for each span; and the target: sentinel, span, …, eos."""
     n_rows = len(values_BT)
-    read_BT = torch.where(spans.starts_BT, sentinels_BT, values_BT)
-    read_BS = read_BT[~spans.hidden_BT | spans.starts_BT].reshape(n_rows, -1)
-    told_BT2 = torch.stack([sentinels_BT, values_BT], 2)
-    told_BM = told_BT2[torch.stack([spans.starts_BT, spans.hidden_BT], 2)].reshape(n_rows, -1)
-    return read_BS, torch.cat([told_BM, eos_B[:, None]], 1)
+    marked_text_BT = torch.where(spans.starts_BT, sentinels_BT, values_BT)
+    source_BS = marked_text_BT[~spans.hidden_BT | spans.starts_BT].reshape(n_rows, -1)
+    pairs_BT2 = torch.stack([sentinels_BT, values_BT], 2)
+    target_BM = pairs_BT2[torch.stack([spans.starts_BT, spans.hidden_BT], 2)].reshape(n_rows, -1)
+    return source_BS, torch.cat([target_BM, eos_B[:, None]], 1)

@@ -38,9 +38,9 @@ def choose_checkpoint(
     search = (best_of if best else latest_checkpoint)(folder / CHECKPOINTS)
     if search.checkpoint is None:
         if best:
-            lack = "no whole checkpoint with a score; leave out --best"
+            lack = "no complete checkpoint with a score; leave out --best"
         else:
-            lack = f"no whole checkpoint; {RETRAIN_ADVICE}"
+            lack = f"no complete checkpoint; {RETRAIN_ADVICE}"
         raise RecordError(f"{folder} has {lack}")
     notes = (f"{one.folder.name} is skipped: {one.reason}" for one in search.skipped)
     return ChosenCheckpoint(search.checkpoint.folder, folder, tuple(notes))
@@ -83,14 +83,17 @@ def _as_checkpoint(place: Path, best: bool) -> ChosenCheckpoint:
 def _describe_no_checkpoint(path: Path, runs: Path) -> str:
     if path.is_file():
         return (
-            f"{path} is a file, no checkpoint and no run; give a folder, or the name of a run in"
+            f"{path} is a file, not a checkpoint or a run; give a folder, or the name of a run in"
             f" {runs}"
         )
     if (path / _HUGGING_FACE_CONFIG).is_file():
         return (
-            f"{path} is a Hugging Face folder, no checkpoint and no run; `paribus import {path}"
-            " OUT` makes one of it"
+            f"{path} is a Hugging Face folder, not a checkpoint or a run; `paribus import {path}"
+            " OUT` converts it"
         )
     if (path / SPEC_FILE).is_file():
         return f"{path / WEIGHTS_FILE} does not exist; give a folder that holds it"
-    return f"{path} is no checkpoint and no run; give one of them, or the name of a run in {runs}"
+    return (
+        f"{path} is neither a checkpoint nor a run; give one of them, or the name of a run in"
+        f" {runs}"
+    )

@@ -146,7 +146,8 @@ def _write(
                 remove_folder(place)
     except Exception as fault:  # safetensors and others have errors of their own
         raise RecordError(
-            f"{place} cannot be written: {_reason(fault)}; free some space or mend that, and the"
+            f"{place} cannot be written: {_reason(fault)}; free some space, or correct that, and"
+            " the"
             " same command resumes: earlier checkpoints are untouched"
         ) from fault
 
@@ -213,7 +214,7 @@ def _read_checkpoint(place: Path) -> Checkpoint:
     match read_json(path):
         case {"step": int(step), "score": None | int() | float() as score} if step == _step(place):
             return Checkpoint(place, step, score)
-    raise RecordError(f"{path} does not tell of step {_step(place)}; use another checkpoint")
+    raise RecordError(f"{path} is not about step {_step(place)}; use another checkpoint")
 
 
 def _step(place: Path) -> int:

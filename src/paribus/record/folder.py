@@ -55,12 +55,12 @@ def is_folder_name(name: str) -> bool:
 def named_folder(root: Path, name: str, what: str = "run") -> Path:
     """Where the run called `name` is kept, or the study; a name cannot lead anywhere else."""
     if not is_folder_name(name):
-        raise RecordError(f"the {what} name {name!r} cannot be a folder's; {NAME_ADVICE}")
+        raise RecordError(f"the {what} name {name!r} cannot be the name of a folder; {NAME_ADVICE}")
     if (
         what == "run" and name.lower() == STUDIES
     ):  # some disks do not tell capitals from small letters
         raise RecordError(
-            f"the run name {name!r} is that of the folder where studies are kept; choose another"
+            f"the run name {name!r} is the name of the folder of studies; choose another"
         )
     folder = Path(root) / name
     if folder.is_symlink():
@@ -72,7 +72,7 @@ def existing_run_folder(root: Path, name: str) -> Path:
     """The folder of a run that there is, to be read."""
     folder = named_folder(root, name)
     if not (folder / SPEC_FILE).is_file():
-        raise RecordError(f"{folder} holds no run; `paribus runs` lists those there are")
+        raise RecordError(f"{folder} holds no run; `paribus runs` lists the runs")
     return folder
 
 
@@ -87,7 +87,7 @@ def read_written_stages(folder: Path) -> list[dict[str, Any]]:
         case {"stages": [*stages]} if stages and all(isinstance(stage, dict) for stage in stages):
             return stages
     raise RecordError(
-        f"{folder / SPEC_FILE} is no chain of stages; restore it, or remove the folder and start"
+        f"{folder / SPEC_FILE} is not a list of stages; restore it, or remove the folder and start"
         " again"
     )
 
@@ -119,5 +119,6 @@ def require_plain_run_folder(folder: Path) -> None:
         others and not (folder / SPEC_FILE).exists()
     ):  # asked after the listing: a run that starts writes it first
         raise RecordError(
-            f"{folder} holds {min(others)!r} and no {SPEC_FILE}: it is no run; choose another name"
+            f"{folder} holds {min(others)!r} and no {SPEC_FILE}: it is not a run; choose another"
+            " name"
         )

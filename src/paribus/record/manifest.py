@@ -95,7 +95,7 @@ def _read_manifest(path: Path) -> dict[str, dict[str, Any]]:
     match read_json(path):
         case {"files": dict(files)} if all(_is_entry(name, entry) for name, entry in files.items()):
             return files
-    raise RecordError(f"{path} is no manifest; use another checkpoint")
+    raise RecordError(f"{path} is not a manifest; use another checkpoint")
 
 
 def _is_entry(name: str, entry: Any) -> bool:

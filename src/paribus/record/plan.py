@@ -182,7 +182,7 @@ class PlanRecord(Shape):
             names.append(self.design.control_arm)
         for name in names:
             if name not in self.arms:
-                raise ValueError(f"{name!r} is named, and no arm")
+                raise ValueError(f"{name!r} is named, but is not an arm")
         if len(set(self.order)) < len(self.order):
             raise ValueError("order has an arm twice")
         return self

@@ -59,15 +59,15 @@ class DesignRecord(WholeShape):
     @model_validator(mode="after")
     def _require_sense(self) -> Self:
         if self.seeds != "open" and (not self.seeds or len(set(self.seeds)) < len(self.seeds)):
-            raise ValueError("seeds are none, or some of them twice")
+            raise ValueError("seeds are missing, or some are there twice")
         if self.looks is not None and not all(n.isascii() and n.isdigit() for n in self.looks):
-            raise ValueError("looks are not at numbers of seeds")
+            raise ValueError("a look is not at a number of seeds")
         if self.lengths is not None and not all(0 < share <= 1 for share in self.lengths):
-            raise ValueError("lengths are not shares of the full length")
+            raise ValueError("a length is not a share of the full length")
         if self.comparisons is not None and not self.comparisons:
-            raise ValueError("comparisons are none")
+            raise ValueError("there are no comparisons")
         if any(len(pair) != 2 for pair in self.comparisons or ()):
-            raise ValueError("comparisons are not of two arms each")
+            raise ValueError("a comparison does not have two arms")
         return self
 
     @property

@@ -264,13 +264,13 @@ def _parse_row(line: bytes, where: str) -> Row:
     odd = [name for name in _NUMBERS if not isinstance(row.get(name), int | float | None)]
     if odd:
         raise RecordError(
-            f"{where}: {odd[0]} is {str(row[odd[0]])[:40]!r}, no number; restore the file"
+            f"{where}: {odd[0]} is {str(row[odd[0]])[:40]!r}, not a number; restore the file"
         )
     return row
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _is_step(value: Any) -> bool:

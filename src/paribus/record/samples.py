@@ -78,7 +78,7 @@ def _parse(kind: Any, table: Any, path: Path) -> Any:
         result = kind(**_with_present_names(table))
         odd = [name for name, value in asdict(result).items() if not _is_text(value)]
         if odd:
-            raise TypeError(f"{odd[0]} is no text")
+            raise TypeError(f"{odd[0]} is not text")
         return result
     except (TypeError, AttributeError) as fault:
         raise RecordError(f"{path} cannot be read: {fault}; {_REMEDY}") from fault

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, get_args
 
 from paribus.errors import RecordError
 from paribus.files import MAX_LINE_BYTES, read_bytes
-from paribus.record.disk import explained, replace
+from paribus.record.disk import explained
 
 RunStatus = Literal["running", "finished", "failed"]
 _MAX_REASON = 500
@@ -22,17 +22,10 @@ class RunState(NamedTuple):
     reason: str = ""
 
 
-def write_state(path: Path, status: RunStatus, reason: str = "") -> None:
-    """Replace the state."""
-    replace(path, state_line(status, reason))
-
-
 def state_line(status: RunStatus, reason: str = "") -> bytes:
     """A state as it is written; a reason is put on one line."""
     line = " ".join(reason.split())
-    if len(line) <= _MAX_REASON:
-        line = line
-    else:
+    if len(line) > _MAX_REASON:
         line = line[: _MAX_REASON - 1] + "…"
     if line:
         return f"{status}: {line}\n".encode()

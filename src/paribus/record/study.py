@@ -269,7 +269,7 @@ def _parse_cell(cell: Any, path: Path) -> CellRecord:
             **rest,
         } if purpose in _PURPOSES and n_steps > 0 and _has_only_plan(rest):
             return CellRecord(**cell)
-    raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is none; {_REMOVE_ADVICE}")
+    raise RecordError(f"{path} lists no cells: {str(cell)[:80]} is not a cell; {_REMOVE_ADVICE}")
 
 
 def _has_only_plan(rest: Mapping[str, Any]) -> bool:

@@ -37,24 +37,24 @@ def cost_lines(report: ReportData) -> list[CostLine]:
             lambda arm: _price(report, arm).non_embedding_parameters,
             format_count,
         ),
-        ("training FLOPs a token", lambda arm: _flops_per_token(report, arm), format_flops),
+        ("training FLOPs per token", lambda arm: _flops_per_token(report, arm), format_flops),
         ("training FLOPs in all", lambda arm: _total_flops(report, arm), format_flops),
         ("FLOPs to read a prompt", lambda arm: _price(report, arm).prefill.dense, format_flops),
         ("FLOPs to write a token", lambda arm: _price(report, arm).decode.dense, format_flops),
         ("visible query–key pairs", lambda arm: _price(report, arm).visible_share, format_percent),
-        ("KV cache a token", lambda arm: _price(report, arm).kv_bytes_per_token, format_size),
+        ("KV cache per token", lambda arm: _price(report, arm).kv_bytes_per_token, format_size),
     ]
 
     def source_bytes(arm: str) -> float:
         return _price(report, arm).kv_bytes_per_source_token
 
     if any(map(source_bytes, report.order)):
-        lines.append(("KV cache a source token", source_bytes, format_size))
-    counted = []
+        lines.append(("KV cache per source token", source_bytes, format_size))
+    numbers = []
     for name, value, writer in lines:
-        counted.append(_cost_line(name, list(map(value, report.order)), writer))
+        numbers.append(_cost_line(name, list(map(value, report.order)), writer))
     keys = tuple(describe_cache_reuse(report, arm) for arm in report.order)
-    return [*counted, CostLine("cached keys kept across turns", keys, len(set(keys)) == 1)]
+    return [*numbers, CostLine("cached keys kept across turns", keys, len(set(keys)) == 1)]
 
 
 def cost_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...]], str]:

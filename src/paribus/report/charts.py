@@ -42,7 +42,7 @@ Values = Sequence[dict[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Plot:
-    """A chart with what a reader without eyes, or without script, is told."""
+    """A chart with its text and numbers, for readers who cannot see it or run no script."""
 
     key: str  # of its place in the page
     title: str
@@ -100,7 +100,9 @@ def _legend(order: Sequence[str], drawn_arms: Sequence[str]) -> alt.Legend:
     columns = alt.ExprRef(
         f"{LEGEND_WIDTH} < {sum(wide)} ? max(1, floor({LEGEND_WIDTH} / {max(wide, default=1)})) : 0"
     )
-    symbol = "stroke" if len(order) > N_COLOURS else alt.Undefined
+    symbol = alt.Undefined
+    if len(order) > N_COLOURS:
+        symbol = "stroke"
     labels = label_expression(order)
     return alt.Legend(
         title=None, orient="top", columns=columns, labelLimit=0, symbolType=symbol, labelExpr=labels
@@ -135,8 +137,8 @@ def label_expression(labels: Sequence[str]) -> str:
 
 def multiline_label_expression(labels: Sequence[Sequence[str]]) -> str:
     """A Vega expression for labels of several lines each."""
-    joined = label_expression(list(map(LINE_END.join, labels)))
-    return f"split({joined}, {json.dumps(LINE_END)})"
+    expression = label_expression(list(map(LINE_END.join, labels)))
+    return f"split({expression}, {json.dumps(LINE_END)})"
 
 
 def chart_data(values: Values, order: Sequence[str] = ()) -> alt.Data:
@@ -190,7 +192,7 @@ def printable_spec(spec: Any, width: int = 720) -> Any:
         case list():
             return [printable_spec(value, width) for value in spec]
         case str():
-            return _CSS_VARIABLE.sub(lambda found: LIGHT_COLOURS[found[1]], spec).replace(
+            return _CSS_VARIABLE.sub(lambda match: LIGHT_COLOURS[match[1]], spec).replace(
                 CONTAINER, str(width)
             )
         case _:

@@ -92,16 +92,16 @@ def _describe_advice(contrast: ContrastFinding) -> str:
 
 
 def _headline(contrast: ContrastFinding) -> str:
-    name, made = capitalise(contrast.name), contrast.comparison
-    if made is None:
+    name, comparison = capitalise(contrast.name), contrast.comparison
+    if comparison is None:
         return f"{name} cannot be given: {contrast.reason}"
     if contrast.word is None:
         return f"{name}, shown without a verdict"
     headline = f"{name} {ZERO_PHRASES[contrast.word]}"
-    if contrast.word in DETAILED_WORDS and made.verdict.detail:
-        headline += f", {made.verdict.detail}"
-    if made.verdict.doubt:
-        headline += f"; {made.verdict.doubt}"
+    if contrast.word in DETAILED_WORDS and comparison.verdict.detail:
+        headline += f", {comparison.verdict.detail}"
+    if comparison.verdict.doubt:
+        headline += f"; {comparison.verdict.doubt}"
     return headline
 
 
@@ -119,8 +119,8 @@ def _describe_simple_effects(contrast: ContrastFinding) -> str:
     if not contrast.simple_effects:
         return ""
     sentences = []
-    for place, made in contrast.simple_effects:
-        sentences.append(f"{capitalise(place)}: {describe_gain(made, False)}.")
+    for place, effect in contrast.simple_effects:
+        sentences.append(f"{capitalise(place)}: {describe_gain(effect, False)}.")
     return " ".join([*sentences, "Simple effects get no verdict."])
 
 
@@ -142,8 +142,8 @@ def _contrast_lines(contrast: ContrastFinding) -> Iterator[tuple[str, ...]]:
         yield contrast.name, weights, *cells, _verdict(contrast)
         return
     yield contrast.name, weights, DASH, DASH, DASH, f"cannot be given: {contrast.reason}"
-    for place, made in contrast.simple_effects:
-        yield f"{contrast.name}, {place}", "", *_cells(made, False), NO_VERDICT
+    for place, effect in contrast.simple_effects:
+        yield f"{contrast.name}, {place}", "", *_cells(effect, False), NO_VERDICT
 
 
 def _verdict(contrast: ContrastFinding) -> str:
@@ -171,17 +171,14 @@ def contrast_latex_rows(report: ReportData) -> list[tuple[str, str, str, str]]:
 def _latex_row(contrast: ContrastFinding) -> tuple[str, str, str, str]:
     if contrast.comparison is None:
         return contrast.name, DASH, DASH, f"cannot be given: {contrast.reason}"
-    made = contrast.comparison
+    comparison = contrast.comparison
+    digits = digits_of(comparison)
     if contrast.is_judged:
-        word = _verdict(contrast)
+        word, ends = _verdict(contrast), verdict_interval_cell(comparison)
     else:
-        word = f"{NO_VERDICT} (interval at {percent_level(made.level)})"
-    digits = digits_of(made)
-    if contrast.is_judged:
-        ends = verdict_interval_cell(made)
-    else:
-        ends = format_interval(made.low, made.high, digits)
-    return contrast.name, format_signed(made.effect, digits), ends, word
+        word = f"{NO_VERDICT} (interval at {percent_level(comparison.level)})"
+        ends = format_interval(comparison.low, comparison.high, digits)
+    return contrast.name, format_signed(comparison.effect, digits), ends, word
 
 
 def undeclared_interaction(report: ReportData) -> str:

@@ -95,14 +95,14 @@ def _caption(control: ControlFinding, report: ReportData) -> str:
 
 
 def _arm_row(arm: ArmFinding, report: ReportData) -> ChartRow:
-    made = arm.judgement.comparison
-    assert made is not None
+    comparison = arm.judgement.comparison
+    assert comparison is not None
     return {
         "label": report.findings.label(arm),
-        "gain": made.effect,
-        "low": finite_end(made.low),
-        "high": finite_end(made.high),
-        "words": f"gain {format_signed(made.effect, 4)}",
+        "gain": comparison.effect,
+        "low": finite_end(comparison.low),
+        "high": finite_end(comparison.high),
+        "words": f"gain {format_signed(comparison.effect, 4)}",
     }
 
 
@@ -134,8 +134,8 @@ def _chart(
     across, unit = _rows_axis(rows), report.measure.unit
     shade = alt.Color("shade:N", scale=None, legend=None)
     shades = [css_colour("arm-1")] * (len(rows) - 1) + [css_colour("arm-2")]
-    means = [_placed(row, place, shades) for place, row in enumerate(rows)]
-    seeds = [_placed(point, point["place"], shades) for point in points]
+    means = [_with_place(row, place, shades) for place, row in enumerate(rows)]
+    seeds = [_with_place(point, point["place"], shades) for point in points]
     bars = alt.Chart(chart_data(list(filter(_has_bar, means))))
     bar = bars.mark_rule(strokeWidth=THICK, strokeCap="round").encode(
         x=gain_axis("low:Q", unit), x2="high:Q", y=across, color=shade
@@ -166,7 +166,7 @@ def _rows_axis(rows: Sequence[ChartRow]) -> alt.Y:
     return alt.Y("row:N", title=None, sort=list(map(row_key, range(len(rows)))), axis=labels)
 
 
-def _placed(row: ChartRow, place: int, shades: Sequence[str]) -> ChartRow:
+def _with_place(row: ChartRow, place: int, shades: Sequence[str]) -> ChartRow:
     """A row with what its place in the chart gives it."""
     return {**row, "row": row_key(place), "shade": shades[place]}
 

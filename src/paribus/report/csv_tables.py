@@ -106,14 +106,14 @@ def curve_rows(report: ReportData) -> list[dict[str, Any]]:
     annealed.
     """
     names = run_names(report)
-    written = []
+    table = []
     for arm in report.order:
         for seed, rows in sorted(report.findings.runs[arm].items()):
             run = {"arm": arm, "seed": seed, "run": names[arm, seed]}
             for row in rows:
                 annealed = row is rows[-1]
-                written.append({**run, "annealed": annealed, **_flat_values(without_clock(row))})
-    return written
+                table.append({**run, "annealed": annealed, **_flat_values(without_clock(row))})
+    return table
 
 
 def document_rows(report: ReportData) -> list[dict[str, Any]]:

@@ -1,6 +1,4 @@
-"""Learning curves, a thin line a seed; the difference along training, with a pointwise band;
-rate curves.
-"""
+"""Learning curves, one thin line per seed, and the gain along training, with a pointwise band."""
 
 from __future__ import annotations
 
@@ -14,7 +12,6 @@ import altair as alt
 from paribus.analyse import validation_bits_per_byte, validation_rows
 from paribus.analyse.curves import BAND_NOTE, NOT_ANNEALED
 from paribus.analyse.findings import ArmFinding
-from paribus.analyse.rate_fit import parabola_points
 from paribus.report.charts import (
     Plot,
     arm_colours,
@@ -36,7 +33,6 @@ from paribus.report.numbers import (
     format_signed,
     quote_arm,
     score,
-    significant,
 )
 from paribus.report.report_data import ReportData
 from paribus.report.verdicts import quote_comparison
@@ -53,24 +49,23 @@ TOKENS_AXIS = alt.X(
 )
 POINT_TOOLTIPS = ("arm:N", "seed:N", "run:N", "read:N", "score:N")
 STEP_TOOLTIPS = ("pair:N", "read:N", "mean gain:N", "band:N")
-RATE_TOOLTIPS = ("arm:N", "at:N", "score:N")
 ChartRow = dict[str, Any]
-Sweep = dict[str, Any]
 
 
-def _bits_axis() -> alt.Y:
+def bits_axis() -> alt.Y:
+    """The axis of scores on validation text."""
     return alt.Y("bits:Q", title=f"{VALIDATION.unit}, validation text", scale=alt.Scale(zero=False))
 
 
 def learning_plot(report: ReportData) -> Plot | None:
-    """Held-out bits a byte along training; arms that are asked other questions than the
-    baseline are left out.
+    """Validation scores along training; arms with another objective or text than the baseline are
+    left out.
     """
     points: dict[str, list[ChartRow]] = {}
-    asked_otherwise, untrained = [], []
+    other_tasks, untrained = [], []
     for arm in report.order:
         if not report.has_same_task(arm):
-            asked_otherwise.append(arm)
+            other_tasks.append(arm)
             continue
         own = list(_points(arm, report))
         if own:
@@ -79,12 +74,12 @@ def learning_plot(report: ReportData) -> Plot | None:
             untrained.append(arm)
     if not points:
         return None
-    omitted = _omitted_note("trained on another question", asked_otherwise)
+    omitted = _omitted_note("trained on another objective or text", other_tasks)
     omitted += _omitted_note("without a run that trained", untrained)
     return Plot(
         key="learning",
         title="Learning curves",
-        caption="A thin line a seed, on validation text under the training's own question."
+        caption="One thin line per seed, on validation text, under the objective of training."
         f" {capitalise(VALIDATION.direction)}; {NOT_ANNEALED}.{omitted}",
         spec=_learning_spec(points, report),
         heading=("arm", "seed", "tokens", VALIDATION.unit),
@@ -93,7 +88,7 @@ def learning_plot(report: ReportData) -> Plot | None:
 
 
 def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData) -> dict[str, Any]:
-    arms, x, y = list(points), TOKENS_AXIS, _bits_axis()
+    arms, x, y = list(points), TOKENS_AXIS, bits_axis()
     base = alt.Chart(chart_data(list(chain.from_iterable(points.values())), report.order))
     shade, dash = arm_colours(report.order, arms), arm_dashes(report.order, arms)
     lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(
@@ -162,9 +157,12 @@ def difference_plots(report: ReportData) -> list[Plot]:
         _difference_plot("difference", "The gain along training", others, report),
         replace(
             _difference_plot(
-                "difference-control", "The same for the positive control", control, report
+                "difference-control",
+                "The gain of the positive control along training",
+                control,
+                report,
             ),
-            caption=f"To be read as the plot above; {NOT_ANNEALED}.",
+            caption=f"Read it like the plot above; {NOT_ANNEALED}.",
         ),
     ]
 
@@ -237,91 +235,3 @@ def _difference_chart(
         .encode(y="zero:Q")
     )
     return layer_charts(band, zero, line, dots)
-
-
-def rate_plot(report: ReportData) -> Plot | None:
-    """What every arm scored at every rate of its sweep, the parabola, and the rate that was
-    taken.
-    """
-    sweeps = report.findings.rates
-    if sweeps is None:
-        return None
-    points, taken = [], []
-    for arm in report.order:
-        points += _rate_points(arm, sweeps[arm])
-        taken.append(f"{significant(sweeps[arm]['rate'])} for {quote_arm(arm)}")
-    described = f"Rate curves; taken were {'; '.join(taken)}."
-    return Plot(
-        key="rates",
-        title="Rate curves",
-        caption="Every point is a run of a sweep, whose seeds are not reported; the curve is the"
-        " parabola in log₂ rate over the rates it was fitted to, the dashed line the rate that was"
-        " taken.",
-        spec=chart_spec(_rate_chart(sweeps, points, report), described, HEIGHT),
-        heading=("arm", "rate", VALIDATION.unit),
-        numbers=tuple((point["arm"], point["at"], point["score"]) for point in points),
-    )
-
-
-def _rate_chart(
-    sweeps: Mapping[str, Sweep], points: Sequence[ChartRow], report: ReportData
-) -> alt.LayerChart:
-    x, y, shade = _rate_axis(sweeps), _bits_axis(), arm_colours(report.order)
-    tooltips = list(map(alt.Tooltip, RATE_TOOLTIPS))
-    dots = (
-        alt.Chart(chart_data(points, report.order))
-        .mark_circle(size=50, opacity=0.8)
-        .encode(x=x, y=y, color=shade, tooltip=tooltips)
-    )
-    fits, taken = [], []
-    for arm in report.order:
-        fits += _parabola(arm, sweeps[arm])
-        taken.append({"arm": arm, "rate": sweeps[arm]["rate"]})
-    lines = (
-        alt.Chart(chart_data(fits, report.order))
-        .mark_line(strokeWidth=1.2, opacity=0.7)
-        .encode(x=x, y=y, color=shade, strokeDash=arm_dashes(report.order))
-    )
-    rules = (
-        alt.Chart(chart_data(taken, report.order))
-        .mark_rule(strokeDash=[2, 3])
-        .encode(x=x, color=shade)
-    )
-    return layer_charts(lines, rules, dots)
-
-
-def _rate_axis(sweeps: Mapping[str, Sweep]) -> alt.X:
-    grid = set(chain.from_iterable(map(_rate_grid, sweeps.values())))
-    return alt.X(
-        "rate:Q",
-        scale=alt.Scale(type="log", base=2, nice=False),
-        title="learning rate",
-        axis=alt.Axis(format=".3~g", values=sorted(grid), grid=False, labelOverlap=True),
-    )
-
-
-def _rate_points(arm: str, sweep: Sweep) -> Iterator[ChartRow]:
-    for rate, loss in sweep["points"]:
-        if loss is not None:
-            at = significant(rate)
-            yield {"arm": arm, "rate": rate, "bits": loss, "score": score(loss), "at": at}
-
-
-def _rate_grid(sweep: Sweep) -> list[float]:
-    """The rates that every arm was swept at; an older study does not say which, and had no
-    others.
-    """
-    return sweep.get("grid") or _trained_rates(sweep)
-
-
-def _trained_rates(sweep: Sweep) -> list[float]:
-    return [rate for rate, loss in sweep["points"] if loss is not None]
-
-
-def _parabola(arm: str, sweep: Sweep) -> Iterator[ChartRow]:
-    fit = sweep["optimum"]["coefficients"]
-    rates = sweep["optimum"].get("fitted") or _trained_rates(sweep)
-    if fit is None or not rates:
-        return
-    for rate, loss in parabola_points(fit, rates):
-        yield {"arm": arm, "rate": rate, "bits": loss}

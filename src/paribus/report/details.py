@@ -11,7 +11,6 @@ from paribus.analyse import Comparison, CrossedInterval, Pairing, PooledNoise, T
 from paribus.analyse.detection import detectable_gain, detectable_in_sds
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
 from paribus.analyse.findings import ArmFinding
-from paribus.analyse.spent import flops_by_purpose
 from paribus.report.intervals import (
     DASH,
     format_interval,
@@ -21,7 +20,6 @@ from paribus.report.intervals import (
 )
 from paribus.report.numbers import (
     decimals_for_width,
-    format_flops,
     format_percent,
     format_plain,
     format_signed,
@@ -37,9 +35,9 @@ def details_heading(report: ReportData) -> tuple[str, ...]:
 
 def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
     """A line a number, a column an arm; a line that no arm has is left out."""
-    found, lines = report.findings, []
-    for name, value in (*_line_makers(report), *_pooled_noise_makers(found.pooled_noise)):
-        values = tuple(map(value, found.arms))
+    findings, lines = report.findings, []
+    for name, value in (*_line_makers(report), *_pooled_noise_makers(findings.pooled_noise)):
+        values = tuple(map(value, findings.arms))
         if set(values) - {DASH}:
             lines.append((name, *values))
     return lines
@@ -50,14 +48,14 @@ def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding
         ("verdict", lambda arm: arm.judgement.verdict.word),
         (
             f"gain, {report.measure.unit}",
-            _from_comparison(lambda made: format_signed(made.effect, _digits(made))),
+            _from_comparison(_describe_effect),
         ),
-        ("spread of paired gains", _from_comparison(lambda made: significant(made.sd))),
+        ("spread of paired gains", _from_comparison(lambda one: significant(one.sd))),
         ("interval", _from_comparison(_describe_interval)),
         ("what decides on the margin", _from_comparison(margin_interval_cell)),
-        ("p", _from_comparison(lambda made: _format_p(made.p))),
-        ("adjusted p", _from_comparison(lambda made: _format_p(made.p_adjusted))),
-        ("sign-flip p", _from_comparison(lambda made: _format_p(made.sign_flip))),
+        ("p", _from_comparison(lambda one: _format_p(one.p))),
+        ("adjusted p", _from_comparison(lambda one: _format_p(one.p_adjusted))),
+        ("sign-flip p", _from_comparison(lambda one: _format_p(one.sign_flip))),
         (
             "sign test, on the median",
             _from_comparison(_describe_sign_test),
@@ -65,7 +63,7 @@ def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding
         ("gain with each seed left out", _from_comparison(_describe_leave_one_out)),
         (
             "effect with 80 % power, at the largest sd these seeds allow",
-            _from_comparison(lambda made: _describe_detectable(made, report)),
+            _from_comparison(lambda one: _describe_detectable(one, report)),
         ),
         ("trained", lambda arm: _describe_trained(arm.judgement.arm_trained)),
         (
@@ -92,11 +90,11 @@ def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding
         ("to expect there, the wider of the two intervals", _describe_hull),
         (
             "its variance between seeds",
-            _from_crossed_interval(lambda found: significant(found.seed_variance)),
+            _from_crossed_interval(lambda interval: significant(interval.seed_variance)),
         ),
         (
             "its variance between documents",
-            _from_crossed_interval(lambda found: significant(found.item_variance)),
+            _from_crossed_interval(lambda interval: significant(interval.item_variance)),
         ),
         ("compute multiplier", lambda arm: multiplier_cell(arm.multiplier)),
     )
@@ -167,6 +165,10 @@ def _describe_hull(arm: ArmFinding) -> str:
 
 def _digits(comparison: Comparison | CrossedInterval | ExpectedGain) -> int:
     return decimals_for_width((comparison.high - comparison.low) / 2)
+
+
+def _describe_effect(comparison: Comparison) -> str:
+    return format_signed(comparison.effect, _digits(comparison))
 
 
 def _describe_interval(comparison: Comparison) -> str:
@@ -250,12 +252,13 @@ def _describe_bracket(arm: ArmFinding, side: str) -> str:
     if side not in arm.brackets:
         return DASH
     own = arm.brackets[side]
-    made = own.comparison
-    if made is None:
+    comparison = own.comparison
+    if comparison is None:
         return own.verdict.word
+    digits = _digits(comparison)
     return (
-        f"{own.verdict.word}; {format_signed(made.effect, _digits(made))},"
-        f" {format_interval(made.low, made.high, _digits(made))}"
+        f"{own.verdict.word}; {format_signed(comparison.effect, digits)},"
+        f" {format_interval(comparison.low, comparison.high, digits)}"
     )
 
 
@@ -269,45 +272,3 @@ def _describe_truncated(name: str, report: ReportData) -> str:
     if name in heads and any(head.n_truncated for head in heads.values()):
         return f"{heads[name].n_truncated} of {heads[name].n_items}"
     return DASH
-
-
-def rate_gain_lines(report: ReportData) -> list[tuple[str, ...]]:
-    """A line a rate that arm and baseline were both swept at: each arm's mean gain there."""
-    arms, rates = report.findings.arms, set()
-    for arm in arms:
-        rates.update(arm.gains_by_rate)
-    lines = []
-    for rate in sorted(rates):
-        gains = [_gain_at_rate(arm, rate) for arm in arms]
-        lines.append((significant(rate), *gains))
-    return lines
-
-
-def rate_table(report: ReportData) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """These with their heading; of many comparisons turned, a line each."""
-    heads, lines = ("rate", *details_heading(report)[1:]), rate_gain_lines(report)
-    if not report.has_many_columns:
-        return heads, lines
-    turned = list(zip(heads, *lines, strict=True))
-    return turned[0], turned[1:]
-
-
-def _gain_at_rate(arm: ArmFinding, rate: float) -> str:
-    if rate not in arm.gains_by_rate:
-        return DASH
-    gain = arm.gains_by_rate[rate]
-    if gain is None:
-        return "did not train"
-    return format_signed(gain, 4)
-
-
-def describe_sweep_cost(report: ReportData) -> str:
-    """How much of the study's FLOPs finding the rates took; nothing where no sweep is on record."""
-    spent = flops_by_purpose(report.rows)
-    if not spent["sweep"]:
-        return ""
-    share = format_percent(spent["sweep"] / sum(spent.values()))
-    return (
-        f"Finding the rates took {format_flops(spent['sweep'])}, {share} of what the study's"
-        " training took."
-    )

@@ -41,17 +41,17 @@ def describe_early_order(report: ReportData) -> str:
 
 
 def _study_early_order(report: ReportData) -> EarlyOrder:
-    found, decided = report.findings, []
-    curves = {found.baseline: seed_curves(found.runs[found.baseline])}
-    for arm in found.arms:
-        if arm.against != found.baseline or not arm.gain_curve:
+    findings, decided_arms = report.findings, []
+    curves = {findings.baseline: seed_curves(findings.runs[findings.baseline])}
+    for arm in findings.arms:
+        if arm.against != findings.baseline or not arm.gain_curve:
             continue
         if not _is_comparable(arm.name, report):
             continue
-        curves[arm.name] = seed_curves(found.runs[arm.name])
+        curves[arm.name] = seed_curves(findings.runs[arm.name])
         if arm.judgement.verdict.word in ("better", "worse"):
-            decided.append(arm.name)
-    return early_order(curves, found.baseline, VALIDATION_MEASURE, decided_arms=decided)
+            decided_arms.append(arm.name)
+    return early_order(curves, findings.baseline, VALIDATION_MEASURE, decided_arms=decided_arms)
 
 
 def _is_comparable(arm: str, report: ReportData) -> bool:

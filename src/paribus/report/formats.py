@@ -24,13 +24,14 @@ def parse_formats(format_list: str | Iterable[str]) -> tuple[str, ...]:
         names = format_list.split(",")
     else:
         names = list(format_list)
-    wanted = set(map(str.strip, names))
-    unknown = sorted(wanted - set(FORMATS))
+    formats = set(map(str.strip, names))
+    unknown = sorted(formats - set(FORMATS))
     if unknown:
         raise SpecError(
-            f"--format has {unknown[0]!r}; use some of {', '.join(FORMATS)}, joined by commas"
+            f"--format has {unknown[0]!r}; use one or more of {', '.join(FORMATS)}, separated by"
+            " commas"
         )
-    return tuple(sorted(wanted, key=FORMATS.index))
+    return tuple(sorted(formats, key=FORMATS.index))
 
 
 def require_formats(format_names: Iterable[str]) -> None:

@@ -1,19 +1,15 @@
-"""For a paper: how the study was made, in one paragraph, the hyper-parameters of each arm, and
-captions of tables.
-"""
+"""For a paper: how the study was made, in one paragraph, and captions of the tables of results."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from paribus.analyse import column_of
 from paribus.analyse.plan_rules import plan_measure
+from paribus.report.hyperparameters import hyperparameters, last_stage_table
 from paribus.report.limits import describe_yardstick, sources_read
 from paribus.report.numbers import (
-    DASH,
-    format_count,
     format_plural,
     join_words,
     percent_level,
@@ -21,10 +17,8 @@ from paribus.report.numbers import (
     significant,
 )
 from paribus.report.report_data import ReportData
-from paribus.spec import ResolvedArchitecture
 
 METHODS = "Methods"
-HYPERPARAMETERS = "Hyper-parameters"
 _BUDGETS = {
     "tokens_read": "tokens read",
     "tokens_scored": "tokens scored",
@@ -38,7 +32,6 @@ _MARKS = {  # of lines of the control table, and what is said of so many of them
     "⟳": "tuned alike",
     "✗": "allowed to differ",
 }
-Lines = list[tuple[str, ...]]
 
 
 def methods(material: ReportData) -> str:
@@ -109,7 +102,7 @@ def _equal_sentences(material: ReportData) -> Iterator[str]:
 def _text_sentences(material: ReportData) -> Iterator[str]:
     """The text of the baseline; of other arms it is said where it is not the same."""
     baseline = material.findings.baseline
-    corpus = _stage_table(material, baseline)["corpus"]
+    corpus = last_stage_table(material, baseline)["corpus"]
     valid, test = percent_level(corpus["valid"]), percent_level(corpus["test"])
     yield (
         f"The text is {sources_read(material, baseline)}; {valid} of the documents are held out for"
@@ -117,7 +110,7 @@ def _text_sentences(material: ReportData) -> Iterator[str]:
     )
     others: list[str] = []
     for arm in material.order:
-        if _stage_table(material, arm)["corpus"] != corpus:
+        if last_stage_table(material, arm)["corpus"] != corpus:
             others.append(quote_arm(arm))
     if others:
         yield f"The corpus of {join_words(others)} is another one."
@@ -130,7 +123,7 @@ def _training_sentences(material: ReportData) -> Iterator[str]:
     yield "All arms are trained with AdamW; the table has the hyper-parameters of each."
     lines = {name: cells for name, *cells in hyperparameters(material)}
     shared: list[str] = []
-    for name in ("steps", "sequences a batch", "tokens a sequence"):
+    for name in ("steps", "sequences per batch", "tokens per sequence"):
         cells = lines.get(name, [])
         if len(set(cells)) == 1:
             shared.append(f"{cells[0]} {name}")
@@ -151,140 +144,6 @@ def _rate_sentence(material: ReportData) -> str:
         rate = significant(material.written_learning_rate(material.order[0]))
         return f"All arms are trained at the learning rate {rate}, which was not tuned."
     return "Each arm is trained at the learning rate in the table, which was not tuned."
-
-
-def hyperparameters(material: ReportData) -> Lines:
-    """A line a hyper-parameter: its name, then its value in each arm; those that no arm has are
-    left out.
-    """
-    columns = [_arm_values(material, arm) for arm in material.order]
-    names: dict[str, None] = {}
-    for column in columns:
-        names |= dict.fromkeys(column)
-    lines: Lines = []
-    for name in names:
-        cells = [column.get(name, DASH) for column in columns]
-        lines.append((name, *cells))
-    return lines
-
-
-def hyperparameter_tables(material: ReportData) -> list[tuple[tuple[str, ...], Lines]]:
-    """Tables as a heading and lines; of many arms one table of what differs, a line an arm, and
-    one of the rest.
-    """
-    lines = hyperparameters(material)
-    if not material.has_many_columns:
-        return [(("", *material.order), lines)]
-    differing: Lines = [("arm", *material.order)]
-    equal: Lines = []
-    for line in lines:
-        if len(set(line[1:])) > 1:
-            differing.append(line)
-        else:
-            equal.append(line[:2])
-    tables = [(("", "all arms"), equal)]
-    if len(differing) > 1:
-        heading, *by_arm = zip(*differing, strict=True)
-        tables.insert(0, (heading, by_arm))
-    return tables
-
-
-def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
-    own, stage = material.plan.arms[arm], _stage_table(material, arm)
-    return {
-        "parameters": format_count(own.price.parameters),
-        **_architecture_values(
-            material.resolved_architecture(arm), str(own.run.table["architecture"]["mask"])
-        ),
-        "objective": _kind_words(stage["objective"]),
-        "tokenizer": _kind_words(stage["corpus"]["tokenizer"]),
-        **_training_values(stage["training"], _rate(material, arm)),
-    }
-
-
-def _stage_table(material: ReportData, arm: str) -> Mapping[str, Any]:
-    """An arm's last stage with all its fields."""
-    return material.plan.arms[arm].run.table["stages"][-1]
-
-
-def _architecture_values(spec: ResolvedArchitecture, mask: str) -> dict[str, str]:
-    block = spec.stack.layers[-1]  # of experts, the last layers have them
-    attention, feed_forward = block.attention.model_dump(), block.feed_forward.model_dump()
-    n_encoder_layers = None if spec.encoder is None else len(spec.encoder.layers)
-    values = {
-        "layers": len(spec.stack.layers),
-        "encoder layers": n_encoder_layers,
-        "model width": spec.d_model,
-        "attention": attention["kind"],
-        "heads": attention["n_heads"],
-        "key and value heads": attention.get("n_kv_heads"),
-        "head width": attention.get("d_head"),
-        "feed-forward": feed_forward["kind"],
-        "feed-forward width": feed_forward.get("d_expert") or feed_forward["d_ff"],
-        "experts": feed_forward.get("n_experts"),
-        "experts a token": feed_forward.get("n_active"),
-        "activation": feed_forward["activation"],
-        "gated": _yes_or_no(feed_forward["gated"]),
-        "mask": mask,
-        "positions": _kind_words(spec.stack.positions.model_dump()),
-        "norm": f"{spec.norm.kind}, {spec.placement}",
-        "vocabulary": spec.n_vocab,
-        "longest sequence": spec.max_length,
-        "tied embeddings": _yes_or_no(spec.head.tied),
-        "initialisation": _kind_words(spec.init.model_dump()),
-        "dropout": f"{spec.dropout:g}",
-    }
-    return {name: str(value) for name, value in values.items() if value is not None}
-
-
-def _yes_or_no(value: bool) -> str:
-    if value:
-        return "yes"
-    return "no"
-
-
-def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]:
-    optimizer = training["optimizer"]
-    clip = "none" if optimizer["clip"] is None else f"{optimizer['clip']:g}"
-    return {
-        "steps": str(training["n_steps"]),
-        "sequences a batch": str(training["n_sequences"]),
-        "tokens a sequence": str(training["length"]),
-        "peak learning rate": significant(rate),
-        "warm-up steps": str(training["warmup"]),
-        "schedule": _kind_words(training["schedule"]),
-        "AdamW β1, β2": f"{optimizer['beta1']:g}, {optimizer['beta2']:g}",
-        "AdamW ε": f"{optimizer['eps']:g}",
-        "weight decay": f"{optimizer['decay']:g}",
-        "gradient clipping": clip,
-        "z-loss": f"{training['z_loss']:g}",
-    }
-
-
-def _rate(material: ReportData, arm: str) -> float:
-    """The rate that the reported runs of an arm were trained at."""
-    rates = material.findings.rates
-    if rates is None:
-        return material.written_learning_rate(arm)
-    return rates[arm]["rate"]
-
-
-def _kind_words(table: Mapping[str, Any]) -> str:
-    """A choice with its numbers: `cosine (floor 0.1)`; where files lie is not said."""
-    numbers: list[str] = []
-    for name, value in table.items():
-        if name != "kind" and isinstance(value, int | float):
-            numbers.append(f"{name} {_format_number(value)}")
-    if numbers:
-        return f"{table['kind']} ({', '.join(numbers)})"
-    return table["kind"]
-
-
-def _format_number(value: float) -> str:
-    """A number, or true or false."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}".lower()
 
 
 def results_caption(material: ReportData) -> str:
@@ -309,16 +168,6 @@ def behind_caption(material: ReportData) -> str:
         f"What each verdict rests on: {unit} of {column}, {seeds}. Margin:"
         f" {material.findings.margin_description}."
     )
-
-
-def hyperparameter_caption(material: ReportData) -> str:
-    """What the table of hyper-parameters shows."""
-    if material.findings.rates is not None:
-        tuned = "The peak learning rates are those that the sweep gave."
-    else:
-        tuned = ""
-    declared = join_words(material.plan.declared)
-    return f"Hyper-parameters of each arm. Compared: {declared}. {tuned}".strip()
 
 
 def _level(material: ReportData) -> float:

@@ -36,8 +36,8 @@ from paribus.report.csv_tables import (
     to_csv,
     verdict_rows,
 )
-from paribus.report.curve_plots import difference_plots, learning_plot, rate_plot
-from paribus.report.details import describe_sweep_cost, detail_lines, details_heading, rate_table
+from paribus.report.curve_plots import difference_plots, learning_plot
+from paribus.report.details import detail_lines, details_heading
 from paribus.report.early_order import TITLE as EARLY
 from paribus.report.early_order import describe_early_order
 from paribus.report.effect_plot import effect_plots
@@ -49,6 +49,8 @@ from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
 from paribus.report.positive_control import describe_control
+from paribus.report.rate_gains import describe_sweep_cost, rate_table
+from paribus.report.rate_plot import rate_plot
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
 from paribus.report.series import describe_series
@@ -112,6 +114,7 @@ def _template_values(report: ReportData) -> dict[str, Any]:
         "order": report.order,
         "many": report.has_many_columns,
         "unit": report.measure.unit,
+        "direction": report.measure.direction,
         "version": __version__,
         "side": SIDE,
         "gallery": mask_gallery(report),

@@ -46,10 +46,10 @@ def describe_margin_share(report: ReportData) -> str:
     """The margin as a share of the control's loss, a sentence without its full stop; '' if there
     is no control or no margin.
     """
-    measured = _control_and_margin_share(report)
-    if measured is None:
+    control_and_share = _control_and_margin_share(report)
+    if control_and_share is None:
         return ""
-    control, share = measured
+    control, share = control_and_share
     return f"The margin is {_percent(share)} of {_describe_effect(control, report)}"
 
 
@@ -57,19 +57,19 @@ def is_margin_too_wide(report: ReportData) -> bool:
     """True if the margin exceeds WEAK_MARGIN_SHARE of the loss of a model that cannot see its
     input; `equivalent` then says little.
     """
-    measured = _control_and_margin_share(report)
-    if measured is None:
+    control_and_share = _control_and_margin_share(report)
+    if control_and_share is None:
         return False
-    control, share = measured
+    control, share = control_and_share
     return control.kind == "input" and share > WEAK_MARGIN_SHARE
 
 
 def equivalence_caveat(report: ReportData) -> str:
     """The caveat printed beside `equivalent` if the margin is too wide, else ''."""
-    measured = _control_and_margin_share(report)
-    if measured is None or not is_margin_too_wide(report):
+    control_and_share = _control_and_margin_share(report)
+    if control_and_share is None or not is_margin_too_wide(report):
         return ""
-    control, share = measured
+    control, share = control_and_share
     return f"within a margin of {_percent(share)} of {_describe_effect(control, report)}"
 
 

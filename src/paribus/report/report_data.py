@@ -18,7 +18,8 @@ from paribus.record.file_names import PLAN_FILE
 from paribus.record.plan import PlanRecord, StageRecord, parse_plan
 from paribus.record.samples import ItemText, PromptSample, read_item_texts, read_samples
 from paribus.record.series import later_studies
-from paribus.report.anonymity import Redactions, find_redactions, redact_row, redact_value
+from paribus.report.anonymity import redact_row, redact_value
+from paribus.report.redactions import Redactions, find_redactions
 from paribus.spec import Architecture, ResolvedArchitecture, resolve
 from paribus.spec.measure import Measure
 
@@ -36,7 +37,7 @@ ANONYMISED_FIELDS = (
     "factorial",
     "contrasts",
     "remarks",
-    "pooled",
+    "pooled_noise",
     "control",
     "noise",
     "agreement",
@@ -90,9 +91,9 @@ class ReportData:
 
     def resolved_architecture(self, arm: str) -> ResolvedArchitecture:
         """An arm's architecture with every default filled in."""
-        written = _sorted_json(self.plan.arms[arm].run.architecture)
+        table = _sorted_json(self.plan.arms[arm].run.architecture)
         try:
-            return resolve(Architecture.model_validate_json(written))
+            return resolve(Architecture.model_validate_json(table))
         except (ValidationError, SpecError) as fault:
             message = " ".join(str(fault).split())
             raise RecordError(

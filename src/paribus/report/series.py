@@ -60,12 +60,12 @@ def describe_series_place(number: int, seeds: Sequence[int]) -> str:
 
 
 def describe_seeds(seeds: Sequence[int]) -> str:
-    """6 to 13, or each of them where they are no range."""
-    ordered = sorted(seeds)
-    whole = ordered == list(range(ordered[0], ordered[-1] + 1))
-    if len(ordered) > 1 and whole:
-        return f"{ordered[0]} to {ordered[-1]}"
-    return join_words(list(map(str, ordered)))
+    """6 to 13, or each of them if they are not a range."""
+    seeds = sorted(seeds)
+    is_range = seeds == list(range(seeds[0], seeds[-1] + 1))
+    if len(seeds) > 1 and is_range:
+        return f"{seeds[0]} to {seeds[-1]}"
+    return join_words(list(map(str, seeds)))
 
 
 def _describe_earlier(study: EarlierRecord) -> str:

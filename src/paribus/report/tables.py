@@ -36,12 +36,15 @@ class ControlRow:
 
 def control_rows(report: ReportData) -> tuple[list[ControlRow], list[ControlRow]]:
     """What differs, confounds first; and what is equal."""
-    ordered = sorted(report.plan.control, key=lambda line: line.mark.place)
+    control_lines = sorted(report.plan.control, key=lambda line: line.mark.place)
     differing: list[ControlRow] = []
     equal: list[ControlRow] = []
-    for line in ordered:
-        rows = equal if line.mark == Mark.EQUAL else differing
-        rows.append(_control_row(line, report.order))
+    for line in control_lines:
+        row = _control_row(line, report.order)
+        if line.mark == Mark.EQUAL:
+            equal.append(row)
+        else:
+            differing.append(row)
     return differing, equal
 
 
@@ -179,9 +182,9 @@ def _format_score(row: dict[str, Any], column: str) -> str:
 def _format_gain(arm: ArmFinding, seed: int) -> str:
     """A comparison's gain in one seed."""
     gain = None
-    for paired in arm.judgement.seeds:
-        if paired.seed == seed:
-            gain = paired.gain
+    for one in arm.judgement.seeds:
+        if one.seed == seed:
+            gain = one.gain
     if gain is None:
         return DASH
     return signed_score(gain)

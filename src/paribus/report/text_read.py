@@ -29,15 +29,17 @@ def describe_text_differences(report: ReportData) -> str:
     budget = str(report.plan.design.budget).replace("_", " ")
     n_more = len(large) - MAX_LISTED
     if n_more > 0:
-        sentences.append(f"So it is in {n_more} more comparisons; the control table lists all.")
+        sentences.append(
+            f"The same holds for {n_more} more comparisons; the control table lists all."
+        )
     return f"Text {BUDGET_PHRASE} ({budget}). {' '.join(sentences)}"
 
 
 def _text_differences(report: ReportData) -> tuple[TextDifference, ...]:
-    plan, written = report.plan, epochs_by_arm(report)
-    if written is None:
+    plan, epochs = report.plan, epochs_by_arm(report)
+    if epochs is None:
         return ()
-    reads = {arm: _text_read(plan.arms[arm], str(written[arm])) for arm in report.order}
+    reads = {arm: _text_read(plan.arms[arm], str(epochs[arm])) for arm in report.order}
     pairs = [(arm.name, arm.against) for arm in report.findings.arms]
     if not pairs:  # where contrasts are judged
         pairs = [(arm, report.findings.baseline) for arm in report.order[1:]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.analyse.spent import run_times
+from paribus.analyse.run_costs import run_times
 from paribus.report.numbers import format_count, format_duration
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_to_seconds
@@ -26,7 +26,7 @@ class TimeBlock:
 def time_block(report: ReportData) -> TimeBlock:
     """Of every arm: the time of a run and of a step, tokens a second."""
     return TimeBlock(
-        heading=("arm", "time a run", "time a step", "tokens a second"),
+        heading=("arm", "time per run", "time per step", "tokens per second"),
         lines=[_time_line(arm, report) for arm in report.order],
         at_equal_seconds=[(one.arm or "all", one.text) for one in sensitivity_to_seconds(report)],
         dates=_dates(report),

@@ -52,14 +52,14 @@ def _confound_lines(report: ReportData) -> list[ControlLine]:
 
 
 def _confound_check(report: ReportData) -> TrustCheck:
-    lines, allowed = _confound_lines(report), allowed_confounds(report)
-    if len(allowed) < len(lines):
+    lines, allowances = _confound_lines(report), allowed_confounds(report)
+    if len(allowances) < len(lines):
         paths = join_words([line.path for line in lines if line.allowed is None])
         text = f"{paths} differ between the arms and are not the factor."
         return TrustCheck("Confounds", "no", text)
-    if allowed:
-        reasons = "; ".join(allowed)
-        text = f"{format_plural(len(allowed), 'difference')} allowed by the design. {reasons}."
+    if allowances:
+        reasons = "; ".join(allowances)
+        text = f"{format_plural(len(allowances), 'difference')} allowed by the design. {reasons}."
         return TrustCheck("Confounds", "mind", text)
     return TrustCheck("Confounds", "yes", _describe_only_factor(report))
 

@@ -38,12 +38,12 @@ def rate_check(report: ReportData) -> TrustCheck:
     rates = report.findings.rates
     if report.plan.design.tune is None or rates is None:
         return _untuned_rate_check(report)
-    tuned = _describe_rates(report, lambda arm: rates[arm]["rate"])
+    rate_list = _describe_rates(report, lambda arm: rates[arm]["rate"])
     outside = [quote_arm(arm) for arm in report.order if not rates[arm]["optimum"]["inside"]]
     if outside:
-        text = f"The optimum of {join_words(outside)} lies outside the grid; used {tuned}."
+        text = f"The optimum of {join_words(outside)} lies outside the grid; used {rate_list}."
         return TrustCheck("Learning rates", "no", text)
-    text = f"Tuned alike, each optimum inside the grid: {tuned}."
+    text = f"Tuned alike, each optimum inside the grid: {rate_list}."
     remarks = "; ".join(_rate_remarks(report))
     if not remarks:
         return TrustCheck("Learning rates", "yes", text)

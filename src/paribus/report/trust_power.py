@@ -115,11 +115,11 @@ def symmetry_checks(report: ReportData) -> Iterator[TrustCheck]:
 
 def _sign_tests(findings: Findings) -> Iterator[str]:
     """What the sign test says of each comparison and contrast that has one."""
-    judged = dict(_comparisons(findings))
+    comparisons = dict(_comparisons(findings))
     for contrast in findings.contrasts:
         if contrast.is_judged and contrast.comparison is not None:
-            judged[contrast.name] = contrast.comparison
-    for name, comparison in judged.items():
+            comparisons[contrast.name] = contrast.comparison
+    for name, comparison in comparisons.items():
         if comparison.sign_test is not None:
             yield f"{name}, {comparison.sign_test.description}"
 

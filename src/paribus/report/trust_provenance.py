@@ -17,21 +17,21 @@ AS_PLANNED = "As planned"
 
 def failure_checks(report: ReportData) -> Iterator[TrustCheck]:
     """Runs that did not train, or not for long enough."""
-    reported = report.findings.reported_rows
+    rows = report.findings.reported_rows
     failed: list[str] = []
     short: Counter[str] = Counter()
-    for row in reported:
+    for row in rows:
         if row["outcome"] == UNDERTRAINED:
             short[row["arm"]] += 1
         elif row["outcome"] != "finished":
             failed.append(f"{quote_arm(row['arm'])}, seed {row['seed']}")
     if failed:
-        runs = f"{len(failed)} of {len(reported)} runs"
+        runs = f"{len(failed)} of {len(rows)} runs"
         text = f"{runs} did not train ({join_words(failed)}); none is dropped."
         yield TrustCheck("Failed runs", "mind", text)
     if short:
         counts = join_words([f"{n} of {quote_arm(arm)}" for arm, n in short.items()])
-        text = f"{undertrained_advice(reported)} Pairs with these arms get no verdict ({counts})."
+        text = f"{undertrained_advice(rows)} Pairs with these arms get no verdict ({counts})."
         yield TrustCheck("Length of training", "no", text)
 
 
@@ -45,7 +45,7 @@ def machine_check(report: ReportData) -> TrustCheck:
             return TrustCheck(MACHINE, "yes", f"One code, one environment: torch {torch}.")
         case {"device": str(device), "n_threads": int(n_threads), "torch": str(torch)}:
             threads = format_plural(n_threads, "thread")
-            text = f"One code, one environment: torch {torch}, {device}, {threads} a run."
+            text = f"One code, one environment: torch {torch}, {device}, {threads} per run."
             return TrustCheck(MACHINE, "yes", text)
     return TrustCheck(MACHINE, "mind", "Under what the runs were made is not known.")
 

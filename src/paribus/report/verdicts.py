@@ -106,12 +106,12 @@ def describe_fresh_seeds(report: ReportData) -> str:
     """
     if not any(advice.needs_fresh_seeds for advice in _advice_of_study(report)):
         return ""
-    used = describe_seeds(report.plan.design.declared_seeds)
+    own_seeds = describe_seeds(report.plan.design.declared_seeds)
     return (
-        f"Fresh seeds make a new study of the same design, with seeds other than {used}, as many as"
-        f" advised: `paribus run DESIGN{_run_options(report)} --seeds N`, and whatever else was"
-        " --set or named for this study. Its verdict is read from the new seeds alone; seeds added"
-        " to this study would be a second look."
+        f"Fresh seeds make a new study of the same design, with seeds other than {own_seeds}, as"
+        f" many as advised: `paribus run DESIGN{_run_options(report)} --seeds N`, and whatever else"
+        " was --set or named for this study. Its verdict is read from the new seeds alone; seeds"
+        " added to this study would be a second look."
     )
 
 

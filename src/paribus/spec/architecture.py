@@ -9,28 +9,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    InstanceOf,
-    PlainSerializer,
-)
+from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer
 
 from paribus.errors import SpecError
 from paribus.masks import Causal, Full, Rule, parse_rule
 from paribus.masks.rules import LEAF_RULES, SIZED_RULES
+from paribus.spec.base import Count, LayerCount, NonNegative, Positive, Share, Spec, read_kind
 from paribus.spec.spelling import mask_words
-
-
-class Spec(BaseModel):
-    """The base of all specs: frozen, strict, no unknown keys."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
-    )
 
 
 def _read_mask(value: Any) -> Any:
@@ -42,19 +27,6 @@ def _read_mask(value: Any) -> Any:
         raise ValueError(f"{fault}{mask_words(value, (*LEAF_RULES, *SIZED_RULES))}") from fault
 
 
-def read_kind(value: Any) -> Any:
-    """`positions = "rotary"` is short for `positions = { kind = "rotary" }`."""
-    if isinstance(value, str):
-        return {"kind": value}
-    return value
-
-
-MAX_SIZE = 10_000_000  # of any size; beyond it, a slip of the finger
-Count = Annotated[int, Field(ge=1, le=MAX_SIZE)]
-NonNegative = Annotated[int, Field(ge=0, le=MAX_SIZE)]
-LayerCount = Annotated[int, Field(ge=1, le=4096)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 is 0
 Mask = Annotated[
     InstanceOf[Rule], BeforeValidator(_read_mask), PlainSerializer(str, return_type=str)
 ]

@@ -38,7 +38,7 @@ def arm_faults(design: Design) -> Iterator[str]:
     for field, name in (("baseline", design.baseline), ("control", control_arm(design))):
         if name is not None and name not in arms:
             yield (
-                f"{field} is {name!r}, which is no arm; {word_advice(name, arms)}arms are"
+                f"{field} is {name!r}, which is not an arm; {word_advice(name, arms)}arms are"
                 f" {', '.join(arms)}"
             )
     if design.control == design.baseline:
@@ -57,15 +57,15 @@ def arm_faults(design: Design) -> Iterator[str]:
             " train, such as base = { architecture = 'gpt2', training = { n_steps = 600 } }: a"
             " preset is an architecture alone"
         )
-    known = (*RUN_TABLES, "match") if design.arms else RUN_TABLES
+    table_names = (*RUN_TABLES, "match") if design.arms else RUN_TABLES
     for where, table in written_tables(design):
-        yield from unknown_keys(f"{where}.", table, known)
+        yield from unknown_keys(f"{where}.", table, table_names)
 
 
 def comparison_faults(design: Design) -> Iterator[str]:
     if design.comparisons is None:
         return
-    arms, seen = arm_tables(design), set()
+    arms, earlier_pairs = arm_tables(design), set()
     if not design.comparisons:
         yield (
             "comparisons is an empty list; name at least one pair, or leave it out: every arm"
@@ -76,12 +76,12 @@ def comparison_faults(design: Design) -> Iterator[str]:
     for name, against in design.comparisons:
         if name == against:
             yield f"comparisons has {name!r} against itself; name the arm it is judged against"
-        elif {name, against} in seen:
+        elif {name, against} in earlier_pairs:
             yield (
                 f"comparisons has {name!r} and {against!r} twice; one of them is judged against the"
                 " other, once"
             )
-        seen.add(frozenset((name, against)))
+        earlier_pairs.add(frozenset((name, against)))
 
 
 def family_faults(design: Design) -> Iterator[str]:
@@ -105,7 +105,7 @@ def contrast_faults(design: Design) -> Iterator[str]:
                 f" contrasts out, as in {CONTRAST_EXAMPLE}"
             )
         return
-    arms, seen = arm_tables(design), set()
+    arms, earlier_names = arm_tables(design), set()
     yield from _unknown_arm_faults(_weighted_arms(design.contrasts), arms)
     for name, weights in design.contrasts.items():
         yield from _weight_faults(f"contrasts.{name}", weights)
@@ -115,12 +115,12 @@ def contrast_faults(design: Design) -> Iterator[str]:
             yield f"contrasts has {name!r}, which cannot be a name; use {allowed}"
         elif name in arms:
             yield f"contrasts.{name} has the name of an arm; call it something else"
-        elif key in seen:
+        elif key in earlier_names:
             yield (
                 f"contrasts.{name} is there twice, but for capitals and spaces; call one of them"
                 " something else"
             )
-        seen.add(key)
+        earlier_names.add(key)
 
 
 def _weighted_arms(contrasts: Contrasts) -> Iterator[tuple[str, str]]:
@@ -139,11 +139,12 @@ def _describe_shape(design: Design) -> str:
 
 def _unknown_arm_faults(names: Iterable[tuple[str, str]], arms: Mapping[str, Any]) -> Iterator[str]:
     """The names, and where each stands, that no arm has; the first few are told one by one."""
-    listed = ", ".join(arms)
+    arm_names = ", ".join(arms)
 
     def say(where_name: tuple[str, str]) -> str:
         where, name = where_name
-        return f"{where} has {name!r}, which is no arm; {word_advice(name, arms)}arms are {listed}"
+        advice = word_advice(name, arms)
+        return f"{where} has {name!r}, which is not an arm; {advice}arms are {arm_names}"
 
     unknown: dict[tuple[str, str], None] = {}
     for where, name in names:

@@ -63,16 +63,16 @@ def two_by_two_levels(levels: Levels, baseline: str) -> dict[str, tuple[str, str
     factors = sorted(levels[baseline])  # as they are in a plan on disk
     if len(factors) != 2 or len(levels) != 4:
         return None
-    found = {}
+    levels_by_factor = {}
     for factor in factors:
         in_arms = [own[factor] for own in levels.values()]
         names = list(dict.fromkeys([levels[baseline][factor], *in_arms]))
         if len(names) != 2:
             return None
-        found[factor] = (names[0], names[1])
+        levels_by_factor[factor] = (names[0], names[1])
     whole = {tuple(own[factor] for factor in factors) for own in levels.values()}
-    if whole == set(product(*found.values())):
-        return found
+    if whole == set(product(*levels_by_factor.values())):
+        return levels_by_factor
     return None
 
 

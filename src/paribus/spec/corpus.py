@@ -9,22 +9,17 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from paribus.spec.architecture import Count, NonNegative, Positive, Share, Spec, read_kind
+from paribus.spec.base import Positive, Share, Spec, read_kind
+from paribus.spec.languages import InventedLanguage, Language
 
-SYMBOLS = (  # of the invented languages
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-)
 N_SENTINELS = 100  # T5's number of them
 # ids that are no text: pad, end, start, mask, three modes, sentinels
 N_SPECIAL_TOKENS = 7 + N_SENTINELS
-SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 
 FilePortion = Literal["slice", "all"]
 DecodeErrors = Literal["strict", "replace"]
-LanguageForm = Literal["pairs", "text"]
-SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
 
 
 def _as_tuple(value: Any) -> Any:
@@ -39,7 +34,7 @@ def _as_tuple(value: Any) -> Any:
 # Bytes that the files of a source may come to when they are unpacked; None: in proportion to their
 # size on disk. It changes no text and is written only where it is set, so that the names of texts
 # and runs stay what they were.
-MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda given: given is None)]
+MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda n_bytes: n_bytes is None)]
 Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
 
 
@@ -120,166 +115,6 @@ class PairFiles(Spec):
     """The source's share of the rows is its weight over the sum of all weights."""
 
 
-class Language(Spec):
-    """The base of invented languages: a seed gives sources, and every source has one known
-    answer.
-    """
-
-    n_documents: Count = 100_000
-    """Number of documents that are made."""
-    seed: NonNegative = 0
-    """Seed of the documents."""
-    form: LanguageForm = "pairs"
-    """Pairs of source and target, or both as one document of running text."""
-    weight: Positive = 1.0
-    """The source's share of the rows is its weight over the sum of all weights."""
-    min_length: Count
-    """The shortest source."""
-    max_length: Count
-    """The longest source."""
-
-    @model_validator(mode="after")
-    def _require_order(self) -> Language:
-        if self.min_length > self.max_length:
-            raise ValueError(
-                f"min_length is {self.min_length}, above max_length {self.max_length}; use at most"
-                " that"
-            )
-        return self
-
-
-class CopyLanguage(Language):
-    """`cab=` → `cab`."""
-
-    kind: Literal["copy"] = "copy"
-    n_symbols: SymbolCount = 26
-    """Number of different letters."""
-    min_length: Count = 20
-    """Letters of the shortest source."""
-    max_length: Count = 40
-    """Letters of the longest source."""
-
-
-class ReverseLanguage(Language):
-    """`cab=` → `bac`."""
-
-    kind: Literal["reverse"] = "reverse"
-    n_symbols: SymbolCount = 26
-    """Number of different letters."""
-    min_length: Count = 20
-    """Letters of the shortest source."""
-    max_length: Count = 40
-    """Letters of the longest source."""
-
-
-class SortLanguage(Language):
-    """`cab=` → `abc`."""
-
-    kind: Literal["sort"] = "sort"
-    n_symbols: SymbolCount = 26
-    """Number of different letters."""
-    min_length: Count = 20
-    """Letters of the shortest source."""
-    max_length: Count = 40
-    """Letters of the longest source."""
-
-
-class RecallLanguage(Language):
-    """`axbycz?b=` → `y`: keys, each with its value, then one key again; the length counts the
-    keys, all distinct.
-    """
-
-    kind: Literal["recall"] = "recall"
-    n_symbols: SymbolCount = 26
-    """Number of different letters."""
-    min_length: Count = 4
-    """The smallest number of keys."""
-    max_length: Count = 16
-    """The largest number of keys, at most `n_symbols`."""
-
-    @model_validator(mode="after")
-    def _require_distinct_keys(self) -> RecallLanguage:
-        if self.max_length > self.n_symbols:
-            raise ValueError(
-                f"max_length is {self.max_length}, but n_symbols {self.n_symbols} gives no more"
-                f" distinct keys; use at most {self.n_symbols}"
-            )
-        return self
-
-
-def _primes_up_to(limit: int) -> list[int]:
-    primes: list[int] = []
-    for n in range(2, limit + 1):
-        if all(n % prime for prime in primes):
-            primes.append(n)
-    return primes
-
-
-class LinearLanguage(Language):
-    """`b>dc>fd>=` → `h`: examples of y = w·x + b over the integers modulo a prime, then one more x.
-
-    The length counts the examples; they always determine the answer.
-    """
-
-    kind: Literal["linear"] = "linear"
-    modulus: int = 11
-    """The prime that all sums are taken modulo, below 62."""
-    n_inputs: Annotated[int, Field(ge=1, le=8)] = 1
-    """Number of inputs x of each example."""
-    min_length: Count = 4
-    """The smallest number of examples, more than `n_inputs`."""
-    max_length: Count = 12
-    """The largest number of examples."""
-
-    @field_validator("modulus")
-    @classmethod
-    def _require_prime(cls, value: int) -> int:
-        primes = _primes_up_to(len(SYMBOLS))
-        if value not in primes:
-            raise ValueError(
-                f"{value} is no prime below {len(SYMBOLS)}; use one of"
-                f" {', '.join(map(str, primes))}"
-            )
-        return value
-
-    @model_validator(mode="after")
-    def _require_enough_examples(self) -> LinearLanguage:
-        if self.min_length <= self.n_inputs:
-            raise ValueError(
-                f"min_length is {self.min_length}, too few examples to know n_inputs"
-                f" {self.n_inputs} weights and a constant; use at least {self.n_inputs + 1}"
-            )
-        return self
-
-
-class TranslationLanguage(Language):
-    """Sentences of one small probabilistic grammar and their translation into another: words,
-    order, agreement.
-    """
-
-    kind: Literal["translation"] = "translation"
-    n_symbols: Annotated[int, Field(ge=10, le=2000)] = 50
-    """Words of each language."""
-    min_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 4
-    """Words of the shortest source."""
-    max_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 16
-    """Words of the longest source."""
-
-
-class ArithmeticLanguage(Language):
-    """`95+4=` → `2` modulo 97, in decimals, products before sums; the length counts the terms."""
-
-    kind: Literal["arithmetic"] = "arithmetic"
-    modulus: Annotated[int, Field(ge=2, le=10**9)] = 97
-    """The number that results are taken modulo."""
-    operations: Literal["+", "+-", "+-*"] = "+"
-    """The operations that occur."""
-    min_length: Annotated[int, Field(ge=2)] = 2
-    """The smallest number of terms."""
-    max_length: Annotated[int, Field(ge=2)] = 2
-    """The largest number of terms."""
-
-
 class ByteTokenizer(Spec):
     """One token a byte."""
 
@@ -302,15 +137,6 @@ class TokenizerFile(Spec):
     """The tokenizer.json. A path is relative to the file that names it."""
 
 
-InventedLanguage = (
-    CopyLanguage
-    | ReverseLanguage
-    | SortLanguage
-    | RecallLanguage
-    | LinearLanguage
-    | TranslationLanguage
-    | ArithmeticLanguage
-)
 InstalledPython = PythonDocs | PythonCode | PythonSummaries
 Source = InstalledPython | Files | PairFiles | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
@@ -357,7 +183,8 @@ class Corpus(Spec):
         if not math.isfinite(sum(source.weight for source in self.sources)):
             largest = max(source.weight for source in self.sources)
             raise ValueError(
-                f"sources have weights up to {largest:g}, whose sum is no number; use smaller ones,"
+                f"sources have weights up to {largest:g}, whose sum is not finite; use smaller"
+                " ones,"
                 " such as 1 and 2"
             )
         kinds = {gives_pairs(source): source.kind for source in self.sources}

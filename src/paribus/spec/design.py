@@ -37,9 +37,9 @@ def arm_tables(design: Design) -> dict[str, Table]:
     """What each arm lays over the base, by name; of a factorial, every combination of levels."""
     if design.arms:
         return dict(design.arms)
-    named = [level_tables(factor) for factor in design.factors.values()]
+    factor_levels = [level_tables(factor) for factor in design.factors.values()]
     arms: dict[str, Table] = {}
-    for levels in itertools.product(*(table.items() for table in named)):
+    for levels in itertools.product(*(table.items() for table in factor_levels)):
         table: Table = {}
         for _, level in levels:
             table = merge_tables(table, level)
@@ -83,10 +83,10 @@ def length_arms(design: Design) -> tuple[str, ...]:
     """
     if design.lengths is None:
         return ()
-    wanted = {against for _, against in judged_pairs(design)}
+    names = {against for _, against in judged_pairs(design)}
     if declared_contrasts(design) or control_length(design) is not None:
-        wanted.add(design.baseline)
-    return tuple(name for name in arm_tables(design) if name in wanted)
+        names.add(design.baseline)
+    return tuple(name for name in arm_tables(design) if name in names)
 
 
 def compared_pairs(design: Design) -> tuple[ArmPair, ...]:
@@ -128,9 +128,9 @@ def arm_levels(design: Design) -> dict[str, dict[str, str]]:
     """Which level of each factor an arm has; of a list of arms, the arm itself."""
     if design.arms:
         return {name: {"arm": name} for name in design.arms}
-    named = [level_tables(factor) for factor in design.factors.values()]
+    factor_levels = [level_tables(factor) for factor in design.factors.values()]
     arms: dict[str, dict[str, str]] = {}
-    for levels in itertools.product(*named):
+    for levels in itertools.product(*factor_levels):
         arms["+".join(levels)] = dict(zip(design.factors, levels, strict=True))
     return arms
 

@@ -42,6 +42,7 @@ def _read_base(name: str, folder: Path) -> Table:
         )
     advice = word_advice(name, presets())
     raise SpecError(
-        f"base is {name!r}, which is no preset and no .toml or .json file; {advice}presets are"
+        f"base is {name!r}, which is neither a preset nor a .toml or .json file; {advice}presets"
+        " are"
         f" {', '.join(presets())}"
     )

@@ -101,10 +101,10 @@ def _variance_faults(design: Design) -> Iterator[str]:
         return
     n_seeds = len(set(design.seeds))
     for name in ("inits", "orders"):
-        asked = getattr(design.variance, name)
-        if asked > n_seeds:
+        count = getattr(design.variance, name)
+        if count > n_seeds:
             yield (
-                f"variance.{name} is {asked}, and the design has {n_seeds} seeds; use {n_seeds} or"
+                f"variance.{name} is {count}, and the design has {n_seeds} seeds; use {n_seeds} or"
                 " fewer"
             )
 
@@ -155,17 +155,17 @@ def _length_faults(design: Design) -> Iterator[str]:
     margin, lengths = design.primary.margin, design.lengths or ()
     length = control_length(design)
     if length is not None and length not in lengths:
-        given = f"are {list(lengths)}" if lengths else "are missing"
+        lengths_text = f"are {list(lengths)}" if lengths else "are missing"
         yield (
-            f"control is at the length {length:g}, and lengths {given}; write it there, as"
+            f"control is at the length {length:g}, and lengths {lengths_text}; write it there, as"
             f" {LENGTHS_EXAMPLE}"
         )
     if not isinstance(margin, str) or compute_margin(margin) is None or len(lengths) >= MIN_LENGTHS:
         return
-    given = f"is {list(lengths)}" if lengths else "is missing"
+    lengths_text = f"is {list(lengths)}" if lengths else "is missing"
     yield (
         f"primary.margin is {margin!r}, which is priced from runs of {MIN_LENGTHS} lengths or more,"
-        f" and lengths {given}; write {LENGTHS_EXAMPLE}, or a margin in bits per byte"
+        f" and lengths {lengths_text}; write {LENGTHS_EXAMPLE}, or a margin in bits per byte"
     )
 
 

@@ -110,6 +110,6 @@ def _apply_scale(table: Table, scale: str | None, folder: Path) -> Table:
     if isinstance(own.get("base"), str):  # one that is named stands in the other's place
         table.pop("base", None)
     own = with_base(own, folder)
-    merged = merge_tables(table, own)
-    refuse_empty_table(merged, own, f"scales.{scale}.")
-    return merged
+    result = merge_tables(table, own)
+    refuse_empty_table(result, own, f"scales.{scale}.")
+    return result

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
-from paribus.spec.architecture import Positive, Spec
+from paribus.spec.base import Positive, Spec
 from paribus.spec.contrasts import ArmPair, Contrasts, read_contrasts
 from paribus.spec.design_values import (
     Control,

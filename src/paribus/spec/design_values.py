@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, ValidationInfo
 
-from paribus.spec.architecture import Spec
+from paribus.spec.base import Spec
 
 SWEEP_SEED = 1001  # the first seed of a sweep; reported seeds lie below it
 MIN_SEEDS = 3
@@ -90,8 +90,8 @@ def compute_margin(margin: str) -> float | None:
     """The share that `x % compute` names; None if the text is something else, or more than can
     be priced.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*compute\s*", margin)
-    share = float(found[1]) / 100 if found else 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*compute\s*", margin)
+    share = float(match[1]) / 100 if match else 0.0
     if 0 < share <= MAX_COMPUTE_MARGIN:
         return share
     return None
@@ -101,8 +101,8 @@ def control_margin(margin: str) -> float | None:
     """The share that `x % of control` names; None if the text is something else, or more than
     all of it.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*of\s+control\s*", margin)
-    share = float(found[1]) / 100 if found else 0.0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*of\s+control\s*", margin)
+    share = float(match[1]) / 100 if match else 0.0
     if 0 < share <= 1:
         return share
     return None
@@ -195,7 +195,7 @@ Seeds = Annotated[
     Annotated[tuple[Annotated[int, Field(ge=0, lt=SWEEP_SEED)], ...], Tag("each")]
     | Annotated[Literal["open"], Tag(OPEN_SEEDS)],
     Discriminator(
-        lambda given: OPEN_SEEDS if given == OPEN_SEEDS else "each"
+        lambda value: OPEN_SEEDS if value == OPEN_SEEDS else "each"
     ),  # a fault is then told of one of them alone
     BeforeValidator(read_seeds),
 ]
@@ -213,7 +213,7 @@ Control = Annotated[
     | Annotated[ControlLength, Tag("length")]
     | Annotated[None, Tag("none")],
     Discriminator(
-        lambda given: "none" if given is None else "arm" if isinstance(given, str) else "length"
+        lambda value: "none" if value is None else "arm" if isinstance(value, str) else "length"
     ),
     BeforeValidator(read_control),
 ]

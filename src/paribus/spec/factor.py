@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from paribus.spec.architecture import Spec
+from paribus.spec.base import Spec
 
 Table = dict[str, Any]
 LEVEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}", re.ASCII)  # an arm's joins them by '+'
@@ -76,7 +76,7 @@ class Factor(Spec):
         names = list(map(level_name, levels))
         if len(set(names)) < len(names):
             raise ValueError(
-                f"has values that would be called alike: {', '.join(names)}; name each in a table"
+                f"has values that would get the same name: {', '.join(names)}; name each in a table"
             )
         return levels
 

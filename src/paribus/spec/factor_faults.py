@@ -44,11 +44,11 @@ def factor_faults(design: Design) -> Iterator[str]:
     for path, reason in design.allow.items():
         if not reason.strip():
             yield f"allow.{path} has no reason; say why it may differ all the same"
-    written: list[tuple[str, str]] = []
+    written_paths: list[tuple[str, str]] = []
     for name, factor in design.factors.items():
-        written += [(name, path) for path in level_paths(factor)]
-    for place, (name, path) in enumerate(written):
-        for other, its in written[:place]:
+        written_paths += [(name, path) for path in level_paths(factor)]
+    for place, (name, path) in enumerate(written_paths):
+        for other, its in written_paths[:place]:
             if name != other and _paths_overlap(path, its):
                 yield (
                     f"factors.{other} and factors.{name} both write {path}; let each level write"

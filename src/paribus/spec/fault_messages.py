@@ -40,14 +40,12 @@ def _describe_fault(
     error: ErrorDetails, path: str, where: tuple[str | int, ...], root: type[BaseModel]
 ) -> str:
     """One fault in three beats: where, what was given, what would do."""
-    given, context = error["input"], error.get("ctx", {})
+    value, context = error["input"], error.get("ctx", {})
     match error["type"]:
         case "extra_forbidden":
-            known = _known_keys(error["loc"], root)
-            return (
-                f"{path} is not a key here; {_key_advice(where, given, known, root)}keys are"
-                f" {', '.join(known)}"
-            )
+            known_keys = _known_keys(error["loc"], root)
+            advice = _key_advice(where, value, known_keys, root)
+            return f"{path} is not a key here; {advice}keys are {', '.join(known_keys)}"
         case "missing":
             return f"{path} is missing; give it a value"
         case "union_tag_invalid":
@@ -57,42 +55,42 @@ def _describe_fault(
         case "union_tag_not_found":
             return f"{path}.kind is missing; say which kind it is"
         case "literal_error":
-            advice = word_advice(str(given), _quoted_values(context["expected"]), _last_name(where))
-            return f"{path} is {given!r}; {advice}use {context['expected']}"
+            advice = word_advice(str(value), _quoted_values(context["expected"]), _last_name(where))
+            return f"{path} is {value!r}; {advice}use {context['expected']}"
         case "is_instance_of":
             return (
-                f"{path} is {given!r} ({type(given).__name__}); write a rule as text, such as"
+                f"{path} is {value!r} ({type(value).__name__}); write a rule as text, such as"
                 " 'causal & window(8)'"
             )
         case "value_error":
             return f"{path} {str(context['error']).removeprefix('mask ')}"
         case "model_type":
-            keys = _describe_keys(context["class_name"], given, root)
-            if isinstance(given, str):
-                advice = word_advice(given, (), _last_name(where))
+            keys = _describe_keys(context["class_name"], value, root)
+            if isinstance(value, str):
+                advice = word_advice(value, (), _last_name(where))
             else:
                 advice = ""
             return (
-                f"{path} is {given!r} ({type(given).__name__}); {advice}write a table with {keys}"
+                f"{path} is {value!r} ({type(value).__name__}); {advice}write a table with {keys}"
             )
         case _:
-            return f"{path} is {given!r} ({type(given).__name__}); use {remedy(error)}"
+            return f"{path} is {value!r} ({type(value).__name__}); use {remedy(error)}"
 
 
 def _key_advice(
-    where: tuple[str | int, ...], given: Any, known: list[str], root: type[BaseModel]
+    where: tuple[str | int, ...], value: Any, keys: list[str], root: type[BaseModel]
 ) -> str:
     """What to say of a key that is not known: where its like stands, or what its value is
     called here.
     """
     own = root.__name__.lower() if root.__name__ in ALONE else ""
     names = [own, *(name for name in where[:-1] if isinstance(name, str))]
-    if isinstance(given, str):
-        meant = word_advice(given, (), _last_name(where[:-1]))
+    if isinstance(value, str):
+        advice = word_advice(value, (), _last_name(where[:-1]))
     else:
-        meant = ""
+        advice = ""
     table = ".".join(filter(None, names))
-    return meant or key_advice(str(where[-1]), table, known, field_paths(root, own), own)
+    return advice or key_advice(str(where[-1]), table, keys, field_paths(root, own), own)
 
 
 def _last_name(where: tuple[str | int, ...]) -> str:
@@ -133,18 +131,20 @@ def written_path(loc: tuple[str | int, ...], table: Table) -> tuple[str | int, .
     result: list[str | int] = []
     here: Any = table
     # whether the kind of what is here was passed: MaskedLM has a field of the same name as its kind
-    tagged = False
+    kind_is_passed = False
     for place, part in enumerate(loc):
         last = place == len(loc) - 1
-        if here == part or (isinstance(here, Mapping) and here.get("kind") == part and not tagged):
+        if here == part or (
+            isinstance(here, Mapping) and here.get("kind") == part and not kind_is_passed
+        ):
             # a kind in short is the table of that kind
-            here, tagged = (
+            here, kind_is_passed = (
                 {"kind": part} if here == part else here,
                 True,
             )
             continue
         if _has_entry(here, part):
-            here, tagged = here[part], False
+            here, kind_is_passed = here[part], False
         elif isinstance(part, int) or not (last and isinstance(here, Mapping)):
             continue  # a type, or the number of one alone that is short for a list of it
         result.append(part)

@@ -15,7 +15,8 @@ from pydantic_core import to_jsonable_python
 
 from paribus.errors import SpecError
 from paribus.masks import Rule
-from paribus.spec.architecture import Architecture, Spec
+from paribus.spec.architecture import Architecture
+from paribus.spec.base import Spec
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import SCALES, Design
 from paribus.spec.objectives import ObjectiveKind
@@ -89,11 +90,11 @@ _READ_FIRST: dict[type[BaseModel], FieldEntry] = {Architecture: _PRESET, Design:
 
 def all_tables() -> list[TableEntry]:
     """Every table of a run file and of a design, each once, at the first path that has it."""
-    found: list[TableEntry] = []
-    known: set[type[BaseModel]] = set()
+    tables: list[TableEntry] = []
+    models: set[type[BaseModel]] = set()
     for path, annotation in ROOTS.items():
-        found += _tables_below(path, annotation, known)
-    return found
+        tables += _tables_below(path, annotation, models)
+    return tables
 
 
 def all_paths() -> dict[str, None]:
@@ -172,28 +173,30 @@ def _by_name(annotation: Any) -> list[Any]:
 
 
 def _unknown_path(path: str) -> str:
-    known = all_paths()
+    paths = all_paths()
     outer = path.rpartition(".")[0]
-    keys = [one.rpartition(".")[2] for one in known if one.rpartition(".")[0] == outer]
+    keys = [one.rpartition(".")[2] for one in paths if one.rpartition(".")[0] == outer]
     if outer and keys:
-        listed = f"keys of {outer} are {', '.join(keys)}"
+        choices = f"keys of {outer} are {', '.join(keys)}"
     else:
-        listed = f"tables are {', '.join(ROOTS)}"
-    given = path if path.strip(".") else repr(path)
-    return f"{given} is no field; {path_advice(path, known)}{listed}"
+        choices = f"tables are {', '.join(ROOTS)}"
+    name = path if path.strip(".") else repr(path)
+    return f"{name} is no field; {path_advice(path, paths)}{choices}"
 
 
-def _tables_below(path: str, annotation: Any, known: set[type[BaseModel]]) -> Iterator[TableEntry]:
-    """The tables that a type allows, and those inside them; none that is in `known`, which
-    grows.
+def _tables_below(
+    path: str, annotation: Any, listed_models: set[type[BaseModel]]
+) -> Iterator[TableEntry]:
+    """The tables that a type allows, and those inside them; none that is in `listed_models`,
+    which grows.
     """
     for model in models_in(annotation):
-        if model in known:
+        if model in listed_models:
             continue
-        known.add(model)
+        listed_models.add(model)
         yield _table_entry(path, model)
         for key, field in model.model_fields.items():
-            yield from _tables_below(f"{path}.{key}", field.annotation, known)
+            yield from _tables_below(f"{path}.{key}", field.annotation, listed_models)
 
 
 def _table_entry(path: str, model: type[BaseModel]) -> TableEntry:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
-from paribus.spec.architecture import Count, Positive, Spec
+from paribus.spec.base import Count, Positive, Spec
 
 MatchBy = Literal[
     "nothing",

@@ -100,24 +100,24 @@ def set_at_path(table: Table, path: str, value: Any) -> None:
             node = node.get(name, {})
         if not isinstance(node, dict | str):
             raise SpecError(
-                f"{'.'.join(outer[:depth])} is {node!r}, which has nothing inside to set as {path};"
-                " set it itself"
+                f"{'.'.join(outer[:depth])} is {node!r}, which has no fields to set as {path};"
+                " set it as a whole"
             )
-    merged = merge_tables(table, change)
-    refuse_empty_table(merged, change)
-    table.update(merged)
+    result = merge_tables(table, change)
+    refuse_empty_table(result, change)
+    table.update(result)
 
 
 def refuse_empty_table(
-    merged: Mapping[str, Any], change: Mapping[str, Any], prefix: str = ""
+    result: Mapping[str, Any], change: Mapping[str, Any], prefix: str = ""
 ) -> None:
     """SpecError if the change sets a non-empty table to {}, which merging would ignore.
 
-    `merged` is what came out of laying `change` over a table.
+    `result` is what came out of laying `change` over a table.
     """
     for name, value in change.items():
         path = f"{prefix}{name}"
-        node = merged[name]
+        node = result[name]
         if not isinstance(value, Mapping) or not isinstance(node, Mapping):
             continue
         if value:
@@ -138,8 +138,7 @@ def require_max_depth(table: Any, where: str) -> None:
         if not level:
             return
     raise SpecError(
-        f"{where} holds tables or lists in one another more than {MAX_DEPTH} deep; no field is so"
-        " deep"
+        f"{where} nests tables or lists more than {MAX_DEPTH} deep; no field is that deep"
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from paribus.spec.architecture import Count, Positive, Spec, read_kind
+from paribus.spec.base import Count, Positive, Spec, read_kind
 
 ProperFraction = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]
@@ -75,8 +75,8 @@ class MaskedLM(Spec):
             )
         if hidden == 0:
             raise ValueError(
-                "masked 0 and replaced 0 leave every token that is asked for to be read in its"
-                " place; hide some, such as masked = 0.8"
+                "masked 0 and replaced 0 let the model read every token that it is asked for;"
+                " hide some, such as masked = 0.8"
             )
         return self
 
@@ -142,7 +142,7 @@ class MixtureComponent(Spec):
             self.objective, PrefixLM | SpanCorruption | Continuation
         ):
             raise ValueError(
-                f"mode is {self.mode!r}, for which {self.objective.kind!r} has no place; leave it"
+                f"mode is {self.mode!r}, which {self.objective.kind!r} cannot use; leave it"
                 " out, or use it with prefix, spans or continuation"
             )
         return self
@@ -169,7 +169,7 @@ class Mixture(Spec):
         weights = [part.weight for part in self.components]
         if not isfinite(sum(weights)):
             raise ValueError(
-                f"components have weights up to {max(weights):g}, whose sum is no number; use"
+                f"components have weights up to {max(weights):g}, whose sum is not finite; use"
                 " smaller ones"
             )
         return self

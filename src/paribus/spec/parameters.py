@@ -139,16 +139,16 @@ def _feed_forward(path: str, d_model: int, feed_forward: Dense | Experts) -> Nam
         yield from _dense(path, d_model, feed_forward.d_ff, feed_forward.gated, feed_forward.bias)
         return
     assert feed_forward.d_expert
-    used = feed_forward.n_active / feed_forward.n_experts
+    active_share = feed_forward.n_active / feed_forward.n_experts
     wide, narrow = (
         (feed_forward.n_experts, feed_forward.d_expert, d_model),
         (feed_forward.n_experts, d_model, feed_forward.d_expert),
     )
     yield f"{path}.router.weight", Parameter((feed_forward.n_experts, d_model), "router")
     if feed_forward.gated:
-        yield f"{path}.gate", Parameter(wide, "inward", used)
-    yield f"{path}.up", Parameter(wide, "inward", used)
-    yield f"{path}.down", Parameter(narrow, "residual", used)
+        yield f"{path}.gate", Parameter(wide, "inward", active_share)
+    yield f"{path}.up", Parameter(wide, "inward", active_share)
+    yield f"{path}.down", Parameter(narrow, "residual", active_share)
     if feed_forward.n_shared:
         yield from _dense(
             f"{path}.shared",

@@ -24,31 +24,31 @@ def place_run(table: Mapping[str, Any], folder: Path) -> Table:
     """A run's table from a file in `folder`, with paths that lead to the same files from the
     working directory.
     """
-    return {key: _placed(value, folder, (key,)) for key, value in table.items()}
+    return {key: _place_value(value, folder, (key,)) for key, value in table.items()}
 
 
 def place_design(table: Mapping[str, Any], folder: Path) -> Table:
     """A design's table from a file in `folder`; a base that is named is looked for there by
     whoever opens it.
     """
-    placed = dict(table)
-    if isinstance(placed.get("base"), Mapping):
-        placed["base"] = place_run(placed["base"], folder)
+    result = dict(table)
+    if isinstance(result.get("base"), Mapping):
+        result["base"] = place_run(result["base"], folder)
     for key, place in (("arms", place_run), ("factors", _place_factor), ("scales", place_design)):
-        if isinstance(placed.get(key), Mapping):
-            placed[key] = _place_each(placed[key], place, folder)
-    return placed
+        if isinstance(result.get(key), Mapping):
+            result[key] = _place_each(result[key], place, folder)
+    return result
 
 
 def _place_each(
     tables: Mapping[str, Any], place: Callable[[Mapping[str, Any], Path], Table], folder: Path
 ) -> Table:
     """Tables by name, each with its files placed; what is no table is left as it is."""
-    placed: Table = dict(tables)
+    result: Table = dict(tables)
     for name, own in tables.items():
         if isinstance(own, Mapping):
-            placed[name] = place(own, folder)
-    return placed
+            result[name] = place(own, folder)
+    return result
 
 
 def _place_factor(factor: Mapping[str, Any], folder: Path) -> Table:
@@ -90,13 +90,13 @@ def _names_files(value: Any, at: Keys) -> bool:
     return isinstance(value, list) and any(_names_files(inner, at) for inner in value)
 
 
-def _placed(value: Any, folder: Path, at: Keys) -> Any:
+def _place_value(value: Any, folder: Path, at: Keys) -> Any:
     if isinstance(value, Mapping):
-        return {key: _placed(inner, folder, (*at, key)) for key, inner in value.items()}
+        return {key: _place_value(inner, folder, (*at, key)) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_placed(inner, folder, at) for inner in value]
+        return [_place_value(inner, folder, at) for inner in value]
     if _in_run(at) in FILES and isinstance(value, str):
-        return _joined(value, folder)
+        return _join_folder(value, folder)
     return value
 
 
@@ -110,9 +110,9 @@ def _in_run(at: Keys) -> Keys:
     return inner
 
 
-def _joined(given: str, folder: Path) -> str:
-    if not given or given.startswith("~") or Path(given).is_absolute() or folder == Path():
-        return given
+def _join_folder(path: str, folder: Path) -> str:
+    if not path or path.startswith("~") or Path(path).is_absolute() or folder == Path():
+        return path
     # What looks like a pattern in the name of the folder is none.
-    before = glob.escape(str(folder)) if glob.has_magic(given) else str(folder)
-    return str(Path(before) / given)
+    before = glob.escape(str(folder)) if glob.has_magic(path) else str(folder)
+    return str(Path(before) / path)

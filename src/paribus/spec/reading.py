@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -61,33 +61,38 @@ def presets() -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-class FieldOverrides(TypedDict, total=False):
-    """Keyword arguments of `load`; None keeps the value."""
-
-    n_layers: int | None
-    d_model: int | None
-    n_heads: int | None
-    n_kv_heads: int | None
-    d_head: int | None
-    d_ff: int | None
-    n_vocab: int | None
-    max_length: int | None
-    mask: str | None
-
-
 def load(
     source: str | Path | Mapping[str, Any],
     *,
+    n_layers: int | None = None,
+    d_model: int | None = None,
+    n_heads: int | None = None,
+    n_kv_heads: int | None = None,
+    d_head: int | None = None,
+    d_ff: int | None = None,
+    n_vocab: int | None = None,
+    max_length: int | None = None,
+    mask: str | None = None,
     changes: Mapping[str, Any] | None = None,
-    **sizes: Unpack[FieldOverrides],
 ) -> Architecture:
     """An architecture from a preset's name, a TOML or JSON file, a checkpoint folder or a
     mapping.
 
-    The keyword arguments change it, and so do `changes`, whose keys are dotted paths:
-    `{"feed_forward.gated": True}`.
+    The keyword arguments change it; None keeps the value. So do `changes`, whose keys are dotted
+    paths: `{"feed_forward.gated": True}`. They win over the other arguments.
     """
-    values_by_path = _changes_by_path(sizes, changes or {})
+    sizes = {
+        "n_layers": n_layers,
+        "d_model": d_model,
+        "n_heads": n_heads,
+        "n_kv_heads": n_kv_heads,
+        "d_head": d_head,
+        "d_ff": d_ff,
+        "n_vocab": n_vocab,
+        "max_length": max_length,
+        "mask": mask,
+    }
+    values_by_path = _values_by_path(sizes, changes or {})
     if "preset" in values_by_path:
         raise SpecError(
             f"preset cannot be changed here; load {values_by_path['preset']!r} itself, or a table"
@@ -99,19 +104,12 @@ def load(
     return parse_architecture(table)
 
 
-def _changes_by_path(sizes: FieldOverrides, changes: Mapping[str, Any]) -> Table:
-    """Both by dotted path; `changes` win over `sizes`."""
-    names = FieldOverrides.__annotations__
-    unknown = set(sizes) - set(names)
-    if unknown:
-        raise SpecError(
-            f"load has no argument {min(unknown)!r}; use {', '.join(names)}, or"
-            f" changes={{{min(unknown)!r}: …}}"
-        )
+def _values_by_path(sizes: Mapping[str, int | str | None], changes: Mapping[str, Any]) -> Table:
+    """Sizes that are not None and changes, both by dotted path; changes win."""
     values_by_path: Table = {}
-    for name in names:
-        if sizes.get(name) is not None:
-            values_by_path[SHORT_NAMES.get(name, name)] = sizes[name]
+    for name, value in sizes.items():
+        if value is not None:
+            values_by_path[SHORT_NAMES.get(name, name)] = value
     for name, value in changes.items():
         values_by_path[SHORT_NAMES.get(name, name)] = value
     return values_by_path
@@ -119,13 +117,12 @@ def _changes_by_path(sizes: FieldOverrides, changes: Mapping[str, Any]) -> Table
 
 def parse_architecture(table: Mapping[str, Any]) -> Architecture:
     """Validates a table and checks that it resolves; SpecError lists every error."""
-    merged = _merge_preset(dict(table))
-    filled = fill_default_kinds(merged, Architecture)
+    full_table = fill_default_kinds(_merge_preset(dict(table)), Architecture)
     try:
-        spec = Architecture.model_validate(filled)
+        spec = Architecture.model_validate(full_table)
     except ValidationError as fault:
-        problems = list(describe_faults(fault, filled, Architecture))
-        problems.extend(_further_faults(fault, filled))
+        problems = list(describe_faults(fault, full_table, Architecture))
+        problems.extend(_further_faults(fault, full_table))
         raise SpecError(problems) from None
     resolve(spec)
     return spec
@@ -144,7 +141,7 @@ def merged_table(source: str | Path | Mapping[str, Any]) -> Table:
     if path.suffix not in (".toml", ".json"):
         advice = word_advice(str(source), presets())
         raise SpecError(
-            f"{source} is no preset and no .toml or .json file; {advice}presets are"
+            f"{source} is neither a preset nor a .toml or .json file; {advice}presets are"
             f" {', '.join(presets())}"
         )
     return _merge_preset(read_table(path))
@@ -225,18 +222,18 @@ def _merge_preset(table: Table) -> Table:
 
 def _further_faults(fault: ValidationError, table: Table) -> Iterator[str]:
     """Errors that appear only once these are removed, so that the user sees all at once."""
-    pruned = copy.deepcopy(table)
+    rest = copy.deepcopy(table)
     for error in fault.errors():
-        path = written_path(error["loc"], pruned)
+        path = written_path(error["loc"], rest)
         if (
             error["type"] != UNKNOWN_KEY
             and path[0] not in INDEPENDENT_FIELDS
             and path != ("encoder", "mask")
         ):
             return  # the correct value could change which other fields are valid
-        _remove_path(pruned, path)
+        _remove_path(rest, path)
     try:
-        resolve(Architecture.model_validate(pruned))
+        resolve(Architecture.model_validate(rest))
     except SpecError as further:
         yield from further.problems
     except ValidationError:

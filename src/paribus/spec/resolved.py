@@ -19,7 +19,6 @@ from paribus.masks import (
 from paribus.spec.architecture import (
     Architecture,
     AttentionKind,
-    Count,
     Dense,
     Embedding,
     Experts,
@@ -36,9 +35,8 @@ from paribus.spec.architecture import (
     RelativeBias,
     RotaryPositions,
     ScaleFactor,
-    Share,
-    Spec,
 )
+from paribus.spec.base import Count, Share, Spec
 
 
 class Block(Spec):
@@ -151,23 +149,32 @@ def _attention(spec: Architecture) -> MultiHead | Latent:
     if isinstance(attention, Latent):
         return attention
     d_head = attention.d_head or spec.d_model // attention.n_heads
-    filled = {
+    sizes = {
         "n_kv_heads": attention.n_kv_heads or attention.n_heads,
         "d_head": d_head,
         "score_scale": attention.score_scale or d_head**-0.5,
     }
-    return attention.model_copy(update=filled)
+    return attention.model_copy(update=sizes)
 
 
 def _feed_forward(spec: Architecture, layer: int) -> Dense | Experts:
-    given, wide = spec.feed_forward, 4 * spec.d_model
-    if isinstance(given, Dense):
-        return given.model_copy(update={"d_ff": given.d_ff or wide})
-    after = layer - given.n_dense_layers
-    if after < 0 or (after + 1) % given.every:
-        return Dense(d_ff=given.d_ff or wide, activation=given.activation, gated=given.gated)
-    settled = {"d_expert": given.d_expert or wide, "d_ff": None, "n_dense_layers": 0, "every": 1}
-    return given.model_copy(update=settled)
+    feed_forward, wide = spec.feed_forward, 4 * spec.d_model
+    if isinstance(feed_forward, Dense):
+        return feed_forward.model_copy(update={"d_ff": feed_forward.d_ff or wide})
+    after = layer - feed_forward.n_dense_layers
+    if after < 0 or (after + 1) % feed_forward.every:
+        return Dense(
+            d_ff=feed_forward.d_ff or wide,
+            activation=feed_forward.activation,
+            gated=feed_forward.gated,
+        )
+    sizes = {
+        "d_expert": feed_forward.d_expert or wide,
+        "d_ff": None,
+        "n_dense_layers": 0,
+        "every": 1,
+    }
+    return feed_forward.model_copy(update=sizes)
 
 
 def _scale(scale: ScaleFactor, d_model: int) -> float:

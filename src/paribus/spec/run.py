@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from paribus.errors import SpecError, describe_first
 from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
-from paribus.spec.architecture import Architecture, Spec
+from paribus.spec.architecture import Architecture
+from paribus.spec.base import Spec
 from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, ByteTokenizer, Corpus, TokenizerFile
 from paribus.spec.design_base import with_base
 from paribus.spec.merging import (
@@ -95,14 +96,14 @@ def load_run(source: SpecSource, changes: Mapping[str, Any] | None = None) -> Ru
     """
     table = _changed_table(source, changes)
     _refuse_design(table, source)
-    written = table.pop("architecture", None)
+    architecture_table = table.pop("architecture", None)
     problems = list(_unknown_key_faults(table))
     stages = _read_stages(table, problems)
-    if written is None:
+    if architecture_table is None:
         problems.append("architecture is missing; name a preset, or give a table")
         architecture = None
     else:
-        architecture = _parse_run_architecture(written, stages, problems)
+        architecture = _parse_run_architecture(architecture_table, stages, problems)
     if problems or stages is None or architecture is None:
         raise SpecError(problems)
     run = RunSpec(architecture=architecture, stages=stages)
@@ -179,9 +180,9 @@ def run_width_note(source: SpecSource, changes: Mapping[str, Any] | None = None)
     """Which widths of its preset a run keeps though it changes d_model; None where there are
     none.
     """
-    written = _changed_table(source, changes).get("architecture")
-    if isinstance(written, Mapping):
-        return width_note(written)
+    architecture_table = _changed_table(source, changes).get("architecture")
+    if isinstance(architecture_table, Mapping):
+        return width_note(architecture_table)
     return None
 
 
@@ -193,7 +194,7 @@ def _refuse_design(table: Mapping[str, Any], source: SpecSource) -> None:
     if _is_design(table):
         name = "DESIGN" if isinstance(source, Mapping) else source
         what = "the table" if isinstance(source, Mapping) else source
-        raise SpecError(f"{what} is a design, which is many runs; carry it out: paribus run {name}")
+        raise SpecError(f"{what} is a design, which has many runs; use `paribus run {name}`")
 
 
 def _base_table(table: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -234,10 +235,10 @@ def load_objective(kind: str, changes: Mapping[str, Any] | None = None) -> Objec
     for path in in_setting_order(changes or {}):
         set_at_path(table, f"objective.{path}", (changes or {})[path])
     problems: list[str] = []
-    asked = _validate(_ObjectiveTable, table, problems)
-    if asked is None:
+    objective_table = _validate(_ObjectiveTable, table, problems)
+    if objective_table is None:
         raise SpecError(problems)
-    return asked.objective
+    return objective_table.objective
 
 
 def _changed_table(source: SpecSource, changes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -290,11 +291,11 @@ def _parse_run_architecture(
         )
         return None
     own = dict(architecture)
-    filled = {} if stages is None else derived_sizes(stages)
+    sizes = {} if stages is None else derived_sizes(stages)
     try:
         table = {
             **merged_table(own),
-            **{name: value for name, value in filled.items() if name not in own},
+            **{name: value for name, value in sizes.items() if name not in own},
         }
         return parse_architecture(table)
     except SpecError as fault:
@@ -331,7 +332,7 @@ def _n_file_ids(path: Path) -> int:
         ) from fault
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
         raise SpecError(
-            f"corpus.tokenizer.path {path} is no tokenizer.json: {fault}; give one of the"
+            f"corpus.tokenizer.path {path} is not a tokenizer.json: {fault}; give one of the"
             " tokenizers library"
         ) from fault
 
@@ -340,10 +341,10 @@ def n_ids(tokenizer: str) -> int:
     """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no
     table has room for it.
     """
-    held = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
-    words = held["model"]["vocab"]  # with their ids, or in the order of those
-    ordered = range(len(words)) if isinstance(words, list) else words.values()
-    ids = [*ordered, *(added["id"] for added in held.get("added_tokens", ()))]
+    table = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
+    words = table["model"]["vocab"]  # with their ids, or in the order of those
+    word_ids = range(len(words)) if isinstance(words, list) else words.values()
+    ids = [*word_ids, *(token["id"] for token in table.get("added_tokens", ()))]
     for number in ids:
         if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MAX_IDS:
             raise ValueError(

@@ -11,24 +11,24 @@ from paribus.nearest import did_you_mean, suggestion
 from paribus.spec.usual_words import USUAL_KEYS, USUAL_MEANINGS, USUAL_VALUES
 
 
-def word_advice(value: str, known: Iterable[str], field: str = "") -> str:
+def word_advice(value: str, candidates: Iterable[str], field: str = "") -> str:
     """What to say of a word that is not among the known ones: our word for it, else one like
     it, else nothing.
 
     `field` is the key whose value it is. What is said ends with a space, to stand before the list
     of known words.
     """
-    known, word = list(known), _plain(value)
+    candidates, word = list(candidates), _plain(value)
     if word in USUAL_MEANINGS.get(field, {}):
         return f"{USUAL_MEANINGS[field][word]}; "
-    ours = [one for one in USUAL_VALUES.get(word, ()) if one in known]
+    ours = [one for one in USUAL_VALUES.get(word, ()) if one in candidates]
     if ours:
         return f"it is called {ours[0]!r} here; "
-    return did_you_mean(value, known)
+    return did_you_mean(value, candidates)
 
 
 def key_advice(
-    key: str, table: str, known: Iterable[str], elsewhere: Iterable[str] = (), root: str = ""
+    key: str, table: str, candidates: Iterable[str], elsewhere: Iterable[str] = (), root: str = ""
 ) -> str:
     """What to say of a key that a table does not have, where `elsewhere` are the paths of other
     fields.
@@ -42,23 +42,25 @@ def key_advice(
     same = _same_table(_other_places(key, table, elsewhere), table)
     if len(same) == 1:
         return suggestion(_written_path(same[0], table, root))
-    return did_you_mean(key, known)
+    return did_you_mean(key, candidates)
 
 
-def path_advice(path: str, known: Iterable[str]) -> str:
+def path_advice(path: str, candidates: Iterable[str]) -> str:
     """What to say of a dotted path that is no field."""
     table, _, key = path.rpartition(".")
     ours = _same_table(USUAL_KEYS.get(_plain(key), ()), table)
     if ours:
         return f"{_key_words(ours[0], '', '')}; "
-    return word_advice(path, known)
+    return word_advice(path, candidates)
 
 
-def mask_words(text: str, known: Iterable[str]) -> str:
+def mask_words(text: str, candidates: Iterable[str]) -> str:
     """What to say behind a complaint about a mask: our words for the usual ones in it."""
     words = dict.fromkeys(re.findall(r"[A-Za-z][\w-]*", text))
-    said = [f"{word!r} is called {ours!r} here" for word in words for ours in _allowed(word, known)]
-    return "".join(f"; {one}" for one in said)
+    hints = [
+        f"{word!r} is called {ours!r} here" for word in words for ours in _allowed(word, candidates)
+    ]
+    return "".join(f"; {one}" for one in hints)
 
 
 def _other_places(key: str, table: str, paths: Iterable[str]) -> list[str]:
@@ -66,8 +68,8 @@ def _other_places(key: str, table: str, paths: Iterable[str]) -> list[str]:
     return [path for path in paths if path.rpartition(".")[2] == key and path != f"{table}.{key}"]
 
 
-def _allowed(word: str, known: Iterable[str]) -> list[str]:
-    return [one for one in USUAL_VALUES.get(_plain(word), ()) if one in known][:1]
+def _allowed(word: str, candidates: Iterable[str]) -> list[str]:
+    return [one for one in USUAL_VALUES.get(_plain(word), ()) if one in candidates][:1]
 
 
 def _plain(word: str) -> str:
@@ -82,10 +84,10 @@ def _same_table(paths: Iterable[str], table: str) -> list[str]:
 
 def _key_words(target: str, table: str, root: str) -> str:
     path, _, value = target.partition(" = ")
-    written = _written_path(path, table, root)
+    name = _written_path(path, table, root)
     if value:
-        return f"write {written} = {value}"
-    return f"it is called {written!r} here"
+        return f"write {name} = {value}"
+    return f"it is called {name!r} here"
 
 
 def _written_path(path: str, table: str, root: str) -> str:

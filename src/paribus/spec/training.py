@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from paribus.spec.architecture import Count, NonNegative, Positive, Spec, read_kind
+from paribus.spec.base import Count, NonNegative, Positive, Spec, read_kind
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 BelowOne = Annotated[float, Field(ge=0, lt=1)]

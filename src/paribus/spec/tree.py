@@ -47,11 +47,11 @@ def descriptions_of(model: type[BaseModel]) -> Descriptions:
 
     pydantic can read these texts itself (`use_attribute_docstrings`), but does so at every import.
     """
-    found: Descriptions = {}
+    descriptions: Descriptions = {}
     for owner in reversed(model.__mro__):
         if issubclass(owner, BaseModel):
-            found |= _module_descriptions(owner.__module__).get(owner.__name__, {})
-    return found
+            descriptions |= _module_descriptions(owner.__module__).get(owner.__name__, {})
+    return descriptions
 
 
 def own_docstring(model: type[BaseModel]) -> str | None:
@@ -71,7 +71,7 @@ def _module_descriptions(module: str) -> dict[str, Descriptions]:
 
 
 def _texts_below_fields(node: ast.ClassDef) -> Descriptions:
-    found: Descriptions = {}
+    descriptions: Descriptions = {}
     for statement, after in itertools.pairwise(node.body):
         if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
             continue
@@ -80,5 +80,5 @@ def _texts_below_fields(node: ast.ClassDef) -> Descriptions:
             and isinstance(after.value, ast.Constant)
             and isinstance(after.value.value, str)
         ):
-            found[statement.target.id] = " ".join(after.value.value.split())
-    return found
+            descriptions[statement.target.id] = " ".join(after.value.value.split())
+    return descriptions

@@ -50,7 +50,7 @@ def _of_members(members: Sequence[tuple[Any, tuple[Any, ...]]]) -> TypeWords:
         _words(annotation, metadata) for annotation, metadata in members if _tag(annotation) is None
     ]
     if kinds:
-        others.append(TypeWords("kind", _quoted(kinds)))
+        others.append(TypeWords("kind", _in_backticks(kinds)))
     types = dict.fromkeys(words.type for words in others)
     values = dict.fromkeys(words.values for words in others if words.values)
     return TypeWords(" or ".join(types), "; ".join(values))
@@ -80,7 +80,7 @@ def _tag(annotation: Any) -> str | None:
 def _words(annotation: Any, metadata: tuple[Any, ...]) -> TypeWords:
     origin, inside = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return TypeWords("text", _quoted(inside))
+        return TypeWords("text", _in_backticks(inside))
     if origin is tuple:
         return _list_words(inside)
     if origin is dict:
@@ -88,7 +88,7 @@ def _words(annotation: Any, metadata: tuple[Any, ...]) -> TypeWords:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return TypeWords("table", "")
     if isinstance(annotation, type) and issubclass(annotation, Rule):
-        return TypeWords("mask rule, as text", f"{_quoted(NOTATION)}, joined by `&` and `|`")
+        return TypeWords("mask rule, as text", f"{_in_backticks(NOTATION)}, joined by `&` and `|`")
     return TypeWords(PLAIN[annotation], _range(metadata))
 
 
@@ -116,14 +116,14 @@ def _range(metadata: Sequence[Any]) -> str:
     bounds, words = dict(_bounds(metadata)), []
     if Ge in bounds and Le in bounds:
         words.append(f"{bounds.pop(Ge)} to {bounds.pop(Le)}")
-    named = {
+    phrases = {
         Ge: "{} or more",
         Gt: "above {}",
         Le: "at most {}",
         Lt: "below {}",
         MultipleOf: "a multiple of {}",
     }
-    words += [text.format(bounds[kind]) for kind, text in named.items() if kind in bounds]
+    words += [text.format(bounds[kind]) for kind, text in phrases.items() if kind in bounds]
     return ", ".join(words)
 
 
@@ -142,5 +142,5 @@ def _bounds(metadata: Sequence[Any]) -> Iterator[tuple[type, str]]:
                 yield type(one), f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
-def _quoted(names: Sequence[Any]) -> str:
+def _in_backticks(names: Sequence[Any]) -> str:
     return ", ".join(f"`{name}`" for name in names)

@@ -9,18 +9,16 @@ from paribus.errors import describe_first
 from paribus.spec.spelling import key_advice
 
 
-def unknown_keys(prefix: str, table: Mapping[str, Any], known: Sequence[str]) -> Iterator[str]:
-    listed = ", ".join(known)
+def unknown_keys(prefix: str, table: Mapping[str, Any], known_keys: Sequence[str]) -> Iterator[str]:
+    key_names = ", ".join(known_keys)
     table_name, root = ("", "") if prefix else ("design", "design")
 
     def say(key: str) -> str:
-        return (
-            f"{prefix}{key} is not a key here; {key_advice(key, table_name, known, root=root)}keys"
-            f" are {listed}"
-        )
+        advice = key_advice(key, table_name, known_keys, root=root)
+        return f"{prefix}{key} is not a key here; {advice}keys are {key_names}"
 
     unknown: list[str] = []
     for key in table:
-        if key not in known:
+        if key not in known_keys:
             unknown.append(key)
     yield from describe_first(unknown, say, "keys that are not known")

@@ -192,11 +192,11 @@ USUAL_MEANINGS: Mapping[str, Mapping[str, str]] = {
 
 def _by_word(table: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Each usual word with all that it may be here."""
-    found: dict[str, tuple[str, ...]] = {}
+    meanings: dict[str, tuple[str, ...]] = {}
     for ours, words in table.items():
         for word in words.split():
-            found[word] = (*found.get(word, ()), ours)
-    return found
+            meanings[word] = (*meanings.get(word, ()), ours)
+    return meanings
 
 
 USUAL_KEYS = _by_word(_KEYS)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paribus.spec.architecture import Spec
+from paribus.spec.base import Spec
 
 MAX_RUNS = 20
 

@@ -26,11 +26,11 @@ def width_note(user_table: Mapping[str, Any]) -> str | None:
     below, above = merged_table(str(name)), merged_table(user_table)
     if above.get("d_model") == below.get("d_model"):
         return None
-    kept = [f"{key} {value}" for key, value in _preset_widths(user_table, below, above)]
-    if not kept:
+    preset_widths = [f"{key} {value}" for key, value in _preset_widths(user_table, below, above)]
+    if not preset_widths:
         return None
-    stay, them = ("stays", "it") if len(kept) == 1 else ("stay", "them")
-    widths = f"{', '.join(kept[:-1])} and {kept[-1]}".removeprefix(" and ")
+    stay, them = ("stays", "it") if len(preset_widths) == 1 else ("stay", "them")
+    widths = f"{', '.join(preset_widths[:-1])} and {preset_widths[-1]}".removeprefix(" and ")
     return (
         f"d_model is {above.get('d_model')}, and {name} has {below.get('d_model')}; {widths} {stay}"
         f" as {name} has {them}; set {them} too for a model that is smaller or larger throughout"
@@ -66,7 +66,7 @@ def written_table(
         table = read_table(Path(source))
     else:
         table = {}  # a checkpoint, which stands on no preset
-    given = {SHORT_NAMES.get(path, path): value for path, value in (changes or {}).items()}
-    for path in in_setting_order(given):
-        set_at_path(table, path, given[path])
+    values_by_path = {SHORT_NAMES.get(path, path): value for path, value in (changes or {}).items()}
+    for path in in_setting_order(values_by_path):
+        set_at_path(table, path, values_by_path[path])
     return table

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from paribus.errors import SpecError
-from paribus.spec.architecture import MAX_SIZE, Count, Spec, read_kind
+from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
 from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
 from paribus.spec.merging import in_setting_order, set_at_path

@@ -15,7 +15,7 @@ try:
 except ImportError:  # triton comes with torch's CUDA builds alone
     cross_entropy_kernel = None
 
-# words at a time: of eight choices the fastest on an H200, for 4,203 words and for 50,304
+# logits at a time: of eight choices the fastest on an H200, for 4,203 token ids and for 50,304
 _BLOCK, _WARPS = (
     1024,
     4,
@@ -43,35 +43,35 @@ def cross_entropy_(
 def _cross_entropy_torch(
     logits: Tensor, targets: Targets, z_loss: float, with_gradient: bool
 ) -> tuple[Tensor, Tensor]:
-    """One exponential a word: the log-sum-exp is read off the likeliest word and its
+    """One exponential a logit: the log-sum-exp is read off the likeliest token and its
     probability.
     """
     at, wide = targets.ids_M[:, None], torch.promote_types(logits.dtype, torch.float32)
-    answer = logits.gather(-1, at)[:, 0].to(wide)
+    target_logit = logits.gather(-1, at)[:, 0].to(wide)
     if not with_gradient:
-        return logits.to(wide).logsumexp(-1), answer
+        return logits.to(wide).logsumexp(-1), target_logit
     top, likeliest = logits.max(-1, keepdim=True)
     chances = logits.softmax(-1)
-    spread = (top.to(wide) - chances.gather(-1, likeliest).to(wide).log())[:, 0]
+    logsumexp = (top.to(wide) - chances.gather(-1, likeliest).to(wide).log())[:, 0]
     weights = targets.weights_M
-    factor = weights * (1 + 2 * z_loss * spread)
+    factor = weights * (1 + 2 * z_loss * logsumexp)
     torch.mul(chances, factor[:, None].to(chances.dtype), out=logits)
     logits.scatter_add_(-1, at, -weights[:, None].to(logits.dtype))
-    return spread, answer
+    return logsumexp, target_logit
 
 
 def _cross_entropy_triton(
     logits: Tensor, targets: Targets, z_loss: float, with_gradient: bool
 ) -> tuple[Tensor, Tensor]:
     """One kernel; a row's second reading comes from the chip's own memory."""
-    spread, answer = (torch.empty(len(logits), device=logits.device) for _ in range(2))
+    logsumexp, target_logit = (torch.empty(len(logits), device=logits.device) for _ in range(2))
     assert cross_entropy_kernel is not None
     cross_entropy_kernel[(len(logits),)](  # pyright: ignore[reportIndexIssue]
         logits,
         targets.ids_M,
         targets.weights_M,
-        spread,
-        answer,
+        logsumexp,
+        target_logit,
         logits.shape[1],
         logits.stride(0),
         z_loss,
@@ -79,4 +79,4 @@ def _cross_entropy_triton(
         BLOCK=_BLOCK,
         num_warps=_WARPS,
     )
-    return spread, answer
+    return logsumexp, target_logit

@@ -1,4 +1,4 @@
-"""The slope of a softmax, in Triton."""
+"""Softmax cross-entropy with its gradient in place, in Triton."""
 
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
 

@@ -65,14 +65,14 @@ class CUDAGraphRunner(Generic[Out]):
         return captured.outputs
 
     def _launch(self, function: StepFunction[Out], micro_batches: Sequence[Problem]) -> Out:
-        return function([part.to(self.device) for part in micro_batches])
+        return function([problem.to(self.device) for problem in micro_batches])
 
     def _capture(
         self, function: StepFunction[Out], micro_batches: Sequence[Problem]
     ) -> CapturedGraph[Out]:
         inputs: list[Problem] = []
-        for part in micro_batches:
-            inputs.append(part.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
+        for problem in micro_batches:
+            inputs.append(problem.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
         torch.cuda.synchronize(self.device)
         torch.cuda.empty_cache()  # what launched steps held is not held twice
         graph = torch.cuda.CUDAGraph()
@@ -89,16 +89,16 @@ def _tensors(micro_batches: Sequence[Problem]) -> list[Tensor]:
         tensors.append(tensor)
         return tensor
 
-    for part in micro_batches:
-        part.map_tensors(collect)
+    for problem in micro_batches:
+        problem.map_tensors(collect)
     return tensors
 
 
 def _graph_key(micro_batches: Sequence[Problem]) -> Hashable:
     """What a captured step has fixed in it: sizes, and splits that are plain numbers."""
     splits: list[int] = []
-    for part in micro_batches:
-        for batch in (part.inputs, part.inputs.source):
+    for problem in micro_batches:
+        for batch in (problem.inputs, problem.inputs.source):
             if batch is not None and isinstance(batch.layout.prefix, int):
                 splits.append(batch.layout.prefix)
     return tuple(tuple(tensor.shape) for tensor in _tensors(micro_batches)), tuple(splits)

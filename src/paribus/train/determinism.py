@@ -49,10 +49,10 @@ def require_determinism(device: torch.device) -> None:
     if device.type != "cuda":
         return
     prepare_cuda(device)
-    given = os.environ[CUBLAS_WORKSPACE_VARIABLE]
-    if given not in DETERMINISTIC_WORKSPACES:
+    workspace = os.environ[CUBLAS_WORKSPACE_VARIABLE]
+    if workspace not in DETERMINISTIC_WORKSPACES:
         raise UnsupportedError(
-            f"{CUBLAS_WORKSPACE_VARIABLE} is {given!r}, under which a product on CUDA does not"
+            f"{CUBLAS_WORKSPACE_VARIABLE} is {workspace!r}, under which a product on CUDA does not"
             f" repeat bit for bit; set it to {' or '.join(DETERMINISTIC_WORKSPACES)} before Python"
             f" starts, {_ALTERNATIVE}"
         )

@@ -80,13 +80,11 @@ class Learner:
     def step(
         self, step: int, micro_batches: Sequence[Problem], n_targets: float | None = None
     ) -> StepSums:
-        """One step over this rank's parts of a global batch; `total` counts the targets of all
-        ranks.
+        """One step over this rank's micro-batches of a global batch; `n_targets` counts the
+        targets of all ranks.
         """
         if n_targets is None:
-            n_targets = sum(float(part.weights_BM.sum()) for part in micro_batches)
-        else:
-            n_targets = n_targets
+            n_targets = sum(float(micro_batch.weights_BM.sum()) for micro_batch in micro_batches)
         self.step_number.fill_(step)
         self.n_targets.fill_(max(n_targets, 1.0))
         self.has_no_targets.fill_(n_targets == 0)
@@ -125,28 +123,28 @@ class Learner:
 
     def _step(self, micro_batches: Sequence[Problem]) -> StepSums:
         losses: list[MicroBatchLoss] = []
-        for number, part in enumerate(micro_batches, 1):
-            losses.append(self._backward_micro_batch(part, number == len(micro_batches)))
+        for number, micro_batch in enumerate(micro_batches, 1):
+            losses.append(self._backward_micro_batch(micro_batch, number == len(micro_batches)))
         norm = self._step_optimizer()
         self._update_selection_biases(losses)
-        counts = torch.stack([part.counts for part in losses]).sum(0)
+        counts = torch.stack([loss.counts for loss in losses]).sum(0)
         nats, targets, n_bytes = self.ranks.all_reduce_(
             torch.where(self.diverged > 0, 0.0, counts)
         ).unbind()
         return StepSums(nats, targets, n_bytes, norm)
 
     def _backward_micro_batch(self, problem: Problem, is_last: bool) -> MicroBatchLoss:
-        """One part's gradient added to the others'; with the last one it is summed over the
-        ranks.
+        """The gradient of one micro-batch added to the others'; with the last one it is summed
+        over the ranks.
         """
         if isinstance(self.data_parallel, DistributedDataParallel):
             parallel = self.data_parallel
         else:
             parallel = None
         with nullcontext() if parallel is None or is_last else parallel.no_sync():
-            seen = self.data_parallel(problem, self.step_number, self.n_targets)
-            seen.loss.backward()
-        return seen
+            micro_batch_loss = self.data_parallel(problem, self.step_number, self.n_targets)
+            micro_batch_loss.loss.backward()
+        return micro_batch_loss
 
     @torch.no_grad()
     def _step_optimizer(self) -> Tensor:
@@ -184,8 +182,8 @@ class Learner:
         if not isinstance(experts, Experts) or experts.router.bias_rate is None:
             return
         for place in losses[0].choices:
-            chosen = self.ranks.all_reduce_(
-                torch.stack([part.choices[place] for part in losses]).sum(0)
+            choice_counts = self.ranks.all_reduce_(
+                torch.stack([loss.choices[place] for loss in losses]).sum(0)
             )
             layer = self.model.get_submodule(place).get_submodule("feed_forward")
             assert isinstance(layer, RoutedExperts)
@@ -195,7 +193,7 @@ class Learner:
                 torch.where(
                     self.withheld > 0,
                     bias,
-                    updated_selection_bias(bias, chosen, experts.router.bias_rate),
+                    updated_selection_bias(bias, choice_counts, experts.router.bias_rate),
                 )
             )
 
@@ -224,26 +222,26 @@ def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> 
 
 
 def _optimizer(model: Transformer, training: Training, device: torch.device) -> torch.optim.AdamW:
-    described = parameters(model.spec)
+    parameter_specs = parameters(model.spec)
     decaying: list[Tensor] = []
     others: list[Tensor] = []
     for name, parameter in model.named_parameters():
-        if described[name].role in DECAYED_ROLES:
+        if parameter_specs[name].role in DECAYED_ROLES:
             decaying.append(parameter)
         else:
             others.append(parameter)
-    given, on_cuda = training.optimizer, device.type == "cuda"
+    spec, on_cuda = training.optimizer, device.type == "cuda"
     groups: list[dict[str, Any]] = []
-    for members, decay in ((decaying, given.decay), (others, 0.0)):
-        rate: float | Tensor = given.rate
+    for members, decay in ((decaying, spec.decay), (others, 0.0)):
+        rate: float | Tensor = spec.rate
         if on_cuda:
-            rate = torch.tensor(given.rate, device=device)
+            rate = torch.tensor(spec.rate, device=device)
         if members:
             groups.append({"params": members, "weight_decay": decay, "lr": rate})
     return torch.optim.AdamW(
         groups,
-        betas=(given.beta1, given.beta2),
-        eps=given.eps,
+        betas=(spec.beta1, spec.beta2),
+        eps=spec.eps,
         fused=True,
         capturable=on_cuda,
     )

@@ -33,7 +33,7 @@ class ProblemLoader:
         return any(gives_pairs(source) for source in self.dataset.spec.sources)
 
     def problems_at(self, k: int) -> list[Problem]:
-        """This rank's parts of global batch k."""
+        """This rank's micro-batches of global batch k."""
         training = self.stage.training
         whole = self.dataset.text_batch(
             "train", training.data_seed, k, training.n_sequences, training.length
@@ -60,7 +60,7 @@ class ProblemLoader:
                 yield now
 
     def validation_problems(self) -> Iterator[Problem]:
-        """Questions over the valid split, the same at every visit and in parts of the same size."""
+        """Problems over the valid split, the same at every visit and in batches of one size."""
         training = self.stage.training
         for k in range(training.valid_batches):
             text = self.dataset.text_batch(
@@ -74,7 +74,7 @@ class ProblemLoader:
         return [slice_batch(text, first, first + size) for first in range(0, n_sequences, size)]
 
     def _pose(self, text: TextBatch, seed: int) -> Problem:
-        posed = pose_problem(
+        problem = pose_problem(
             self.stage.objective,
             text,
             self.dataset.vocabulary,
@@ -83,5 +83,5 @@ class ProblemLoader:
             self.separates_documents,
         )
         if self.pin_memory:
-            return posed.pin_memory()
-        return posed
+            return problem.pin_memory()
+        return problem

@@ -20,7 +20,7 @@ from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
-from paribus.spec.price import training_flops
+from paribus.spec.flops import training_flops
 from paribus.spec.run import RunSpec, addressed_stages
 from paribus.train import training_state
 from paribus.train.counters import RowSums, Totals, nats_per_target
@@ -138,10 +138,9 @@ class _Loop:
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
         self.notes: list[str] = []
-        self.valid_nats: float | None = (
-            None  # nats of held-out text at this step, if it was visited
-        )
-        # by length, source length and words asked for
+        # nats of held-out text at this step, if it was visited
+        self.valid_nats: float | None = None
+        # by length, source length and scored positions
         self.flops_by_shape: dict[tuple[int, int, int], Flops] = {}
 
     def train(self) -> TrainOutcome:
@@ -168,8 +167,8 @@ class _Loop:
             rows, cut = self.run.open_rows(resume_point.step)
         if cut is not None and cut.description:
             self._note(cut.description)
-        with rows or nullcontext(), deferred_signals() as caught:
-            self._train_steps(resume_point.step + 1, rows, caught)
+        with rows or nullcontext(), deferred_signals() as caught_signals:
+            self._train_steps(resume_point.step + 1, rows, caught_signals)
         if self.run is not None:
             self.run.finish()
 
@@ -179,44 +178,46 @@ class _Loop:
 
     def _restore_state(self, folder: Path, step: int) -> None:
         pending = training_state.load_training_state(folder, self.learner)
-        read, flops, self.tokens_scored, self.bytes_scored, self.seconds, *more = pending.pop(
-            "counters"
-        ).tolist()
+        tokens_read, flops, self.tokens_scored, self.bytes_scored, self.seconds, *more = (
+            pending.pop("counters").tolist()
+        )
         if not more and self.loader.has_padding:
             raise RecordError(
                 f"{folder} was saved when tokens_read still counted padding, and the rows of one"
                 " run have one count; train it from its start, in another folder by --runs or"
                 " under another --name"
             )
-        self.totals = {step: Totals(int(read), flops, int(more[0] if more else read))}
+        self.totals = {step: Totals(int(tokens_read), flops, int(more[0] if more else tokens_read))}
         self.row_sums.sums = {name: tensor.to(self.device) for name, tensor in pending.items()}
 
-    def _train_steps(self, first: int, rows: RowWriter | None, caught: list[int]) -> None:
+    def _train_steps(self, first: int, rows: RowWriter | None, caught_signals: list[int]) -> None:
         n_steps = self.training.n_steps
         self.timer_start = time.monotonic()
-        for step, parts in enumerate(self.loader.prefetch(first, n_steps), first):
+        for step, micro_batches in enumerate(self.loader.prefetch(first, n_steps), first):
             self.valid_nats = None  # a score is of one state and no other
-            own = sum(float(part.weights_BM.sum()) for part in parts)
-            n_tokens = sum(part.inputs.n_tokens for part in parts)
-            total, signals, read = self.ranks.summed(own, float(bool(caught)), n_tokens)
-            self.row_sums.add(self.learner.step(step, parts, total))
-            self._add_totals(step, parts, int(read))
+            own_targets = sum(float(problem.weights_BM.sum()) for problem in micro_batches)
+            n_tokens = sum(problem.inputs.n_tokens for problem in micro_batches)
+            n_targets, signals, tokens_read = self.ranks.summed(
+                own_targets, float(bool(caught_signals)), n_tokens
+            )
+            self.row_sums.add(self.learner.step(step, micro_batches, n_targets))
+            self._add_totals(step, micro_batches, int(tokens_read))
             last = step == n_steps - 1
-            held_out = (step + 1) % self.training.valid_every == 0 or last
-            if (step + 1) % self.training.row_every == 0 or held_out:
-                self._finish_row(step, rows, held_out)
+            with_validation = (step + 1) % self.training.valid_every == 0 or last
+            if (step + 1) % self.training.row_every == 0 or with_validation:
+                self._finish_row(step, rows, with_validation)
             # Ranks stop at the same step: the one after a signal, which all of them were told of.
             if self.ranks.world_size == 1:
-                stopping = bool(caught)
+                stopping = bool(caught_signals)
             else:
                 stopping = signals > 0
             if (step + 1) % self.training.checkpoint_every == 0 or last or stopping:
                 self._save_checkpoint(step)
             if stopping and not last:
                 self._note(
-                    f"interrupted: step {step + 1} of {n_steps} is saved; the same command goes on"
+                    f"interrupted: step {step + 1} of {n_steps} is saved; the same command resumes"
                 )
-                raise SystemExit(128 + (caught[0] if caught else signal.SIGTERM))
+                raise SystemExit(128 + (caught_signals[0] if caught_signals else signal.SIGTERM))
             self.watcher.step(step)
 
     def _update_timer(self) -> None:
@@ -236,15 +237,15 @@ class _Loop:
         if self.run is None:
             return
         self._update_timer()
-        spent = self.totals[step]
+        totals = self.totals[step]
         counters = [
-            spent.tokens_read,
-            spent.dense_flops,
+            totals.tokens_read,
+            totals.dense_flops,
             self.tokens_scored,
             self.bytes_scored,
             self.seconds,
         ]
-        counters.append(spent.positions_computed)
+        counters.append(totals.positions_computed)
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
@@ -260,17 +261,17 @@ class _Loop:
         self.valid_nats = self.ranks.broadcast(self.valid_nats)
         if self.valid_nats is not None and not math.isfinite(self.valid_nats):
             self._require_finite(step)
-            said = f"the held-out loss after step {step} is not finite: {self.valid_nats}"
+            fault = f"the held-out loss after step {step} is not finite: {self.valid_nats}"
             raise self._diverged_error(
-                f"{said}; {self._describe_newest_checkpoint()}; lower the rate"
+                f"{fault}; {self._describe_newest_checkpoint()}; lower the rate"
             )
 
     def _require_finite(self, step: int) -> None:
         """DivergedError where a weight is not finite: such a state is of no use to anybody."""
-        broken = self.learner.first_nonfinite()
-        if broken is not None:
+        weight_name = self.learner.first_nonfinite()
+        if weight_name is not None:
             raise self._diverged_error(
-                f"the weight {broken} is not finite after step {step};"
+                f"the weight {weight_name} is not finite after step {step};"
                 f" {self._describe_newest_checkpoint()}; lower the rate"
             )
 
@@ -278,10 +279,10 @@ class _Loop:
         """Which state there is to go back to."""
         if self.run is None:
             return "the rank that leads says what is kept"
-        found = self.run.latest_checkpoint().checkpoint
-        if found is None:
+        checkpoint = self.run.latest_checkpoint().checkpoint
+        if checkpoint is None:
             return "there is no checkpoint"
-        return f"the newest good checkpoint is {found.folder.name}"
+        return f"the newest good checkpoint is {checkpoint.folder.name}"
 
     def _diverged_error(self, message: str) -> DivergedError:
         return DivergedError(message if self.run is None else f"{self.run.folder}: {message}")
@@ -290,18 +291,18 @@ class _Loop:
         """Tokens read by all ranks; positions computed and FLOPs spent, from the shapes alone."""
         before = self.totals[step - 1]
         positions, flops = 0, 0.0
-        for part in micro_batches:
-            layout, source = part.inputs.layout, part.inputs.source
+        for problem in micro_batches:
+            layout, source = problem.inputs.layout, problem.inputs.source
             shape = (
                 layout.length,
                 0 if source is None else source.layout.length,
-                part.scored_positions_BM.shape[1],
+                problem.scored_positions_BM.shape[1],
             )
             if shape not in self.flops_by_shape:
                 self.flops_by_shape[shape] = training_flops(
                     self.learner.model.spec, SequenceLayout(shape[0]), *shape[1:]
                 )
-            positions += part.inputs.n_positions
+            positions += problem.inputs.n_positions
             flops += layout.n_sequences * self.flops_by_shape[shape].dense
         size = self.ranks.world_size  # every rank has as many rows of the same lengths
         self.totals[step] = Totals(
@@ -322,10 +323,10 @@ class _Loop:
             self.tokens_scored + sums["target_count"],
             self.bytes_scored + sums["byte_count"],
         )
-        spent = self.totals[step]
-        self.totals = {step: spent}
+        totals = self.totals[step]
+        self.totals = {step: totals}
         if rows is not None:
-            self._write_row(step, rows, sums, spent, with_validation)
+            self._write_row(step, rows, sums, totals, with_validation)
         if with_validation:
             self._require_finite_valid_loss(step)
 
@@ -366,14 +367,13 @@ class _Loop:
         """Nothing has moved or been counted since the bad step: what is saved is the state
         before it.
         """
-        bad = int(self.learner.diverged_step.item())
-        if bad > 0:
-            self._save_checkpoint(bad - 1)
-        if bad > 0:
-            kept = "the state before it is saved"
+        bad_step = int(self.learner.diverged_step.item())
+        if bad_step > 0:
+            self._save_checkpoint(bad_step - 1)
+            state_text = "the state before it is saved"
         else:
-            kept = "it is the first, so there is nothing to save"
+            state_text = "it is the first, so there is nothing to save"
         raise self._diverged_error(
-            f"the gradient of step {bad} is not finite, on global batch {bad}; {kept}; "
-            "lower the rate, or look at that batch"
+            f"the gradient of step {bad_step} is not finite, on global batch {bad_step};"
+            f" {state_text}; lower the rate, or look at that batch"
         )

@@ -1,4 +1,4 @@
-"""The sum of nats over the answers, and its gradient, without holding all words of all
+"""The sum of nats over the answers, and its gradient, without holding all logits of all
 positions at once.
 """
 
@@ -11,8 +11,8 @@ from torch import Tensor
 
 from paribus.train.cross_entropy import Targets, cross_entropy_
 
-CPU_CHUNK_ROWS = 512  # positions whose words are held at a time on a CPU
-CHUNK_LOGITS = 2**30  # words of positions held at a time elsewhere: wide products are faster
+CPU_CHUNK_ROWS = 512  # positions whose logits are held at a time on a CPU
+CHUNK_LOGITS = 2**30  # logits held at a time elsewhere: wide products are faster
 
 
 def nats_sum(
@@ -26,7 +26,7 @@ def nats_sum(
     """Weighted nats of the targets, and the same with the z-loss added: what is reported and
     what is trained on.
 
-    On CUDA words are scored in bf16, and everything that is summed is summed in float32.
+    On CUDA logits are computed in bf16, and everything that is summed is summed in float32.
     """
     learning = torch.is_grad_enabled() and states_MD.requires_grad
     loss = _LossSpec(Targets(targets_M, weights_M), z_loss, learning)
@@ -54,25 +54,25 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         states, table = _to_bf16_on_cuda(states), _to_bf16_on_cuda(table)
         bias = None if bias is None else bias.to(states.dtype)
         # a CPU multiplies faster so
-        turned = table.T.contiguous() if table.device.type == "cpu" else table.T
+        table_DV = table.T.contiguous() if table.device.type == "cpu" else table.T
         gradients = _Gradients(states, table, bias) if with_gradient else None
         weights = weights.to(torch.promote_types(states.dtype, torch.float32))
-        spread, answer = torch.empty_like(weights), torch.empty_like(weights)
+        logsumexp, target_logit = torch.empty_like(weights), torch.empty_like(weights)
         for rows in _chunks(len(states), len(table), states.device):
             if bias is None:
-                logits = states[rows] @ turned
+                logits = states[rows] @ table_DV
             else:
-                logits = torch.addmm(bias, states[rows], turned)
-            spread[rows], answer[rows] = cross_entropy_(
+                logits = torch.addmm(bias, states[rows], table_DV)
+            logsumexp[rows], target_logit[rows] = cross_entropy_(
                 logits, Targets(targets[rows], weights[rows]), z_loss, with_gradient
             )
             if gradients is not None:
                 gradients.add(rows, logits)
             del logits  # before the next chunk's are made
         ctx.gradients = gradients
-        nats = ((spread - answer) * weights).sum()
+        nats = ((logsumexp - target_logit) * weights).sum()
         ctx.mark_non_differentiable(nats)
-        return nats, nats + z_loss * (spread**2 * weights).sum()
+        return nats, nats + z_loss * (logsumexp**2 * weights).sum()
 
     @staticmethod
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]

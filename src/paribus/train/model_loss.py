@@ -12,7 +12,7 @@ from paribus.batch import Batch, Vocabulary
 from paribus.model import DropoutKey, Transformer, balance_loss
 from paribus.model.dropout import dropout_site_keys
 from paribus.model.lookup import look_up
-from paribus.model.transformer import HiddenStates
+from paribus.model.stack import HiddenStates
 from paribus.objectives import Problem
 from paribus.spec import Experts
 from paribus.spec.training import Training
@@ -25,7 +25,7 @@ _PREFIX_SOURCE = "L['batch'].layout.prefix"  # as the compiler calls it
 
 
 class MicroBatchLoss(NamedTuple):
-    """What one part saw; `choices` counts how often each expert of each layer was chosen."""
+    """The loss of one micro-batch; `choices` counts how often each expert was chosen."""
 
     loss: Tensor
     counts: Tensor  # nats, targets, bytes
@@ -33,7 +33,7 @@ class MicroBatchLoss(NamedTuple):
 
 
 class ModelWithLoss(nn.Module):
-    """A model with its loss, compiled on CUDA up to the words."""
+    """A model with its loss, compiled on CUDA up to the logits."""
 
     def __init__(self, model: Transformer, training: Training, vocabulary: Vocabulary):
         super().__init__()
@@ -56,8 +56,8 @@ class ModelWithLoss(nn.Module):
             self.site_keys = None
 
     def forward(self, problem: Problem, step: Tensor, n_targets: Tensor) -> MicroBatchLoss:
-        """`total` counts the targets of the whole global batch, so that losses of parts add up
-        to its mean.
+        """`n_targets` counts the targets of the whole global batch, so that the losses of
+        micro-batches add up to its mean.
         """
         nats, loss, hidden = self._compute_loss(
             problem, DropoutKey(self.spec.seed, step, site_keys=self.site_keys)
@@ -107,7 +107,7 @@ def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:
 
 
 def _compile_hidden_states(
-    hidden: Callable[[Batch, DropoutKey | None], HiddenStates],
+    hidden_states: Callable[[Batch, DropoutKey | None], HiddenStates],
 ) -> Callable[[Batch, DropoutKey | None], HiddenStates]:
     """Compiled at the first call; a length or split that changes from step to step becomes a
     variable of the code.
@@ -116,17 +116,17 @@ def _compile_hidden_states(
     the lengths that came first made it, and a resumed run meets others first. A split alone may
     vary there: no sum depends on it.
     """
-    compiled = torch.compile(hidden)
+    compiled = torch.compile(hidden_states)
 
-    def call(batch: Batch, draws: DropoutKey | None) -> HiddenStates:
-        fixed = torch.are_deterministic_algorithms_enabled()
-        split = _PREFIX_SOURCE if fixed else ""
+    def call(batch: Batch, dropout_key: DropoutKey | None) -> HiddenStates:
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        sources = _PREFIX_SOURCE if deterministic else ""
         with (
             torch._dynamo.config.patch(
-                {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not fixed}
+                {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not deterministic}
             ),
-            torch.compiler.config.patch(dynamic_sources=split),  # pyright: ignore[reportAttributeAccessIssue]
+            torch.compiler.config.patch(dynamic_sources=sources),  # pyright: ignore[reportAttributeAccessIssue]
         ):
-            return compiled(batch, draws)
+            return compiled(batch, dropout_key)
 
     return call

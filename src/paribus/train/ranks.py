@@ -66,8 +66,8 @@ class Ranks:
         return result
 
     def n_micro_batches(self, training: Training) -> int:
-        """Into how many parts the ranks cut a global batch: no fewer than asked, and as many
-        for each rank.
+        """Into how many micro-batches the ranks cut a global batch: no fewer than asked, and
+        as many for each rank.
         """
         rows = training.n_sequences
         for n in range(training.n_micro_batches, rows + 1):
@@ -75,12 +75,12 @@ class Ranks:
                 return n
         raise SpecError(
             f"training.n_sequences is {rows}, which {self.world_size} ranks cannot share equally;"
-            " use a multiple of it"
+            f" use a multiple of {self.world_size}"
         )
 
     def data_parallel(self, module: nn.Module) -> nn.Module:
         """The module with gradients summed over the ranks, as if one process had worked through
-        all parts.
+        all micro-batches.
         """
         if self.world_size == 1:
             return module
@@ -114,4 +114,4 @@ def _sum_hook(_, bucket):  # DDP reads annotations, and takes these words for wr
     """
     work = dist.all_reduce(bucket.buffer(), async_op=True)
     assert work is not None
-    return work.get_future().then(lambda done: done.value()[0])
+    return work.get_future().then(lambda future: future.value()[0])

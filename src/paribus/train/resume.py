@@ -31,16 +31,16 @@ def find_resume_point(run: Run, training: Training) -> ResumePoint:
         return ResumePoint(
             folder=run.folder, finished=True, notes=("it was finished before; nothing was done",)
         )
-    found = run.latest_checkpoint()
-    notes = (*_describe_resume(run, found, training.n_steps), *_describe_warmup(training))
-    if found.checkpoint is None:
+    search = run.latest_checkpoint()
+    notes = (*_describe_resume(run, search, training.n_steps), *_describe_warmup(training))
+    if search.checkpoint is None:
         return ResumePoint(folder=run.folder, finished=False, notes=notes)
     return ResumePoint(
         folder=run.folder,
         finished=False,
         notes=notes,
-        checkpoint=found.checkpoint.folder,
-        step=found.checkpoint.step,
+        checkpoint=search.checkpoint.folder,
+        step=search.checkpoint.step,
     )
 
 
@@ -55,7 +55,7 @@ def _describe_resume(run: Run, latest: CheckpointSearch, n_steps: int) -> Iterat
         yield (
             f"its {n_steps} steps were done before"
             if last
-            else f"it goes on at step {n_done + 1} of {n_steps}"
+            else f"it resumes at step {n_done + 1} of {n_steps}"
         )
     elif run.previous_state is not None:
         yield f"no checkpoint is left: it begins again at step 1 of {n_steps}"

@@ -15,10 +15,10 @@ def learning_rate_at(step: int, training: Training) -> float:
 
 def _schedule_factor(step: int, training: Training) -> float:
     warmup, n_steps = training.warmup, training.n_steps
-    done = (step - warmup) / max(n_steps - warmup, 1)
+    progress = (step - warmup) / max(n_steps - warmup, 1)
     match training.schedule:
         case Cosine(floor=floor):
-            return floor + (1 - floor) * (1 + math.cos(math.pi * done)) / 2
+            return floor + (1 - floor) * (1 + math.cos(math.pi * progress)) / 2
         case Trapezoid(down=down):
             return min(1.0, (n_steps - step) / max(down * n_steps, 1))
         case InverseSqrt():

@@ -53,12 +53,12 @@ class KernelCheck:
 
 def attention_cases(architectures: Sequence[NamedArchitecture]) -> dict[AttentionCase, list[str]]:
     """Every distinct kind of attention in these architectures, and who has it."""
-    found: dict[AttentionCase, list[str]] = {}
+    names_by_case: dict[AttentionCase, list[str]] = {}
     for one in architectures:
         cases = chain.from_iterable(map(_stack_cases, one.spec.stacks))
         for case in dict.fromkeys(cases):
-            found.setdefault(case, []).append(one.name)
-    return found
+            names_by_case.setdefault(case, []).append(one.name)
+    return names_by_case
 
 
 def check_kernel(

@@ -27,7 +27,7 @@ _MATMUL_SIDES = {
 
 @dataclass(frozen=True)
 class Machine:
-    """What was found; `bf16_speed` is that of float32 on the same device, 1.0 when equal."""
+    """What this machine is; `bf16_speed` is relative to float32 on the same device."""
 
     processor: str
     n_cores: int
@@ -71,23 +71,23 @@ def _processor() -> str:
 
 
 def _accelerators() -> tuple[str, ...]:
-    found = []
+    names = []
     for number in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(number)
-        found.append(f"cuda:{number} {card.name}, {format_size(card.total_memory)}")
+        names.append(f"cuda:{number} {card.name}, {format_size(card.total_memory)}")
     if torch.backends.mps.is_available():
-        return (*found, "mps")
-    return tuple(found)
+        return (*names, "mps")
+    return tuple(names)
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for library in _LIBRARIES:
         try:
-            found[library] = version(library)
+            versions[library] = version(library)
         except PackageNotFoundError:
-            found[library] = "not installed"
-    return found
+            versions[library] = "not installed"
+    return versions
 
 
 def _matmul_seconds(dtype: torch.dtype, device: torch.device) -> float:

@@ -20,9 +20,10 @@ def peak_flops(device: torch.device, seconds: float = TIMING_SECONDS) -> float:
 
 
 def _flops_per_second(side: int, device: torch.device, seconds: float) -> float:
-    matrix = torch.ones(
-        side, side, dtype=torch.bfloat16 if device.type == "cuda" else torch.float32, device=device
-    )
+    dtype = torch.float32
+    if device.type == "cuda":
+        dtype = torch.bfloat16
+    matrix = torch.ones(side, side, dtype=dtype, device=device)
     _matmul_seconds(matrix)  # the first one also sets the library up
     best, end = _matmul_seconds(matrix), perf_counter() + seconds
     while perf_counter() < end:

@@ -29,7 +29,7 @@ _PICTURES_WIDTH = 120  # where the page is wider, pictures still break into rows
 
 
 def print_architecture_card(arch: NamedArchitecture, price: Price, page: Console) -> None:
-    """Print everything there is to know before building."""
+    """Print all that is known of an architecture before it is built."""
     page.print(arch.name, style="bold")
     if arch.about:
         page.print(arch.about)
@@ -89,10 +89,10 @@ def _named_stacks(spec: ResolvedArchitecture) -> Iterator[tuple[str, Stack]]:
 
 
 def _layers_by_block(stack: Stack) -> dict[Block, list[int]]:
-    found: dict[Block, list[int]] = {}
+    layers: dict[Block, list[int]] = {}
     for number, block in enumerate(stack.layers):
-        found.setdefault(block, []).append(number)
-    return found
+        layers.setdefault(block, []).append(number)
+    return layers
 
 
 def _block_lines(block: Block) -> Iterator[tuple[str, str]]:
@@ -118,25 +118,30 @@ def _describe_attention(attention: MultiHead | Latent) -> str:
             f"{attention.d_rotary} rotary), values × {attention.d_value}{queries}"
         )
     assert attention.d_head
-    grouped = attention.n_kv_heads != attention.n_heads
-    parts = [
-        f"{attention.n_heads} heads × {attention.d_head}",
-        f"{attention.n_kv_heads} key/value heads" if grouped else "",
-        "bias" if attention.bias else "",
-        "query-key norm" if attention.qk_norm else "",
-        ""
-        if attention.score_scale == attention.d_head**-0.5
-        else f"scores × {attention.score_scale:g}",
-    ]
-    return ", ".join(filter(None, parts))
+    features = [f"{attention.n_heads} heads × {attention.d_head}"]
+    if attention.n_kv_heads != attention.n_heads:
+        features.append(f"{attention.n_kv_heads} key/value heads")
+    if attention.bias:
+        features.append("bias")
+    if attention.qk_norm:
+        features.append("query-key norm")
+    if attention.score_scale != attention.d_head**-0.5:
+        features.append(f"scores × {attention.score_scale:g}")
+    return ", ".join(features)
 
 
 def _describe_feed_forward(spec: Dense | Experts) -> str:
-    kind = f"{'gated ' if spec.gated else ''}{spec.activation}"
+    kind = spec.activation
+    if spec.gated:
+        kind = f"gated {kind}"
     if isinstance(spec, Dense):
-        return f"{kind} × {spec.d_ff}{', bias' if spec.bias else ''}"
-    shared = f" + {spec.n_shared} shared" if spec.n_shared else ""
-    return f"{spec.n_active} of {spec.n_experts} experts{shared}, {kind} × {spec.d_expert}"
+        if spec.bias:
+            return f"{kind} × {spec.d_ff}, bias"
+        return f"{kind} × {spec.d_ff}"
+    experts = f"{spec.n_active} of {spec.n_experts} experts"
+    if spec.n_shared:
+        experts += f" + {spec.n_shared} shared"
+    return f"{experts}, {kind} × {spec.d_expert}"
 
 
 def _mask_pictures(spec: ResolvedArchitecture, price: Price, page: Console) -> Columns:
@@ -150,5 +155,7 @@ def _mask_pictures(spec: ResolvedArchitecture, price: Price, page: Console) -> C
 
 def _draw_panel(panel: MaskPanel, page: Console) -> RenderableType:
     text = draw_mask(panel.squares, page.options.ascii_only)
-    parts = [Text(panel.where), Text(str(panel.rule), style="bold"), Text(text, style="cyan")]
-    return Group(*parts, *([Text(panel.note, style="dim")] if panel.note else []))
+    lines = [Text(panel.where), Text(str(panel.rule), style="bold"), Text(text, style="cyan")]
+    if panel.note:
+        lines.append(Text(panel.note, style="dim"))
+    return Group(*lines)

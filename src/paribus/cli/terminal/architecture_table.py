@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from paribus.cli.terminal.arguments import NamedArchitecture
-from paribus.cli.terminal.console import table_width
+from paribus.cli.terminal.console import justify_method, table_width
 from paribus.cli.terminal.field_format import format_bool
 from paribus.cli.terminal.mask_drawing import draw_icons
 from paribus.report.numbers import format_count, format_percent, format_size
@@ -30,7 +30,7 @@ class PricedArchitecture:
 
 @dataclass(frozen=True)
 class ArchitectureColumn:
-    """A heading, what stands under it, and how early it goes when the page is narrow (0: never)."""
+    """A heading, its cells, and how early it is dropped on a narrow page (0: never)."""
 
     heading: str
     cell: Callable[[PricedArchitecture], str]
@@ -42,18 +42,32 @@ class ArchitectureColumn:
         """The heading on one line."""
         return self.heading.replace("\n", " ")
 
+    @property
+    def justify(self) -> JustifyMethod:
+        return justify_method(self.is_number)
+
+    @property
+    def style(self) -> str:
+        if self.cell is _mask_icons:
+            return "cyan"
+        return ""
+
 
 def _layer_counts(entry: PricedArchitecture) -> str:
     encoder = entry.arch.spec.encoder
-    above = f"{len(encoder.layers)}+" if encoder else ""
-    return f"{above}{len(entry.arch.spec.stack.layers)}"
+    n_layers = len(entry.arch.spec.stack.layers)
+    if encoder:
+        return f"{len(encoder.layers)}+{n_layers}"
+    return str(n_layers)
 
 
 def _second_sequence(entry: PricedArchitecture) -> str:
     encoder = entry.arch.architecture.encoder
-    if encoder:
-        return f"{encoder.mask}{', shared blocks' if encoder.shared else ''}"
-    return "—"
+    if not encoder:
+        return "—"
+    if encoder.shared:
+        return f"{encoder.mask}, shared blocks"
+    return str(encoder.mask)
 
 
 def _mask_icons(entry: PricedArchitecture) -> str:
@@ -73,14 +87,16 @@ COLUMNS = (
     ),
     ArchitectureColumn("visible\nshare", lambda entry: format_percent(entry.price.visible_share)),
     ArchitectureColumn(
-        "KV cache\na token", lambda entry: format_size(entry.price.kv_bytes_per_token), drop_order=6
+        "KV cache\nper token",
+        lambda entry: format_size(entry.price.kv_bytes_per_token),
+        drop_order=6,
     ),
     ArchitectureColumn(
         "cache\nkept", lambda entry: format_bool(entry.price.appendable), drop_order=5
     ),
 )
 NOTES = (
-    "Visible share: query-key pairs the mask lets through, over layers and heads. "
+    "Visible share: query-key pairs that the mask lets through, over all layers and heads. "
     "Cache kept: when text is appended, every cached key and value stays valid."
 )
 
@@ -88,14 +104,14 @@ NOTES = (
 def architecture_table(
     entries: Sequence[PricedArchitecture], page: Console
 ) -> tuple[Table, tuple[str, ...]]:
-    """The table, and the headings there was no room for: first masks are broken into lines,
-    then columns leave.
+    """The table, and the headings that do not fit: first cells are broken into lines, then
+    columns are dropped.
     """
     layouts = list(_narrower_layouts(page.options.ascii_only))
-    widest, folded = layouts[0]
-    columns, table = widest, _build_table(entries, widest, folded)
-    for columns, folded in layouts:
-        table = _build_table(entries, columns, folded)
+    widest, folds_cells = layouts[0]
+    columns, table = widest, _build_table(entries, widest, folds_cells)
+    for columns, folds_cells in layouts:
+        table = _build_table(entries, columns, folds_cells)
         if table_width(table, page).maximum <= page.width:
             break
     left_out = tuple(column.name for column in widest if column not in columns)
@@ -106,30 +122,26 @@ def _narrower_layouts(ascii_only: bool) -> Iterator[tuple[list[ArchitectureColum
     """Which columns to try, and whether to break masks into lines, from the widest table to the
     narrowest.
     """
-    kept = [column for column in COLUMNS if column.cell is not _mask_icons or not ascii_only]
-    yield kept, False
-    droppable = [column for column in kept if column.drop_order]
-    for leaving in sorted(droppable, key=lambda column: column.drop_order):
-        yield kept, True
-        kept = [column for column in kept if column is not leaving]
-    yield kept, True
+    columns = list(COLUMNS)
+    if ascii_only:
+        columns = [column for column in columns if column.cell is not _mask_icons]
+    yield columns, False
+    droppable = [column for column in columns if column.drop_order]
+    for next_to_drop in sorted(droppable, key=lambda column: column.drop_order):
+        yield columns, True
+        columns = [column for column in columns if column is not next_to_drop]
+    yield columns, True
 
 
 def _build_table(
-    entries: Sequence[PricedArchitecture], columns: Sequence[ArchitectureColumn], folded: bool
+    entries: Sequence[PricedArchitecture], columns: Sequence[ArchitectureColumn], folds_cells: bool
 ) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
-        style = "cyan" if column.cell is _mask_icons else ""
-        table.add_column(
-            column.heading,
-            justify="right" if column.is_number else "left",
-            no_wrap=True,
-            style=style,
-        )
+        table.add_column(column.heading, justify=column.justify, no_wrap=True, style=column.style)
     for entry in entries:
         cells = [column.cell(entry) for column in columns]
-        if folded:
+        if folds_cells:
             cells = [cell.replace(", ", ",\n") for cell in cells]
         table.add_row(*cells)
     return table

@@ -1,4 +1,4 @@
-"""What was asked for: architectures by name or file, and the changes made to them."""
+"""What verbs take: architectures by name or file, and the fields that are set in them."""
 
 from __future__ import annotations
 
@@ -27,37 +27,45 @@ ArchitectureSource = str | Path | Mapping[str, Any] | Architecture
 
 
 def _settings_option(example: str) -> Any:
-    return typer.Option("--set", metavar="PATH=VALUE", help=f"Change a field: {example}. Repeats.")
+    return typer.Option(
+        "--set", metavar="PATH=VALUE", help=f"Set a field, such as {example}. May be repeated."
+    )
 
 
 SettingsOption = Annotated[
-    list[str] | None, _settings_option("n_layers=4, mask='causal & window(8)'")
+    list[str] | None, _settings_option("n_layers=4 or mask='causal & window(8)'")
 ]
 RunSettingsOption = Annotated[
-    list[str] | None, _settings_option("training.n_steps=400, architecture.n_layers=4")
+    list[str] | None, _settings_option("training.n_steps=400 or architecture.n_layers=4")
 ]
 DesignSettingsOption = Annotated[
-    list[str] | None, _settings_option("base.training.n_steps=400, seeds=[0,1,2,3]")
+    list[str] | None, _settings_option("base.training.n_steps=400 or seeds=[0,1,2,3]")
 ]
 TextLengthOption = Annotated[
     int | None,
     typer.Option(
         min=1,
         metavar="N",
-        help="Tokens of the text, input and target; by default the longest all can read.",
+        help="Tokens of the text, input and target; by default the longest that all can read.",
     ),
 ]
 TextPrefixOption = Annotated[
     int | None,
-    typer.Option(min=0, metavar="N", help="Tokens of it that are input; by default half."),
+    typer.Option(
+        min=0, metavar="N", help="Number of these tokens that are input; by default half."
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Exact numbers, for another program.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print JSON with exact numbers, for another program.")
+]
+STUDY_HELP = "The name of a study."
+OPEN_HELP = "Open the page in a browser."
 ARCH_HELP = "A preset, a .toml or .json file, or a checkpoint folder."
 
 
 @dataclass(frozen=True)
 class NamedArchitecture:
-    """An architecture under the name it was asked for."""
+    """An architecture under the name that was typed."""
 
     name: str
     about: str  # the first comment of its file
@@ -79,11 +87,13 @@ def load_architecture(
             name=architecture_fingerprint(spec)[:12], about="", architecture=source, spec=spec
         )
     architecture = load(source, changes=changes)
-    name = "mapping" if isinstance(source, Mapping) else str(source)
-    changed = "".join(f", {path} = {value}" for path, value in (changes or {}).items())
+    name = str(source)
+    if isinstance(source, Mapping):
+        name = "mapping"
+    name += "".join(f", {path} = {value}" for path, value in (changes or {}).items())
     note = width_note(written_table(source, changes))
     return NamedArchitecture(
-        name=name + changed,
+        name=name,
         about=_first_comment(source),
         architecture=architecture,
         spec=resolve(architecture),
@@ -92,9 +102,7 @@ def load_architecture(
 
 
 def architecture_notes(architectures: Sequence[NamedArchitecture]) -> list[str]:
-    """What should be known of architectures beside their numbers, each with the name it was
-    asked by.
-    """
+    """What a person should know of architectures beside their numbers, each with its name."""
     notes: list[str] = []
     for one in architectures:
         if one.note is not None:
@@ -124,7 +132,8 @@ def _parse_value(text: str) -> Any:
         return text
     except RecursionError:
         raise SpecError(
-            f"--set has a value of {len(text):,} letters whose lists lie too deep; write it flatter"
+            f"--set has a value of {len(text):,} letters whose lists are nested too deep; use fewer"
+            " levels"
         ) from None
     if len(table) == 1:
         return table["value"]
@@ -139,4 +148,6 @@ def _first_comment(source: str | Path | Mapping[str, Any]) -> str:
     else:
         return ""
     first = text.partition("\n")[0]
-    return first.removeprefix("#").strip() if first.startswith("#") else ""
+    if first.startswith("#"):
+        return first.removeprefix("#").strip()
+    return ""

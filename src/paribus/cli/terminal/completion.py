@@ -11,7 +11,7 @@ import typer
 
 VARIABLE = "_PARIBUS_COMPLETE"  # by which a shell asks
 OPTIONS = ("--install-completion", "--show-completion")
-_TYPED = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # where shells put the line so far
+_LINE_VARIABLES = ("COMP_WORDS", "_TYPER_COMPLETE_ARGS")  # where shells put the line so far
 
 
 def is_asked_to_complete(words: Sequence[str]) -> bool:
@@ -28,9 +28,12 @@ def complete(
     Only the verb that is typed is loaded, for some need seconds to be.
     """
     app = typer.Typer(rich_markup_mode=None)
-    typed = _typed_verb()
+    typed_verb = _typed_verb()
     for verb, line in lines.items():
-        app.command(verb, help=line)(load(verb) if verb == typed else _nothing)
+        command = _nothing
+        if verb == typed_verb:
+            command = load(verb)
+        app.command(verb, help=line)(command)
     try:
         typer.main.get_command(app).main(list(words), "paribus")
     except SystemExit as done:
@@ -43,7 +46,7 @@ def complete(
 def _typed_verb() -> str | None:
     """The verb of the line that a shell has so far."""
     line = ""
-    for name in reversed(_TYPED):
+    for name in reversed(_LINE_VARIABLES):
         line = os.environ.get(name, line)
     return next(iter(line.split()[1:2]), None)
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import IO, Any, TextIO, cast
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -68,6 +68,13 @@ def table_width(table: Table, page: Console) -> Measurement:
     return Measurement.get(page, page.options.update_width(_UNLIMITED_WIDTH), table)
 
 
+def justify_method(is_number: bool) -> JustifyMethod:
+    """How a column is set: numbers to the right, words to the left."""
+    if is_number:
+        return "right"
+    return "left"
+
+
 def print_errors(problems: Iterable[str]) -> None:
     """Every problem on a line of its own, on stderr."""
     page = SafeConsole(stderr=True, soft_wrap=True)
@@ -110,8 +117,8 @@ def replace_unencodable() -> None:
 
 def _encode_error_handler(fault: UnicodeError) -> tuple[str, int]:
     assert isinstance(fault, UnicodeEncodeError)
-    given = fault.object[fault.start : fault.end].translate(_ASCII_SUBSTITUTES)
-    return given.encode("ascii", "replace").decode(), fault.end
+    text = fault.object[fault.start : fault.end].translate(_ASCII_SUBSTITUTES)
+    return text.encode("ascii", "replace").decode(), fault.end
 
 
 def _with_whole_integers(value: Any) -> Any:

@@ -41,11 +41,13 @@ def _sample_heading(dataset: TokenisedCorpus, split: Split, sample: DocumentSamp
 
 def _sample_lines(sample: DocumentSample, width: int) -> list[str]:
     """The text, or a source and its target behind an arrow."""
-    shown = []
+    sample_lines = []
     for number, (piece, length) in enumerate(zip(sample.pieces, sample.lengths, strict=True)):
-        mark = "→ " if number else "  "
+        mark = "  "
+        if number:
+            mark = "→ "
         lines = crop_lines(piece, width - len(mark), is_complete=length <= MAX_TOKENS)
         for line in lines:
-            shown.append(f"{mark}{line}")
+            sample_lines.append(f"{mark}{line}")
             mark = "  "
-    return shown
+    return sample_lines

@@ -1,4 +1,4 @@
-"""What a built corpus holds, source by source and split by split, on a page it fits."""
+"""What a built corpus holds, by source and by split, in a table as wide as the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from paribus.batch import N_SPECIAL_TOKENS
-from paribus.cli.terminal.console import table_width
+from paribus.cli.terminal.console import justify_method, table_width
 from paribus.cli.terminal.field_format import format_field
 from paribus.corpus import SplitCount, TokenisedCorpus, split_counts, truncation_remarks
 from paribus.errors import SpecError
@@ -20,7 +20,9 @@ from paribus.spec.training import Training
 
 @dataclass(frozen=True)
 class CorpusLine:
-    """A holding, and how often a run reads it; None where there is no run, or it is held out."""
+    """The counts of one split of a source, and its epochs in a run; None without a run, or if
+    it is held out.
+    """
 
     split_count: SplitCount
     epochs: float | None
@@ -39,7 +41,7 @@ class CorpusLine:
 
 @dataclass(frozen=True)
 class CorpusColumn:
-    """A heading, what stands under it, and how early it goes when the page is narrow (0: never)."""
+    """A heading, its cells, and how early it is dropped on a narrow page (0: never)."""
 
     heading: str
     cell: Callable[[CorpusLine], str]
@@ -52,34 +54,41 @@ class CorpusColumn:
         return self.heading.replace("\n", " ")
 
 
-def _format_optional(value: float | None, form: str) -> str:
-    if value is None:
+def _format_source(line: CorpusLine) -> str:
+    if line.is_first_of_source:
+        return line.split_count.kind
+    return ""
+
+
+def _format_share(line: CorpusLine) -> str:
+    if line.is_first_of_source:
+        return format_percent(line.split_count.share)
+    return ""
+
+
+def _format_tokens_per_byte(line: CorpusLine) -> str:
+    if line.tokens_per_byte is None:
         return ""
-    return format(value, form)
+    return f"{line.tokens_per_byte:.3f}"
+
+
+def _format_epochs(line: CorpusLine) -> str:
+    if line.epochs is None:
+        return ""
+    if line.epochs < 1000:
+        return f"{line.epochs:.3g}"
+    return f"{line.epochs:,.0f}"
 
 
 COLUMNS = (
-    CorpusColumn(
-        "source",
-        lambda line: line.split_count.kind if line.is_first_of_source else "",
-        is_number=False,
-    ),
-    CorpusColumn(
-        "share",
-        lambda line: format_percent(line.split_count.share) if line.is_first_of_source else "",
-        drop_order=2,
-    ),
+    CorpusColumn("source", _format_source, is_number=False),
+    CorpusColumn("share", _format_share, drop_order=2),
     CorpusColumn("split", lambda line: line.split_count.split, is_number=False),
     CorpusColumn("documents", lambda line: f"{line.split_count.n_documents:,}", drop_order=4),
     CorpusColumn("tokens", lambda line: format_count(line.split_count.n_tokens)),
     CorpusColumn("bytes", lambda line: format_size(line.split_count.n_bytes), drop_order=1),
-    CorpusColumn(
-        "tokens\na byte", lambda line: _format_optional(line.tokens_per_byte, ".3f"), drop_order=3
-    ),
-    CorpusColumn(
-        "times\nread",
-        lambda line: _format_optional(line.epochs, ".3g" if (line.epochs or 0) < 1000 else ",.0f"),
-    ),
+    CorpusColumn("tokens\nper byte", _format_tokens_per_byte, drop_order=3),
+    CorpusColumn("epochs", _format_epochs),
 )
 
 
@@ -90,11 +99,10 @@ def print_corpus_table(dataset: TokenisedCorpus, training: Training | None, page
     page.print(table)
     page.print()
     page.print(_fact_table(dataset, training))
-    notes += (
-        [f"no room for {', '.join(left_out)}: a wider terminal or --json shows the rest"]
-        if left_out
-        else []
-    )
+    if left_out:
+        notes.append(
+            f"no room for {', '.join(left_out)}: a wider terminal or --json shows the rest"
+        )
     for note in [*_reading_notes(dataset), *notes]:
         page.print(f"note: {note}", style="dim")
 
@@ -103,11 +111,11 @@ def print_build_summary(dataset: TokenisedCorpus, seconds: float, page: Console)
     """What was built, and where it lies."""
     for number, source in enumerate(dataset.spec.sources):
         n_documents, n_tokens, n_bytes = 0, 0, 0
-        for held in split_counts(dataset):
-            if held.source == number:
-                n_documents += held.n_documents
-                n_tokens += held.n_tokens
-                n_bytes += held.n_bytes
+        for count in split_counts(dataset):
+            if count.source == number:
+                n_documents += count.n_documents
+                n_tokens += count.n_tokens
+                n_bytes += count.n_bytes
         page.print(
             f"{source.kind}: {n_documents:,} documents, {format_count(n_tokens)} tokens,"
             f" {format_size(n_bytes)}"
@@ -148,11 +156,11 @@ def corpus_json(dataset: TokenisedCorpus, training: Training | None) -> dict[str
 
 
 def _line_counts(line: CorpusLine) -> dict[str, Any]:
-    held = line.split_count
+    count = line.split_count
     return {
-        "n_documents": held.n_documents,
-        "n_tokens": held.n_tokens,
-        "n_bytes": held.n_bytes,
+        "n_documents": count.n_documents,
+        "n_tokens": count.n_tokens,
+        "n_bytes": count.n_bytes,
         "tokens_per_byte": line.tokens_per_byte,
     }
 
@@ -174,25 +182,25 @@ def _epochs_and_notes(
 
 def _corpus_lines(dataset: TokenisedCorpus, epochs: tuple[float, ...] | None) -> list[CorpusLine]:
     lines: list[CorpusLine] = []
-    for held in split_counts(dataset):
-        if epochs is not None and held.split == "train":
-            lines.append(CorpusLine(held, epochs[held.source]))
+    for count in split_counts(dataset):
+        if epochs is not None and count.split == "train":
+            lines.append(CorpusLine(count, epochs[count.source]))
         else:
-            lines.append(CorpusLine(held, None))
+            lines.append(CorpusLine(count, None))
     return lines
 
 
 def _reading_notes(dataset: TokenisedCorpus) -> Iterator[str]:
-    """What was met while reading and does not show in the counts."""
+    """What happened while reading and does not show in the counts."""
     for source in dataset.index.sources:
-        met = {
-            "documents without a letter left out": source.n_empty,
-            "files of other kinds passed over": source.n_passed_over,
-            "faults of UTF-8 replaced": source.n_replaced,
-            "tokens for words that the tokenizer does not know": source.n_unknown,
-            "letters or so lost, which have no token": source.n_lost,
+        counts = {
+            "empty documents left out": source.n_empty,
+            "files of other kinds skipped": source.n_passed_over,
+            "UTF-8 errors replaced": source.n_replaced,
+            "tokens for words unknown to the tokenizer": source.n_unknown,
+            "letters lost, about, because they have no token": source.n_lost,
         }
-        remarks = [f"{number:,} {what}" for what, number in met.items() if number]
+        remarks = [f"{number:,} {what}" for what, number in counts.items() if number]
         if remarks:
             yield f"{source.kind}: {', '.join(remarks)}"
 
@@ -201,7 +209,8 @@ def _fact_table(dataset: TokenisedCorpus, training: Training | None) -> Table:
     tokenizer = format_field(dataset.spec.tokenizer.model_dump(mode="json"))
     rows = {
         "tokenizer": (
-            f"{tokenizer}, {dataset.vocabulary.n_text:,} ids of text and {N_SPECIAL_TOKENS} signs"
+            f"{tokenizer}, {dataset.vocabulary.n_text:,} ids of text and {N_SPECIAL_TOKENS}"
+            " special tokens"
         ),
         "fingerprint": dataset.fingerprint[:12],
         "folder": str(dataset.folder),
@@ -243,9 +252,7 @@ def _narrower_columns(columns: list[CorpusColumn]) -> Iterator[list[CorpusColumn
 def _build_table(lines: Sequence[CorpusLine], columns: Sequence[CorpusColumn]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(
-            column.heading, justify="right" if column.is_number else "left", no_wrap=True
-        )
+        table.add_column(column.heading, justify=justify_method(column.is_number), no_wrap=True)
     for line in lines:
         table.add_row(*(column.cell(line) for column in columns))
     return table

@@ -9,11 +9,12 @@ from typing import Any
 
 from rich.table import Table
 
+from paribus.cli.terminal.console import justify_method
 from paribus.evaluate import answer_totals
 from paribus.record import Evaluation
 from paribus.report.numbers import format_plain, score
 
-LEFT_ALIGNED = ("yardstick", "label", "asked as")
+LEFT_ALIGNED = ("yardstick", "label", "objective")
 
 
 def evaluation_table(evaluation: Evaluation) -> Table:
@@ -23,18 +24,17 @@ def evaluation_table(evaluation: Evaluation) -> Table:
     cells = _evaluation_cells(evaluation)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in cells:
-        table.add_column(
-            heading, justify="left" if heading in LEFT_ALIGNED else "right", no_wrap=True
-        )
+        justify = justify_method(heading not in LEFT_ALIGNED)
+        table.add_column(heading, justify=justify, no_wrap=True)
     table.add_row(*cells.values())
     return table
 
 
 def evaluation_remarks(evaluation: Evaluation) -> Iterator[str]:
     """What a person should know beside the numbers."""
-    wanted, n_items = evaluation.head.yardstick["n_items"], evaluation.head.n_items
-    if n_items < wanted:
-        yield f"{wanted} items were asked for, and the held-out text has {n_items}"
+    n_wanted, n_items = evaluation.head.yardstick["n_items"], evaluation.head.n_items
+    if n_items < n_wanted:
+        yield f"{n_wanted} items were asked for, but the held-out text has only {n_items}"
     if evaluation.head.n_truncated:
         yield (
             f"{evaluation.head.n_truncated} of {n_items} contexts are longer than the window and"
@@ -59,11 +59,13 @@ def _evaluation_cells(evaluation: Evaluation) -> dict[str, str]:
         chance = None
     else:
         chance = head.unigram_nats / math.log(2) / sums.n_bytes
-    mode = head.component["mode"]
+    objective, mode = str(head.component["objective"]["kind"]), head.component["mode"]
+    if mode:
+        objective += f" ‹{mode}›"
     return {
         "yardstick": str(head.yardstick["kind"]),
         "label": head.label,
-        "asked as": str(head.component["objective"]["kind"]) + (f" ‹{mode}›" if mode else ""),
+        "objective": objective,
         "step": str(head.step + 1),
         "items": str(sums.n_items),
         "bytes": str(sums.n_bytes),

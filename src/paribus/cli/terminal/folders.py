@@ -17,21 +17,24 @@ def _cache_folder_option(value: str | Path) -> Path:
     return parse_folder("--cache", value)
 
 
-CACHE_HELP = f"Where tokenised text is kept; by default {DEFAULT_CACHE}."
+CACHE_HELP = f"Folder of tokenised text; by default {DEFAULT_CACHE}."
 RunsOption = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Where runs are kept.", parser=_runs_folder)
+    Path, typer.Option(metavar="FOLDER", help="Folder of runs and studies.", parser=_runs_folder)
 ]
 CacheOption = Annotated[
     Path | None, typer.Option(metavar="FOLDER", help=CACHE_HELP, parser=_cache_folder_option)
 ]
 DeviceOption = Annotated[
     str | None,
-    typer.Option("--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best."),
+    typer.Option(
+        "--device", metavar="DEVICE", help="cpu, cuda or mps; by default the best available."
+    ),
 ]
 AcceptEnvironmentOption = Annotated[
     bool,
     typer.Option(
-        "--accept-environment", help="Go on under other versions or threads; rows are marked."
+        "--accept-environment",
+        help="Continue under other versions or thread counts; such rows are marked.",
     ),
 ]
 TokenizerOption = Annotated[
@@ -41,6 +44,6 @@ TokenizerOption = Annotated[
     ),
 ]
 RUN_HELP = (
-    "A run, by its name or its folder, or a checkpoint, also an imported one; `paribus runs` lists"
-    " runs."
+    "The name or folder of a run, or the folder of a checkpoint, also an imported one; `paribus"
+    " runs` lists runs."
 )

@@ -19,7 +19,7 @@ PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": t
 PrecisionOption = Annotated[
     str,
     typer.Option(
-        "--dtype", metavar="DTYPE", help=f"How weights are written: {', '.join(PRECISIONS)}."
+        "--dtype", metavar="DTYPE", help=f"Precision of the weights: {', '.join(PRECISIONS)}."
     ),
 ]
 

@@ -18,8 +18,8 @@ class InterlinearRow(NamedTuple):
 
 
 def interlinear_lines(rows: Sequence[InterlinearRow], width: int) -> Iterator[Text]:
-    """Lines of at most `width`: as many columns as have room, all rows of them, then the next;
-    rows of nothing go.
+    """Lines of at most `width`: all rows of the columns that fit, then of the next columns; empty
+    rows are left out.
     """
     edge = max(cell_len(row.label) for row in rows) + 2
     columns = zip(*(row.words for row in rows), strict=True)
@@ -34,13 +34,13 @@ def interlinear_lines(rows: Sequence[InterlinearRow], width: int) -> Iterator[Te
 
 
 def _column_blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Which columns stand together; at least one does."""
-    first, used = 0, 0
+    """Which columns share a block of lines; at least one does."""
+    first, width = 0, 0
     for place, size in enumerate(widths):
-        if used + size > room + 1 and place > first:  # the space after the last word may hang over
+        if width + size > room + 1 and place > first:  # the space after the last word may hang over
             yield first, place
-            first, used = place, 0
-        used += size
+            first, width = place, 0
+        width += size
     yield first, len(widths)
 
 

@@ -39,11 +39,12 @@ class MaskPanel:
     @property
     def note(self) -> str:
         """What the drawing assumes."""
+        notes: list[str] = []
         if SameDocument() in leaves(self.rule):
-            notes = ["two documents"]
-        else:
-            notes = []
-        return ", ".join(notes + ([f"a square is {self.step} positions"] if self.step > 1 else []))
+            notes.append("two documents")
+        if self.step > 1:
+            notes.append(f"a square is {self.step} positions")
+        return ", ".join(notes)
 
 
 def mask_panels(stack: Stack, name: str, prefix_share: float) -> list[MaskPanel]:
@@ -84,17 +85,19 @@ def draw_icon(visible: BoolArray) -> str:
 def draw_icons(stack: Stack, prefix_share: float) -> str:
     """An icon for each distinct rule of a stack, at most three."""
     rules = dict.fromkeys(panel.rule for panel in mask_panels(stack, "", prefix_share))
-    drawn = [draw_icon(coarse_mask(rule, 4, prefix_share)) for rule in rules]
-    return " ".join(drawn[:3] + ["…"] * (len(drawn) > 3))
+    icons = [draw_icon(coarse_mask(rule, 4, prefix_share)) for rule in rules]
+    if len(icons) > 3:
+        icons[3:] = ["…"]
+    return " ".join(icons)
 
 
 def _head_labels(rule: Rule, n_heads: int) -> dict[Rule, str]:
-    found: dict[Rule, list[int]] = {}
+    heads_by_rule: dict[Rule, list[int]] = {}
     for head in range(n_heads):
-        found.setdefault(rule_at_head(rule, head, n_heads), []).append(head)
-    if len(found) == 1:
-        return dict.fromkeys(found, "")
-    return {part: f", heads {format_ranges(numbers)}" for part, numbers in found.items()}
+        heads_by_rule.setdefault(rule_at_head(rule, head, n_heads), []).append(head)
+    if len(heads_by_rule) == 1:
+        return dict.fromkeys(heads_by_rule, "")
+    return {own: f", heads {format_ranges(heads)}" for own, heads in heads_by_rule.items()}
 
 
 def _row_pairs(visible: BoolArray) -> zip[tuple[BoolArray, BoolArray]]:

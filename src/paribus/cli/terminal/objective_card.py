@@ -1,4 +1,4 @@
-"""One objective on a card: examples of its question, and which presets may be asked it."""
+"""One objective on a card: examples of it, and which presets can be trained with it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FRAMING_DESCRIPTIONS: dict[ProblemLayout, str] = {
 
 
 def print_objective_card(objective: Objective, page: Console) -> None:
-    """Print examples of an objective, and what it may be asked of."""
+    """Print examples of an objective, and the presets that can be trained with it."""
     width = min(page.width, MAX_WIDTH)
     page.print(objective.kind, style="bold")
     page.print((type(objective).__doc__ or "").partition("\n")[0])
@@ -74,13 +74,18 @@ def _example_json(example: ObjectiveExample) -> dict[str, Any]:
 
 
 def _describe_component(objective: SimpleObjective, mode: str | None) -> str:
-    needs = "pairs" if isinstance(objective, Seq2Seq) else "running text"
-    under = f", under ‹{mode}›" if mode else ""
-    return f"{format_field(objective.model_dump(mode='json'))}{under}, from {needs}"
+    text = format_field(objective.model_dump(mode="json"))
+    if mode:
+        text += f", with the mode token ‹{mode}›"
+    if isinstance(objective, Seq2Seq):
+        return f"{text}, from pairs"
+    return f"{text}, from running text"
 
 
 def _example_rows(example: ObjectiveExample) -> Iterator[list[InterlinearRow]]:
-    """What is read and, beneath, what is to be answered there; an encoder's words stand before."""
+    """What is read and, below it, what must be predicted there; the words of an encoder come
+    first.
+    """
     answers = InterlinearRow(
         "  answers", [example.answers.get(place, "") for place in range(len(example.reads))], "cyan"
     )
@@ -99,17 +104,17 @@ def _example_rows(example: ObjectiveExample) -> Iterator[list[InterlinearRow]]:
 
 
 def _preset_table(refusals: dict[str, str | None]) -> Table:
-    allowed: list[str] = []
-    refused: dict[str, list[str]] = {}
+    allowed_presets: list[str] = []
+    presets_by_reason: dict[str, list[str]] = {}
     for name, why in refusals.items():
         if why is None:
-            allowed.append(name)
+            allowed_presets.append(name)
         else:
-            refused.setdefault(shorten_refusal(why), []).append(name)
+            presets_by_reason.setdefault(shorten_refusal(why), []).append(name)
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
-    table.add_row("presets allowed", ", ".join(allowed) or "none")
-    for why, names in refused.items():
+    table.add_row("presets allowed", ", ".join(allowed_presets) or "none")
+    for why, names in presets_by_reason.items():
         table.add_row("refused", Text.assemble(", ".join(names), (f": {why}", "dim")))
     return table
 

@@ -1,9 +1,8 @@
-"""A plan on the page: the control table, what it costs, and what it can see."""
+"""A plan on the terminal: the control table, the cost and the power."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from math import isinf
 from typing import Any
 
 from rich.console import Console
@@ -12,7 +11,11 @@ from rich.table import Table
 from paribus.analyse import PastNoise, detectable_effect, equivalence_margin, power_table
 from paribus.analyse.looks import FAMILY_ALPHA
 from paribus.cli.terminal.field_format import format_field
-from paribus.cli.terminal.power_table import describe_past_noise, print_power_table
+from paribus.cli.terminal.power_table import (
+    describe_past_noise,
+    print_power_table,
+    rough_or_none,
+)
 from paribus.design import Plan, StudyCost, group_identical_arms
 from paribus.design.arms import width_notes
 from paribus.design.study_cost import n_rates_per_seed
@@ -24,6 +27,7 @@ from paribus.report.numbers import (
     format_line_values,
     format_plural,
     format_size,
+    quote_arm,
     rough,
 )
 from paribus.report.series import describe_series_place
@@ -43,24 +47,28 @@ STYLES = {
     Mark.FOLLOWS: "",
     Mark.EQUAL: "green",
 }
-OPEN_SEED_COUNTS = (5, 10, 20)  # seeds at which it is told what an open design can see
+OPEN_SEED_COUNTS = (5, 10, 20)  # at which the power of an open design is printed
 
 
 def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool) -> None:
-    """The table, what differs first; equal fields are counted unless all are asked for."""
-    ordered = sorted(lines, key=lambda line: line.mark.place)
-    shown = [line for line in ordered if every or line.mark != Mark.EQUAL]
-    arms = list(ordered[0].values) if ordered else []
+    """Print the control table, differences first; equal fields are only counted unless `every`."""
+    all_lines = sorted(lines, key=lambda line: line.mark.place)
+    table_lines = [line for line in all_lines if every or line.mark != Mark.EQUAL]
+    arms: list[str] = []
+    if all_lines:
+        arms = list(all_lines[0].values)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("", "field", *arms, ""):
         table.add_column(heading, overflow="fold")
-    for line in shown:
-        note = f"allowed: {line.allowed}" if line.allowed else line.note
+    for line in table_lines:
+        note = line.note
+        if line.allowed:
+            note = f"allowed: {line.allowed}"
         cells = format_line(line.path, [line.values[arm] for arm in arms])
         table.add_row(line.mark, line.path, *cells, note, style=STYLES[line.mark])
     page.print(table)
     if not every:
-        n_equal = len(ordered) - len(shown)
+        n_equal = len(all_lines) - len(table_lines)
         page.print(
             f"✓  {n_equal} other fields and quantities are equal; --all lists them", style="green"
         )
@@ -68,71 +76,55 @@ def print_control_table(lines: Iterable[ControlLine], page: Console, every: bool
 
 
 def print_unused_allowances(plan: Plan, page: Console) -> None:
-    """What is allowed for nothing."""
+    """Print each entry under `allow` that is not needed."""
     for path in plan.unused_allowances:
         page.print(
-            f"allow      {path}: nothing there is a confound, so nothing is let pass",
+            f"allow      {path} is not needed: nothing there is a confound",
             soft_wrap=True,
         )
 
 
 def print_identical_arms(plan: Plan, page: Console) -> None:
-    """Which arms are the same run under another name."""
+    """Print which arms are the same run under another name."""
     groups = group_identical_arms(plan)
     if len(groups) == 1:
         page.print(
-            "note       no arm differs from the baseline in the factor: one run each seed",
+            "note       no arm differs from the baseline in the factor: one run per seed",
             soft_wrap=True,
         )
         return
     for group in groups:
         if len(group) > 1:
-            names = ", ".join(arm.name for arm in group)
-            page.print(f"note       {names} differ in name only: one run each seed", soft_wrap=True)
+            names = ", ".join(quote_arm(arm.name) for arm in group)
+            page.print(f"note       {names} differ in name only: one run per seed", soft_wrap=True)
 
 
 def print_width_notes(plan: Plan, page: Console) -> None:
-    """Which widths of presets do not follow the arms' d_model."""
+    """Print which widths of presets do not follow the arms' d_model."""
     for note in width_notes(plan.design):
         page.print(f"note       {note}", style="yellow", soft_wrap=True)
 
 
 def format_line(path: str, values: Sequence[Any]) -> list[str]:
     """The values of a line, large numbers in short."""
-    last = path.rpartition(".")[-1]
-    return format_line_values(
-        path, values, lambda value: format_field(value, last if isinstance(value, str) else "")
-    )
+    last_name = path.rpartition(".")[-1]
+
+    def format_value(value: Any) -> str:
+        if isinstance(value, str):
+            return format_field(value, last_name)
+        return format_field(value)
+
+    return format_line_values(path, values, format_value)
 
 
 def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise | None) -> None:
-    """Runs, time and disk, and what so many seeds can see; in bits where an earlier study tells
-    the noise.
+    """Print runs, time, disk and power; the power also in the unit of the scores if an earlier
+    study gives the noise.
     """
-    parts = {"to find rates": cost.n_sweep_runs, "of other lengths": cost.n_length_runs}
-    shares = ""
-    for what, n in parts.items():
-        if n:
-            shares += f", {n} of them {what}"
-    bound = "at most " if cost.n_sweep_runs else ""
-    n_runs, time = f"{bound}{cost.n_runs}{shares}", format_duration(cost.seconds)
-    page.print(
-        f"runs       {n_runs}; {format_flops(cost.flops)}, about {time} ({cost.basis})",
-        soft_wrap=True,
-    )
+    page.print(f"runs       {_describe_runs(cost)}", soft_wrap=True)
     page.print(f"disk       about {format_size(cost.n_bytes)}")
     if plan.design.seeds == OPEN_SEEDS:
-        n_runs = len(group_identical_arms(plan)) * n_rates_per_seed(
-            plan
-        ) + cost.n_length_runs // len(plan.seeds)
-        told = (
-            f"{n_runs} runs; {format_flops(cost.flops_per_seed)}, about"
-            f" {format_duration(cost.seconds_per_seed)}"
-        )
-        page.print(
-            f"a seed     {told}; {len(plan.seeds)} are counted above, and --seeds N adds more",
-            soft_wrap=True,
-        )
+        page.print(f"per seed   {_describe_seed_cost(plan, cost)}", soft_wrap=True)
     for line in _describe_power(plan, past_noise):
         page.print(line, soft_wrap=True)
     _print_plan_power(plan, past_noise, page)
@@ -140,9 +132,9 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
         page.print(f"contrast   {name}: {describe_weights(weights)}", soft_wrap=True, markup=False)
     page.print(f"control    {_describe_control(plan)}", soft_wrap=True, markup=False)
     margin = plan.design.primary.margin
-    page.print(
-        f"margin     {margin if margin is not None else 'none: nothing will be called equivalent'}"
-    )
+    if margin is None:
+        margin = "none: no verdict can be 'equivalent'"
+    page.print(f"margin     {margin}")
     if plan.design.primary.test == "not worse":
         page.print(
             "test       not worse: one-sided, whether a loss of the margin is ruled out",
@@ -150,32 +142,54 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
         )
 
 
+def _describe_runs(cost: StudyCost) -> str:
+    n_runs = str(cost.n_runs)
+    if cost.n_sweep_runs:
+        n_runs = f"at most {n_runs}, {cost.n_sweep_runs} of them to find learning rates"
+    if cost.n_length_runs:
+        n_runs += f", {cost.n_length_runs} of them of other lengths"
+    time = format_duration(cost.seconds)
+    return f"{n_runs}; {format_flops(cost.flops)}, about {time} ({cost.basis})"
+
+
+def _describe_seed_cost(plan: Plan, cost: StudyCost) -> str:
+    n_runs = len(group_identical_arms(plan)) * n_rates_per_seed(plan)
+    n_runs += cost.n_length_runs // len(plan.seeds)
+    time = format_duration(cost.seconds_per_seed)
+    return (
+        f"{format_plural(n_runs, 'run')}; {format_flops(cost.flops_per_seed)}, about {time};"
+        f" {len(plan.seeds)} seeds are counted above, and --seeds N adds more"
+    )
+
+
 def _describe_control(plan: Plan) -> str:
-    """What must come out worse, outside the family."""
+    """The positive control, which must come out worse and is not in the family."""
     arm, length = control_arm(plan.design), control_length(plan.design)
     if arm is None and length is None:
-        return "none: nothing will show that the yardstick reacts"
-    if length is None:
-        what = arm
+        return "none: nothing shows that the yardstick can see a difference"
+    baseline = quote_arm(plan.design.baseline)
+    if arm is not None and length is None:
+        control = quote_arm(arm)
     else:
-        what = f"{plan.design.baseline} at {length:g} of its training"
-    return f"{what}: must come out worse than {plan.design.baseline}; it is not in the family"
+        control = f"{baseline} at {length:g} of its training"
+    return f"{control} must come out worse than {baseline}; it is not in the family"
 
 
 def print_series(plan: Plan, page: Console) -> None:
-    """Which study of a series is carried out, where it is a later one."""
+    """Print which study of a series this is, if it is a later one."""
     if plan.series is not None:
-        said = (
-            f"{describe_series_place(plan.series.number, plan.seeds)}; earlier seeds are shown and"
-            " not judged"
+        place = describe_series_place(plan.series.number, plan.seeds)
+        page.print(
+            f"{place}; earlier seeds are shown and not judged ({plan.name})",
+            soft_wrap=True,
+            markup=False,
         )
-        page.print(f"{said} ({plan.name})", soft_wrap=True, markup=False)
 
 
 def _print_plan_power(plan: Plan, past_noise: PastNoise | None, page: Console) -> None:
-    """The table of what a few numbers of seeds would see."""
+    """Print the power at a few numbers of seeds."""
     is_open, looks = plan.design.seeds == OPEN_SEEDS, plan.design.looks or {}
-    share = looks[max(looks)] if looks else FAMILY_ALPHA
+    share = _last_share(plan)
     lines = power_table(len(plan.seeds), plan.n_comparisons, share, open_ended=is_open)
     if len(looks) > 1:
         last = f", at the share of the last look, {share:g}"
@@ -185,12 +199,20 @@ def _print_plan_power(plan: Plan, past_noise: PastNoise | None, page: Console) -
     print_power_table(lines, len(plan.seeds), family, past_noise, unit, page)
 
 
+def _last_share(plan: Plan) -> float:
+    """The share of the family's error rate that the last look has."""
+    looks = plan.design.looks
+    if not looks:
+        return FAMILY_ALPHA
+    return looks[max(looks)]
+
+
 def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
     if plan.design.seeds == OPEN_SEEDS:
         yield from _describe_open_power(plan, past_noise)
         return
     n, m, looks = len(plan.seeds), plan.n_comparisons, plan.design.looks or {}
-    share = looks[max(looks)] if looks else FAMILY_ALPHA
+    share = _last_share(plan)
     effect = detectable_effect(n, m, alpha=share)
     margin = equivalence_margin(n, m, alpha=share)
     if len(looks) > 1:
@@ -198,7 +220,7 @@ def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
     else:
         last = ""
     yield (
-        f"can see    with {n} seeds and {_describe_family(plan)}: an effect of {rough(effect)} sd"
+        f"power      with {n} seeds and {_describe_family(plan)}: an effect of {rough(effect)} sd"
         " of the paired difference, at 80 % power; a true zero is called equivalent from a margin"
         f" of {rough(margin)} sd{last}"
     )
@@ -211,7 +233,7 @@ def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
 
 
 def _describe_family(plan: Plan) -> str:
-    """What shares the 5 %."""
+    """The comparisons and contrasts that share the 5 %."""
     counts = {
         "comparison": len(judged_pairs(plan.design)),
         "contrast": len(declared_contrasts(plan.design)),
@@ -220,22 +242,21 @@ def _describe_family(plan: Plan) -> str:
 
 
 def _describe_open_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
-    """At a few numbers of seeds, each taken alone: whoever looks at all of them sees no less."""
-    m, sd = plan.n_comparisons, 1.0 if past_noise is None else past_noise.upper_sd
+    """The power at a few numbers of seeds, each on its own; looking at all of them loses none."""
+    m = plan.n_comparisons
     at = sorted({*OPEN_SEED_COUNTS, len(plan.seeds)})
     effects = [detectable_effect(n, m, open_ended=True) for n in at]
     margins = [equivalence_margin(n, m, open_ended=True) for n in at]
     seeds = (
-        f"with {', '.join(map(str, at))} seeds, of a number that is open, and"
-        f" {_describe_family(plan)}"
+        f"with {', '.join(map(str, at))} seeds (the number is open) and {_describe_family(plan)}"
     )
     yield (
-        f"can see    {seeds}: an effect of {_join_numbers(effects)} sd of the paired difference, at"
+        f"power      {seeds}: an effect of {_join_numbers(effects)} sd of the paired difference, at"
         " 80 % power; a true zero is called equivalent from a margin of"
         f" {_join_numbers(margins)} sd"
     )
     if past_noise is not None:
-        unit = plan.design.primary.measure.scores.unit
+        unit, sd = plan.design.primary.measure.scores.unit, past_noise.upper_sd
         yield (
             f"           in {unit}, {_join_numbers([sd * one for one in effects])}; "
             f"{_join_numbers([sd * one for one in margins])}; {describe_past_noise(past_noise)}"
@@ -243,4 +264,4 @@ def _describe_open_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[s
 
 
 def _join_numbers(values: Sequence[float]) -> str:
-    return ", ".join("none" if isinf(value) else rough(value) for value in values)
+    return ", ".join(map(rough_or_none, values))

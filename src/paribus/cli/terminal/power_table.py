@@ -1,4 +1,4 @@
-"""What a number of seeds can see, before any run is made: a small table on the page of a plan."""
+"""The power of a plan at a few numbers of seeds, before any run is made."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def print_power_table(
     unit: str,
     page: Console,
 ) -> None:
-    """A line a number of seeds: the smallest effect seen and the smallest margin, in sd and, if
-    known, in the unit of the scores.
+    """Print one line per number of seeds: the smallest detectable effect and the smallest margin,
+    in sd and, if known, in the unit of the scores.
 
-    `n_own` seeds are the plan's. `about` says what shares the 5 %.
+    `n_planned` is the number of seeds of the plan. `family` says what shares the 5 %.
     """
     page.print(
-        f"power      {family}, at 80 % power: the smallest effect that is seen, and the smallest"
-        " margin from which a true zero is called equivalent; sd is the spread of paired gains"
-        " over seeds",
+        f"by seeds   {family}, at 80 % power: the smallest detectable effect, and the smallest"
+        " margin at which a true zero is called equivalent; sd is that of the paired gains over"
+        " seeds",
         soft_wrap=True,
     )
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
@@ -39,7 +39,9 @@ def print_power_table(
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for line in lines:
-        mark = "this plan" if line.n == n_planned else ""
+        mark = ""
+        if line.n == n_planned:
+            mark = "this plan"
         table.add_row(
             str(line.n), *_cells(line.effect, past_noise), *_cells(line.margin, past_noise), mark
         )
@@ -47,12 +49,12 @@ def print_power_table(
 
 
 def describe_past_noise(past_noise: PastNoise) -> str:
-    """Which spread numbers in bits are of: not the observed one, which is too small more often
-    than not.
+    """Which sd the numbers in bits use: an upper bound, because the observed sd is too small
+    more often than not.
     """
     return (
-        f"bits are at an sd of {significant(past_noise.upper_sd)}, up to which {past_noise.n} seeds"
-        f" allow the noise of the study {past_noise.study} to be; they saw"
+        f"bits are at an sd of {significant(past_noise.upper_sd)}, the upper bound from"
+        f" {past_noise.n} seeds of the study {past_noise.study}, whose observed sd is"
         f" {significant(past_noise.sd)}"
     )
 
@@ -64,7 +66,13 @@ def _headings(what: str, past_noise: PastNoise | None, unit: str) -> tuple[str, 
 
 
 def _cells(value: float, past_noise: PastNoise | None) -> tuple[str, ...]:
-    in_sd = "none" if isinf(value) else rough(value)
     if past_noise is None:
-        return (in_sd,)
-    return in_sd, "none" if isinf(value) else rough(value * past_noise.upper_sd)
+        return (rough_or_none(value),)
+    return rough_or_none(value), rough_or_none(value * past_noise.upper_sd)
+
+
+def rough_or_none(value: float) -> str:
+    """A number in short; `none` if it is infinite, because no effect is large enough."""
+    if isinf(value):
+        return "none"
+    return rough(value)

@@ -23,9 +23,10 @@ from paribus.report.numbers import (
 from paribus.spec import Price
 
 LEGEND = (
-    "non-embedding: without word, position and output tables; active: what one token uses. FLOPs of"
-    " matrix products, two a multiply-add, backward twice forward; dense: every query meets every"
-    " key; visible: only the pairs the mask lets through."
+    "non-embedding: without token, position and output tables; active: what one token uses. FLOPs"
+    " are those of matrix products, two per multiply-add; the backward pass counts twice the"
+    " forward pass. dense: every query-key pair; visible: only the pairs that the mask lets"
+    " through."
 )
 
 
@@ -43,7 +44,7 @@ class PriceLine:
 
 
 def _total_tokens(price: Price) -> int:
-    """Of the whole text, input and target."""
+    """The number of tokens of input and target together."""
     return price.length + price.source_length
 
 
@@ -53,9 +54,9 @@ SIZE_LINES = (
     PriceLine("  active", lambda price: price.active_parameters, format_count),
 )
 CACHE_LINES = (
-    PriceLine("KV cache, a token", lambda price: price.kv_bytes_per_token, format_size),
+    PriceLine("KV cache per token", lambda price: price.kv_bytes_per_token, format_size),
     PriceLine(
-        "KV cache, a source token", lambda price: price.kv_bytes_per_source_token, format_size
+        "KV cache per source token", lambda price: price.kv_bytes_per_source_token, format_size
     ),
     PriceLine("cache kept when text grows", lambda price: price.appendable, format_bool),
 )
@@ -85,7 +86,7 @@ FLOP_LINES = (
 
 
 def price_table(names: Sequence[str], prices: Sequence[Price], has_header: bool = True) -> Table:
-    """A row for everything counted, a column an architecture."""
+    """One row per quantity, one column per architecture."""
     table = Table(
         box=None, padding=(0, 3, 0, 0), pad_edge=False, show_header=has_header, header_style="bold"
     )
@@ -115,10 +116,10 @@ def fit_price_tables(
 
 
 def describe_lengths(price: Price, masks: Sequence[Rule]) -> str:
-    """The lengths a price holds for."""
-    parts = [f"length {price.length}"]
-    parts += (
-        [f"prefix {price.prefix}"] if any(leaves(rule) & PREFIX_RULES for rule in masks) else []
-    )
-    parts += [f"source length {price.source_length}"] if price.source_length else []
-    return ", ".join([*parts, f"{price.bytes_per_value} bytes a cached value"])
+    """The lengths that a price is for."""
+    lengths = [f"length {price.length}"]
+    if any(leaves(rule) & PREFIX_RULES for rule in masks):
+        lengths.append(f"prefix {price.prefix}")
+    if price.source_length:
+        lengths.append(f"source length {price.source_length}")
+    return ", ".join([*lengths, f"{price.bytes_per_value} bytes per cached value"])

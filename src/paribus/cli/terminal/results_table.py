@@ -22,15 +22,18 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
     """The primary score of each reported run."""
     plan = read_plan(study)
     column = column_of(plan.design.primary.measure.table)
-    reported = [row for row in rows if row["purpose"] == "reported"]
-    seeds = sorted({row["seed"] for row in reported})
+    reported_rows = [row for row in rows if row["purpose"] == "reported"]
+    seeds = sorted({row["seed"] for row in reported_rows})
     table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
-    for heading in ("arm", "rate", *(f"seed {seed}" for seed in seeds), "mean"):
-        table.add_column(heading, justify="left" if heading == "arm" else "right")
+    table.add_column("arm")
+    for heading in ("rate", *(f"seed {seed}" for seed in seeds), "mean"):
+        table.add_column(heading, justify="right")
     for arm in plan.order:
-        own = {row["seed"]: row for row in reported if row["arm"] == arm}
+        own = {row["seed"]: row for row in reported_rows if row["arm"] == arm}
         values = _trained_scores(own, seeds, column)
-        rate = significant(next(iter(own.values()))["rate"]) if own else DASH
+        rate = DASH
+        if own:
+            rate = significant(next(iter(own.values()))["rate"])
         table.add_row(
             arm,
             rate,
@@ -38,7 +41,7 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
             _format_mean(values, len(seeds)),
         )
     page.print(table)
-    if any(row["outcome"] == UNDERTRAINED for row in reported):
+    if any(row["outcome"] == UNDERTRAINED for row in reported_rows):
         page.print(
             f"{UNDERTRAINED}: {UNDERTRAINED_MEANING}. {TRAIN_LONGER}.",
             style="yellow",
@@ -55,7 +58,7 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
 def _trained_scores(
     rows_by_seed: dict[int, dict[str, Any]], seeds: Sequence[int], column: str
 ) -> list[float]:
-    """The scores that there are, but for those of undertrained runs."""
+    """The scores of the runs that have one and were trained long enough."""
     scores: list[float] = []
     for seed in seeds:
         row = rows_by_seed.get(seed)
@@ -66,10 +69,13 @@ def _trained_scores(
 
 
 def _format_mean(values: Sequence[float], n_seeds: int) -> str:
-    """Over the runs that have a value, with their count where that is not all of them."""
-    count = "" if len(values) == n_seeds else f" ({len(values)} of {n_seeds})"
-    mean = fmean(values) if values else None
-    return f"{score(mean)}{count}"
+    """The mean over the runs that have a value, with their count if some have none."""
+    mean = DASH
+    if values:
+        mean = score(fmean(values))
+    if len(values) == n_seeds:
+        return mean
+    return f"{mean} ({len(values)} of {n_seeds})"
 
 
 def _format_score(row: dict[str, Any] | None, column: str) -> str:

@@ -1,4 +1,4 @@
-"""A whole study as it goes: one bar over all of its runs, or a line a run where there is no
+"""The progress of a study: one bar over all of its runs, or one line per run if there is no
 terminal.
 """
 
@@ -26,7 +26,7 @@ POLL = 0.5  # seconds between looks at runs that other processes make
 
 
 class _CellWatcher(Watcher):
-    """The steps of one cell, told to the bar of its study."""
+    """Reports the steps of one cell to the bar of its study."""
 
     def __init__(self, bar: StudyBar, cell: Cell):
         self.bar, self.cell = bar, cell
@@ -36,8 +36,8 @@ class _CellWatcher(Watcher):
 
 
 class StudyBar(StudyWatcher):
-    """Told of every run of every stage; the time left is of the FLOPs left, at the pace of this
-    sitting.
+    """Follows every run of every stage; the time left is that of the FLOPs left, at the pace of
+    this process.
     """
 
     def __init__(self, page: Console, study: Study):
@@ -45,12 +45,12 @@ class StudyBar(StudyWatcher):
         self.bar = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
-            TextColumn("{task.fields[said]}", markup=False),
+            TextColumn("{task.fields[status]}", markup=False),
             console=page,
             transient=True,
             disable=not page.is_terminal,
         )
-        self.task = self.bar.add_task("", total=1.0, said="")
+        self.task = self.bar.add_task("", total=1.0, status="")
         # runs at work, and the share of them that is done
         self.running: dict[str, tuple[Cell, float]] = {}
         # the share of each that an earlier sitting had done
@@ -82,13 +82,13 @@ class StudyBar(StudyWatcher):
         return self
 
     def begin(self, cell: Cell) -> Watcher:
-        done = self._share_done(cell)
-        self.running[cell.name], self.done_before[cell.name] = (cell, done), done
+        share = self._share_done(cell)
+        self.running[cell.name], self.done_before[cell.name] = (cell, share), share
         self._show()
         return _CellWatcher(self, cell)
 
     def show_share(self, cell: Cell, share: float) -> None:
-        """So much of a cell that is at work is done."""
+        """Show the share of a running cell that is done."""
         self.running[cell.name] = (cell, share)
         self._show()
 
@@ -97,24 +97,25 @@ class StudyBar(StudyWatcher):
         self.flops_done += cell.flops * (1 - self.done_before.pop(cell.name, 0.0))
         self.flops_left -= cell.flops
         self.n_done += fault is None
-        said = "failed" if fault else self._describe_score(cell)
-        self.page.print(
-            f"{self.stage_name} {self.n_done:>3}/{self.n_cells}  {cell}: {said}{self._time_left()}",
-            soft_wrap=True,
-        )
+        outcome = "failed"
+        if not fault:
+            outcome = self._describe_score(cell)
+        place = f"{self.stage_name} {self.n_done:>3}/{self.n_cells}"
+        self.page.print(f"{place}  {cell}: {outcome}{self._time_left()}", soft_wrap=True)
         self._show()
 
     def _describe_score(self, cell: Cell) -> str:
         outcome, _ = self.study.run_outcome(cell.name)
         if outcome != "finished":
             return outcome
-        found = find_evaluation(cell, self.study, cell.measures[0])
-        if found is None:
+        evaluation = find_evaluation(cell, self.study, cell.measures[0])
+        if evaluation is None:
             return "not measured"
-        value = score_of(found)
+        value = score_of(evaluation)
         if value is None:
-            return ": ".join(outcome_without_score(found, self.study, cell.name))
-        return f"{score(value)} {cell.measures[0].scores.unit} ({column_of(found.head.yardstick)})"
+            return ": ".join(outcome_without_score(evaluation, self.study, cell.name))
+        unit, column = cell.measures[0].scores.unit, column_of(evaluation.head.yardstick)
+        return f"{score(value)} {unit} ({column})"
 
     def _time_left(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its
@@ -124,37 +125,38 @@ class StudyBar(StudyWatcher):
         for cell, share in self.running.values():
             now_done += cell.flops * (share - self.done_before.get(cell.name, 0.0))
             done_of_running += cell.flops * share
-        done, left = self.flops_done + now_done, self.flops_left - done_of_running
-        if done <= 0 or left <= 0:
+        flops_done = self.flops_done + now_done
+        flops_left = self.flops_left - done_of_running
+        if flops_done <= 0 or flops_left <= 0:
             return ""
-        return f"  {format_duration((time.monotonic() - self.started_at) / done * left)} left"
+        seconds = (time.monotonic() - self.started_at) / flops_done * flops_left
+        return f"  {format_duration(seconds)} left"
 
     def _show(self) -> None:
-        done = (
-            self.total
-            - self.flops_left
-            + sum(cell.flops * share for cell, share in self.running.values())
-        )
+        running_flops = sum(cell.flops * share for cell, share in self.running.values())
+        flops_done = self.total - self.flops_left + running_flops
         now = ", ".join(str(cell) for cell, _ in list(self.running.values())[:2])
         self.bar.update(
             self.task,
             description=f"{self.stage_name} {self.n_done}/{self.n_cells}",
-            completed=done / self.total,
-            said=f"{now}{self._time_left()}",
+            completed=flops_done / self.total,
+            status=f"{now}{self._time_left()}",
         )
 
     def _poll(self) -> None:
         """How far runs of other processes are, from their rows."""
         while not self.stopped.wait(POLL):
             for name, (cell, share) in list(self.running.items()):
-                seen = self._share_done(cell)
+                recorded_share = self._share_done(cell)
                 if name in self.running:
-                    self.running[name] = (cell, max(share, seen))
+                    self.running[name] = (cell, max(share, recorded_share))
             self._show()
 
     def _share_done(self, cell: Cell) -> float:
         path = self.study.root / cell.name / ROWS_FILE
-        row = last_row(path) if path.exists() else None
+        if not path.exists():
+            return 0.0
+        row = last_row(path)
         if row is None:
             return 0.0
         return (row["step"] + 1) / cell.n_steps

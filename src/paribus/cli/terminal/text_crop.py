@@ -13,8 +13,9 @@ def crop_lines(text: str, width: int, is_complete: bool, n_lines: int = N_LINES)
     """The first lines of a text, cut at the width; the last ends in `…` where something is left
     out.
     """
-    given = text if is_complete else text.rstrip("\ufffd")  # half a letter, where it was cut
-    lines = escape_unprintable(given.rstrip("\n")).expandtabs(4).split("\n")
+    if not is_complete:
+        text = text.rstrip("\ufffd")  # half a letter, where it was cut
+    lines = escape_unprintable(text.rstrip("\n")).expandtabs(4).split("\n")
     first_lines = lines[:n_lines]
     for place, line in enumerate(first_lines):
         if cell_len(line) > width:

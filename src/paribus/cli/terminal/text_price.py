@@ -17,7 +17,9 @@ def longest_text(specs: Sequence[ResolvedArchitecture], n_input: int | None = No
 def _longest_for(spec: ResolvedArchitecture, n_input: int | None) -> int:
     if spec.encoder is None:
         return spec.max_length
-    return spec.max_length + (spec.max_length if n_input is None else n_input)
+    if n_input is None:
+        return 2 * spec.max_length
+    return spec.max_length + n_input
 
 
 def text_price(
@@ -36,7 +38,8 @@ def text_price(
             f"length is {length}, but an encoder-decoder reads input and target apart; use 2 or"
             " more"
         )
-    n_input = length // 2 if n_input is None else n_input
+    if n_input is None:
+        n_input = length // 2
     n_target = length - n_input
     if n_target < 1:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""A run as it goes: a bar with what matters on a terminal, a line a row elsewhere."""
+"""The progress of a run: a bar on a terminal, one line per row elsewhere."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ NARROW, NARROWER = (
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a run goes between two rows; `share` is that of the device's peak, None where
-    that is not known.
+    """How fast a run is between two rows; `share` is the share of the device's peak, None if the
+    peak is not known.
     """
 
     tokens_per_second: float
@@ -68,7 +68,7 @@ class TrainingBar(Watcher):
         seconds, tokens, flops = map(sub, now, self.last_totals)
         self.last_totals = now
         if seconds > 0:
-            self.pace = Pace(tokens / seconds, flops / seconds / self.peak if self.peak else None)
+            self.pace = Pace(tokens / seconds, self._share_of_peak(flops / seconds))
         if self.bar is None or "valid_nats" in row:
             self.page.print(format_row(row, self.pace))
         if self.bar is not None:
@@ -77,19 +77,23 @@ class TrainingBar(Watcher):
             else:
                 pace = ""
             self.bar.update(
-                self.bar.task_ids[0], said=f"{_format_number(row, 'nats', score)} nats{pace}"
+                self.bar.task_ids[0], status=f"{_format_number(row, 'nats', score)} nats{pace}"
             )
+
+    def _share_of_peak(self, flops_per_second: float) -> float | None:
+        if not self.peak:
+            return None
+        return flops_per_second / self.peak
 
     def step(self, step: int) -> None:
         if self.bar is None:
             return
-        if (
-            not self.has_begun
-        ):  # the time left is told from here on: not from step 0, where a run was resumed
+        if not self.has_begun:
+            # the time left is measured from here on: a resumed run does not begin at step 0
             self.has_begun = True
             self.bar.reset(self.bar.task_ids[0], completed=step)
             if self.pace is None:
-                self.bar.update(self.bar.task_ids[0], said="")
+                self.bar.update(self.bar.task_ids[0], status="")
         self.bar.update(self.bar.task_ids[0], completed=step + 1)
 
     def note(self, text: str) -> None:
@@ -97,7 +101,7 @@ class TrainingBar(Watcher):
 
 
 def print_note(page: Console, text: str) -> None:
-    """Something that a person should know of a run."""
+    """Print something that a person should know of a run."""
     page.print(f"note: {text}", style="dim", soft_wrap=True)
 
 
@@ -105,14 +109,17 @@ def print_note(page: Console, text: str) -> None:
 def training_bar(
     page: Console, n_steps: int, compiles: bool = False, peak: float | None = None
 ) -> Iterator[TrainingBar]:
-    """A watch over a run of so many steps; `compiles` says whether the first one waits for a
+    """The bar of a run of so many steps; `compiles` says whether the first step waits for a
     compiler.
     """
     if not page.is_terminal:
         yield TrainingBar(page=page, bar=None, peak=peak)
         return
     with Progress(*_bar_columns(page.width), console=page, transient=True) as bar:
-        bar.add_task("train", total=n_steps, said="compiling" if compiles else "")
+        status = ""
+        if compiles:
+            status = "compiling"
+        bar.add_task("train", total=n_steps, status=status)
         yield TrainingBar(page=page, bar=bar, peak=peak)
 
 
@@ -123,34 +130,34 @@ class TimeLeft(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         seconds = task.time_remaining
-        return Text(
-            "" if seconds is None else f"{format_duration(seconds)} left",
-            style="progress.remaining",
-        )
+        if seconds is None:
+            return Text("")
+        return Text(f"{format_duration(seconds)} left", style="progress.remaining")
 
 
 def _bar_columns(width: int) -> list[ProgressColumn]:
-    drawn = [BarColumn(bar_width=20)] if width >= NARROW else []
-    said = TextColumn("{task.fields[said]}", markup=False)
-    return [TextColumn("step"), MofNCompleteColumn(), *drawn, said, TimeLeft()]
+    columns: list[ProgressColumn] = [TextColumn("step"), MofNCompleteColumn()]
+    if width >= NARROW:
+        columns.append(BarColumn(bar_width=20))
+    return [*columns, TextColumn("{task.fields[status]}", markup=False), TimeLeft()]
 
 
 def format_row(row: dict[str, Any], pace: Pace | None) -> str:
     """A row for a person."""
     valid, gap = _format_number(row, "valid_nats", score), _format_number(row, "gap", signed_score)
-    held = f"  valid {valid}  gap {gap}" if "valid_nats" in row else ""
+    validation = ""
+    if "valid_nats" in row:
+        validation = f"  valid {valid}  gap {gap}"
     return (
-        f"step {row['step'] + 1:>6}  nats {_format_number(row, 'nats', score)}{held}  norm"
+        f"step {row['step'] + 1:>6}  nats {_format_number(row, 'nats', score)}{validation}  norm"
         f" {_format_number(row, 'gradient_norm', significant)}  rate {significant(row['rate'])} "
         f" {pace or ''}"
     )
 
 
-def _format_number(row: dict[str, Any], name: str, written: Callable[[float], str]) -> str:
-    """A number of a row; `nan`, `inf` or `-inf` where the row holds null for it, – where
-    nothing was asked.
-    """
+def _format_number(row: dict[str, Any], name: str, number_format: Callable[[float], str]) -> str:
+    """A number of a row; `nan`, `inf` or `-inf` if the row has null for it, – if it has none."""
     value = row.get(name)
     if value is not None:
-        return written(value)
+        return number_format(value)
     return row.get(NONFINITE, {}).get(name, DASH)

@@ -1,4 +1,4 @@
-"""The verdicts of a study, a line an arm."""
+"""The verdicts of a study, one line per arm."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ STYLES = {
 
 
 def print_verdicts(report: ReportData, page: Console) -> None:
-    """Each arm's word first; of an inconclusive one also what it would take. Then what is to be
-    known beside them.
+    """Print the verdict of each arm, with advice if it is inconclusive; then the notes on the
+    study.
     """
-    said, asked = verdict_texts(report), contrast_texts(report)
-    width = max(len(one.word) for one in (*said, *asked))
+    verdicts, contrasts = verdict_texts(report), contrast_texts(report)
+    width = max(len(one.word) for one in (*verdicts, *contrasts))
     if report.findings.look_description:
         page.print(f"{report.findings.look_description}.", soft_wrap=True, markup=False)
     for line in describe_series(report):
         page.print(line, soft_wrap=True, markup=False)
-    for one in asked:
-        line = f"{one.headline}{': ' if one.numbers else ''}{one.numbers}"
+    for one in contrasts:
+        line = _with_numbers(one.headline, one.numbers)
         page.print(
             Text.assemble((f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), line),
             soft_wrap=True,
         )
         for more in filter(None, (one.meaning, one.advice)):
             page.print(f"{'':{width}}  {more}", style="dim", soft_wrap=True, markup=False)
-    for one in said:
+    for one in verdicts:
         page.print(
             Text.assemble(
                 (f"{one.word:{width}}  ", STYLES.get(one.word, "bold")), _verdict_line(one)
@@ -78,5 +78,13 @@ def print_verdicts(report: ReportData, page: Console) -> None:
 
 
 def _verdict_line(verdict: VerdictText) -> str:
-    control = " (the positive control)" if verdict.is_control else ""
-    return f"{verdict.headline}{control}{': ' if verdict.numbers else ''}{verdict.numbers}"
+    headline = verdict.headline
+    if verdict.is_control:
+        headline += " (the positive control)"
+    return _with_numbers(headline, verdict.numbers)
+
+
+def _with_numbers(headline: str, numbers: str) -> str:
+    if not numbers:
+        return headline
+    return f"{headline}: {numbers}"

@@ -17,7 +17,7 @@ from itertools import islice
 from random import Random
 
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import TranslationLanguage
+from paribus.spec.languages import TranslationLanguage
 
 # consonants of each language
 SOURCE_CONSONANTS, TARGET_CONSONANTS = (
@@ -60,13 +60,13 @@ def make_lexicon(n_words: int, seed: int) -> Lexicon:
     draw.shuffle(words)
     draw.shuffle(others)
     n_open = n_words - N_ARTICLES - N_RELATIONS
-    left = iter(words)
+    rest = iter(words)
     return Lexicon(
-        articles=tuple(islice(left, N_ARTICLES)),
-        relations=tuple(islice(left, N_RELATIONS)),
-        adjectives=tuple(islice(left, n_open // 4)),
-        verbs=tuple(islice(left, n_open // 3)),
-        nouns=tuple(left),
+        articles=tuple(islice(rest, N_ARTICLES)),
+        relations=tuple(islice(rest, N_RELATIONS)),
+        adjectives=tuple(islice(rest, n_open // 4)),
+        verbs=tuple(islice(rest, n_open // 3)),
+        nouns=tuple(rest),
         translation=dict(zip(words, others, strict=True)),
     )
 
@@ -89,18 +89,18 @@ def draw_sentence(language: TranslationLanguage, rng: Random, length: int) -> st
 def translate(language: TranslationLanguage, sentence: str) -> str:
     """The sentence in the second language; ValueError where it is none of the first."""
     words = make_lexicon(language.n_symbols, language.seed)
-    left = sentence.split()
+    rest = sentence.split()
     try:
-        subject = _parse_phrase(words, left)
-        verb = _take_word(words.verbs, left)
-        object_ = _parse_phrase(words, left) if left else None
+        subject = _parse_phrase(words, rest)
+        verb = _take_word(words.verbs, rest)
+        object_ = _parse_phrase(words, rest) if rest else None
     except IndexError:
         raise ValueError(
             f"{sentence!r} ends too early; a sentence is a phrase, a verb and perhaps a phrase"
         ) from None
-    if left:
+    if rest:
         raise ValueError(
-            f"{sentence!r} goes on with {left[0]!r} where it should end; leave that out"
+            f"{sentence!r} continues with {rest[0]!r} where it should end; leave that out"
         )
     ending = VERB_ENDINGS[words.nouns.index(subject.noun) % len(VERB_ENDINGS)]
     parts = [
@@ -148,9 +148,7 @@ def _parse_phrase(lexicon: Lexicon, remaining: list[str]) -> Phrase:
 
 def _take_word(role: tuple[str, ...], remaining: list[str]) -> str:
     if remaining[0] not in role:
-        raise ValueError(
-            f"{remaining[0]!r} is no word that may stand here; one of {', '.join(role[:5])} … is"
-        )
+        raise ValueError(f"{remaining[0]!r} cannot stand here; use one of {', '.join(role[:5])} …")
     return remaining.pop(0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from paribus.spec.corpus import SYMBOLS, LinearLanguage
+from paribus.spec.languages import SYMBOLS, LinearLanguage
 
 
 def draw_examples(language: LinearLanguage, rng: Random, length: int) -> str:
@@ -25,13 +25,13 @@ def draw_examples(language: LinearLanguage, rng: Random, length: int) -> str:
 
 def last_value(language: LinearLanguage, question: str) -> str:
     """The last y."""
-    found = _solve(language, question)
-    if found is None:
+    value = _solve(language, question)
+    if value is None:
         raise ValueError(
             f"{question!r} leaves its last value open; give {language.n_inputs + 1} independent"
             " examples"
         )
-    return SYMBOLS[found]
+    return SYMBOLS[value]
 
 
 def _spell(numbers: list[int]) -> str:
@@ -49,18 +49,18 @@ def _solve(language: LinearLanguage, question: str) -> int | None:
         for at in range(0, len(numbers), d + 1)
     ]
     basis: dict[int, list[int]] = {}
-    for given in rows[:-1]:
-        row = _reduce_row(given, basis, p)
+    for example in rows[:-1]:
+        row = _reduce_row(example, basis, p)
         pivot = _first_nonzero(row, d + 1)
         if pivot is not None:
             inverse = pow(row[pivot], -1, p)
             basis[pivot] = [entry * inverse % p for entry in row]
         if len(basis) == d + 1:
             break
-    left = _reduce_row([*rows[-1], 0], basis, p)
-    if any(left[: d + 1]):
+    remainder = _reduce_row([*rows[-1], 0], basis, p)
+    if any(remainder[: d + 1]):
         return None
-    return -left[d + 1] % p
+    return -remainder[d + 1] % p
 
 
 def _first_nonzero(row: list[int], n_columns: int) -> int | None:

@@ -15,7 +15,7 @@ from paribus.corpus.documents import Document
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import (
+from paribus.spec.languages import (
     SYMBOLS,
     ArithmeticLanguage,
     CopyLanguage,
@@ -81,23 +81,23 @@ def language_answer(language: InventedLanguage, question: str) -> str:
         raise ValueError(
             f"{question!r} does not end with '='; a question of {language.kind!r} does"
         )
-    said = question[:-1]
+    source = question[:-1]
     match language:
         case CopyLanguage():
-            return said
+            return source
         case ReverseLanguage():
-            return said[::-1]
+            return source[::-1]
         case SortLanguage():
-            return "".join(sorted(said, key=SYMBOLS.index))
+            return "".join(sorted(source, key=SYMBOLS.index))
         case RecallLanguage():
-            known, wanted = said.split("?")
-            return dict(zip(known[::2], known[1::2], strict=True))[wanted]
+            pairs, key = source.split("?")
+            return dict(zip(pairs[::2], pairs[1::2], strict=True))[key]
         case LinearLanguage():
-            return last_value(language, said)
+            return last_value(language, source)
         case TranslationLanguage():
-            return translate(language, said)
+            return translate(language, source)
         case ArithmeticLanguage():
-            return str(_arithmetic_value(said, language.modulus))
+            return str(_arithmetic_value(source, language.modulus))
 
 
 def _draw_letters(rng: Random, n_symbols: int, length: int) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from paribus.errors import SpecError
 from paribus.spec import Architecture, Dense, Experts, MultiHead, load, resolve
-from paribus.spec.architecture import MAX_SIZE
+from paribus.spec.base import MAX_SIZE
 from paribus.spec.match import Move
 
 ArchitectureChanges = dict[str, int]

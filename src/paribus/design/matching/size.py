@@ -8,8 +8,9 @@ from math import isclose, prod
 from paribus.errors import SpecError
 from paribus.masks import SequenceLayout
 from paribus.spec import Architecture, ResolvedArchitecture, price, resolve
+from paribus.spec.flops import training_flops
 from paribus.spec.match import MatchBy
-from paribus.spec.price import count_parameters, training_flops
+from paribus.spec.price import count_parameters
 
 
 def architecture_size(

@@ -99,8 +99,8 @@ def attention_gradients(
         key.shape[2],
         value.shape[3],
     )
-    spread, heads = logsumexp.contiguous(), n_sequences * n_heads
-    drop = torch.empty((heads, n_queries), device=query.device)
+    logsumexp, heads = logsumexp.contiguous(), n_sequences * n_heads
+    deltas = torch.empty((heads, n_queries), device=query.device)
     sizes = {
         "WIDTH": width,
         "VALUE": n_value,
@@ -110,7 +110,7 @@ def attention_gradients(
     attention_deltas[(-(-n_queries // 64), heads)](  # pyright: ignore[reportIndexIssue]
         out,
         grad,
-        drop,
+        deltas,
         n_queries,
         *out.stride()[:3],
         *grad.stride()[:3],
@@ -120,13 +120,13 @@ def attention_gradients(
         M=64,
     )
     to_query, to_key, to_value = (_empty_gradient(tensor) for tensor in (query, key, value))
-    given = (query, key, value, grad)
-    strides = [stride for tensor in given for stride in tensor.stride()[:3]]
+    operands = (query, key, value, grad)
+    strides = [stride for tensor in operands for stride in tensor.stride()[:3]]
     m, n, warps, stages = key_tiles(max(width, n_value))
     key_value_gradients[(-(-n_keys // n), heads)](  # pyright: ignore[reportIndexIssue]
-        *given,
-        spread,
-        drop,
+        *operands,
+        logsumexp,
+        deltas,
         to_key,
         to_value,
         n_queries,
@@ -145,9 +145,9 @@ def attention_gradients(
     )
     m, n, warps, stages = query_tiles(max(width, n_value))
     query_gradients[(-(-n_queries // m), heads)](  # pyright: ignore[reportIndexIssue]
-        *given,
-        spread,
-        drop,
+        *operands,
+        logsumexp,
+        deltas,
         to_query,
         n_queries,
         n_keys,

@@ -26,9 +26,9 @@ class ScoreChange(NamedTuple):
 
 def parse_kernel(name: str) -> KernelChoice:
     """The kernel a person asked for."""
-    for known in get_args(KernelChoice):
-        if name == known:
-            return known
+    for choice in get_args(KernelChoice):
+        if name == choice:
+            return choice
     raise SpecError(f"kernel is {name!r}; use one of {', '.join(get_args(KernelChoice))}")
 
 
@@ -53,7 +53,7 @@ def choose_kernel(
         if why_not[kernel] is not None:
             able = [name for name, reason in why_not.items() if reason is None]
             raise UnsupportedError(
-                f"kernel {kernel!r} cannot do the mask {mask.rule} on {mask.device.type}:"
+                f"kernel {kernel!r} does not support the mask {mask.rule} on {mask.device.type}:"
                 f" {why_not[kernel]}; use {', '.join(able)} or auto"
             )
         return kernel
@@ -111,5 +111,5 @@ def _repeat_kv(heads_BGSE: Tensor, n_heads: int) -> Tensor:
     n_sequences, n_kv_heads, length, width = heads_BGSE.shape
     if n_kv_heads == n_heads:
         return heads_BGSE
-    spread = heads_BGSE[:, :, None].expand(-1, -1, n_heads // n_kv_heads, -1, -1)
-    return spread.reshape(n_sequences, n_heads, length, width)
+    copies = heads_BGSE[:, :, None].expand(-1, -1, n_heads // n_kv_heads, -1, -1)
+    return copies.reshape(n_sequences, n_heads, length, width)

@@ -158,13 +158,13 @@ def _block_tables(
         n_heads=n_heads,
         device=_first_device(key_prefix, key_documents, key_real),
     )
-    seen = F.pad(view.dense_mask, (0, -keys[1] % _BLOCK, 0, -queries[1] % _BLOCK))
-    n_seen = (
-        seen.unflatten(3, (-1, _BLOCK)).unflatten(2, (-1, _BLOCK)).sum((3, 5), dtype=torch.int32)
+    visible = F.pad(view.dense_mask, (0, -keys[1] % _BLOCK, 0, -queries[1] % _BLOCK))
+    n_visible = (
+        visible.unflatten(3, (-1, _BLOCK)).unflatten(2, (-1, _BLOCK)).sum((3, 5), dtype=torch.int32)
     )
-    n_seen = n_seen.expand(of_keys.n_sequences, -1, -1, -1)
-    wholly = n_seen == _BLOCK**2
-    partly = (n_seen > 0) & ~wholly
+    n_visible = n_visible.expand(of_keys.n_sequences, -1, -1, -1)
+    wholly = n_visible == _BLOCK**2
+    partly = (n_visible > 0) & ~wholly
     flags = (partly, wholly, partly.mT, wholly.mT)
     return [
         table for flag in flags for table in (flag.sum(-1, dtype=torch.int32), _true_first(flag))
@@ -213,11 +213,11 @@ def _mask_mod(mask: AttentionMask) -> Any:
             real_BT=keys.real_BT,
             prefix=keys.prefix,
         )
-        seen = groups[-1].sees(query, key)
+        visible = groups[-1].sees(query, key)
         for place in range(len(groups) - 2, -1, -1):
             first_of_next = (place + 1) * n_heads // len(groups)
-            seen = torch.where(h < first_of_next, groups[place].sees(query, key), seen)
-        return seen
+            visible = torch.where(h < first_of_next, groups[place].sees(query, key), visible)
+        return visible
 
     return sees
 

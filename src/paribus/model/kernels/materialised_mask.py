@@ -47,12 +47,12 @@ def masked(
     """SDPA with a boolean mask, or with the bias where visible."""
     visible = attention_mask.dense_mask
     if attention_mask.may_have_empty_rows:
-        sighted = visible.any(-1, keepdim=True)
+        has_visible_key = visible.any(-1, keepdim=True)
     else:
-        sighted = None
-    if sighted is not None:
+        has_visible_key = None
+    if has_visible_key is not None:
         # backends disagree on rows without a key, so none reaches them
-        visible = visible | ~sighted
+        visible = visible | ~has_visible_key
     if bias is None:
         mask = visible
     else:
@@ -64,9 +64,9 @@ def masked(
             out = F.scaled_dot_product_attention(
                 query_BHTE, key_BHSE, value_BHSE, attn_mask=mask, scale=scale
             )
-    if sighted is None:
+    if has_visible_key is None:
         return out
-    return out.masked_fill(~sighted, 0.0)
+    return out.masked_fill(~has_visible_key, 0.0)
 
 
 def _sdpa_backends(device: torch.device) -> AbstractContextManager[object]:

@@ -46,7 +46,7 @@ class _JoinedPrefixAttention(torch.autograd.Function):
             False,
             scale=scale,
         )
-        part, part_logsumexp, *_ = _cudnn_forward(
+        rest_out, rest_logsumexp, *_ = _cudnn_forward(
             query[:, :, rest],
             key[:, :, rest],
             value[:, :, rest],
@@ -57,7 +57,7 @@ class _JoinedPrefixAttention(torch.autograd.Function):
             False,
             scale=scale,
         )
-        lazy_compile(_join)(out, logsumexp, part, part_logsumexp, prefix)
+        lazy_compile(_join)(out, logsumexp, rest_out, rest_logsumexp, prefix)
         ctx.save_for_backward(query, key, value, out, logsumexp, seed, offset)
         ctx.prefix, ctx.scale, ctx.in_order = (
             prefix,
@@ -120,7 +120,7 @@ class _JoinedPrefixAttention(torch.autograd.Function):
 def _join(
     out: Tensor, logsumexp: Tensor, other: Tensor, other_logsumexp: Tensor, prefix: int
 ) -> None:
-    """Mix `part` into the rows of `out` after the prefix, and its log-sum-exp likewise."""
+    """Mix `other` into the rows of `out` after the prefix, and its log-sum-exp likewise."""
     there, there_logsumexp = out[:, :, prefix:].float(), logsumexp[:, :, prefix:]
     share = torch.sigmoid(other_logsumexp - there_logsumexp)
     out[:, :, prefix:] = (there + (other.float() - there) * share).to(out.dtype)
@@ -134,8 +134,8 @@ def _join_gradients(
 
     `first` and `second` are those of query, key and value under the prefix and after it.
     """
-    query, key_0, value_0 = (part.transpose(1, 2) for part in first)
-    query_1, key_1, value_1 = (part.transpose(1, 2) for part in second)
+    query, key_0, value_0 = (tensor.transpose(1, 2) for tensor in first)
+    query_1, key_1, value_1 = (tensor.transpose(1, 2) for tensor in second)
     query = torch.cat([query[:, :prefix], query[:, prefix:] + query_1], 1)
     key, value = torch.cat([key_0, key_1], 1), torch.cat([value_0, value_1], 1)
     return query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)

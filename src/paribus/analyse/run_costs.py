@@ -1,4 +1,4 @@
-"""What a study took: time of its runs, and the FLOPs of each purpose."""
+"""What the runs of a study cost: their time, and the FLOPs of each purpose."""
 
 from __future__ import annotations
 

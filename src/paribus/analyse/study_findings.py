@@ -1,0 +1,146 @@
+"""The findings of a study, made from its plan and the rows of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paribus.analyse.arm_findings import PairData, arm_findings
+from paribus.analyse.bracket import bracket_rows
+from paribus.analyse.findings import Findings
+from paribus.analyse.length_curves import length_curves
+from paribus.analyse.margins import study_margins
+from paribus.analyse.plan_family import is_second_edition, plan_family
+from paribus.analyse.plan_rules import has_open_seeds, look_of, plan_alpha, verdict_seeds
+from paribus.analyse.plan_verdicts import contrasts_across_bracket, judge_plan, scores_by_arm
+from paribus.analyse.positive_control import ControlFinding, control_finding, margins_by_control
+from paribus.analyse.remarks import environment_remarks, padding_remarks, plan_remarks
+from paribus.analyse.run_table import (
+    Row,
+    RowTable,
+    column_of,
+    is_evaluation_of,
+    select_rows,
+    study_rows,
+)
+from paribus.analyse.schemas import read_rates
+from paribus.analyse.variance import NoiseSources, noise_sources
+from paribus.analyse.withholding import withhold_if_changed
+from paribus.record import Evaluation, Study, read_evaluations, read_rows
+from paribus.record.file_names import ROWS_FILE
+from paribus.record.plan import PlanRecord
+from paribus.record.plan_file import read_plan
+
+
+def study_findings(study: Study) -> Findings:
+    """The verdicts of a study whose reported runs are all there; SpecError says which are not."""
+    plan, table = read_plan(study), study_rows(study)
+    seeds = verdict_seeds(plan, select_rows(table, purposes=["reported"]))
+    reported_rows = select_rows(table, purposes=["reported"], seeds=seeds)
+    other_rows = select_rows(table, purposes=["length", "bracket"], seeds=seeds)
+    environment = environment_remarks(study, [*reported_rows, *other_rows])
+    remarks = (*plan_remarks(plan, seeds), *environment, *padding_remarks(plan, reported_rows))
+    column = column_of(plan.design.primary.measure.table)
+    scores = scores_by_arm(plan, reported_rows, seeds, column)
+    runs = {arm: _finished_runs(study, reported_rows, arm) for arm in plan.order}
+    lengths = length_curves(plan, table, seeds)
+    control = _positive_control(plan, table, seeds, column)
+    margins = margins_by_control(plan, control) or study_margins(
+        plan, lengths, _reference_arms(plan)
+    )
+    rates = read_rates(study, plan.order)
+    tuned_verdicts = judge_plan(plan, reported_rows, seeds, margins, remarks)
+    sides = {}
+    for side, own in bracket_rows(plan, table, seeds).items():
+        sides[side] = judge_plan(plan, own, seeds, margins, remarks)
+    pair_data = PairData(
+        plan=plan,
+        scores=scores,
+        runs=runs,
+        evaluations=primary_evaluations(study, reported_rows),
+        rates=rates,
+        lengths=lengths,
+    )
+    findings = Findings(
+        plan=plan,
+        lock=study.read_lock(),
+        table=table,
+        baseline=plan.baseline,
+        arms=arm_findings(tuned_verdicts, sides, pair_data),
+        margins=margins,
+        lengths=lengths,
+        rates=rates,
+        factorial=tuned_verdicts.factorial,
+        contrasts=contrasts_across_bracket(tuned_verdicts, sides, rates),
+        remarks=remarks,
+        runs=runs,
+        evaluations=pair_data.evaluations,
+        seeds=tuple(seeds),
+        look=look_of(plan, seeds),
+        pooled_noise=tuned_verdicts.pooled_noise,
+        noise=_baseline_noise(table, plan.baseline, column),
+        control=control,
+    )
+    return withhold_if_changed(findings, study)
+
+
+def _finished_runs(study: Study, reported_rows: Sequence[Row], arm: str) -> dict[int, list[Row]]:
+    runs = {}
+    for row in reported_rows:
+        if row["arm"] == arm and row["outcome"] == "finished":
+            runs[row["seed"]] = read_rows(study.root / row["run"] / ROWS_FILE).rows
+    return runs
+
+
+def _positive_control(
+    plan: PlanRecord, table: Sequence[Row], seeds: Sequence[int], column: str
+) -> ControlFinding | None:
+    """The positive control, outside the family; None where there is none, or it was judged as
+    any arm.
+    """
+    if not is_second_edition(plan):
+        return None
+    return control_finding(
+        plan, table, seeds, column, plan_alpha(plan, len(seeds)), has_open_seeds(plan)
+    )
+
+
+def _reference_arms(plan: PlanRecord) -> list[str]:
+    """The arms that gains are set against: those of pairs, and the baseline where contrasts are
+    judged.
+    """
+    pairs, contrasts = plan_family(plan)
+    names = {against for _, against in pairs} | ({plan.baseline} if contrasts else set())
+    return [arm for arm in plan.order if arm in names]
+
+
+def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources | None:
+    """Where the baseline's noise comes from, by the runs that were made for it."""
+    scores = {}
+    for row in select_rows(table, purposes=["variance"]):
+        if row["outcome"] in ("open", "failed"):
+            return NoiseSources(
+                arm=baseline,
+                n_inits=0,
+                n_orders=0,
+                components=(),
+                rerun=None,
+                why="not all of its runs are there yet",
+            )
+        scores[row["start"], row["order"], row["rerun"]] = row.get(column)
+    return noise_sources(baseline, scores)
+
+
+def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
+    """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
+    plan = read_plan(study)
+    measure_table = plan.design.primary.measure.table
+    evaluations: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
+    for row in select_rows(table, purposes=["reported"]):
+        if row["outcome"] == "finished":
+            run_evaluations = list(read_evaluations(study.root / row["run"]))
+            text = plan.arms[row["arm"]].text
+            for one in run_evaluations:
+                if is_evaluation_of(one, measure_table, text, row["n_steps"]):
+                    evaluations[row["arm"]][row["seed"]] = one
+                    break
+    return evaluations

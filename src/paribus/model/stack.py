@@ -1,0 +1,137 @@
+"""A stack of blocks: the main one, or an encoder."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from paribus.batch import BatchLayout
+from paribus.masks import Rule
+from paribus.model.attention import AttentionContext
+from paribus.model.block import CrossSource, TransformerBlock
+from paribus.model.dropout import DropoutKey, dropout
+from paribus.model.experts import ExpertLoad
+from paribus.model.forward import ExpertCompute, Forward
+from paribus.model.kernels import AttentionMask, KernelChoice
+from paribus.model.norm import Norm
+from paribus.model.positions import Positions
+from paribus.spec import Latent, ResolvedArchitecture, Stack
+
+
+class HiddenStates(NamedTuple):
+    """The last layer's output, not yet logits."""
+
+    states_BTD: Tensor
+    loads: dict[str, ExpertLoad]
+
+
+class TransformerStack(nn.Module):
+    """Blocks from the bottom up, with the positions and norms around them."""
+
+    def __init__(
+        self,
+        spec: ResolvedArchitecture,
+        stack: Stack,
+        name: str,
+        kernel: KernelChoice,
+        compute: ExpertCompute,
+    ):
+        super().__init__()
+        self.spec, self.stack, self.name = spec, stack, name
+        self.kernel: KernelChoice = kernel
+        self.compute: ExpertCompute = compute
+        self.positions = Positions(stack, spec.max_length, spec.d_model)
+        if spec.embedding.norm:
+            self.embedding_norm = Norm(spec.d_model, spec.norm)
+        else:
+            self.embedding_norm = None
+        own_blocks = name == "stack" or not spec.shared
+        self.layers = nn.ModuleList(
+            TransformerBlock(spec, block) for block in stack.layers if own_blocks
+        )
+        if spec.placement != "post":
+            self.final_norm = Norm(spec.d_model, spec.norm)
+        else:
+            self.final_norm = None
+
+    def forward(
+        self,
+        embedded_BTD: Tensor,
+        layout: BatchLayout,
+        blocks: nn.ModuleList,
+        source: tuple[Tensor, BatchLayout] | None,
+        forward: Forward,
+    ) -> HiddenStates:
+        forward = replace(forward, stack=self.name, kernel=self.kernel, compute=self.compute)
+        hidden = self._embed_positions(embedded_BTD, layout, forward.dropout_key)
+        contexts, cross_contexts = (
+            self._contexts(layout, hidden),
+            self._cross_contexts(layout, source, hidden),
+        )
+        loads: dict[str, ExpertLoad] = {}
+        for number, (spec, block) in enumerate(zip(self.stack.layers, blocks, strict=True)):
+            cross_source = None
+            if source is not None and spec.cross is not None:
+                cross_source = CrossSource(cross_contexts[spec.cross], source[0])
+            here = forward.in_layer(number)
+            hidden, load = block(hidden, contexts[spec.mask], cross_source, here)
+            if load is not None:
+                loads[here.path] = load
+        return HiddenStates(hidden if self.final_norm is None else self.final_norm(hidden), loads)
+
+    def _embed_positions(
+        self, embedded_BTD: Tensor, layout: BatchLayout, dropout_key: DropoutKey | None
+    ) -> Tensor:
+        position_embeddings = self.positions.position_embeddings(
+            layout, self.spec.d_model, embedded_BTD
+        )
+        hidden = embedded_BTD if position_embeddings is None else embedded_BTD + position_embeddings
+        if self.embedding_norm is not None:
+            hidden = self.embedding_norm(hidden)
+        return dropout(
+            _to_autocast_dtype(hidden), self.spec.dropout, dropout_key, f"{self.name}.embedding"
+        )
+
+    def _contexts(self, layout: BatchLayout, like: Tensor) -> dict[Rule, AttentionContext]:
+        """One for each rule of the stack, shared by the layers that have it."""
+        attention = self.stack.layers[0].attention
+        if isinstance(attention, Latent):
+            width = attention.d_rotary
+        else:
+            width = attention.d_head
+        assert width is not None
+        rotation = self.positions.rotation(layout, width, like.device)
+        bias = self.positions.score_bias(layout, layout, like.device)
+        rules = dict.fromkeys(block.mask for block in self.stack.layers)
+        contexts: dict[Rule, AttentionContext] = {}
+        for rule in rules:
+            mask = AttentionMask.of(rule, layout, layout, attention.n_heads, like.device)
+            contexts[rule] = AttentionContext(mask, rotation, bias)
+        return contexts
+
+    def _cross_contexts(
+        self, layout: BatchLayout, source: tuple[Tensor, BatchLayout] | None, like: Tensor
+    ) -> dict[Rule, AttentionContext]:
+        if source is None:
+            return {}
+        n_heads = self.stack.layers[0].attention.n_heads
+        contexts: dict[Rule, AttentionContext] = {}
+        for block in self.stack.layers:
+            if block.cross is None or block.cross in contexts:
+                continue
+            mask = AttentionMask.of(block.cross, layout, source[1], n_heads, like.device)
+            contexts[block.cross] = AttentionContext(mask, None, None)
+        return contexts
+
+
+def _to_autocast_dtype(hidden: Tensor) -> Tensor:
+    """In autocast's precision where it is on: the stream between blocks is the most there is to
+    read and write.
+    """
+    kind = hidden.device.type
+    if kind == "meta" or not torch.is_autocast_enabled(kind):
+        return hidden
+    return hidden.to(torch.get_autocast_dtype(kind))

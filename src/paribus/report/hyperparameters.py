@@ -1,0 +1,164 @@
+"""The hyper-parameters of each arm, as tables for a paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from paribus.report.numbers import (
+    DASH,
+    format_count,
+    join_words,
+    significant,
+)
+from paribus.report.report_data import ReportData
+from paribus.spec import ResolvedArchitecture
+
+HYPERPARAMETERS = "Hyper-parameters"
+Lines = list[tuple[str, ...]]
+
+
+def hyperparameters(material: ReportData) -> Lines:
+    """A line a hyper-parameter: its name, then its value in each arm; those that no arm has are
+    left out.
+    """
+    columns = [_arm_values(material, arm) for arm in material.order]
+    names: dict[str, None] = {}
+    for column in columns:
+        names |= dict.fromkeys(column)
+    lines: Lines = []
+    for name in names:
+        cells = [column.get(name, DASH) for column in columns]
+        lines.append((name, *cells))
+    return lines
+
+
+def hyperparameter_tables(material: ReportData) -> list[tuple[tuple[str, ...], Lines]]:
+    """Tables as a heading and lines; of many arms one table of what differs, a line an arm, and
+    one of the rest.
+    """
+    lines = hyperparameters(material)
+    if not material.has_many_columns:
+        return [(("", *material.order), lines)]
+    differing: Lines = [("arm", *material.order)]
+    equal: Lines = []
+    for line in lines:
+        if len(set(line[1:])) > 1:
+            differing.append(line)
+        else:
+            equal.append(line[:2])
+    tables = [(("", "all arms"), equal)]
+    if len(differing) > 1:
+        heading, *by_arm = zip(*differing, strict=True)
+        tables.insert(0, (heading, by_arm))
+    return tables
+
+
+def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
+    own, stage = material.plan.arms[arm], last_stage_table(material, arm)
+    return {
+        "parameters": format_count(own.price.parameters),
+        **_architecture_values(
+            material.resolved_architecture(arm), str(own.run.table["architecture"]["mask"])
+        ),
+        "objective": _kind_words(stage["objective"]),
+        "tokenizer": _kind_words(stage["corpus"]["tokenizer"]),
+        **_training_values(stage["training"], _rate(material, arm)),
+    }
+
+
+def last_stage_table(material: ReportData, arm: str) -> Mapping[str, Any]:
+    """The last stage of an arm with all its fields."""
+    return material.plan.arms[arm].run.table["stages"][-1]
+
+
+def _architecture_values(spec: ResolvedArchitecture, mask: str) -> dict[str, str]:
+    block = spec.stack.layers[-1]  # of experts, the last layers have them
+    attention, feed_forward = block.attention.model_dump(), block.feed_forward.model_dump()
+    n_encoder_layers = None
+    if spec.encoder is not None:
+        n_encoder_layers = len(spec.encoder.layers)
+    values = {
+        "layers": len(spec.stack.layers),
+        "encoder layers": n_encoder_layers,
+        "model width": spec.d_model,
+        "attention": attention["kind"],
+        "heads": attention["n_heads"],
+        "key and value heads": attention.get("n_kv_heads"),
+        "head width": attention.get("d_head"),
+        "feed-forward": feed_forward["kind"],
+        "feed-forward width": feed_forward.get("d_expert") or feed_forward["d_ff"],
+        "experts": feed_forward.get("n_experts"),
+        "experts per token": feed_forward.get("n_active"),
+        "activation": feed_forward["activation"],
+        "gated": _yes_or_no(feed_forward["gated"]),
+        "mask": mask,
+        "positions": _kind_words(spec.stack.positions.model_dump()),
+        "norm": f"{spec.norm.kind}, {spec.placement}",
+        "vocabulary": spec.n_vocab,
+        "longest sequence": spec.max_length,
+        "tied embeddings": _yes_or_no(spec.head.tied),
+        "initialisation": _kind_words(spec.init.model_dump()),
+        "dropout": f"{spec.dropout:g}",
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
+
+
+def _yes_or_no(value: bool) -> str:
+    if value:
+        return "yes"
+    return "no"
+
+
+def _training_values(training: Mapping[str, Any], rate: float) -> dict[str, str]:
+    optimizer = training["optimizer"]
+    clip = "none"
+    if optimizer["clip"] is not None:
+        clip = f"{optimizer['clip']:g}"
+    return {
+        "steps": str(training["n_steps"]),
+        "sequences per batch": str(training["n_sequences"]),
+        "tokens per sequence": str(training["length"]),
+        "peak learning rate": significant(rate),
+        "warm-up steps": str(training["warmup"]),
+        "schedule": _kind_words(training["schedule"]),
+        "AdamW β1, β2": f"{optimizer['beta1']:g}, {optimizer['beta2']:g}",
+        "AdamW ε": f"{optimizer['eps']:g}",
+        "weight decay": f"{optimizer['decay']:g}",
+        "gradient clipping": clip,
+        "z-loss": f"{training['z_loss']:g}",
+    }
+
+
+def _rate(material: ReportData, arm: str) -> float:
+    """The rate that the reported runs of an arm were trained at."""
+    rates = material.findings.rates
+    if rates is None:
+        return material.written_learning_rate(arm)
+    return rates[arm]["rate"]
+
+
+def _kind_words(table: Mapping[str, Any]) -> str:
+    """A choice with its numbers: `cosine (floor 0.1)`; where files lie is not said."""
+    numbers: list[str] = []
+    for name, value in table.items():
+        if name != "kind" and isinstance(value, int | float):
+            numbers.append(f"{name} {_format_number(value)}")
+    if numbers:
+        return f"{table['kind']} ({', '.join(numbers)})"
+    return table["kind"]
+
+
+def _format_number(value: float) -> str:
+    """A number, or true or false."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}".lower()
+
+
+def hyperparameter_caption(material: ReportData) -> str:
+    """What the table of hyper-parameters shows."""
+    caption = f"Hyper-parameters of each arm. Compared: {join_words(material.plan.declared)}."
+    if material.findings.rates is None:
+        return caption
+    return f"{caption} The peak learning rates are those that the sweep gave."

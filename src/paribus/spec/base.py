@@ -1,0 +1,30 @@
+"""The base of all specs, and the types of numbers in their fields."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+class Spec(BaseModel):
+    """The base of all specs: frozen, strict, no unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True
+    )
+
+
+def read_kind(value: Any) -> Any:
+    """`positions = "rotary"` is short for `positions = { kind = "rotary" }`."""
+    if isinstance(value, str):
+        return {"kind": value}
+    return value
+
+
+MAX_SIZE = 10_000_000  # of any size; beyond it, a slip of the finger
+Count = Annotated[int, Field(ge=1, le=MAX_SIZE)]
+NonNegative = Annotated[int, Field(ge=0, le=MAX_SIZE)]
+LayerCount = Annotated[int, Field(ge=1, le=4096)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False), AfterValidator(abs)]  # -0.0 is 0

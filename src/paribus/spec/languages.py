@@ -1,0 +1,185 @@
+"""Invented languages as sources: a seed gives documents, and every source has one known answer."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from paribus.spec.base import Count, NonNegative, Positive, Spec
+
+SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
+LanguageForm = Literal["pairs", "text"]
+SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
+
+
+class Language(Spec):
+    """The base of invented languages: a seed gives sources, and every source has one known
+    answer.
+    """
+
+    n_documents: Count = 100_000
+    """Number of documents that are made."""
+    seed: NonNegative = 0
+    """Seed of the documents."""
+    form: LanguageForm = "pairs"
+    """Pairs of source and target, or both as one document of running text."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+    min_length: Count
+    """The shortest source."""
+    max_length: Count
+    """The longest source."""
+
+    @model_validator(mode="after")
+    def _require_order(self) -> Language:
+        if self.min_length > self.max_length:
+            raise ValueError(
+                f"min_length is {self.min_length}, above max_length {self.max_length}; use at most"
+                " that"
+            )
+        return self
+
+
+class CopyLanguage(Language):
+    """`cab=` → `cab`."""
+
+    kind: Literal["copy"] = "copy"
+    n_symbols: SymbolCount = 26
+    """Number of different letters."""
+    min_length: Count = 20
+    """Letters of the shortest source."""
+    max_length: Count = 40
+    """Letters of the longest source."""
+
+
+class ReverseLanguage(Language):
+    """`cab=` → `bac`."""
+
+    kind: Literal["reverse"] = "reverse"
+    n_symbols: SymbolCount = 26
+    """Number of different letters."""
+    min_length: Count = 20
+    """Letters of the shortest source."""
+    max_length: Count = 40
+    """Letters of the longest source."""
+
+
+class SortLanguage(Language):
+    """`cab=` → `abc`."""
+
+    kind: Literal["sort"] = "sort"
+    n_symbols: SymbolCount = 26
+    """Number of different letters."""
+    min_length: Count = 20
+    """Letters of the shortest source."""
+    max_length: Count = 40
+    """Letters of the longest source."""
+
+
+class RecallLanguage(Language):
+    """`axbycz?b=` → `y`: keys, each with its value, then one key again; the length counts the
+    keys, all distinct.
+    """
+
+    kind: Literal["recall"] = "recall"
+    n_symbols: SymbolCount = 26
+    """Number of different letters."""
+    min_length: Count = 4
+    """The smallest number of keys."""
+    max_length: Count = 16
+    """The largest number of keys, at most `n_symbols`."""
+
+    @model_validator(mode="after")
+    def _require_distinct_keys(self) -> RecallLanguage:
+        if self.max_length > self.n_symbols:
+            raise ValueError(
+                f"max_length is {self.max_length}, but n_symbols {self.n_symbols} gives no more"
+                f" distinct keys; use at most {self.n_symbols}"
+            )
+        return self
+
+
+def _primes_up_to(limit: int) -> list[int]:
+    primes: list[int] = []
+    for n in range(2, limit + 1):
+        if all(n % prime for prime in primes):
+            primes.append(n)
+    return primes
+
+
+class LinearLanguage(Language):
+    """`b>dc>fd>=` → `h`: examples of y = w·x + b over the integers modulo a prime, then one more x.
+
+    The length counts the examples; they always determine the answer.
+    """
+
+    kind: Literal["linear"] = "linear"
+    modulus: int = 11
+    """The prime that all sums are taken modulo, below 62."""
+    n_inputs: Annotated[int, Field(ge=1, le=8)] = 1
+    """Number of inputs x of each example."""
+    min_length: Count = 4
+    """The smallest number of examples, more than `n_inputs`."""
+    max_length: Count = 12
+    """The largest number of examples."""
+
+    @field_validator("modulus")
+    @classmethod
+    def _require_prime(cls, value: int) -> int:
+        primes = _primes_up_to(len(SYMBOLS))
+        if value not in primes:
+            raise ValueError(
+                f"{value} is not a prime below {len(SYMBOLS)}; use one of"
+                f" {', '.join(map(str, primes))}"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _require_enough_examples(self) -> LinearLanguage:
+        if self.min_length <= self.n_inputs:
+            raise ValueError(
+                f"min_length is {self.min_length}, too few examples to know n_inputs"
+                f" {self.n_inputs} weights and a constant; use at least {self.n_inputs + 1}"
+            )
+        return self
+
+
+class TranslationLanguage(Language):
+    """Sentences of one small probabilistic grammar and their translation into another: words,
+    order, agreement.
+    """
+
+    kind: Literal["translation"] = "translation"
+    n_symbols: Annotated[int, Field(ge=10, le=2000)] = 50
+    """Words of each language."""
+    min_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 4
+    """Words of the shortest source."""
+    max_length: Annotated[int, Field(ge=SHORTEST_SENTENCE)] = 16
+    """Words of the longest source."""
+
+
+class ArithmeticLanguage(Language):
+    """`95+4=` → `2` modulo 97, in decimals, products before sums; the length counts the terms."""
+
+    kind: Literal["arithmetic"] = "arithmetic"
+    modulus: Annotated[int, Field(ge=2, le=10**9)] = 97
+    """The number that results are taken modulo."""
+    operations: Literal["+", "+-", "+-*"] = "+"
+    """The operations that occur."""
+    min_length: Annotated[int, Field(ge=2)] = 2
+    """The smallest number of terms."""
+    max_length: Annotated[int, Field(ge=2)] = 2
+    """The largest number of terms."""
+
+
+InventedLanguage = (
+    CopyLanguage
+    | ReverseLanguage
+    | SortLanguage
+    | RecallLanguage
+    | LinearLanguage
+    | TranslationLanguage
+    | ArithmeticLanguage
+)
