@@ -37,7 +37,7 @@ def cells(study_cache: Path) -> tuple[Cell, ...]:
 def test_a_pipe_gets_a_line_a_run_and_nothing_else(cells: tuple[Cell, ...], tmp_path: Path) -> None:
     console = page(terminal=False)
     with StudyBar(console, open_study(tmp_path, "one")) as showing:
-        stage = showing.begin_stage("runs", cells)
+        stage = showing.begin_round("runs", cells)
         for cell, fault in ((cells[0], None), (cells[1], "no space left")):
             stage.begin(cell).step(2)
             stage.end(cell, fault)
@@ -55,7 +55,7 @@ def test_a_terminal_gets_a_bar_that_follows_other_processes(
     folder.mkdir()
     (folder / "rows.jsonl").write_text('{"step": 2}\n')
     with StudyBar(console, kept) as showing:
-        showing.begin_stage("runs", cells).begin(cells[0])
+        showing.begin_round("runs", cells).begin(cells[0])
         deadline = time.monotonic() + 60 * POLL
         while showing.running[cells[0].name][1] == 0 and time.monotonic() < deadline:
             time.sleep(POLL / 10)
@@ -69,7 +69,7 @@ def test_work_that_costs_nothing_is_shown_without_a_time(
 ) -> None:
     free, console = replace(cells[0], flops=0.0), page(terminal=False)
     with StudyBar(console, open_study(tmp_path, "one")) as showing:
-        stage = showing.begin_stage("runs", [free])
+        stage = showing.begin_round("runs", [free])
         stage.begin(free)
         stage.end(free, None)
     assert said(console) == "runs   1/1  full, seed 1: open\n"
@@ -112,7 +112,7 @@ def test_what_an_earlier_sitting_did_takes_no_time_of_this_one(
     folder.mkdir()
     (folder / "rows.jsonl").write_text('{"step": 2}\n')
     showing = StudyBar(page(terminal=False), open_study(tmp_path, "one"))
-    stage = showing.begin_stage("runs", cells[:1], later_flops=cells[0].flops)
+    stage = showing.begin_round("runs", cells[:1], later_flops=cells[0].flops)
     watcher = stage.begin(cells[0])
     assert showing._time_left() == ""
     showing.started_at = time.monotonic() - 10
@@ -131,7 +131,7 @@ def test_a_run_that_was_trained_and_not_measured_is_not_called_diverged(
     folder.mkdir()
     (folder / "rows.jsonl").write_text(json.dumps({"step": cells[0].n_steps - 1}) + "\n")
     write_state(folder / "state", "finished")
-    StudyBar(console, open_study(tmp_path, "one")).begin_stage("runs", cells[:1]).end(
+    StudyBar(console, open_study(tmp_path, "one")).begin_round("runs", cells[:1]).end(
         cells[0], None
     )
     assert "full, seed 1: not measured" in said(console)

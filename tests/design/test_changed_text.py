@@ -31,7 +31,7 @@ class Meddler(StudyWatcher):
     def __init__(self, meddle: Any = lambda: None) -> None:
         self.meddle, self.n_ended = meddle, 0
 
-    def begin_stage(self, name: str, cells: Any, later_flops: float = 0.0) -> Meddler:
+    def begin_round(self, name: str, cells: Any, later_flops: float = 0.0) -> Meddler:
         self.cells = cells
         return self
 

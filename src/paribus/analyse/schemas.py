@@ -11,7 +11,7 @@ from pydantic import Field, FiniteFloat, RootModel
 
 from paribus.errors import RecordError
 from paribus.record import Study
-from paribus.record.file_names import RATES_FILE
+from paribus.record.file_names import RATES_FILE, STAGE_RATES_FILE
 from paribus.record.plan_formats import REPAIR
 from paribus.record.shape import Number, Shape, parse_table
 
@@ -59,3 +59,16 @@ def read_rates(study: Study, arms: Iterable[str]) -> dict[str, Any] | None:
         if arm not in rates:
             raise RecordError(f"{path} has no sweep of {arm}; {REPAIR}")
     return rates
+
+
+def read_stage_rates(study: Study, arms: Iterable[str]) -> list[dict[str, Any]]:
+    """What the sweeps of the stages before the last found, stage by stage; RecordError where it is
+    not to be read.
+    """
+    path, known = study.folder / STAGE_RATES_FILE, set(arms)
+    stages = study.read_stage_rates()
+    for rates in stages:
+        parse_table(RatesSchema, rates, path, REPAIR)
+        if not set(rates) <= known:
+            raise RecordError(f"{path} has sweeps of other arms; {REPAIR}")
+    return stages

@@ -13,7 +13,8 @@ from paribus.analyse import is_evaluation_of, score_of, unigram_bits
 from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
-from paribus.record import Evaluation, Study, read_evaluations, require_run_integrity
+from paribus.record import Evaluation, Study, last_row, read_evaluations, require_run_integrity
+from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import Yardstick
@@ -106,6 +107,16 @@ def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
     if evaluation is None:
         return None
     return score_of(evaluation)
+
+
+def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
+    """Nats per target of the stage's own objective on held-out text, after the last step; None
+    where the run diverged.
+    """
+    if study.run_outcome(cell.name)[0] != "finished":
+        return None
+    row = last_row(study.root / cell.name / ROWS_FILE) or {}
+    return row.get("valid_nats")
 
 
 def cell_unigram_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:

@@ -77,7 +77,8 @@ class Cell:
             again = f", made again {self.run.rerun}" if self.run.rerun else ""
             return f"{self.arm}, start {self.seed}, order {order}{again}"
         rate = f", rate {self.rate:g}"
-        own = {"sweep": rate, "bracket": rate, "length": f", {self.n_steps} steps"}
+        steps = f", {self.n_steps} steps"
+        own = {"sweep": rate, "stage_sweep": rate, "bracket": rate, "length": steps}
         return f"{self.arm}, seed {self.seed}{own.get(self.purpose, '')}"
 
 
@@ -92,13 +93,23 @@ def rate_grid(design: Design, arms: Sequence[PlannedArm]) -> tuple[float, ...]:
 
 
 def sweep_cells(
-    plan: Plan, rates: Sequence[float], extra_rates: Mapping[str, Sequence[float]] | None = None
+    plan: Plan,
+    rates: Sequence[float],
+    extra_rates: Mapping[str, Sequence[float]] | None = None,
+    *,
+    is_last: bool = True,
 ) -> tuple[Cell, ...]:
-    """Every arm at every rate, and at more of its own, under seeds that are never reported."""
+    """Every arm at every rate, and at more of its own, under seeds that are never reported.
+
+    Runs that end with an earlier stage than the plan's last are not measured: what counts is the
+    held-out loss of their own objective.
+    """
     tune = plan.design.tune
     assert tune is not None
-    measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
-    kind = _CellKind("sweep", (measure,), plan.design_fingerprint)
+    kind = _CellKind("stage_sweep", (), plan.design_fingerprint)
+    if is_last:
+        measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
+        kind = _CellKind("sweep", (measure,), plan.design_fingerprint)
     cells: list[Cell] = []
     for number in range(tune.n_seeds):
         for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
@@ -161,7 +172,7 @@ def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
 
 
 class _CellKind(NamedTuple):
-    """What cells of one stage share."""
+    """What cells of one round share."""
 
     purpose: Purpose
     measures: tuple[Yardstick, ...]

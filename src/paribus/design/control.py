@@ -83,7 +83,7 @@ def _line(
             notes.setdefault(Mark.FOLLOWS, []).append(FOLLOWS_TEXT)
     mark = min(notes, key=MARKS_WORST_FIRST.index, default=None)
     if (
-        path == rate_path(arms) and tuning_description and mark != Mark.CONFOUND
+        is_rate_path(path) and tuning_description and mark != Mark.CONFOUND
     ):  # rates that are written apart give grids apart
         return ControlLine(path=path, mark=Mark.TUNED, values=values, note=tuning_description)
     if mark is None:
@@ -95,12 +95,9 @@ def _line(
     return ControlLine(path=path, mark=mark, values=values, note=note, allowed=allowance)
 
 
-def rate_path(arms: Sequence[Arm]) -> str:
-    """The path of the rate that is tuned: that of the last stage."""
-    n_stages = len(arms[0].run.stages)
-    if n_stages == 1:
-        return RATE_PATH
-    return f"stages.{n_stages - 1}.{RATE_PATH}"
+def is_rate_path(path: str) -> bool:
+    """Is a path that of the learning rate of a stage?"""
+    return path == RATE_PATH or (path.startswith("stages.") and path.endswith(f".{RATE_PATH}"))
 
 
 def _equal_line(path: str, values: Mapping[str, Any]) -> ControlLine:

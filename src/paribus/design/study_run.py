@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.analyse.schemas import read_rates
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
     Cell,
@@ -17,20 +16,17 @@ from paribus.design.cells import (
     reported_cells,
     sweep_cells,
 )
-from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
+from paribus.design.execute import cells_of_shard, execute_cells
 from paribus.design.plan import Plan
 from paribus.design.plan_table import plan_record
-from paribus.design.study_watcher import StudyWatcher
-from paribus.design.tune import (
-    extended_grid,
-    next_extra_rates,
-    rate_optima,
-    rates_record,
-    require_fair_sweep,
-    require_tunable,
-    sweep_scores,
-    tuned_rates,
+from paribus.design.stage_tuning import (
+    SweepRunner,
+    first_sweep,
+    known_tuning,
+    tune_stages,
+    written_rates,
 )
+from paribus.design.study_watcher import StudyWatcher
 from paribus.design.variance import variance_cells
 from paribus.design.worker_pool import WorkerPool
 from paribus.errors import RecordError
@@ -156,12 +152,13 @@ def _require_own_plan(plan: Plan, study: Study) -> None:
 
 
 def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatcher) -> StudyProgress:
-    rates = _written_rates(plan)
+    rates = written_rates(plan)
     if plan.design.tune is not None:
-        sweep_rates, result = _tune_rates(plan, study, pool, watcher)
-        if sweep_rates is None:
+        later = _flops(cells_of_shard(_all_cells(plan, rates), pool.execution.shard))
+        tuned, result = tune_stages(plan, study, SweepRunner(pool, watcher, later))
+        if tuned is None:
             return StudyProgress(result.failures, len(result.open_elsewhere), None)
-        rates = sweep_rates
+        plan, rates = tuned.plan, tuned.rates
         _require_rates_of_series(plan, rates)
     else:
         study.remove_rates()
@@ -174,7 +171,7 @@ def _run_rounds(plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatche
     for name, own in rounds.items():
         mine, *later = later
         rest = _flops(itertools.chain.from_iterable(later))
-        result = execute_cells(own, study, pool, watcher.begin_stage(name, mine, rest))
+        result = execute_cells(own, study, pool, watcher.begin_round(name, mine, rest))
         failures |= result.failures
         n_waiting += len(result.open_elsewhere)
     return StudyProgress(failures, n_waiting, rates)
@@ -205,12 +202,12 @@ def _known_cells(plan: Plan, study: Study) -> list[Cell | None]:
     None for those to come.
     """
     if plan.design.tune is None:
-        return [*_all_cells(plan, _written_rates(plan))]
-    rates = _known_rates(plan, study)
-    swept_cells = sweep_cells(plan, rate_grid(plan.design, plan.arms))
-    if rates is None:
-        return [*swept_cells, None]
-    return [*swept_cells, *_all_cells(plan, rates)]
+        return [*_all_cells(plan, written_rates(plan))]
+    tuned = known_tuning(plan, study)
+    if tuned is None:
+        return [*first_sweep(plan), None]
+    swept_cells = sweep_cells(tuned.plan, rate_grid(plan.design, plan.arms))
+    return [*swept_cells, *_all_cells(tuned.plan, tuned.rates)]
 
 
 def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...]]:
@@ -226,24 +223,6 @@ def _rounds(plan: Plan, rates: Mapping[str, float]) -> dict[str, tuple[Cell, ...
 
 def _all_cells(plan: Plan, rates: Mapping[str, float]) -> list[Cell]:
     return list(itertools.chain.from_iterable(_rounds(plan, rates).values()))
-
-
-def _known_rates(plan: Plan, study: Study) -> dict[str, float] | None:
-    """What sweeps of these arms have found so far; None where that cannot be read, for it is
-    found again.
-    """
-    arms = [arm.name for arm in plan.arms]
-    try:
-        rates = read_rates(study, arms)
-    except RecordError:
-        return None
-    if rates is None or set(rates) != set(arms):
-        return None
-    return {arm: rates[arm]["rate"] for arm in arms}
-
-
-def _written_rates(plan: Plan) -> dict[str, float]:
-    return {arm.name: arm.run.last.training.optimizer.rate for arm in plan.arms}
 
 
 def _require_one_environment(
@@ -293,38 +272,3 @@ def _note_older_runs(cells: Sequence[Cell], study: Study) -> None:
             older.add(cell.name)
     if older:
         study.note_older_runs(len(older))
-
-
-def _tune_rates(
-    plan: Plan, study: Study, pool: WorkerPool, watcher: StudyWatcher
-) -> tuple[dict[str, float] | None, ExecutionResult]:
-    """The rate of each arm; None where runs failed or other shards are not done.
-
-    Round by round: the grid for all arms, longer where one needs it, then rates of each arm's own.
-    What the next round tries follows from the scores so far, so that whoever goes on later makes
-    the same runs.
-    """
-    grid, more = rate_grid(plan.design, plan.arms), dict[str, tuple[float, ...]]()
-    require_fair_sweep(plan.design, grid)
-    n_extensions = 0
-    own, shard = _all_cells(plan, _written_rates(plan)), pool.execution.shard
-    later = _flops(cells_of_shard(own, shard))
-    while True:
-        cells = sweep_cells(plan, grid, more)
-        study.add_cells([cell.record for cell in cells])
-        mine = cells_of_shard(cells, pool.execution.shard)
-        result = execute_cells(cells, study, pool, watcher.begin_stage("sweep", mine, later))
-        if result.failures or result.open_elsewhere:
-            return None, result
-        sweeps = sweep_scores(cells, study)
-        optima = rate_optima(sweeps, grid)
-        longer = extended_grid(grid, optima, n_extensions)
-        if longer != grid:
-            grid, n_extensions = longer, n_extensions + 1
-            continue
-        require_tunable(optima, sweeps)
-        if not any(optimum.tries for optimum in optima.values()):
-            rates = tuned_rates(optima)
-            study.write_rates(rates_record(sweeps, grid, optima, rates))
-            return rates, result
-        more = next_extra_rates(more, optima)

@@ -9,12 +9,12 @@ from paribus.watcher import Watcher
 
 
 class StudyWatcher(Watcher):
-    """Told of every stage and every cell of a study, too."""
+    """Told of every round and every cell of a study, too."""
 
-    def begin_stage(
+    def begin_round(
         self, name: str, cells: Sequence[Cell], later_flops: float = 0.0
     ) -> StudyWatcher:
-        """A stage begins, with the FLOPs of those that come after it; who watches its cells."""
+        """A round begins, with the FLOPs of those that come after it; who watches its cells."""
         return self
 
     def begin(self, cell: Cell) -> Watcher:

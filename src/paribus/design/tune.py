@@ -14,7 +14,7 @@ from paribus.analyse import (
     require_valid_sweep,
 )
 from paribus.analyse.sweep_losses import Point
-from paribus.design.cell_run import cell_score, cell_unigram_score
+from paribus.design.cell_run import cell_held_out_loss, cell_score, cell_unigram_score
 from paribus.design.cells import Cell
 from paribus.design.seeds import possible_seeds
 from paribus.record import Study
@@ -40,11 +40,15 @@ def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
     """What every arm's sweep scored."""
     sweeps: dict[str, ArmSweep] = {}
     for cell in cells:
-        none = ArmSweep(n_steps=cell.n_steps, measure=cell.measures[0].scores)
-        own = sweeps.setdefault(cell.arm, none)
-        own.points.append((cell.rate, cell_score(cell, study, cell.measures[0])))
-        if own.unigram_score is None:
-            own.unigram_score = cell_unigram_score(cell, study, cell.measures[0])
+        sweep = sweeps.setdefault(cell.arm, ArmSweep(n_steps=cell.n_steps))
+        if not cell.measures:
+            sweep.points.append((cell.rate, cell_held_out_loss(cell, study)))
+            continue
+        measure = cell.measures[0]
+        sweep.measure = measure.scores
+        sweep.points.append((cell.rate, cell_score(cell, study, measure)))
+        if sweep.unigram_score is None:
+            sweep.unigram_score = cell_unigram_score(cell, study, measure)
     return sweeps
 
 

@@ -26,6 +26,7 @@ PLAN_FILE = "plan.json"
 PLAN_LOCK_FILE = "plan.lock"
 CELLS_FILE = "cells.json"
 RATES_FILE = "rates.json"
+STAGE_RATES_FILE = "stage-rates.json"  # of the stages before the last
 SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 

@@ -36,6 +36,7 @@ from paribus.record.file_names import (
     RATES_FILE,
     ROWS_FILE,
     SPEC_FILE,
+    STAGE_RATES_FILE,
     STATE_FILE,
     STUDIES,
 )
@@ -52,7 +53,7 @@ _RESTORE_ADVICE = "restore it, or begin under another name"
 _REMOVE_ADVICE = "remove it, and `paribus run` writes it"
 # `length` is a whole recipe scaled to a declared share of the steps, `bracket` a reported seed at a
 # rate beside the tuned one, `variance` a start, an order or a rerun made to take the noise apart.
-Purpose = Literal["sweep", "reported", "length", "bracket", "variance"]
+Purpose = Literal["stage_sweep", "sweep", "reported", "length", "bracket", "variance"]
 _PURPOSES = get_args(Purpose)
 RunOutcome = Literal["finished", "diverged", "failed", "open"]
 
@@ -129,9 +130,26 @@ class Study:
     def write_rates(self, rates: Mapping[str, Any]) -> None:
         write_listed_file(self.folder, RATES_FILE, json_bytes(dict(rates)))
 
+    def write_stage_rates(self, rates: Sequence[Mapping[str, Any]]) -> None:
+        """What the sweeps of the stages before the last have found, in order."""
+        write_listed_file(self.folder, STAGE_RATES_FILE, json_bytes(list(map(dict, rates))))
+
     def remove_rates(self) -> None:
         """No sweep speaks of the plan as it stands."""
         remove_listed_file(self.folder, RATES_FILE)
+        remove_listed_file(self.folder, STAGE_RATES_FILE)
+
+    def read_stage_rates(self) -> list[Any]:
+        """What the sweeps of the stages before the last have found; nothing where there are no
+        such stages.
+        """
+        path = self.folder / STAGE_RATES_FILE
+        if not path.exists():
+            return []
+        match read_json(path):
+            case [*rates]:
+                return rates
+        raise RecordError(f"{path} lists no rates; {REPAIR}")
 
     def read_rates(self) -> dict[str, Any] | None:
         path = self.folder / RATES_FILE

@@ -102,6 +102,15 @@ class RunSpec(Spec):
             return None
         return self.model_copy(update={"stages": self.stages[:-1]})
 
+    def with_rate(self, number: int, rate: float) -> RunSpec:
+        """The run with another learning rate in one of its stages."""
+        stages = list(self.stages)
+        training = stages[number].training
+        optimizer = training.optimizer.model_copy(update={"rate": rate})
+        training = training.model_copy(update={"optimizer": optimizer})
+        stages[number] = stages[number].model_copy(update={"training": training})
+        return self.model_copy(update={"stages": tuple(stages)})
+
     def with_last(self, stage: Stage) -> RunSpec:
         """The run with another last stage."""
         return self.model_copy(update={"stages": (*self.stages[:-1], stage)})

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from paribus.analyse import column_of, score_of
 from paribus.analyse.run_table import outcome_without_score
 from paribus.design import Cell
-from paribus.design.cell_run import find_evaluation, is_complete
+from paribus.design.cell_run import cell_held_out_loss, find_evaluation, is_complete
 from paribus.design.study_watcher import StudyWatcher
 from paribus.record import Study, last_row
 from paribus.record.file_names import ROWS_FILE
@@ -36,7 +36,7 @@ class _CellWatcher(Watcher):
 
 
 class StudyBar(StudyWatcher):
-    """Follows every run of every stage; the time left is that of the FLOPs left, at the pace of
+    """Follows every run of every round; the time left is that of the FLOPs left, at the pace of
     this process.
     """
 
@@ -58,9 +58,9 @@ class StudyBar(StudyWatcher):
         self.stopped = threading.Event()
         self._reset([], "", 0.0)
 
-    def _reset(self, cells: Sequence[Cell], stage: str, later_flops: float) -> None:
+    def _reset(self, cells: Sequence[Cell], name: str, later_flops: float) -> None:
         distinct = {cell.name: cell for cell in cells}
-        self.stage_name, self.n_cells = stage, len(distinct)
+        self.round_name, self.n_cells = name, len(distinct)
         self.n_done, self.flops_left, total = 0, 0.0, 0.0
         for cell in distinct.values():
             total += cell.flops
@@ -72,8 +72,8 @@ class StudyBar(StudyWatcher):
         self.flops_left += later_flops
         self.flops_done, self.started_at = 0.0, time.monotonic()
 
-    def begin_stage(self, name: str, cells: Sequence[Cell], later_flops: float = 0.0) -> StudyBar:
-        """The stage that begins now, and the FLOPs of those that come after it."""
+    def begin_round(self, name: str, cells: Sequence[Cell], later_flops: float = 0.0) -> StudyBar:
+        """The round that begins now, and the FLOPs of those that come after it."""
         self._reset(cells, name, later_flops)
         if self.n_done:
             self.page.print(
@@ -100,7 +100,7 @@ class StudyBar(StudyWatcher):
         outcome = "failed"
         if not fault:
             outcome = self._describe_score(cell)
-        place = f"{self.stage_name} {self.n_done:>3}/{self.n_cells}"
+        place = f"{self.round_name} {self.n_done:>3}/{self.n_cells}"
         self.page.print(f"{place}  {cell}: {outcome}{self._time_left()}", soft_wrap=True)
         self._show()
 
@@ -108,6 +108,8 @@ class StudyBar(StudyWatcher):
         outcome, _ = self.study.run_outcome(cell.name)
         if outcome != "finished":
             return outcome
+        if not cell.measures:
+            return f"{score(cell_held_out_loss(cell, self.study))} nats on held-out text"
         evaluation = find_evaluation(cell, self.study, cell.measures[0])
         if evaluation is None:
             return "not measured"
@@ -138,7 +140,7 @@ class StudyBar(StudyWatcher):
         now = ", ".join(str(cell) for cell, _ in list(self.running.values())[:2])
         self.bar.update(
             self.task,
-            description=f"{self.stage_name} {self.n_done}/{self.n_cells}",
+            description=f"{self.round_name} {self.n_done}/{self.n_cells}",
             completed=flops_done / self.total,
             status=f"{now}{self._time_left()}",
         )

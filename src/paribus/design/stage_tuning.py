@@ -1,0 +1,165 @@
+"""The rate of every stage of every arm, found alike.
+
+An earlier stage is tuned on the held-out loss of its own objective, and only its best rate is used
+further. The last stage is tuned on the primary yardstick's validation split. Its sweep begins from
+a parent of full length under the sweep seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from paribus.analyse.schemas import read_rates, read_stage_rates
+from paribus.design.cells import Cell, rate_grid, sweep_cells
+from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
+from paribus.design.plan import Plan
+from paribus.design.quantities import PlannedArm
+from paribus.design.study_watcher import StudyWatcher
+from paribus.design.tune import (
+    extended_grid,
+    next_extra_rates,
+    rate_optima,
+    rates_record,
+    require_fair_sweep,
+    require_tunable,
+    sweep_scores,
+    tuned_rates,
+)
+from paribus.design.worker_pool import WorkerPool
+from paribus.errors import RecordError
+from paribus.record import Study
+
+
+@dataclass(frozen=True)
+class TunedPlan:
+    """A plan whose earlier stages have their best rates, and the rates of the last stage."""
+
+    plan: Plan
+    rates: dict[str, float]  # by arm
+
+
+@dataclass(frozen=True)
+class SweepRunner:
+    """Who runs the sweeps of a study, and who watches."""
+
+    pool: WorkerPool
+    watcher: StudyWatcher
+    later_flops: float  # of everything that comes after the sweeps
+
+
+def written_rates(plan: Plan) -> dict[str, float]:
+    """The rate of each arm's last stage as the design writes it."""
+    return {arm.name: arm.run.last.training.optimizer.rate for arm in plan.arms}
+
+
+def tune_stages(
+    plan: Plan, study: Study, runner: SweepRunner
+) -> tuple[TunedPlan | None, ExecutionResult]:
+    """The best rates of all stages, stage by stage; None where runs failed or other shards are
+    not done.
+    """
+    records = []
+    n_stages = max(len(arm.run.stages) for arm in plan.arms)
+    result = ExecutionResult({}, ())
+    for number in range(n_stages - 1):
+        part = _with_stages(plan, number + 1)
+        record, result = _tune_rates(part, study, runner, is_last=False)
+        if record is None:
+            return None, result
+        records.append(record)
+        plan = _with_stage_rates(plan, number, _rates_of(record))
+    if records:
+        study.write_stage_rates(records)
+    record, result = _tune_rates(plan, study, runner, is_last=True)
+    if record is None:
+        return None, result
+    study.write_rates(record)
+    return TunedPlan(plan, _rates_of(record)), result
+
+
+def known_tuning(plan: Plan, study: Study) -> TunedPlan | None:
+    """What sweeps of these arms have found so far; None where that cannot be read, for it is
+    found again.
+    """
+    names = [arm.name for arm in plan.arms]
+    try:
+        rates, stage_rates = read_rates(study, names), read_stage_rates(study, names)
+    except RecordError:
+        return None
+    n_stages = max(len(arm.run.stages) for arm in plan.arms)
+    if rates is None or set(rates) != set(names) or len(stage_rates) != n_stages - 1:
+        return None
+    for number, record in enumerate(stage_rates):
+        plan = _with_stage_rates(plan, number, _rates_of(record))
+    return TunedPlan(plan, _rates_of(rates))
+
+
+def first_sweep(plan: Plan) -> tuple[Cell, ...]:
+    """The first cells that a plan with a sweep runs."""
+    part = _with_stages(plan, 1)
+    if part.arms:
+        return sweep_cells(part, rate_grid(part.design, part.arms), is_last=False)
+    return sweep_cells(plan, rate_grid(plan.design, plan.arms))
+
+
+def _rates_of(record: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    return {arm: own["rate"] for arm, own in record.items()}
+
+
+def _with_stages(plan: Plan, n_stages: int) -> Plan:
+    """The plan of the first stages alone, for the arms that have more."""
+    arms = []
+    for arm in plan.arms:
+        if len(arm.run.stages) > n_stages:
+            arms.append(_first_stages(arm, n_stages))
+    return replace(plan, arms=tuple(arms))
+
+
+def _first_stages(arm: PlannedArm, n_stages: int) -> PlannedArm:
+    run = arm.run.model_copy(update={"stages": arm.run.stages[:n_stages]})
+    costs = arm.step_costs[:n_stages]
+    return replace(arm, run=run, texts=arm.texts[:n_stages], step_costs=costs)
+
+
+def _with_stage_rates(plan: Plan, number: int, rates: Mapping[str, float]) -> Plan:
+    """The plan with the rates of one of its stages."""
+    arms = []
+    for arm in plan.arms:
+        if arm.name in rates:
+            arm = replace(arm, run=arm.run.with_rate(number, rates[arm.name]))
+        arms.append(arm)
+    return replace(plan, arms=tuple(arms))
+
+
+def _tune_rates(
+    plan: Plan, study: Study, runner: SweepRunner, *, is_last: bool
+) -> tuple[dict[str, dict[str, float]] | None, ExecutionResult]:
+    """What the sweep of each arm found; None where runs failed or other shards are not done.
+
+    Round by round: the grid for all arms, longer where one needs it, then rates of each arm's own.
+    What the next round tries follows from the scores so far, so that whoever goes on later makes
+    the same runs.
+    """
+    grid, more = rate_grid(plan.design, plan.arms), dict[str, tuple[float, ...]]()
+    require_fair_sweep(plan.design, grid)
+    n_extensions, pool = 0, runner.pool
+    name = "sweep" if is_last else f"stage {len(plan.arms[0].run.stages)} sweep"
+    while True:
+        cells = sweep_cells(plan, grid, more, is_last=is_last)
+        study.add_cells([cell.record for cell in cells])
+        mine = cells_of_shard(cells, pool.execution.shard)
+        watcher = runner.watcher.begin_round(name, mine, runner.later_flops)
+        result = execute_cells(cells, study, pool, watcher)
+        if result.failures or result.open_elsewhere:
+            return None, result
+        sweeps = sweep_scores(cells, study)
+        optima = rate_optima(sweeps, grid)
+        longer = extended_grid(grid, optima, n_extensions)
+        if longer != grid:
+            grid, n_extensions = longer, n_extensions + 1
+            continue
+        require_tunable(optima, sweeps)
+        if not any(optimum.tries for optimum in optima.values()):
+            return rates_record(sweeps, grid, optima, tuned_rates(optima)), result
+        more = next_extra_rates(more, optima)
