@@ -117,7 +117,10 @@ def study_rows(study: Study) -> RowTable:
 def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
     yardsticks = measures_of(plan, cell.purpose)
     evaluations = _find_evaluations(study, plan, cell, yardsticks)
-    outcome, reason = _cell_outcome(study, cell, evaluations, column_of(yardsticks[0]))
+    if cell.purpose == "stage_sweep":
+        outcome, reason = study.run_outcome(cell.run)
+    else:
+        outcome, reason = _cell_outcome(study, cell, evaluations, column_of(yardsticks[0]))
     scores: Row = {}
     if outcome in ENDED_OUTCOMES:
         scores = {name: score_of(one) for name, one in evaluations.items()}
@@ -169,7 +172,10 @@ def _variance_columns(study: Study, cell: CellRecord) -> Row:
 
 
 def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
-    """The yardsticks that a cell of this purpose is asked, the one that counts first."""
+    """The yardsticks that a cell of this purpose is asked, the one that counts first.
+
+    The sweep of an earlier stage is not asked: what counts is its held-out loss.
+    """
     primary, tune = plan.design.primary.measure.table, plan.design.tune
     if purpose == "sweep" and tune is not None:
         return [{**primary, "split": tune.split}]

@@ -65,6 +65,8 @@ class Plan:
     # to be reported; of an open design, as many as it is to be carried to now
     seeds: tuple[int, ...]
     series: Series | None = None  # where it is a later study of a series
+    # of the design as it was frozen, where arms were changed since by what sweeps have found
+    frozen_design: str | None = None
 
     @property
     def n_comparisons(self) -> int:
@@ -96,6 +98,8 @@ class Plan:
     @property
     def design_fingerprint(self) -> str:
         """Of the design as it comes out: arms, text, seeds, yardsticks, margins."""
+        if self.frozen_design is not None:
+            return self.frozen_design
         runs = {}
         for arm in self.arms:
             text: str | list[str] = arm.dataset.fingerprint

@@ -99,6 +99,12 @@ class PlannedArm:
         """FLOPs of all stages before the last."""
         return self.total("training_flops") - self.step_cost.training_flops * self.n_steps
 
+    def first_stages(self, n_stages: int) -> PlannedArm:
+        """The arm as far as one of its stages."""
+        run = self.run.model_copy(update={"stages": self.run.stages[:n_stages]})
+        costs = self.step_costs[:n_stages]
+        return replace(self, run=run, texts=self.texts[:n_stages], step_costs=costs)
+
     def total(self, quantity: str) -> float:
         """A quantity of a step, over all steps of all stages."""
         total = 0.0

@@ -14,7 +14,6 @@ from paribus.analyse.schemas import read_rates, read_stage_rates
 from paribus.design.cells import Cell, rate_grid, sweep_cells
 from paribus.design.execute import ExecutionResult, cells_of_shard, execute_cells
 from paribus.design.plan import Plan
-from paribus.design.quantities import PlannedArm
 from paribus.design.study_watcher import StudyWatcher
 from paribus.design.tune import (
     extended_grid,
@@ -112,14 +111,8 @@ def _with_stages(plan: Plan, n_stages: int) -> Plan:
     arms = []
     for arm in plan.arms:
         if len(arm.run.stages) > n_stages:
-            arms.append(_first_stages(arm, n_stages))
-    return replace(plan, arms=tuple(arms))
-
-
-def _first_stages(arm: PlannedArm, n_stages: int) -> PlannedArm:
-    run = arm.run.model_copy(update={"stages": arm.run.stages[:n_stages]})
-    costs = arm.step_costs[:n_stages]
-    return replace(arm, run=run, texts=arm.texts[:n_stages], step_costs=costs)
+            arms.append(arm.first_stages(n_stages))
+    return replace(plan, arms=tuple(arms), frozen_design=plan.design_fingerprint)
 
 
 def _with_stage_rates(plan: Plan, number: int, rates: Mapping[str, float]) -> Plan:
@@ -129,7 +122,7 @@ def _with_stage_rates(plan: Plan, number: int, rates: Mapping[str, float]) -> Pl
         if arm.name in rates:
             arm = replace(arm, run=arm.run.with_rate(number, rates[arm.name]))
         arms.append(arm)
-    return replace(plan, arms=tuple(arms))
+    return replace(plan, arms=tuple(arms), frozen_design=plan.design_fingerprint)
 
 
 def _tune_rates(

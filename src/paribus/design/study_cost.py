@@ -58,36 +58,44 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     """
     design = plan.design
     arms = [group[0] for group in group_identical_arms(plan)]
+    ancestors = _ancestors(arms)
     shares = [share for share in design.lengths or () if share < 1]
     longer = _length_groups(plan)
     # of one seed at one rate
-    full = sum(arm.step_cost.training_flops * arm.n_steps for arm in arms)
-    other = sum(arm.step_cost.training_flops * arm.n_steps * sum(shares) for arm in longer)
-    n_swept, share = 0, 0.0  # of each arm
+    full = sum(_last_flops(arm) for arm in arms)
+    before = sum(_last_flops(arm) for arm in ancestors)
+    other = sum(_last_flops(arm) * sum(shares) for arm in longer)
+    n_swept, share, n_sweep_seeds = 0, 0.0, 0  # of each arm
     if design.tune is not None:
-        n_swept, share = (
-            (design.tune.n_rates + N_EXTRA_RATES) * design.tune.n_seeds,
-            design.tune.share,
-        )
+        n_sweep_seeds, share = design.tune.n_seeds, design.tune.share
+        n_swept = (design.tune.n_rates + N_EXTRA_RATES) * n_sweep_seeds
     n_rates = n_rates_per_seed(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
     crossing, baseline = noise_crossing(plan), plan.arms[0]
     n_noise = 0 if crossing is None else crossing.n_new_runs  # of the baseline alone
-    per_seed = full * n_rates + other
-    total = per_seed * n_seeds + full * n_swept * share
-    total += n_noise * baseline.step_cost.training_flops * baseline.n_steps
+    per_seed = full * n_rates + before + other
+    total = per_seed * n_seeds + (full + before) * n_swept * share + before * n_sweep_seeds
+    total += n_noise * baseline.total("training_flops")
     speed, basis = _training_speed(plan, workspace)
     n_bytes = 0
     for arm in arms:
         n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
         n_bytes += n_swept * _checkpoint_bytes(arm, share)
+    for arm in ancestors:
+        n_bytes += (n_seeds + n_sweep_seeds) * _checkpoint_bytes(arm, 1.0)
+        n_bytes += n_swept * _checkpoint_bytes(arm, share)
     for arm, length in itertools.product(longer, shares):
         n_bytes += n_seeds * _checkpoint_bytes(arm, length)
     n_bytes += n_noise * _checkpoint_bytes(baseline, 1.0)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
+    n_before = len(ancestors) * (n_seeds + n_sweep_seeds)
     return StudyCost(
-        n_runs=(n_reported + n_swept) * n_arms + n_lengths + n_noise,
-        n_sweep_runs=n_swept * n_arms,
+        n_runs=(n_reported + n_swept) * n_arms
+        + n_swept * len(ancestors)
+        + n_before
+        + n_lengths
+        + n_noise,
+        n_sweep_runs=n_swept * (n_arms + len(ancestors)),
         flops=total,
         seconds=total / speed,
         n_bytes=n_bytes,
@@ -95,6 +103,21 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
         flops_per_seed=per_seed,
         n_length_runs=n_lengths,
     )
+
+
+def _last_flops(arm: PlannedArm) -> float:
+    """FLOPs of the last stage."""
+    return arm.step_cost.training_flops * arm.n_steps
+
+
+def _ancestors(arms: Iterable[PlannedArm]) -> list[PlannedArm]:
+    """The stages before the last, each as an arm that ends there; those that arms share once."""
+    ancestors: dict[str, PlannedArm] = {}
+    for arm in arms:
+        for n_stages in range(1, len(arm.run.stages)):
+            part = arm.first_stages(n_stages)
+            ancestors.setdefault(name_of_run(part.run, part.texts), part)
+    return list(ancestors.values())
 
 
 def _length_groups(plan: Plan) -> list[PlannedArm]:

@@ -102,4 +102,4 @@ def _flops_per_token(report: ReportData, arm: str) -> float:
 
 
 def _total_flops(report: ReportData, arm: str) -> float:
-    return report.plan.arms[arm].work.training_flops * report.stage(arm).training.n_steps
+    return report.plan.arms[arm].total("training_flops")

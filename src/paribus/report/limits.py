@@ -38,8 +38,7 @@ def limitations(report: ReportData) -> list[str]:
 
 def _limitations(report: ReportData) -> Iterator[str]:
     baseline = report.findings.baseline
-    work, stage = report.plan.arms[baseline].work, report.stage(baseline)
-    tokens = format_count(work.tokens_read * stage.training.n_steps)
+    tokens = format_count(report.plan.arms[baseline].total("tokens_read"))
     sizes = [report.plan.arms[arm].price.parameters for arm in report.order]
     size = " to ".join(dict.fromkeys((format_count(min(sizes)), format_count(max(sizes)))))
     yield (

@@ -56,7 +56,7 @@ def epochs_by_arm(report: ReportData) -> Mapping[str, Any] | None:
 
 def _text_read(arm: ArmRecord, epochs: str) -> TextRead:
     question = (arm.stage.corpus.table, arm.stage.objective)
-    return TextRead(arm.n_steps, arm.work.bytes_read * arm.n_steps, parse_epochs(epochs), question)
+    return TextRead(arm.n_steps, arm.total("bytes_read"), parse_epochs(epochs), question)
 
 
 def _largest_difference(difference: TextDifference) -> float:

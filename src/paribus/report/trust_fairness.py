@@ -181,5 +181,5 @@ def _mean_tokens(report: ReportData) -> float:
     """Tokens that a run reads, the mean over arms."""
     total: float = 0
     for arm in report.order:
-        total += report.plan.arms[arm].work.tokens_read * report.stage(arm).training.n_steps
+        total += report.plan.arms[arm].total("tokens_read")
     return total / len(report.order)
