@@ -58,7 +58,12 @@ def leaf_paths(model: type[BaseModel], path: str = "") -> Iterator[str]:
             yield path + name
 
 
-STAGE_LEAVES = [leaf for leaf in leaf_paths(Stage) if leaf != "kind" and "[file]" not in leaf]
+def is_of_every_stage(leaf: str) -> bool:
+    """Has the only stage of a run this leaf? Only a later stage changes the architecture."""
+    return leaf != "kind" and "[file]" not in leaf and not leaf.startswith("architecture.")
+
+
+STAGE_LEAVES = [leaf for leaf in leaf_paths(Stage) if is_of_every_stage(leaf)]
 
 
 def written(leaf: str) -> dict[str, Any]:
@@ -225,6 +230,79 @@ def test_a_leaf_of_a_stage_changed_in_one_arm_is_caught(leaf: str) -> None:
     said = caught(made[0], made[1], factor)
     assert any(path == one or path.startswith(f"{one}.") for one in said), said
     assert not any(one.startswith(factor) for one in said)
+
+
+CHAIN_WITNESS = f"stages.1.{WITNESS}"
+# a later stage has the tokenizer of the first, and an objective that can be measured
+CHAIN_LEAVES = [
+    leaf
+    for leaf in STAGE_LEAVES
+    if "tokenizer" not in leaf and leaf != WITNESS and not leaf.endswith(UNMEASURED)
+]
+
+
+def changed_later(leaf: str) -> tuple[Arm, ...] | None:
+    """Arms of two stages that differ in a leaf of the second and in the factor."""
+    path = names(leaf)
+    for mask in MASKS:
+        base = written(leaf)
+        base["architecture"] = {**ORDINARY, "positions": "rotary", "mask": mask}
+        later = {key: base.pop(key) for key in ("corpus", "objective", "training") if key in base}
+        base["training"] = TRAINING
+        base["objective"] = {"kind": "prefix" if mask != "reverse" else "reverse"}
+        base["stages"] = {"0": {}, "1": {"kind": "adapt", **later}}
+        try:
+            stage = load_run(copy.deepcopy(base)).last.model_dump(mode="json")
+        except SpecError:
+            continue
+        base["stages"]["1"] = stage
+        for value in others(at(stage, path), path[-1]):
+            own = copy.deepcopy(stage)
+            put(own, path, value)
+            try:
+                made = arms(base, {"stages": {"1": {path[0]: own[path[0]]}}}, CHAIN_WITNESS)
+            except SpecError:
+                continue
+            if made[0].leaves != made[1].leaves:
+                return made
+    return None
+
+
+@pytest.mark.parametrize("leaf", CHAIN_LEAVES)
+def test_a_leaf_of_a_later_stage_changed_in_one_arm_is_caught(leaf: str) -> None:
+    made = changed_later(leaf)
+    assert made is not None, f"no other value was found for {leaf}"
+    path = ".".join(("stages", "1", *names(leaf)))
+    said = caught(made[0], made[1], CHAIN_WITNESS)
+    assert any(path == one or path.startswith(f"{one}.") for one in said), said
+    assert not any(one.startswith(CHAIN_WITNESS) for one in said)
+
+
+CHAIN = {
+    "architecture": {**ORDINARY, "positions": "rotary"},
+    "training": TRAINING,
+    "stages": {"0": {}, "1": {"kind": "adapt"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("stages.0.training.n_steps", 7),
+        ("stages.0.objective", "prefix"),
+        ("stages.0.corpus.valid", 0.1),
+        ("stages.1.kind", "tune"),
+        ("stages.1.architecture.mask", "prefix"),
+        ("stages.1.architecture.dropout", 0.1),
+        ("stages.1.architecture.max_length", 40),
+        ("stages.2", {"kind": "adapt"}),
+    ],
+)
+def test_what_differs_in_any_stage_of_a_chain_is_caught(path: str, value: Any) -> None:
+    second: dict[str, Any] = {}
+    set_at_path(second, path, value)
+    said = caught(*arms(CHAIN, second, CHAIN_WITNESS), CHAIN_WITNESS)
+    assert any(one == path or one.startswith(f"{path}.") for one in said), said
 
 
 @pytest.mark.parametrize("kind", ["reverse", "masked"])

@@ -237,7 +237,7 @@ def _decompress(stream: IO[bytes], where: str, limit: DecompressionLimit) -> IO[
         case ".gz":
             plain = cast(IO[bytes], gzip.GzipFile(fileobj=stream))
         case ".xz":
-            plain = cast(IO[bytes], lzma.LZMAFile(stream))  # noqa: SIM115 (closed with the file beneath)
+            plain = cast(IO[bytes], lzma.LZMAFile(stream))  # noqa: SIM115
         case _:
             plain = open_zstandard(stream, where)
     return limited_stream(plain, limit, where)

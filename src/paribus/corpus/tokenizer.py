@@ -280,7 +280,9 @@ def open_tokenizer(path: Path) -> Tokenizer:
 
 def _byte_level(vocabulary: dict[str, int]) -> Library:
     library = Library(models.BPE(vocab=vocabulary, merges=[]))
-    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)  # pyright: ignore[reportAttributeAccessIssue]
+    library.pre_tokenizer = (  # pyright: ignore[reportAttributeAccessIssue]
+        pre_tokenizers.ByteLevel(add_prefix_space=False)
+    )
     library.decoder = decoders.ByteLevel()  # pyright: ignore[reportAttributeAccessIssue]
     return library
 

@@ -67,7 +67,9 @@ class _TransposedProduct(torch.autograd.Function):
         ctx.save_for_backward(rows, *tensors[: ctx.n_weights])
 
     @staticmethod
-    def backward(ctx: Any, grad_MO: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad_MO: Tensor
+    ) -> tuple[Tensor | None, ...]:
         rows, *weights = ctx.saved_tensors
         widths = [len(weight) for weight in weights]
         if ctx.needs_input_grad[0]:

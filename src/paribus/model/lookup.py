@@ -48,7 +48,9 @@ class _LookUp(torch.autograd.Function):
         return F.embedding(indices, table)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[None, Tensor]:
         (places,) = ctx.saved_tensors
         return None, row_sums(grad.flatten(0, -2), places.flatten(), ctx.n_rows).to(ctx.dtype)
 

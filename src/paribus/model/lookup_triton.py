@@ -6,7 +6,8 @@ added up first, so that a row which most positions read is no more work for one 
 chunks, and less than a chunk at each end.
 """
 
-# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false
+# pyright: reportMissingParameterType=false
 
 import triton
 import triton.language as tl

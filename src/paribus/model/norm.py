@@ -60,7 +60,9 @@ class _RMSNorm(torch.autograd.Function):
         ctx.save_for_backward(rows, gain, output[1])
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor, _: Tensor
+    ) -> tuple[Tensor | None, ...]:
         rows, gain, scale = ctx.saved_tensors
         unit = rows * scale
         along = grad * unit

@@ -18,14 +18,18 @@ def permute_tokens(
     """Each token once for each of its experts, sorted by expert, [M · K, D]."""
     if tokens_MD.device.type != "cuda":
         return tokens_MD.index_select(0, permutation // n_active)
-    return _PermuteTokens.apply(tokens_MD, permutation, inverse, n_active)  # pyright: ignore[reportReturnType]
+    return _PermuteTokens.apply(  # pyright: ignore[reportReturnType]
+        tokens_MD, permutation, inverse, n_active
+    )
 
 
 def unpermute_outputs(outputs: Tensor, permutation: Tensor, inverse: Tensor) -> Tensor:
     """The answers of the experts, each token's side by side again."""
     if outputs.device.type != "cuda":
         return outputs.index_select(0, inverse)
-    return _UnpermuteOutputs.apply(outputs, permutation, inverse)  # pyright: ignore[reportReturnType]
+    return _UnpermuteOutputs.apply(  # pyright: ignore[reportReturnType]
+        outputs, permutation, inverse
+    )
 
 
 def chosen_scores(scores_MN: Tensor, experts_MK: Tensor) -> Tensor:
@@ -56,7 +60,9 @@ class _PermuteTokens(torch.autograd.Function):
         return tokens.index_select(0, permutation // n_active)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
         (places,) = ctx.saved_tensors
         return (
             grad.index_select(0, places).unflatten(0, (-1, ctx.n_active)).sum(1),
@@ -73,6 +79,8 @@ class _UnpermuteOutputs(torch.autograd.Function):
         return outputs.index_select(0, inverse)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
         (order,) = ctx.saved_tensors
         return grad.index_select(0, order), None, None

@@ -159,7 +159,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise RecordError(f"{path} does not exist; give a folder that holds it")
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as fault:
         raise RecordError(
             f"{path} cannot be read as safetensors: {fault}; fetch or write it again"

@@ -1,6 +1,7 @@
 """Softmax cross-entropy with its gradient in place, in Triton."""
 
-# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false
+# pyright: reportMissingParameterType=false
 
 import triton
 import triton.language as tl

@@ -11,12 +11,14 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
 from paribus.errors import UnsupportedError
 from paribus.runtime import CUBLAS_WORKSPACE_VARIABLE, DETERMINISTIC_WORKSPACES, prepare_cuda
 
+_DETERMINISTIC: Any = torch.utils.deterministic  # its stubs lack what it has
 _NO_DETERMINISTIC_FORM = re.compile(r"(\S+) does not have a deterministic implementation")
 _CUBLAS_COMPLAINT = "uses CuBLAS"
 _ALTERNATIVE = "or write training.deterministic = false"
@@ -65,16 +67,16 @@ def _mode() -> tuple[bool, bool, bool]:
     return (
         torch.are_deterministic_algorithms_enabled(),
         torch.is_deterministic_algorithms_warn_only_enabled(),
-        torch.utils.deterministic.fill_uninitialized_memory,  # pyright: ignore[reportAttributeAccessIssue]
+        _DETERMINISTIC.fill_uninitialized_memory,
     )
 
 
 def _set_mode(enabled: bool, warn_only: bool, fill_memory: bool) -> None:
-    """`fills` writes NaN into every new tensor first: it helps to find faults, and costs a pass
-    over memory.
+    """`fill_memory` writes NaN into every new tensor first: it helps to find faults, and costs a
+    pass over memory.
     """
     torch.use_deterministic_algorithms(enabled, warn_only=warn_only)
-    torch.utils.deterministic.fill_uninitialized_memory = fill_memory  # pyright: ignore[reportAttributeAccessIssue]
+    _DETERMINISTIC.fill_uninitialized_memory = fill_memory
 
 
 @contextmanager

@@ -30,7 +30,9 @@ def nats_sum(
     """
     learning = torch.is_grad_enabled() and states_MD.requires_grad
     loss = _LossSpec(Targets(targets_M, weights_M), z_loss, learning)
-    return _ChunkedCrossEntropy.apply(states_MD, table_VD, bias_V, loss)  # pyright: ignore[reportReturnType]
+    return _ChunkedCrossEntropy.apply(  # pyright: ignore[reportReturnType]
+        states_MD, table_VD, bias_V, loss
+    )
 
 
 class _LossSpec(NamedTuple):
@@ -75,7 +77,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         return nats, nats + z_loss * (logsumexp**2 * weights).sum()
 
     @staticmethod
-    def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, _: Tensor, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
         return *ctx.gradients.scale_by(grad), None
 
 

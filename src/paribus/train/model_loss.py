@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from paribus.train.loss import nats_sum
 
 # Compiled forms kept, of all models of a process; beyond its defaults dynamo would go back to the
 # slow form in silence.
+_COMPILER_CONFIG: Any = torch.compiler.config  # its stubs lack what it has
 _RECOMPILE_LIMITS = {"recompile_limit": 1024, "accumulated_recompile_limit": 4096}
 _PREFIX_SOURCE = "L['batch'].layout.prefix"  # as the compiler calls it
 
@@ -125,7 +126,7 @@ def _compile_hidden_states(
             torch._dynamo.config.patch(
                 {**_RECOMPILE_LIMITS, "automatic_dynamic_shapes": not deterministic}
             ),
-            torch.compiler.config.patch(dynamic_sources=sources),  # pyright: ignore[reportAttributeAccessIssue]
+            _COMPILER_CONFIG.patch(dynamic_sources=sources),
         ):
             return compiled(batch, dropout_key)
 

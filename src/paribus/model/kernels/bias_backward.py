@@ -19,7 +19,9 @@ def biased_attention(
     """SDPA with a bias [1 or B, H, T, S] added to the scores; SDPA itself would keep them all
     for the bias' sake.
     """
-    return _BiasedAttention.apply(query_BHTE, key_BHSE, value_BHSE, bias, scale)  # pyright: ignore[reportReturnType]
+    return _BiasedAttention.apply(  # pyright: ignore[reportReturnType]
+        query_BHTE, key_BHSE, value_BHSE, bias, scale
+    )
 
 
 class _BiasedAttention(torch.autograd.Function):
@@ -41,7 +43,9 @@ class _BiasedAttention(torch.autograd.Function):
         ctx.save_for_backward(*tensors, output)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
         query, key, value, bias, out = ctx.saved_tensors
         drop_BHT1 = (grad * out).sum(-1, keepdim=True)
         alone = len(bias) == 1

@@ -48,7 +48,9 @@ def deterministic_attention(
     query_BHTE: Tensor, key_BHSE: Tensor, value_BHSE: Tensor, causal: bool, scale: float
 ) -> Tensor:
     """Causal or full attention whose gradient is added up in a fixed order."""
-    return _DeterministicAttention.apply(query_BHTE, key_BHSE, value_BHSE, causal, scale)  # pyright: ignore[reportReturnType]
+    return _DeterministicAttention.apply(  # pyright: ignore[reportReturnType]
+        query_BHTE, key_BHSE, value_BHSE, causal, scale
+    )
 
 
 class _DeterministicAttention(torch.autograd.Function):
@@ -64,7 +66,9 @@ class _DeterministicAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
         query, key, value, out, logsumexp = ctx.saved_tensors
         prefix = 0 if ctx.causal else key.shape[2]
         return (

@@ -6,7 +6,8 @@ keys is full. One kernel walks over the queries of a block of keys, the other ov
 block of queries.
 """
 
-# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportMissingParameterType=false
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false
+# pyright: reportMissingParameterType=false
 
 import triton
 import triton.language as tl

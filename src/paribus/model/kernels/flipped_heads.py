@@ -26,7 +26,9 @@ class _FlippedHeads(torch.autograd.Function):
         return _flip_compiled(tensors, is_flipped)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, *grads: Tensor
+    ) -> tuple[Tensor | None, ...]:
         return None, *_flip_compiled(grads, ctx.is_flipped)
 
 

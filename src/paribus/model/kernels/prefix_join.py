@@ -26,7 +26,9 @@ def joined_prefix_attention(
     """Prefix attention by cuDNN: all queries over the prefix's keys, joined with the rest over
     itself, causally.
     """
-    return _JoinedPrefixAttention.apply(query_BHTE, key_BHTE, value_BHTE, prefix, scale)  # pyright: ignore[reportReturnType]
+    return _JoinedPrefixAttention.apply(  # pyright: ignore[reportReturnType]
+        query_BHTE, key_BHTE, value_BHTE, prefix, scale
+    )
 
 
 class _JoinedPrefixAttention(torch.autograd.Function):
@@ -67,7 +69,9 @@ class _JoinedPrefixAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx: Any, grad: Tensor
+    ) -> tuple[Tensor | None, ...]:
         query, key, value, out, logsumexp, seed, offset = ctx.saved_tensors
         if ctx.in_order:
             return (
