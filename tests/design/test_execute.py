@@ -123,7 +123,7 @@ def test_a_diverged_run_is_an_outcome_and_is_not_trained_again(
     def never(*_: Any, **__: Any) -> None:
         raise AssertionError("it was trained again")
 
-    monkeypatch.setattr("paribus.design.cell_run.train", never)
+    monkeypatch.setattr("paribus.design.cell_run.train_chain", never)
     again, _ = done(cells, kept, means)
     assert again.ended == []
 

@@ -56,6 +56,8 @@ def field_lines(
     lines, paths = [], dict[str, None]()
     for arm in arms:
         paths |= dict.fromkeys(arm.leaves)
+    for pair in findings.values():  # a table that only one arm has, such as one stage more
+        paths |= dict.fromkeys(pair)
     for path in paths:
         line = _line(path, design, arms, findings, moved_notes or {}, tuning_description)
         lines.append(line)

@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,28 +65,13 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
     full = sum(_last_flops(arm) for arm in arms)
     before = sum(_last_flops(arm) for arm in ancestors)
     other = sum(_last_flops(arm) * sum(shares) for arm in longer)
-    n_swept, share, n_sweep_seeds = 0, 0.0, 0  # of each arm
-    if design.tune is not None:
-        n_sweep_seeds, share = design.tune.n_seeds, design.tune.share
-        n_swept = (design.tune.n_rates + N_EXTRA_RATES) * n_sweep_seeds
-    n_rates = n_rates_per_seed(plan)
+    n_swept, n_sweep_seeds, share = _sweep_size(plan)
+    n_rates, n_noise = n_rates_per_seed(plan), _n_noise_runs(plan)
     n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates
-    crossing, baseline = noise_crossing(plan), plan.arms[0]
-    n_noise = 0 if crossing is None else crossing.n_new_runs  # of the baseline alone
     per_seed = full * n_rates + before + other
     total = per_seed * n_seeds + (full + before) * n_swept * share + before * n_sweep_seeds
-    total += n_noise * baseline.total("training_flops")
+    total += n_noise * plan.arms[0].total("training_flops")
     speed, basis = _training_speed(plan, workspace)
-    n_bytes = 0
-    for arm in arms:
-        n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
-        n_bytes += n_swept * _checkpoint_bytes(arm, share)
-    for arm in ancestors:
-        n_bytes += (n_seeds + n_sweep_seeds) * _checkpoint_bytes(arm, 1.0)
-        n_bytes += n_swept * _checkpoint_bytes(arm, share)
-    for arm, length in itertools.product(longer, shares):
-        n_bytes += n_seeds * _checkpoint_bytes(arm, length)
-    n_bytes += n_noise * _checkpoint_bytes(baseline, 1.0)
     n_arms, n_lengths = len(arms), n_seeds * len(longer) * len(shares)
     n_before = len(ancestors) * (n_seeds + n_sweep_seeds)
     return StudyCost(
@@ -98,11 +83,44 @@ def estimate_cost(plan: Plan, workspace: Workspace) -> StudyCost:
         n_sweep_runs=n_swept * (n_arms + len(ancestors)),
         flops=total,
         seconds=total / speed,
-        n_bytes=n_bytes,
+        n_bytes=_disk_bytes(plan, arms, ancestors),
         basis=basis,
         flops_per_seed=per_seed,
         n_length_runs=n_lengths,
     )
+
+
+def _n_noise_runs(plan: Plan) -> int:
+    """Runs of the baseline that only show where the noise comes from."""
+    crossing = noise_crossing(plan)
+    if crossing is None:
+        return 0
+    return crossing.n_new_runs
+
+
+def _sweep_size(plan: Plan) -> tuple[int, int, float]:
+    """Runs and seeds of the sweep of one stage of one arm, and their share of the full length."""
+    tune = plan.design.tune
+    if tune is None:
+        return 0, 0, 0.0
+    return (tune.n_rates + N_EXTRA_RATES) * tune.n_seeds, tune.n_seeds, tune.share
+
+
+def _disk_bytes(plan: Plan, arms: Sequence[PlannedArm], ancestors: Sequence[PlannedArm]) -> float:
+    """Bytes of the checkpoints of all runs."""
+    n_swept, n_sweep_seeds, share = _sweep_size(plan)
+    n_seeds, n_reported = len(plan.seeds), len(plan.seeds) * n_rates_per_seed(plan)
+    n_bytes = 0
+    for arm in arms:
+        n_bytes += n_reported * _checkpoint_bytes(arm, 1.0)
+        n_bytes += n_swept * _checkpoint_bytes(arm, share)
+    for arm in ancestors:
+        n_bytes += (n_seeds + n_sweep_seeds) * _checkpoint_bytes(arm, 1.0)
+        n_bytes += n_swept * _checkpoint_bytes(arm, share)
+    shorter = [length for length in plan.design.lengths or () if length < 1]
+    for arm, length in itertools.product(_length_groups(plan), shorter):
+        n_bytes += n_seeds * _checkpoint_bytes(arm, length)
+    return n_bytes + _n_noise_runs(plan) * _checkpoint_bytes(plan.arms[0], 1.0)
 
 
 def _last_flops(arm: PlannedArm) -> float:

@@ -28,6 +28,7 @@ from paribus.spec.merging import (
 from paribus.spec.places import place_design
 from paribus.spec.reading import describe_faults, read_table
 from paribus.spec.spelling import word_advice
+from paribus.spec.stages import indexed_stages
 from paribus.spec.unknown_keys import unknown_keys
 
 DESIGN_KEYS = (*Design.model_fields, "scales")
@@ -51,10 +52,10 @@ def load_design(
     problems = list(_unknown_key_faults(table))
     for key in set(table) - set(DESIGN_KEYS):
         del table[key]
-    table = _apply_scale(with_base(table, folder), scale, folder)
+    table = _apply_scale(_index_stages(with_base(table, folder)), scale, folder)
     for path in in_setting_order(changes or {}):
         set_at_path(table, path, (changes or {})[path])
-        table = with_base(table, Path())
+        table = _index_stages(with_base(table, Path()))
     try:
         design = Design.model_validate(fill_default_kinds(table, Design))
     except ValidationError as fault:
@@ -82,6 +83,33 @@ def _unknown_key_faults(table: Table) -> Iterator[str]:
     yield from unknown_keys("", table, DESIGN_KEYS)
 
 
+def _index_stages(table: Table) -> Table:
+    """A design's table in which the stages of its runs lie by their number."""
+    result = dict(table)
+    if isinstance(result.get("base"), Mapping):
+        result["base"] = indexed_stages(result["base"])
+    if isinstance(result.get("arms"), Mapping):
+        result["arms"] = _each_indexed(result["arms"])
+    factors = result.get("factors")
+    if isinstance(factors, Mapping):
+        result["factors"] = {name: _index_levels(factor) for name, factor in factors.items()}
+    return result
+
+
+def _index_levels(factor: Any) -> Any:
+    if isinstance(factor, Mapping) and isinstance(factor.get("levels"), Mapping):
+        return {**factor, "levels": _each_indexed(factor["levels"])}
+    return factor
+
+
+def _each_indexed(tables: Mapping[str, Any]) -> Table:
+    """Tables of runs by name; what is no table is left as it is."""
+    result: Table = {}
+    for name, own in tables.items():
+        result[name] = indexed_stages(own) if isinstance(own, Mapping) else own
+    return result
+
+
 def _apply_scale(table: Table, scale: str | None, folder: Path) -> Table:
     """The scale's own table laid over the rest."""
     scales = table.pop("scales", {})
@@ -106,7 +134,7 @@ def _apply_scale(table: Table, scale: str | None, folder: Path) -> Table:
     problems = [f"scales.{scale}.{problem}" for problem in _unknown_key_faults(dict(scales[scale]))]
     if problems:
         raise SpecError(problems)
-    own = dict(scales[scale])
+    own = _index_stages(dict(scales[scale]))
     if isinstance(own.get("base"), str):  # one that is named stands in the other's place
         table.pop("base", None)
     own = with_base(own, folder)

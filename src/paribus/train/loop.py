@@ -76,8 +76,9 @@ def train(
     device = select_device(workspace.device)
     require_training_memory(spec, device)
     parent = parent_folder(spec, texts, workspace.runs_folder)
+    inputs = StageInputs(spec, texts[-1], parent)
     if not ranks.is_leader:
-        return _Loop(None, spec, texts[-1], parent, device, ranks, Watcher()).train()
+        return _Loop(None, inputs, device, ranks, Watcher()).train()
     here = current_environment(
         torch.get_num_threads(), device_kind(device, ranks.world_size), cudnn_version(device)
     )
@@ -91,7 +92,7 @@ def train(
         name,
         workspace.accept_environment,
     ) as run:
-        return _Loop(run, spec, texts[-1], parent, device, ranks, watcher or Watcher()).train()
+        return _Loop(run, inputs, device, ranks, watcher or Watcher()).train()
 
 
 def _require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
@@ -106,23 +107,31 @@ def _require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class StageInputs:
+    """What the last stage of a run begins with."""
+
+    spec: RunSpec
+    dataset: TokenisedCorpus
+    parent: Path | None  # the folder of the stage before; None: it starts from initial weights
+
+
 class _Loop:
     """The moving parts of one run; only the rank that leads has its record."""
 
     def __init__(
         self,
         run: Run | None,
-        spec: RunSpec,
-        dataset: TokenisedCorpus,
-        parent: Path | None,
+        inputs: StageInputs,
         device: torch.device,
         ranks: Ranks,
         watcher: Watcher,
     ):
+        spec, dataset = inputs.spec, inputs.dataset
         stage = with_own_draws(spec.last, len(spec.stages) - 1)
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
         self.watcher, self.tokenizer = watcher, dataset.tokenizer.json
-        self.spec, self.parent = spec, parent
+        self.inputs = inputs
         model = build(spec.last_architecture, seed=stage.training.seed, device=device)
         self.learner = Learner(model, stage.training, dataset.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
@@ -157,9 +166,9 @@ class _Loop:
     def _train_from(self, resume_point: ResumePoint) -> None:
         if resume_point.checkpoint is not None:
             self._restore_state(resume_point.checkpoint, resume_point.step)
-        elif self.parent is not None and self.spec.parent is not None:
-            require_finished_parent(self.parent)
-            checkpoint = parent_checkpoint(self.parent, self.spec.parent)
+        elif self.inputs.parent is not None:
+            require_finished_parent(self.inputs.parent)
+            checkpoint = parent_checkpoint(self.inputs.parent, self.inputs.spec)
             take_over_weights(self.learner.model, checkpoint)
         if self.run is None:
             rows, cut = (None, None)

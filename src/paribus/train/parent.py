@@ -57,10 +57,10 @@ def require_parent_environment(folder: Path, child: Path, now: Environment, acce
         require_same_environment(read_environments(folder)[-1], now, accept, folder)
 
 
-def parent_checkpoint(folder: Path, parent: RunSpec) -> Path:
+def parent_checkpoint(folder: Path, run: RunSpec) -> Path:
     """The last checkpoint of the stage before; RecordError where it is not there."""
     newest = latest_checkpoint(folder / CHECKPOINTS).checkpoint
-    n_steps = parent.last.training.n_steps
+    n_steps = run.stages[-2].training.n_steps
     if newest is None or newest.step != n_steps - 1:
         raise RecordError(
             f"{folder} is the stage before, and its last checkpoint, after step {n_steps}, is not"

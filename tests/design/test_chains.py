@@ -1,0 +1,179 @@
+"""Studies of several stages: a replicate is a whole chain, arms share what they have in common,
+and every stage is tuned and priced.
+"""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trained_study import LANGUAGES
+
+from paribus.analyse import study_findings, study_rows
+from paribus.cli.run import run
+from paribus.design import Plan, estimate_cost, find_design, make_plan
+from paribus.design.cells import reported_cells
+from paribus.design.stage_tuning import known_tuning, written_rates
+from paribus.errors import ConfoundError, SpecError
+from paribus.record import Study, existing_study, read_stages
+from paribus.workspace import Execution, Workspace
+
+TABLE: dict[str, Any] = {
+    "question": "Does a causal model fill masks better if it may then look both ways?",
+    "factor": "stages.1.architecture.mask",
+    "baseline": "causal",
+    "seeds": 3,
+    "tune": False,
+    "primary": {"measure": {"kind": "pseudo", "n_items": 9, "max_bytes": 32}, "margin": 0.5},
+    "base": {
+        "architecture": {
+            "preset": "gpt2",
+            "positions": "rotary",
+            "n_layers": 1,
+            "d_model": 16,
+            "attention": {"n_heads": 2},
+            "init": "fan_in",
+        },
+        "corpus": {"sources": LANGUAGES},
+        "training": {
+            "n_steps": 16,
+            "n_sequences": 8,
+            "length": 32,
+            "row_every": 8,
+            "valid_every": 8,
+            "valid_batches": 1,
+            "checkpoint_every": 8,
+            "optimizer": {"rate": 0.05},
+        },
+        "stages": [{}, {"kind": "adapt", "objective": "masked"}],
+    },
+    "arms": {"causal": {}, "full": {"stages": {"1": {"architecture": {"mask": "full"}}}}},
+}
+
+
+def plan_of(cache: Path, changes: dict[str, Any] | None = None) -> Plan:
+    name, design = find_design(TABLE, changes=changes)
+    execution = Execution(Workspace(cache=cache, device="cpu"))
+    return make_plan(design, name, None, execution, show_progress=False)
+
+
+def run_quietly(home: Path, cache: Path, changes: dict[str, Any] | None = None) -> Study:
+    workspace = Workspace(home, cache, "cpu")
+    quiet = contextlib.redirect_stdout(io.StringIO())
+    with quiet, contextlib.redirect_stderr(io.StringIO()):
+        run(TABLE, name="chain", changes=changes, execution=Execution(workspace))
+    return existing_study(home, "chain")
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("chains")
+
+
+@pytest.fixture(scope="session")
+def study(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return run_quietly(tmp_path_factory.mktemp("study"), cache)
+
+
+def run_folders(study: Study) -> list[Path]:
+    return [path.parent for path in study.root.glob("*/spec.json")]
+
+
+def test_arms_that_share_a_first_stage_run_it_once(study):
+    n_stages = sorted(len(read_stages(folder)) for folder in run_folders(study))
+    assert n_stages == [1] * 3 + [2] * 6  # a seed each, then two arms under each
+
+
+def test_a_seed_is_set_in_every_stage(study):
+    for row in study_rows(study):
+        stages = read_stages(study.root / row["run"])
+        assert {stage["training"]["seed"] for stage in stages} == {row["seed"]}
+        assert len({stage["training"]["data_seed"] for stage in stages}) == 1
+
+
+def test_a_study_of_chains_gets_a_verdict_and_is_whole(study):
+    findings = study_findings(study)  # which refuses a study that is not what was written
+    (finding,) = findings.arms
+    assert finding.name == "full"
+    assert finding.judgement.comparison is not None
+    assert all(row["outcome"] == "finished" for row in study_rows(study))
+
+
+def test_totals_and_prices_are_those_of_all_stages(cache):
+    plan = plan_of(cache)
+    one_stage = plan.arms[0].first_stages(1)
+    assert plan.arms[0].total("tokens_read") == 2 * one_stage.total("tokens_read")
+    flops = plan.arms[0].total("training_flops")
+    lines = {line.path: line for line in plan.control_lines}
+    assert lines["training_flops in all"].values["causal"] == flops
+    cost = estimate_cost(plan, Workspace("nowhere", cache, "cpu"))
+    # the first stage is shared: three times that, and two last stages under each seed
+    assert cost.n_runs == 3 * (1 + 2)
+    last = sum(arm.step_cost.training_flops * arm.n_steps for arm in plan.arms)
+    assert cost.flops == pytest.approx(3 * (last + one_stage.total("training_flops")))
+
+
+def test_a_budget_makes_the_totals_over_all_stages_equal(cache):
+    longer = {"arms.full.stages.0.training.n_steps": 24, "allow": {"stages.0.training": "a test"}}
+    plan = plan_of(cache, {**longer, "budget": "tokens_read"})
+    totals = {arm.name: round(arm.total("tokens_read")) for arm in plan.arms}
+    assert totals["full"] == totals["causal"]
+    assert [stage.training.n_steps for stage in plan.arms[1].run.stages] == [24, 8]
+
+
+def test_a_stage_more_is_a_confound(cache):
+    with pytest.raises(ConfoundError, match=r"stages\.2 is"):
+        plan_of(cache, {"arms.full.stages.2": {"kind": "adapt", "objective": "masked"}})
+
+
+def test_seeds_cannot_be_written_in_any_stage():
+    with pytest.raises(SpecError, match=r"base\.stages\.1\.training\.seed is set by seeds"):
+        find_design(TABLE, changes={"base.stages.1.training.seed": 5})
+
+
+def test_an_objective_that_a_later_mask_does_not_permit_is_refused(cache):
+    with pytest.raises(SpecError, match="causal"):
+        plan_of(cache, {"base.stages.1.objective": "causal"})
+
+
+@pytest.fixture(scope="session")
+def tuned(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Study:
+    return run_quietly(tmp_path_factory.mktemp("tuned"), cache, {"tune": True})
+
+
+def test_an_earlier_stage_is_tuned_on_its_own_held_out_loss(tuned):
+    (stage_rates,) = json.loads((tuned.folder / "stage-rates.json").read_text())
+    assert set(stage_rates) == {"causal", "full"}
+    # one run for both arms, as their first stage is the same
+    assert stage_rates["causal"]["rate"] == stage_rates["full"]["rate"]
+    sweep = [row for row in study_rows(tuned) if row["purpose"] == "stage_sweep"]
+    assert {len(read_stages(tuned.root / row["run"])) for row in sweep} == {1}
+    last = json.loads((tuned.root / sweep[0]["run"] / "rows.jsonl").read_text().splitlines()[-1])
+    points = [tuple(point) for point in stage_rates["causal"]["points"]]
+    assert (sweep[0]["rate"], last["valid_nats"]) in points
+
+
+def test_the_last_stage_is_swept_from_a_parent_of_full_length_at_its_best_rate(tuned):
+    (stage_rates,) = json.loads((tuned.folder / "stage-rates.json").read_text())
+    for row in study_rows(tuned):
+        if row["purpose"] not in ("sweep", "reported"):
+            continue
+        first, last = read_stages(tuned.root / row["run"])
+        assert first["training"]["optimizer"]["rate"] == stage_rates[row["arm"]]["rate"]
+        assert first["training"]["n_steps"] == 16
+        assert first["training"]["seed"] == last["training"]["seed"] == row["seed"]
+
+
+def test_a_tuned_study_is_found_again_as_it_was(cache, tuned):
+    plan = plan_of(cache, {"tune": True})
+    tuning = known_tuning(plan, tuned)
+    assert tuning is not None
+    assert tuning.rates != written_rates(plan)
+    cells = reported_cells(tuning.plan, tuning.rates)
+    reported = {row["run"] for row in study_rows(tuned) if row["purpose"] == "reported"}
+    assert {cell.name for cell in cells} == reported
+    before = {path.name for path in run_folders(tuned)}
+    run_quietly(tuned.root, cache, {"tune": True})
+    assert {path.name for path in run_folders(tuned)} == before
