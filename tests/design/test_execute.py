@@ -368,7 +368,7 @@ def test_a_run_that_another_process_has_is_waited_for(kept: Study, study_cache: 
     holder = threading.Thread(target=hold)
     holder.start()
     threading.Timer(1.2, let_go.set).start()
-    train_and_measure(cell.run, cell.dataset, cell.measures, Workspace(kept.root, device="cpu"))
+    train_and_measure(cell.run, cell.texts, cell.measures, Workspace(kept.root, device="cpu"))
     assert let_go.is_set()
     holder.join()
     assert is_complete(cell, kept)

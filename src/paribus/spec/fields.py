@@ -22,6 +22,7 @@ from paribus.spec.design import SCALES, Design
 from paribus.spec.objectives import ObjectiveKind
 from paribus.spec.reading import presets
 from paribus.spec.spelling import path_advice
+from paribus.spec.stages import Stage
 from paribus.spec.training import Training
 from paribus.spec.tree import descriptions_of, kind_of, models_in, own_docstring
 from paribus.spec.type_words import field_type
@@ -32,6 +33,7 @@ RUN_TABLES: dict[str, Any] = {
     "corpus": Corpus,
     "objective": ObjectiveKind,
     "training": Training,
+    "stages": Stage,
 }
 ROOTS: dict[str, Any] = {**RUN_TABLES, "design": Design}
 
@@ -204,11 +206,11 @@ def _table_entry(path: str, model: type[BaseModel]) -> TableEntry:
 
 
 def _fields(model: type[BaseModel]) -> list[FieldEntry]:
-    """The fields of a model but its kind."""
+    """The fields of a model but the word that chooses it among its alternatives."""
     about = descriptions_of(model)
     own: list[FieldEntry] = []
     for key, field in model.model_fields.items():
-        if key != "kind":
+        if key != "kind" or kind_of(model) is None:
             own.append(_field_entry(key, field, about))
     first = _READ_FIRST.get(model)
     if first is None:

@@ -27,7 +27,7 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:
 def kind_of(model: type[BaseModel]) -> str | None:
     """The word by which a model is chosen among its alternatives; None where there are none."""
     field = model.model_fields.get("kind")
-    if field is None:
+    if field is None or len(get_args(field.annotation)) != 1:  # one of several words is a value
         return None
     return field.default
 
