@@ -112,7 +112,7 @@ def test_equal_runs_are_identical() -> None:
             [0.1, float("nan"), 0.3],
             "gains: nan at place 2 of 3 is not a number; mark a run that failed as failed",
         ),
-        ([0.1, 0.2, float("inf")], "gains: inf at place 3 of 3 is no number"),
+        ([0.1, 0.2, float("inf")], "gains: inf at place 3 of 3 is not a number"),
         ([0.1, 0.2], "gains: 2 seeds, too few for a verdict; use 3 or more, 5 by default"),
     ],
 )

@@ -209,7 +209,7 @@ def test_a_family_may_be_pairs_each_judged_against_its_own() -> None:
 
 def test_a_family_is_read_at_declared_looks_and_of_named_arms() -> None:
     arms = {"base": BASELINE, "good": BETTER}
-    with pytest.raises(SpecError, match="looks: 5 seeds are no declared look"):
+    with pytest.raises(SpecError, match="looks: 5 seeds are not a declared look"):
         judge_family(arms, "base", measure=LOWER, criterion=Criterion(looks={10: 0.05}))
     with pytest.raises(SpecError, match="comparisons: best is not an arm; use base, good"):
         judge_family(arms, "base", measure=LOWER, comparisons=[("best", "base")])

@@ -29,7 +29,7 @@ def test_a_look_that_was_not_declared_is_refused() -> None:
             "looks: the shares add up to 0.06, above 0.05; lower them, as in {5: 0.01, 10: 0.04}",
         ),
         ({2: 0.05}, "looks: 2 is not a number of seeds to look at; use 3 or more"),
-        ({True: 0.05}, "looks: True is no number of seeds"),
+        ({True: 0.05}, "looks: True is not a number of seeds"),
         ({5: 0.0}, "looks.5 is 0, which is not a share; use above 0, up to 0.05"),
         ({5: float("nan")}, "looks.5 is nan, no share"),
         ({}, "looks: none declared, so there is no verdict to read; use {5: 0.05}"),

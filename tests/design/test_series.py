@@ -89,7 +89,7 @@ def test_a_design_whose_own_seeds_are_not_run_has_no_fresh_ones(
     study.write_plan(plan)
     with pytest.raises(
         SpecError,
-        match="Once the study small is finished, --seeds N makes a new one of N fresh seeds",
+        match="Once the study small is finished, --seeds N makes a new study with N fresh seeds",
     ):
         series_member(tmp_path, "small", design, 6)
 

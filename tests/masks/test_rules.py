@@ -348,7 +348,7 @@ def test_a_rule_by_layer_has_no_heads_yet():
 
 def test_a_rule_by_head_or_layer_cannot_be_drawn_or_asked():
     match = (
-        r"^by_head\(causal, full\) differs by head or layer; ask rule_at_layer and rule_at_head"
+        r"^by_head\(causal, full\) differs by head or layer; call rule_at_layer and rule_at_head"
         r" first$"
     )
     with pytest.raises(TypeError, match=match):
