@@ -31,7 +31,7 @@ def test_a_look_that_was_not_declared_is_refused() -> None:
         ({2: 0.05}, "looks: 2 is not a number of seeds to look at; use 3 or more"),
         ({True: 0.05}, "looks: True is not a number of seeds"),
         ({5: 0.0}, "looks.5 is 0, which is not a share; use above 0, up to 0.05"),
-        ({5: float("nan")}, "looks.5 is nan, no share"),
+        ({5: float("nan")}, "looks.5 is nan, which is not a share"),
         ({}, "looks: none declared, so there is no verdict to read; use {5: 0.05}"),
     ],
 )

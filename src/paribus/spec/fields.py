@@ -180,7 +180,7 @@ def _unknown_path(path: str) -> str:
     else:
         listed = f"tables are {', '.join(ROOTS)}"
     given = path if path.strip(".") else repr(path)
-    return f"{given} is no field; {path_advice(path, known)}{listed}"
+    return f"{given} is not a field; {path_advice(path, known)}{listed}"
 
 
 def _tables_below(path: str, annotation: Any, known: set[type[BaseModel]]) -> Iterator[TableEntry]:
