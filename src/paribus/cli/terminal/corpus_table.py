@@ -14,7 +14,14 @@ from paribus.cli.terminal.console import justify_method, table_width
 from paribus.cli.terminal.field_format import format_field
 from paribus.corpus import SplitCount, TokenisedCorpus, split_counts, truncation_remarks
 from paribus.errors import SpecError
-from paribus.report.numbers import format_count, format_duration, format_percent, format_size
+from paribus.report.numbers import (
+    format_count,
+    format_duration,
+    format_percent,
+    format_plain,
+    format_size,
+    significant,
+)
 from paribus.spec.training import Training
 
 
@@ -69,15 +76,15 @@ def _format_share(line: CorpusLine) -> str:
 def _format_tokens_per_byte(line: CorpusLine) -> str:
     if line.tokens_per_byte is None:
         return ""
-    return f"{line.tokens_per_byte:.3f}"
+    return format_plain(line.tokens_per_byte, 3)
 
 
 def _format_epochs(line: CorpusLine) -> str:
     if line.epochs is None:
         return ""
     if line.epochs < 1000:
-        return f"{line.epochs:.3g}"
-    return f"{line.epochs:,.0f}"
+        return significant(line.epochs)
+    return f"{round(line.epochs):,}"
 
 
 COLUMNS = (
