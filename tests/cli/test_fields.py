@@ -79,11 +79,11 @@ def test_paths_as_they_stand_in_files_are_understood(ask, path, words):
             "traning",
             "did you mean 'training'? tables are architecture, corpus, objective, training, stages, design",
         ),
-        ("training.optimizer.rate.x", "training.optimizer.rate.x is no field"),
-        ("design.base.foo", "design.base.foo is no field"),
-        ("", "'' is no field; tables are"),
-        (".", "'.' is no field"),
-        ("[red]x", "[red]x is no field"),
+        ("training.optimizer.rate.x", "training.optimizer.rate.x is not a field"),
+        ("design.base.foo", "design.base.foo is not a field"),
+        ("", "'' is not a field; tables are"),
+        (".", "'.' is not a field"),
+        ("[red]x", "[red]x is not a field"),
     ],
 )
 def test_an_unknown_path_is_met_with_the_nearest(ask, path, words):

@@ -329,7 +329,7 @@ def test_runs_made_under_another_environment_are_not_pooled_silently(
     with pytest.raises(
         RecordError,
         match=(
-            rf"{said} one, begin in another folder by --runs, or give --accept-environment.*{jobs}"
+            rf"{said} one, use another folder with --runs, or give --accept-environment.*{jobs}"
         ),
     ):
         train_study(kept.root, study_cache)

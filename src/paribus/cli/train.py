@@ -46,7 +46,7 @@ def train_run(
     name: str | None = None,
     workspace: Workspace | None = None,
 ) -> TrainOutcome:
-    """Train a run, or go on with one, and print how it goes; `spec` is a file or a mapping of
+    """Train or resume a run and print its progress; `spec` is a file or a mapping of
     its tables.
 
     Under torchrun every process calls it; the first one prints.

@@ -183,7 +183,7 @@ def _unknown_path(path: str) -> str:
     else:
         choices = f"tables are {', '.join(ROOTS)}"
     name = path if path.strip(".") else repr(path)
-    return f"{name} is no field; {path_advice(path, paths)}{choices}"
+    return f"{name} is not a field; {path_advice(path, paths)}{choices}"
 
 
 def _tables_below(
