@@ -77,7 +77,8 @@ def test_paths_as_they_stand_in_files_are_understood(ask, path, words):
         ("training.schedul", "did you mean 'training.schedule'? keys of training are n_steps"),
         (
             "traning",
-            "did you mean 'training'? tables are architecture, corpus, objective, training, stages, design",
+            "did you mean 'training'? tables are architecture, corpus, objective, training, stages,"
+            " design",
         ),
         ("training.optimizer.rate.x", "training.optimizer.rate.x is not a field"),
         ("design.base.foo", "design.base.foo is not a field"),
