@@ -41,6 +41,7 @@ KEYS = {
     ("objective", "*"): 1340224682260338218,
     ("spans", "*"): 8468026455049558147,
     ("split", "*"): 3213047036067593115,
+    ("stage", "*"): 6701510826745330120,
     ("start", "*"): 2213930520131987723,
 }
 # A language draws its questions from a stream of its kind's name.
