@@ -18,6 +18,9 @@ from paribus.design.cells import reported_cells
 from paribus.design.stage_tuning import known_tuning, written_rates
 from paribus.errors import ConfoundError, SpecError
 from paribus.record import Study, existing_study, read_stages
+from paribus.report.hyperparameters import hyperparameters
+from paribus.report.methods import methods
+from paribus.report.report_data import gather_report_data
 from paribus.workspace import Execution, Workspace
 
 TABLE: dict[str, Any] = {
@@ -105,6 +108,7 @@ def test_totals_and_prices_are_those_of_all_stages(cache):
     plan = plan_of(cache)
     one_stage = plan.arms[0].first_stages(1)
     assert plan.arms[0].total("tokens_read") == 2 * one_stage.total("tokens_read")
+    assert sum(plan.arms[0].epochs) == pytest.approx(2 * sum(one_stage.epochs))
     flops = plan.arms[0].total("training_flops")
     lines = {line.path: line for line in plan.control_lines}
     assert lines["training_flops in all"].values["causal"] == flops
@@ -113,6 +117,20 @@ def test_totals_and_prices_are_those_of_all_stages(cache):
     assert cost.n_runs == 3 * (1 + 2)
     last = sum(arm.step_cost.training_flops * arm.n_steps for arm in plan.arms)
     assert cost.flops == pytest.approx(3 * (last + one_stage.total("training_flops")))
+
+
+def test_a_report_of_chains_names_the_stages_and_what_they_change(study):
+    report = gather_report_data(study)
+    assert "A run has 2 stages, pretrain and adapt." in methods(report)
+    lines = {name: cells for name, *cells in hyperparameters(report)}
+    assert lines["mask"] == ["causal", "full"]
+    assert lines["stage 0: objective"] == ["causal", "causal"]
+    assert lines["objective"][0].startswith("masked")
+    total = report.plan.arms["full"].total("training_flops")
+    last = report.plan.arms["full"].work.training_flops * 16
+    assert total == pytest.approx(
+        last + report.plan.arms["full"].earlier_work[0].training_flops * 16
+    )
 
 
 def test_a_budget_makes_the_totals_over_all_stages_equal(cache):

@@ -114,11 +114,17 @@ class PlannedArm:
 
     @cached_property
     def epochs(self) -> tuple[float, ...]:
-        """How often the training text of each source is read."""
-        training = self.run.last.training
-        return self.dataset.epochs(
-            training.data_seed, self.n_steps, training.n_sequences, training.length
-        )
+        """How often each source of the last stage's text is read, by all stages that read it."""
+        totals = [0.0] * len(self.dataset.spec.sources)
+        for stage, text in zip(self.run.stages, self.texts, strict=True):
+            if text.fingerprint != self.dataset.fingerprint:
+                continue
+            training = stage.training
+            own = text.epochs(
+                training.data_seed, training.n_steps, training.n_sequences, training.length
+            )
+            totals = [total + more for total, more in zip(totals, own, strict=True)]
+        return tuple(totals)
 
 
 def run_price(run: RunSpec, step_cost: StepCost) -> Price:

@@ -87,8 +87,19 @@ class StageRecord(Shape):
 class RunRecord(WholeShape):
     """The run of an arm: its architecture and its stages."""
 
-    architecture: dict[str, Any]
+    architecture: dict[str, Any]  # of the first stage
     stages: list[StageRecord] = Field(min_length=1)
+
+    @property
+    def last_architecture(self) -> dict[str, Any]:
+        """The architecture that the run ends with, as its stages have changed it."""
+        architecture = dict(self.architecture)
+        for stage in self.table["stages"]:
+            changes = dict(stage.get("architecture", {}))
+            if "encoder" in changes:
+                changes["encoder"] = {**architecture["encoder"], **changes["encoder"]}
+            architecture |= changes
+        return architecture
 
 
 class FlopsRecord(Shape):

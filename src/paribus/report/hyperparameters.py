@@ -16,6 +16,7 @@ from paribus.spec import ResolvedArchitecture
 
 HYPERPARAMETERS = "Hyper-parameters"
 Lines = list[tuple[str, ...]]
+EARLIER_STAGE_VALUES = ("steps", "sequences per batch", "tokens per sequence", "peak learning rate")
 
 
 def hyperparameters(material: ReportData) -> Lines:
@@ -58,13 +59,29 @@ def _arm_values(material: ReportData, arm: str) -> dict[str, str]:
     own, stage = material.plan.arms[arm], last_stage_table(material, arm)
     return {
         "parameters": format_count(own.price.parameters),
+        **_earlier_stage_values(material, arm),
         **_architecture_values(
-            material.resolved_architecture(arm), str(own.run.table["architecture"]["mask"])
+            material.resolved_architecture(arm), str(own.run.last_architecture["mask"])
         ),
         "objective": _kind_words(stage["objective"]),
         "tokenizer": _kind_words(stage["corpus"]["tokenizer"]),
         **_training_values(stage["training"], _rate(material, arm)),
     }
+
+
+def _earlier_stage_values(material: ReportData, arm: str) -> dict[str, str]:
+    """What the stages before the last were trained on, and how."""
+    values: dict[str, str] = {}
+    tuned = material.plan.design.table["tune"] is not None
+    for number, stage in enumerate(material.plan.arms[arm].run.table["stages"][:-1]):
+        training = _training_values(stage["training"], stage["training"]["optimizer"]["rate"])
+        if tuned:
+            training["peak learning rate"] = "tuned"
+        values[f"stage {number}"] = stage["kind"]
+        values[f"stage {number}: objective"] = _kind_words(stage["objective"])
+        for name in EARLIER_STAGE_VALUES:
+            values[f"stage {number}: {name}"] = training[name]
+    return values
 
 
 def last_stage_table(material: ReportData, arm: str) -> Mapping[str, Any]:

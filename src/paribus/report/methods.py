@@ -121,6 +121,13 @@ def _training_sentences(material: ReportData) -> Iterator[str]:
     table.
     """
     yield "All arms are trained with AdamW; the table has the hyper-parameters of each."
+    stages = material.plan.arms[material.findings.baseline].run.table["stages"]
+    if len(stages) > 1:
+        kinds = join_words([stage["kind"] for stage in stages])
+        yield (
+            f"A run has {len(stages)} stages, {kinds}. Numbers that name no stage are those of the"
+            " last."
+        )
     lines = {name: cells for name, *cells in hyperparameters(material)}
     shared: list[str] = []
     for name in ("steps", "sequences per batch", "tokens per sequence"):

@@ -90,8 +90,8 @@ class ReportData:
         return self.plan.design.control_arm
 
     def resolved_architecture(self, arm: str) -> ResolvedArchitecture:
-        """An arm's architecture with every default filled in."""
-        table = _sorted_json(self.plan.arms[arm].run.architecture)
+        """An arm's architecture in its last stage, with every default filled in."""
+        table = _sorted_json(self.plan.arms[arm].run.last_architecture)
         try:
             return resolve(Architecture.model_validate_json(table))
         except (ValidationError, SpecError) as fault:
@@ -120,7 +120,7 @@ class ReportData:
         sweeps: list[Row] = []
         other_rows: list[Row] = []
         for row in self.findings.table:
-            if row["purpose"] == "sweep":
+            if row["purpose"] in ("stage_sweep", "sweep"):
                 sweeps.append(row)
             elif row["purpose"] != "reported" and row["seed"] in self.findings.seeds:
                 other_rows.append(row)
