@@ -9,7 +9,7 @@ import pytest
 from chain_run import chain_spec, chain_texts
 from safetensors.torch import load_file
 
-from paribus.errors import DivergedError, RecordError
+from paribus.errors import DivergedError, RecordError, SpecError
 from paribus.record import latest_checkpoint, run_name
 from paribus.spec.run import RunSpec, addressed_stages
 from paribus.train.chain import train_chain
@@ -38,7 +38,7 @@ def trained(
     outcome = train_chain(run, chain, Workspace(root, device="cpu"))
     folders = []
     for n_stages in (1, 2, 3):
-        own = run.model_copy(update={"stages": run.stages[:n_stages]})
+        own = run.first_stages(n_stages)
         folders.append(root / name_of_run(own, chain[:n_stages]))
     assert outcome.folder == folders[-1]
     return root, folders
@@ -129,6 +129,13 @@ def test_a_later_stage_draws_other_numbers_under_the_same_seeds(run):
     assert len({own.seed for own in (first, second, third)}) == 3
     assert len({own.data_seed for own in (first, second, third)}) == 3
     assert first.n_steps == second.n_steps
+
+
+def test_a_stage_that_cannot_be_trained_is_refused_before_the_first_is(chain, tmp_path):
+    short = chain_spec({"stages.2.architecture.max_length": 8})
+    with pytest.raises(SpecError, match="past max_length 8"):
+        train_chain(short, chain, Workspace(tmp_path, device="cpu"))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_stage_whose_parent_is_not_there_is_refused(run, chain, tmp_path):

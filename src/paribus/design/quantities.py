@@ -101,8 +101,7 @@ class PlannedArm:
 
     def first_stages(self, n_stages: int) -> PlannedArm:
         """The arm as far as one of its stages."""
-        run = self.run.model_copy(update={"stages": self.run.stages[:n_stages]})
-        costs = self.step_costs[:n_stages]
+        run, costs = self.run.first_stages(n_stages), self.step_costs[:n_stages]
         return replace(self, run=run, texts=self.texts[:n_stages], step_costs=costs)
 
     def total(self, quantity: str) -> float:

@@ -63,7 +63,7 @@ class Stage(Spec):
 
     kind: StageKind = FIRST_KIND
     """What the stage is for: `pretrain` for the first, then `adapt` (another objective or mask on
-    running text) or `tune` (tasks as pairs).
+    running text) or `tune` (tasks as pairs). It is a name: nothing else depends on it.
     """
     architecture: Annotated[
         ArchitectureChange, Field(exclude_if=lambda change: change == ArchitectureChange())
@@ -100,7 +100,11 @@ class RunSpec(Spec):
         """The run without its last stage; None where there is only one."""
         if len(self.stages) == 1:
             return None
-        return self.model_copy(update={"stages": self.stages[:-1]})
+        return self.first_stages(len(self.stages) - 1)
+
+    def first_stages(self, n_stages: int) -> RunSpec:
+        """The run as far as one of its stages."""
+        return self.model_copy(update={"stages": self.stages[:n_stages]})
 
     def with_rate(self, number: int, rate: float) -> RunSpec:
         """The run with another learning rate in one of its stages."""

@@ -11,7 +11,7 @@ from paribus.record.file_names import TOKENIZER_FILE
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.stages import stage_corpus
-from paribus.train.loop import TrainOutcome, train
+from paribus.train.loop import TrainOutcome, require_trainable, train
 from paribus.train.parent import Texts
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.watcher import Watcher
@@ -46,10 +46,12 @@ def train_chain(
     Where a stage diverges, those after it diverge with it.
     """
     watch = watch or (lambda _: nullcontext(Watcher()))
+    chain = [run.first_stages(number + 1) for number in range(len(run.stages))]
+    for own, text in zip(chain, texts, strict=True):  # before any of them is trained
+        require_trainable(own, text)
     outcome = None
-    for number in range(len(run.stages)):
-        own = run.model_copy(update={"stages": run.stages[: number + 1]})
-        is_last = number == len(run.stages) - 1
+    for number, own in enumerate(chain):
+        is_last = number == len(chain) - 1
         try:
             with watch(number) as watcher:
                 outcome = train(

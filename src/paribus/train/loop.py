@@ -72,7 +72,7 @@ def train(
     the first one keeps the record and is watched; the others learn with it.
     """
     texts = (text,) if isinstance(text, TokenisedCorpus) else text
-    _require_trainable(spec, texts[-1])
+    require_trainable(spec, texts[-1])
     device = select_device(workspace.device)
     require_training_memory(spec, device)
     parent = parent_folder(spec, texts, workspace.runs_folder)
@@ -95,7 +95,8 @@ def train(
         return _Loop(run, inputs, device, ranks, watcher or Watcher()).train()
 
 
-def _require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
+def require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
+    """SpecError where the last stage of a run cannot be trained on its text."""
     stage = spec.last
     require_permitted(stage.objective, resolve(spec.last_architecture), stage.training.length)
     for split in ("train", "valid"):
