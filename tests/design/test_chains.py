@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_study import LANGUAGES
+from trained_study import DESIGN_TABLE, LANGUAGES
 
 from paribus.analyse import study_findings, study_rows
 from paribus.cli.run import run
@@ -31,14 +31,7 @@ TABLE: dict[str, Any] = {
     "tune": False,
     "primary": {"measure": {"kind": "pseudo", "n_items": 9, "max_bytes": 32}, "margin": 0.5},
     "base": {
-        "architecture": {
-            "preset": "gpt2",
-            "positions": "rotary",
-            "n_layers": 1,
-            "d_model": 16,
-            "attention": {"n_heads": 2},
-            "init": "fan_in",
-        },
+        "architecture": DESIGN_TABLE["base"]["architecture"],
         "corpus": {"sources": LANGUAGES},
         "training": {
             "n_steps": 16,
@@ -124,7 +117,7 @@ def test_a_report_of_chains_names_the_stages_and_what_they_change(study):
     assert "A run has 2 stages, pretrain and adapt." in methods(report)
     lines = {name: cells for name, *cells in hyperparameters(report)}
     assert lines["mask"] == ["causal", "full"]
-    assert lines["stage 0: objective"] == ["causal", "causal"]
+    assert lines["stages.0: objective"] == ["causal", "causal"]
     assert lines["objective"][0].startswith("masked")
     total = report.plan.arms["full"].total("training_flops")
     last = report.plan.arms["full"].work.training_flops * 16

@@ -105,6 +105,11 @@ def test_only_the_first_stage_is_pretraining():
     assert problems(table({}))[0].startswith("stages.1.kind is 'pretrain'")
 
 
+def test_a_kind_beside_stages_is_refused():
+    fault = "kind is 'adapt' beside stages; write it in one of them"
+    assert fault in problems(table(kind="adapt"))
+
+
 def test_the_first_stage_changes_nothing():
     source = {**table(), "stages": [{"architecture": {"mask": "full"}}]}
     assert problems(source)[0].startswith("stages.0.architecture changes what the run begins with")

@@ -117,15 +117,15 @@ def study_rows(study: Study) -> RowTable:
 def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
     yardsticks = measures_of(plan, cell.purpose)
     evaluations = _find_evaluations(study, plan, cell, yardsticks)
-    if cell.purpose == "stage_sweep":
-        outcome, reason = study.run_outcome(cell.run)
-    else:
-        outcome, reason = _cell_outcome(study, cell, evaluations, column_of(yardsticks[0]))
+    column = None  # of the yardstick that counts
+    if yardsticks:
+        column = column_of(yardsticks[0])
+    outcome, reason = _cell_outcome(study, cell, evaluations, column)
     scores: Row = {}
     if outcome in ENDED_OUTCOMES:
         scores = {name: score_of(one) for name, one in evaluations.items()}
-    if outcome == UNDERTRAINED:
-        scores[column_of(yardsticks[0])] = bits_per_byte_of(evaluations[column_of(yardsticks[0])])
+    if outcome == UNDERTRAINED and column is not None:
+        scores[column] = bits_per_byte_of(evaluations[column])
     path = study.root / cell.run / ROWS_FILE
     last = (last_row(path) if path.exists() else None) or {}
     return {
@@ -140,7 +140,7 @@ def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
         "outcome": outcome,
         "reason": reason,
         **scores,
-        "unigram": _unigram(evaluations.get(column_of(yardsticks[0]))),
+        "unigram": _unigram(None if column is None else evaluations.get(column)),
         **{name: last.get(name) for name in COUNTER_COLUMNS},
         **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
     }
@@ -176,6 +176,8 @@ def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
 
     The sweep of an earlier stage is not asked: what counts is its held-out loss.
     """
+    if purpose == "stage_sweep":
+        return []
     primary, tune = plan.design.primary.measure.table, plan.design.tune
     if purpose == "sweep" and tune is not None:
         return [{**primary, "split": tune.split}]
@@ -209,11 +211,11 @@ def _find_evaluations(
 
 
 def _cell_outcome(
-    study: Study, cell: CellRecord, evaluation: Mapping[str, Evaluation], primary: str
+    study: Study, cell: CellRecord, evaluation: Mapping[str, Evaluation], primary: str | None
 ) -> tuple[str, str]:
-    """How a run stands and why; one that was not measured is still open."""
+    """How a run stands and why; one that was not measured, and is to be, is still open."""
     outcome, reason = study.run_outcome(cell.run)
-    if outcome != "finished":
+    if outcome != "finished" or primary is None:
         return outcome, reason
     if primary not in evaluation:
         return "open", "trained, not measured yet"

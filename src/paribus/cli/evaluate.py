@@ -67,9 +67,10 @@ def evaluate_run(
     text = _corpus_of(checkpoint, corpus)
     chosen_yardstick = _yardstick_of(checkpoint, text, yardstick)
     dataset = prepare_corpus(text, workspace.cache_folder, show_progress=True)
-    if checkpoint.run is not None and dataset.fingerprint != read_stages(checkpoint.run)[-1].get(
-        "text"
-    ):
+    trained_text = dataset.fingerprint
+    if checkpoint.run is not None:
+        trained_text = read_stages(checkpoint.run)[-1].get("text")
+    if dataset.fingerprint != trained_text:
         print_notes(
             "the text is not the text that the run was trained on: its sources have changed"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -45,14 +45,6 @@ class Cell:
     def dataset(self) -> TokenisedCorpus:
         """The text of the last stage, which the run is measured on."""
         return self.texts[-1]
-
-    @property
-    def stage_names(self) -> tuple[str, ...]:
-        """The names of the folders of all stages, the last one's last."""
-        if self.run.parent is None:
-            return (self.name,)
-        parent = replace(self, run=self.run.parent, texts=self.texts[:-1])
-        return (*parent.stage_names, self.name)
 
     @property
     def n_steps(self) -> int:

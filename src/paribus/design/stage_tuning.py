@@ -68,8 +68,7 @@ def tune_stages(
             return None, result
         records.append(record)
         plan = _with_stage_rates(plan, number, _rates_of(record))
-    if records:
-        study.write_stage_rates(records)
+    study.write_stage_rates(records)
     record, result = _tune_rates(plan, study, runner, is_last=True)
     if record is None:
         return None, result

@@ -33,10 +33,9 @@ class StepCost:
 def measure_step_costs(run: RunSpec, texts: Texts) -> tuple[StepCost, ...]:
     """The mean step of each stage of a run."""
     costs = []
-    for number, stage in enumerate(run.stages):
-        architecture = stage_architectures(run)[number]
-        own = with_own_draws(stage, number)
-        costs.append(measure_step_cost(architecture, own, texts[number]))
+    for number, architecture in enumerate(stage_architectures(run)):
+        stage = with_own_draws(run.stages[number], number)
+        costs.append(measure_step_cost(architecture, stage, texts[number]))
     return tuple(costs)
 
 

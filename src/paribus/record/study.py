@@ -131,7 +131,12 @@ class Study:
         write_listed_file(self.folder, RATES_FILE, json_bytes(dict(rates)))
 
     def write_stage_rates(self, rates: Sequence[Mapping[str, Any]]) -> None:
-        """What the sweeps of the stages before the last have found, in order."""
+        """What the sweeps of the stages before the last have found, in order; no file where there
+        are no such stages.
+        """
+        if not rates:
+            remove_listed_file(self.folder, STAGE_RATES_FILE)
+            return
         write_listed_file(self.folder, STAGE_RATES_FILE, json_bytes(list(map(dict, rates))))
 
     def remove_rates(self) -> None:

@@ -77,10 +77,10 @@ def _earlier_stage_values(material: ReportData, arm: str) -> dict[str, str]:
         training = _training_values(stage["training"], stage["training"]["optimizer"]["rate"])
         if tuned:
             training["peak learning rate"] = "tuned"
-        values[f"stage {number}"] = stage["kind"]
-        values[f"stage {number}: objective"] = _kind_words(stage["objective"])
+        values[f"stages.{number}"] = stage["kind"]
+        values[f"stages.{number}: objective"] = _kind_words(stage["objective"])
         for name in EARLIER_STAGE_VALUES:
-            values[f"stage {number}: {name}"] = training[name]
+            values[f"stages.{number}: {name}"] = training[name]
     return values
 
 

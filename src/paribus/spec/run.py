@@ -121,6 +121,8 @@ def _read_stages(table: Mapping[str, Any], problems: list[str]) -> tuple[Stage, 
         kind = {"kind": table["kind"]} if "kind" in table else {}
         stage = _validate(Stage, {**kind, **shared}, problems)
         return None if stage is None else (stage,)
+    if "kind" in table:
+        problems.append(f"kind is {table['kind']!r} beside stages; write it in one of them")
     tables = _numbered_tables(table["stages"], problems)
     stages: list[Stage | None] = []
     for number, own in enumerate(tables):
