@@ -36,6 +36,16 @@ def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureC
     raise SpecError(_describe_no_masks(objective))
 
 
+def reading_component(objective: Objective) -> MixtureComponent:
+    """The component as which a model reads a text that it only represents: the one under which it
+    answers, or the first where it gives no likelihood.
+    """
+    try:
+        return answering_component(objective, "likelihood")
+    except SpecError:
+        return components_of(objective)[0]
+
+
 def mixture_of_one(component: MixtureComponent) -> Mixture:
     """An objective that is this component alone, mode token and all."""
     return Mixture(components=(component,))

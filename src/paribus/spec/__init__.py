@@ -48,6 +48,7 @@ from paribus.spec.languages import SortLanguage as SortLanguage
 from paribus.spec.languages import TranslationLanguage as TranslationLanguage
 from paribus.spec.parameters import Parameter as Parameter
 from paribus.spec.parameters import parameters as parameters
+from paribus.spec.parameters import text_parameters as text_parameters
 from paribus.spec.price import Price as Price
 from paribus.spec.price import price as price
 from paribus.spec.price import visible_share as visible_share

@@ -11,6 +11,8 @@ from paribus.spec.base import Count, Positive, Spec, read_kind
 
 ProperFraction = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]
+Pooling = Literal["mean", "last", "first", "max"]
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 
 def _require_split(least: float, most: float, grid: int) -> None:
