@@ -25,7 +25,7 @@ from paribus.evaluate.item_layout import item_layout
 from paribus.evaluate.likelihood import N_SEQUENCES, AskedModel, require_vocabulary_fits
 from paribus.objectives.pooling import pool_states, require_whole_text
 from paribus.spec import ResolvedArchitecture, text_parameters
-from paribus.spec.objectives import Pooling
+from paribus.spec.objectives import POOLINGS, Pooling
 
 FloatArray = NDArray[np.float32]
 Ids = Sequence[int]
@@ -64,14 +64,7 @@ def represent(
     SpecError where the pooling takes the state of a token which the whole text cannot reach.
     """
     layout = text_layout(asked_model)
-    ids: list[Ids] = []
-    for text in texts:
-        own = asked_model.tokenizer.encode(text)[: layout.room]
-        if not own:
-            raise SpecError(
-                f"the text {text[:40]!r} has no token; give one that the tokenizer keeps"
-            )
-        ids.append(own)
+    ids = _text_ids(asked_model, texts, layout.room)
     if not ids:
         return np.zeros((0, asked_model.model.spec.d_model), np.float32)
     _require_reached(asked_model.model.spec, layout, ids, pooling)
@@ -105,11 +98,38 @@ def represent_words(
     return tuple(rows)
 
 
+def permitted_poolings(asked_model: AskedModel, texts: Sequence[str]) -> tuple[Pooling, ...]:
+    """The poolings under which the whole of each text arrives where its state is taken."""
+    layout = text_layout(asked_model)
+    ids = _text_ids(asked_model, texts, layout.room)
+    permitted: list[Pooling] = []
+    for pooling in POOLINGS:
+        try:
+            _require_reached(asked_model.model.spec, layout, ids, pooling)
+        except SpecError:
+            continue
+        permitted.append(pooling)
+    return tuple(permitted)
+
+
 def parameters_used(spec: ResolvedArchitecture) -> int:
     """How many parameters the answer to `represent` depends on: an encoder-decoder does not use
     its decoder, and nobody the output head.
     """
     return sum(parameter.count for parameter in text_parameters(spec).values())
+
+
+def _text_ids(asked_model: AskedModel, texts: Sequence[str], room: int) -> list[Ids]:
+    """The tokens of each text as far as they fit."""
+    ids: list[Ids] = []
+    for text in texts:
+        own = asked_model.tokenizer.encode(text)[:room]
+        if not own:
+            raise SpecError(
+                f"the text {text[:40]!r} has no token; give one that the tokenizer keeps"
+            )
+        ids.append(own)
+    return ids
 
 
 def _require_reached(

@@ -18,6 +18,8 @@ N_SENTINELS = 100  # T5's number of them
 # ids that are no text: pad, end, start, mask, three modes, sentinels
 N_SPECIAL_TOKENS = 7 + N_SENTINELS
 
+TEXT_SEPARATOR = "\n"  # between the two texts of a labelled pair, which are read as one
+
 FilePortion = Literal["slice", "all"]
 DecodeErrors = Literal["strict", "replace"]
 
