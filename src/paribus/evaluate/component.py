@@ -19,6 +19,8 @@ PREFERRED_KINDS = ("continuation", "prefix", "seq2seq", "causal", "spans", "last
 _WHY_NOT = {
     "masked": "a masked token is predicted from what follows it too",
     "reverse": "each token is predicted from those after it",
+    "labels": "its head gives labels",
+    "tags": "its head gives tags",
 }
 
 
@@ -77,6 +79,8 @@ def _describe_no_likelihood(objective: Objective) -> str:
     kinds = dict.fromkeys(component.objective.kind for component in components_of(objective))
     if "masked" in kinds:
         advice = "measure it with 'pseudo', beside its like"
+    elif kinds.keys() & {"labels", "tags"}:
+        advice = "measure the labels that it gives, or the stage before"
     else:
         advice = "train with 'causal' or 'prefix'"
     return (

@@ -58,6 +58,11 @@ def text_parameters(spec: ResolvedArchitecture) -> dict[str, Parameter]:
     return used
 
 
+def label_head_parameters(spec: ResolvedArchitecture, n_labels: int) -> dict[str, Parameter]:
+    """The parameters of a head from states to labels, which a stage may add to the transformer."""
+    return dict(_matrix("label_head", n_labels, spec.d_model, "head", bias=True))
+
+
 def _reads_text(name: str, spec: ResolvedArchitecture) -> bool:
     part, *path = name.split(".")
     if part == "head":
