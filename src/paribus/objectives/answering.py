@@ -5,7 +5,6 @@ this?`
 from __future__ import annotations
 
 from paribus.errors import SpecError
-from paribus.objectives.problem_layout import problem_layout
 from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import (
     Mixture,
@@ -19,6 +18,8 @@ PREFERRED_KINDS = ("continuation", "prefix", "seq2seq", "causal", "spans", "last
 _WHY_NOT = {
     "masked": "a masked token is predicted from what follows it too",
     "reverse": "each token is predicted from those after it",
+    "labels": "its head gives labels",
+    "tags": "its head gives tags",
 }
 
 
@@ -36,24 +37,19 @@ def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureC
     raise SpecError(_describe_no_masks(objective))
 
 
+def reading_component(objective: Objective) -> MixtureComponent:
+    """The component as which a model reads a text that it only represents: the one under which it
+    answers, or the first where it gives no likelihood.
+    """
+    try:
+        return answering_component(objective, "likelihood")
+    except SpecError:
+        return components_of(objective)[0]
+
+
 def mixture_of_one(component: MixtureComponent) -> Mixture:
     """An objective that is this component alone, mode token and all."""
     return Mixture(components=(component,))
-
-
-def context_is_prefix(objective: Objective) -> bool:
-    """Does one stack go on from a context as from its prefix? Not if it learnt each token from
-    those before it.
-    """
-    try:
-        return (
-            problem_layout(answering_component(objective, "likelihood").objective, False)
-            != "shifted"
-        )
-    except (
-        SpecError
-    ):  # it never learnt to go on: what it says means little, with a prefix or without
-        return True
 
 
 def _span_length(component: MixtureComponent) -> float:
@@ -67,6 +63,8 @@ def _describe_no_likelihood(objective: Objective) -> str:
     kinds = dict.fromkeys(component.objective.kind for component in components_of(objective))
     if "masked" in kinds:
         advice = "measure it with 'pseudo', beside its like"
+    elif kinds.keys() & {"labels", "tags"}:
+        advice = "measure the labels that it gives, or the stage before"
     else:
         advice = "train with 'causal' or 'prefix'"
     return (
