@@ -14,7 +14,8 @@ from paribus.errors import RecordError, SpecError
 from paribus.spec.corpus import DecodeErrors, Files, PairFiles
 
 PLAIN_TEXT_SUFFIXES = (".txt", ".md")
-KEYED_SUFFIXES = (".jsonl", ".csv", ".tsv")
+JSON_SUFFIXES = (".jsonl",)
+KEYED_SUFFIXES = (*JSON_SUFFIXES, ".csv", ".tsv")
 CHUNK_BYTES = 2**20
 MAX_LINE_BYTES = 2**28
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8 BOM, which some editors write first
@@ -114,6 +115,17 @@ def _keyed_rows(
                 yield location, _text_values(_parse_object(line, location), keys, location)
     else:
         yield from _table_rows(lines, member, keys)
+
+
+def json_objects(
+    member: ArchiveMember, errors: DecodeErrors, notes: SourceNotes
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The location of each line of JSON in its file, and the object there."""
+    for number, offset, line in _numbered_lines(member.stream, member.where):
+        location = f"{member.where} line {number}"
+        text = decode_text(line, location, offset, errors, notes)
+        if text.strip():
+            yield location, _parse_object(text, location)
 
 
 def _decoded_lines(

@@ -17,6 +17,7 @@ CHECKPOINT_FILE = "checkpoint.json"
 WEIGHTS_FILE = "weights.safetensors"
 LEARNING_FILE = "learning.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
+CHAT_TEMPLATE_FILE = "chat_template.jinja"  # of a run that was trained on conversations
 ORIGIN_FILE = "origin.json"
 MANIFEST_FILE = "manifest.json"
 

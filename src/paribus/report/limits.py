@@ -26,10 +26,17 @@ SOURCE_DESCRIPTIONS = {
     ),
     "files": "text from the files",
     "pairs": "pairs from the files",
+    "conversations": "conversations from the files",
+    "preferences": "preferences from the files",
 }
 
 
-ANONYMOUS_SOURCES = {"files": "text from files", "pairs": "pairs from files"}
+ANONYMOUS_SOURCES = {
+    "files": "text from files",
+    "pairs": "pairs from files",
+    "conversations": "conversations from files",
+    "preferences": "preferences from files",
+}
 
 
 def limitations(report: ReportData) -> list[str]:
