@@ -88,6 +88,9 @@ class Transformer(nn.Module):
         if self.encoder is not None and batch.source is not None:
             encoder_out = self._encode(self.encoder, batch.source, forward)
             source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
+            if batch.source_rows_B is not None:
+                rows_B = batch.source_rows_B
+                source = (source[0][rows_B], batch.source.layout.select_rows(rows_B))
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 
