@@ -31,7 +31,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for n in range(10):
             path = tmp_path / f"{package}{n}.py"
             docstring = DOCSTRING.format(package=package, thing=thing, n=n)
-            path.write_text(docstring + FUNCTION.format(n=f"{package}{n}"))
+            path.write_text(docstring + FUNCTION.format(n=f"{thing}{n}"))
             files[f"{package}/{n}.py"] = path
     for module in ("paribus.corpus.python_files", "paribus.corpus.tasks.corpus_rows"):
         monkeypatch.setattr(f"{module}.installed_files", lambda source: files)
@@ -65,7 +65,7 @@ def test_a_docstring_has_its_package_and_not_its_name(tmp_path: Path, installed:
     assert not {one.context for one in items["train"]} & {one.context for one in items["test"]}
     for item in items["test"]:
         assert "numpy" not in item.context
-        assert "How … and … treat " in item.context or "double" in item.context
+        assert "How … and … treat " in item.context or "Return the double of" in item.context
     assert len({item.key for item in items["test"]}) > 1
 
 
