@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from labelled_texts import ARCHITECTURE, TRAINING, labels_run, run_texts, write_labelled
 
-from paribus.design import find_design, make_plan
+from paribus.design import Plan, find_design, make_plan
 from paribus.design.quantities import run_price
 from paribus.design.step_cost import measure_step_costs
 from paribus.errors import ConfoundError
@@ -20,12 +20,12 @@ from paribus.workspace import Execution, Workspace
 def table(home: Path) -> dict[str, Any]:
     source = {"kind": "labelled", "paths": str(home / "texts.jsonl")}
     return {
-        "question": "Does a causal model label texts better if it may then look both ways?",
+        "question": "Is a causal model that learns labels under a full mask better afterwards?",
         "factor": "stages.1.architecture.mask",
         "baseline": "causal",
         "seeds": 3,
         "tune": False,
-        "primary": {"measure": {"kind": "pairs", "n_items": 9}, "margin": 0.5},
+        "primary": {"measure": {"kind": "pseudo", "n_items": 9, "max_bytes": 32}, "margin": 0.5},
         "base": {
             "architecture": ARCHITECTURE,
             "training": TRAINING,
@@ -37,6 +37,7 @@ def table(home: Path) -> dict[str, Any]:
                     "corpus": {"sources": [source], "valid": 0.2, "test": 0.2},
                     "objective": {"kind": "labels", "n_labels": 2},
                 },
+                {"kind": "adapt", "objective": "masked"},
             ],
         },
         "arms": {"causal": {}, "full": {"stages": {"1": {"architecture": {"mask": "full"}}}}},
@@ -50,10 +51,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def plan(home: Path, changes: dict[str, Any]) -> None:
+def plan(home: Path, changes: dict[str, Any] | None = None) -> Plan:
     name, design = find_design(table(home), changes=changes)
     workspace = Workspace(home / "runs", home / "cache", device="cpu")
-    make_plan(design, name, None, Execution(workspace), show_progress=False)
+    return make_plan(design, name, None, Execution(workspace), show_progress=False)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,14 @@ def test_what_differs_beside_the_factor_is_refused(home, path, value):
     with pytest.raises(ConfoundError) as fault:
         plan(home, changes)
     assert f"stages.1.{path.split('.')[0]}" in str(fault.value)
+
+
+def test_arms_that_differ_in_the_mask_of_the_stage_with_labels_are_planned(home):
+    planned = plan(home)
+    assert [arm.run.stages[1].objective.kind for arm in planned.arms] == ["labels", "labels"]
+    lines = {line.path: line for line in planned.control_lines}
+    assert lines["stages.1.architecture.mask"].values["full"] == "full"
+    assert lines["stages.1.objective.n_labels"].values == {"causal": 2, "full": 2}
 
 
 def test_the_cost_of_a_step_and_the_price_count_the_head(home):

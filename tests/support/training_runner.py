@@ -1,6 +1,6 @@
 """A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
-told, one line a folder; the objective `chain` is a run of three stages, and `labels` one of two that
-ends with a head on the texts of HOME/texts.jsonl.
+told, one line a folder; the objective `chain` is a run of three stages, and `labels` one of two
+that ends with a head on the texts of HOME/texts.jsonl.
 
 Each attempt is a process of its own, forked before anything was computed, so that fifty do not
 import torch fifty times. Its number is said as it begins, its exit status when it has ended.
