@@ -9,9 +9,10 @@ import pytest
 from labelled_texts import ARCHITECTURE, TRAINING, labels_run, run_texts, write_labelled
 
 from paribus.design import Plan, find_design, make_plan
-from paribus.design.quantities import run_price
+from paribus.design.quantities import PlannedArm, quantity_lines, run_price
 from paribus.design.step_cost import measure_step_costs
 from paribus.errors import ConfoundError
+from paribus.evaluate.represent import parameters_used
 from paribus.spec import price, resolve
 from paribus.spec.flops import labelling_flops
 from paribus.workspace import Execution, Workspace
@@ -97,3 +98,29 @@ def test_the_cost_of_a_step_and_the_price_count_the_head(home):
     assert cost.training_flops == 8 * labelling_flops(spec, 24, n_labels=2, n_scored=1).dense
     assert cost.tokens_scored == 8
     assert run_price(run, cost).parameters == price(spec).parameters + 2 * 32 + 2
+
+
+def test_the_control_table_says_which_parameters_the_question_uses(home):
+    t5 = {**ARCHITECTURE, "preset": "t5", "encoder": {"n_layers": 2}}
+    run = labels_run(home / "texts.jsonl")
+    other = labels_run(home / "texts.jsonl", {"architecture": t5, "stages.0.objective": "spans"})
+    arms = []
+    for name, own in (("gpt2", run), ("t5", other)):
+        costs = measure_step_costs(own, run_texts(own, home / "cache"))
+        arm = PlannedArm(
+            name=name,
+            levels={},
+            run=own,
+            texts=run_texts(own, home / "cache"),
+            step_costs=costs,
+            price=run_price(own, costs[-1]),
+            size_match=None,
+        )
+        arms.append(arm)
+    lines = {line.path: line for line in quantity_lines(arms, None)}
+    values = lines["parameters used by this question"].values
+    n_head = 2 * 32 + 2
+    assert values["gpt2"] == parameters_used(resolve(run.last_architecture)) + n_head
+    assert values["t5"] == parameters_used(resolve(other.last_architecture)) + n_head
+    assert values["t5"] < arms[1].price.parameters / 1.5  # its decoder has no part in it
+    assert values["gpt2"] == arms[0].price.parameters  # its output table is that of its input

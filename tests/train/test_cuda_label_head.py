@@ -55,7 +55,6 @@ def losses(run: RunSpec, texts: Texts, device: torch.device) -> list[float]:
     return nats
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("case", CASES)
 def test_a_head_learns_on_cuda_as_on_a_cpu_and_the_same_twice(tmp_path: Path, case: str) -> None:
     training = {"stages.1.training.optimizer.rate": 3e-3}
