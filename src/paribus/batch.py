@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from paribus.errors import SpecError, UnsupportedError
+from paribus.spec.corpus import END_OF_TURN, N_ROLE_TOKENS, ROLES
 from paribus.spec.corpus import N_SENTINELS as N_SENTINELS
 from paribus.spec.corpus import N_SPECIAL_TOKENS as N_SPECIAL_TOKENS
 
@@ -49,6 +50,11 @@ class BatchLayout:
         """A layout with a function applied to each of its tensors."""
         return replace(self, **map_tensors(self, function))
 
+    def select_rows(self, rows_B: Tensor) -> BatchLayout:
+        """The layout of some of its sequences, in any order and any number of times each."""
+        selected = self.map_tensors(lambda tensor: tensor[rows_B])
+        return replace(selected, n_sequences=len(rows_B))
+
     def positions(self, device: torch.device) -> Tensor:
         """[T] or [B, T]."""
         if self.positions_BT is not None:
@@ -65,6 +71,9 @@ class Batch:
     segments_BT: Tensor | None = None
     source: Batch | None = None
     rows_B: Tensor | None = None  # each sequence's number in the global batch; None: counted from 0
+    source_rows_B: Tensor | None = (
+        None  # the row of `source` that each sequence reads; None: its own
+    )
 
     @property
     def n_positions(self) -> int:
@@ -162,6 +171,12 @@ class Batch:
         _require_shape("segments_BT", segments_BT, self.tokens_BT)
         return replace(self, segments_BT=segments_BT)
 
+    def with_shared_source(self, source: Batch, source_rows_B: Tensor) -> Batch:
+        """The batch beside sources that several sequences may read, each of them encoded once."""
+        assert source.source is None
+        assert source_rows_B.shape == (self.layout.n_sequences,)
+        return replace(self, source=source, source_rows_B=source_rows_B)
+
     def with_rows(self, rows_B: Tensor) -> Batch:
         """The batch with each sequence's number in the global batch."""
         return replace(self, rows_B=rows_B)
@@ -216,7 +231,17 @@ class Vocabulary:
 
     def sentinel(self, number: int | Tensor) -> int | Tensor:
         """The special token of the n-th hidden span, counted from 0."""
-        return self._special_token("gap", N_SPECIAL_TOKENS - N_SENTINELS) + number
+        return self._special_token("gap", N_SPECIAL_TOKENS - N_ROLE_TOKENS - N_SENTINELS) + number
+
+    @property
+    def role_tokens(self) -> dict[str, int]:
+        """What opens a turn of a conversation, by who speaks."""
+        first = N_SPECIAL_TOKENS - N_ROLE_TOKENS
+        return {role: self._special_token(role, first + place) for place, role in enumerate(ROLES)}
+
+    @property
+    def end_of_turn(self) -> int:
+        return self._special_token(END_OF_TURN, N_SPECIAL_TOKENS - 1)
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -228,6 +253,8 @@ class Vocabulary:
             "mask",
             *self.mode_tokens,
             *(f"gap {n}" for n in range(N_SENTINELS)),
+            *ROLES,
+            END_OF_TURN,
         )
         return {f"‹{name}›": self.n_text + place for place, name in enumerate(names)}
 
@@ -255,7 +282,7 @@ class TextBatch:
     """A slice of global batch k: text as it was read, on the CPU, not yet a problem.
 
     Running text fills every row, document after document. A pair is one row: its source, its
-    target, then padding.
+    target, then padding. So is a labelled text, whose label is a number beside it.
     """
 
     k: int
@@ -265,6 +292,8 @@ class TextBatch:
     sentences_BT: Tensor  # likewise
     real_BT: Tensor | None = None  # None: no padding
     target_starts_B: Tensor | None = None  # where the target of a pair begins; None: running text
+    # labels of texts, [B, 1], or of words at their last tokens, [B, T], -1 elsewhere
+    labels_BM: Tensor | None = None
 
 
 def _source_of(tokens_BS: Tensor) -> Batch:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tiny_model import tiny_architecture
 
-from paribus.batch import N_SENTINELS, Batch, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, Batch, Vocabulary
 from paribus.errors import SpecError, UnsupportedError
 from paribus.generate import Sampling, can_generate, continuation
 from paribus.model import Transformer, build
@@ -14,7 +14,7 @@ from paribus.objectives import require_permitted
 from paribus.objectives.framing import plain_layout
 from paribus.spec.objectives import CausalLM
 
-WORDS = Vocabulary(13, torch.zeros(13 + 7 + N_SENTINELS, dtype=torch.int64))
+WORDS = Vocabulary(13, torch.zeros(13 + N_SPECIAL_TOKENS, dtype=torch.int64))
 SPEAKERS = [
     "gpt1",
     "gpt2",

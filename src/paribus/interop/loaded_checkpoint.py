@@ -16,17 +16,20 @@ from pydantic import ValidationError
 
 from paribus.batch import N_SPECIAL_TOKENS, Vocabulary
 from paribus.corpus import Tokenizer
+from paribus.corpus.conversations import CHAT_TEMPLATE, Turn, prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import RecordError, UnsupportedError
+from paribus.files import MAX_TOKENIZER_BYTES, read_text
 from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
 from paribus.masks import Causal
 from paribus.model import Transformer, read_origin, restore
 from paribus.model.kernels import KernelChoice
 from paribus.model.weights import read_architecture, read_json
 from paribus.record import RUNS, choose_checkpoint, read_stages
-from paribus.record.file_names import ORIGIN_FILE, TOKENIZER_FILE
+from paribus.record.file_names import CHAT_TEMPLATE_FILE, ORIGIN_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec.corpus import N_ROLE_TOKENS
 from paribus.spec.objectives import CausalLM, Objective
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import Stage
@@ -90,6 +93,22 @@ class LoadedCheckpoint:
             )
         return vocabulary
 
+    @cached_property
+    def chat_template(self) -> str | None:
+        """Our template of conversations, where it was trained on any; another's is not ours to
+        follow.
+        """
+        path = self.folder / CHAT_TEMPLATE_FILE
+        if path.is_file() and read_text(path, MAX_TOKENIZER_BYTES) == CHAT_TEMPLATE:
+            return CHAT_TEMPLATE
+        return None
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """A text to answer: one turn of a user, where the model was trained on conversations."""
+        if self.chat_template is None:
+            return self.tokenizer.encode(text)
+        return prompt_tokens([Turn("user", text)], self.tokenizer, self.vocabulary)
+
     def objective(self) -> Objective:
         """What it was trained to predict; of an imported model, what its class is for."""
         if self.run is not None:
@@ -120,13 +139,14 @@ class LoadedCheckpoint:
 
     def _has_our_special_tokens(self, tokenizer: Tokenizer) -> bool:
         """Did the tokenizer leave from here, our special tokens under their names after its
-        text?
+        text? The last ones were sentinels before there were roles.
         """
         n_text = tokenizer.n_text - N_SPECIAL_TOKENS
         if n_text < 1:
             return False
         ours = Vocabulary(n_text, torch.zeros(tokenizer.n_text, dtype=torch.int64)).special_tokens
-        return all(tokenizer.library.token_to_id(name) == number for name, number in ours.items())
+        before_roles = list(ours.items())[:-N_ROLE_TOKENS]
+        return all(tokenizer.library.token_to_id(name) == number for name, number in before_roles)
 
     def _own_special_tokens(self, tokenizer: Tokenizer) -> dict[str, int]:
         """Ids of the special tokens an imported config names, or else its tokenizer's config."""

@@ -66,7 +66,9 @@ def open_framing(name: str, checkpoint: LoadedCheckpoint) -> RequestFraming:
     trained = item_layout(component, spec, vocabulary, trained_window(checkpoint))
     match name:
         case "trained":
-            return TrainedFraming(encode, trained)
+            trained = replace(trained, in_turns=checkpoint.chat_template is not None)
+            encode_prompt = lru_cache(N_REMEMBERED)(checkpoint.encode_prompt)
+            return TrainedFraming(encode, encode_prompt, trained)
         case "plain":
             plain = plain_layout(spec, vocabulary, spec.max_length, trained.context_is_prefix)
             plain = replace(plain, bars_special_tokens=False)
@@ -85,10 +87,11 @@ class TrainedFraming:
     """Context and continuation as texts of their own, with the special tokens of training.
 
     Where nothing precedes a context in training and there is none, the end of a document stands
-    for it.
+    for it. A model that was trained on conversations reads a context as the turn of a user.
     """
 
     encode: Encode
+    encode_prompt: Encode
     scoring: ItemLayout
 
     @property
@@ -98,7 +101,7 @@ class TrainedFraming:
     def lay_pair(self, context: str, continuation: str) -> LaidItem:
         context, continuation = _move_trailing_space(context, continuation)
         name = repr(continuation[:MAX_SHOWN])
-        return self._lay(name, self.encode(context), self.encode(continuation))
+        return self._lay(name, self._encode_context(context), self.encode(continuation))
 
     def lay_windows(self, text: str) -> Iterator[LaidItem]:
         layout = self.scoring
@@ -106,7 +109,7 @@ class TrainedFraming:
         if layout.framing != "apart":
             longest -= len(layout.mode_token) + len(layout.sentinel) + 1
         tokens = self.encode(text)
-        later = TrainedFraming(self.encode, replace(layout, document_prefix=()))
+        later = replace(self, scoring=replace(layout, document_prefix=()))
         for number, (context, target) in enumerate(
             _windows(tokens, layout.vocabulary.bos, longest)
         ):
@@ -116,7 +119,12 @@ class TrainedFraming:
                 yield later._lay("of a text", context, target)
 
     def context_tokens(self, context: str, n_tokens: int) -> Ids:
-        return self._or_end(self.encode(context))
+        return self._or_end(self._encode_context(context))
+
+    def _encode_context(self, context: str) -> Sequence[int]:
+        if not context:
+            return ()
+        return self.encode_prompt(context)
 
     def _lay(self, name: str, context: Sequence[int], target: Sequence[int]) -> LaidItem:
         return lay_item(self.scoring, name, self._or_end(context), target)
