@@ -7,6 +7,10 @@ one that suits the run's text and objective. The run's last complete checkpoint 
 items are laid out as in its training. RUN/evaluations keeps one line per item, and what was
 measured before is read from there.
 
+A run that was fine-tuned with a head is asked for the labels or tags of its held-out texts, and the
+table has accuracy, Matthews' correlation, macro F1 and the floors of a uniform guess and of the
+majority label.
+
 An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
 
 With --lm-eval, tasks of lm-evaluation-harness are run instead of a yardstick. Their prompts are
@@ -35,6 +39,7 @@ from paribus.cli.terminal.folders import (
     RunsOption,
     TokenizerOption,
 )
+from paribus.cli.terminal.head_table import evaluate_run_head, has_head, print_head
 from paribus.cli.terminal.lm_eval_table import evaluate_lm_eval, print_lm_eval
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
@@ -193,6 +198,13 @@ def command(
         )
         print_lm_eval(result, json)
         return
+    if yardstick is None and corpus is None:
+        workspace = Workspace(runs, cache, device)
+        checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
+        if has_head(checkpoint):
+            text = _corpus_of(checkpoint, None)
+            print_head(evaluate_run_head(checkpoint, text, fields, workspace), json)
+            return
     fields = {"kind": yardstick, **fields}
     evaluation = evaluate_run(
         run,
