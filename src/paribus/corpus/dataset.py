@@ -4,7 +4,7 @@ seed, k).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
 from paribus.spec.corpus import Corpus, Files, Source, gives_pairs
+from paribus.vocabulary import TextFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +197,18 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
     )
 
 
-def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """A tokenizer's ids, and our special tokens after them."""
-    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(N_SPECIAL_TOKENS, np.int64)])
-    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
+def vocabulary_of(
+    tokenizer: Tokenizer,
+    own_special_tokens: Mapping[str, int] | None = None,
+    frame: TextFrame | None = None,
+) -> Vocabulary:
+    """A tokenizer's ids, and our special tokens after them, unless it has its own among them."""
+    n_added = N_SPECIAL_TOKENS
+    if own_special_tokens is not None:
+        largest = max(own_special_tokens.values(), default=0)
+        n_added = max(largest + 1 - tokenizer.n_text, 0)
+    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(n_added, np.int64)])
+    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts), own_special_tokens, frame)
 
 
 def _reader(shard: Shard, name: str, vocabulary: Vocabulary) -> RunningText | PairRows:

@@ -18,6 +18,7 @@ WEIGHTS_FILE = "weights.safetensors"
 LEARNING_FILE = "learning.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 ORIGIN_FILE = "origin.json"
+OBJECTIVE_FILE = "objective.json"  # of an imported checkpoint: what it was trained to predict
 MANIFEST_FILE = "manifest.json"
 
 # A study: record/study.py draws its folder.
