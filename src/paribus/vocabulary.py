@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -163,6 +163,13 @@ class Vocabulary:
             )
         return self.own_special_tokens[name]
 
+    @property
+    def named_special_tokens(self) -> dict[str, int]:
+        """Every special token by its plain name, ours or an imported tokenizer's own."""
+        if self.own_special_tokens is not None:
+            return dict(self.own_special_tokens)
+        return {name.strip("‹›"): number for name, number in self.special_tokens.items()}
+
     def _described_special_tokens(self) -> list[str]:
         """The names of an imported tokenizer's own special tokens, its sentinels as one."""
         names = []
@@ -172,3 +179,21 @@ class Vocabulary:
         if self.n_sentinels:
             names.append(f"{self.n_sentinels} sentinels")
         return names
+
+
+def vocabulary_with_roles(vocabulary: Vocabulary) -> Vocabulary:
+    """A vocabulary with special tokens of roles and of the end of a turn, which are added after
+    all ids where an imported tokenizer lacks them.
+    """
+    own = vocabulary.own_special_tokens
+    if own is None:
+        return vocabulary
+    ids = dict(own)
+    n_ids = vocabulary.size
+    for name in (*ROLES, END_OF_TURN):
+        if name not in ids:
+            ids[name] = n_ids
+            n_ids += 1
+    added = vocabulary.bytes_V.new_zeros(n_ids - vocabulary.size)
+    bytes_V = torch.cat([vocabulary.bytes_V, added])
+    return replace(vocabulary, bytes_V=bytes_V, own_special_tokens=ids)

@@ -22,7 +22,7 @@ from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, Source, gives_pairs
+from paribus.spec.corpus import Corpus, Files, Source, TokenizerFile, gives_pairs
 from paribus.vocabulary import TextFrame
 
 
@@ -123,7 +123,10 @@ class TokenisedCorpus:
 def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> TokenisedCorpus:
     """What lies in a folder of the cache, opened."""
     tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
-    vocabulary = vocabulary_of(tokenizer)
+    own_special_tokens = None
+    if isinstance(corpus.tokenizer, TokenizerFile):
+        own_special_tokens = corpus.tokenizer.special_tokens
+    vocabulary = vocabulary_of(tokenizer, own_special_tokens)
     readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
     for split in SPLITS:
         own = []

@@ -5,7 +5,7 @@ and exported.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from paribus.model.weights import read_architecture
 from paribus.record import RUNS, choose_checkpoint, read_stages
 from paribus.record.file_names import OBJECTIVE_FILE, ORIGIN_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec.corpus import TokenizerFile
 from paribus.spec.objectives import CausalLM, Objective
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import Stage
@@ -70,14 +71,15 @@ class LoadedCheckpoint:
         """Which ids are text and which are special tokens: ours, or those of an imported
         tokenizer.
         """
-        if self.origin is None:
-            vocabulary = vocabulary_of(self.tokenizer)
+        own_special_tokens = None
+        if self.stage is not None and isinstance(self.stage.corpus.tokenizer, TokenizerFile):
+            own_special_tokens = self.stage.corpus.tokenizer.special_tokens
+        if self.origin is None or self.run is not None:  # it was trained here, framed as here
+            vocabulary = vocabulary_of(self.tokenizer, own_special_tokens)
         else:
             vocabulary = imported_vocabulary(
                 self.tokenizer, self.tokenizer_file, self.origin, self.spec.n_vocab
             )
-            if self.run is not None:  # it was trained here since, on texts as they are framed here
-                vocabulary = replace(vocabulary, frame=None)
         if vocabulary.size > self.spec.n_vocab:
             raise UnsupportedError(
                 f"{self.folder} has n_vocab {self.spec.n_vocab}, but its tokenizer needs"

@@ -11,8 +11,8 @@ import torch
 from paribus.batch import N_SPECIAL_TOKENS
 from paribus.corpus import Tokenizer
 from paribus.corpus.dataset import vocabulary_of
-from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
 from paribus.model.weights import read_json
+from paribus.record.file_names import TOKENIZER_CONFIG_FILE
 from paribus.spec.corpus import N_ROLE_TOKENS
 from paribus.vocabulary import NO_FRAME, TextFrame, Vocabulary, sentinel_name
 

@@ -15,20 +15,11 @@ from tokenizers import Tokenizer as Library
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.corpus.dataset import vocabulary_of
-from paribus.corpus.tokenizer import open_tokenizer
+from paribus.corpus.tokenizer import TOKENIZER_FILES, open_tokenizer
 from paribus.errors import UnsupportedError
 from paribus.model.weights import write_json
-from paribus.record.file_names import TOKENIZER_FILE
+from paribus.record.file_names import TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture
-
-TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
-TOKENIZER_FILES = (
-    TOKENIZER_FILE,
-    TOKENIZER_CONFIG_FILE,
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "chat_template.jinja",
-)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:

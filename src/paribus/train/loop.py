@@ -18,6 +18,7 @@ from paribus.masks import SequenceLayout
 from paribus.model import build
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
+from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
 from paribus.spec.flops import training_flops
@@ -30,6 +31,8 @@ from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
 from paribus.train.parent import (
     Texts,
+    begin_checkpoint,
+    carried_files,
     name_of_run,
     parent_checkpoint,
     parent_folder,
@@ -101,9 +104,10 @@ def require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
     require_permitted(stage.objective, resolve(spec.last_architecture), stage.training.length)
     for split in ("train", "valid"):
         dataset.require_rows(split, stage.training.length)
-    if dataset.vocabulary.size > spec.architecture.n_vocab:
+    n_vocab = spec.last_architecture.n_vocab
+    if dataset.vocabulary.size > n_vocab:
         raise SpecError(
-            f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our"
+            f"architecture.n_vocab is {n_vocab}, but the tokenizer and our"
             f" special tokens need {dataset.vocabulary.size}; use that or more, or leave it out"
         )
 
@@ -131,8 +135,9 @@ class _Loop:
         spec, dataset = inputs.spec, inputs.dataset
         stage = with_own_draws(spec.last, len(spec.stages) - 1)
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
-        self.watcher, self.tokenizer = watcher, dataset.tokenizer.json
-        self.inputs = inputs
+        self.watcher, self.inputs = watcher, inputs
+        # what each checkpoint holds beside weights and the optimizer's memory
+        self.files = {TOKENIZER_FILE: dataset.tokenizer.json.encode()}
         model = build(spec.last_architecture, seed=stage.training.seed, device=device)
         self.learner = Learner(model, stage.training, dataset.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
@@ -165,12 +170,15 @@ class _Loop:
         return TrainOutcome(start.folder, self.training.n_steps, tuple(self.notes))
 
     def _train_from(self, resume_point: ResumePoint) -> None:
-        if resume_point.checkpoint is not None:
-            self._restore_state(resume_point.checkpoint, resume_point.step)
-        elif self.inputs.parent is not None:
-            require_finished_parent(self.inputs.parent)
-            checkpoint = parent_checkpoint(self.inputs.parent, self.inputs.spec)
-            take_over_weights(self.learner.model, checkpoint)
+        checkpoint = resume_point.checkpoint
+        if checkpoint is not None:
+            self._restore_state(checkpoint, resume_point.step)
+        else:
+            checkpoint = self._first_checkpoint()
+            if checkpoint is not None:
+                take_over_weights(self.learner.model, checkpoint, self.training.seed)
+        if checkpoint is not None:
+            self.files |= carried_files(checkpoint)
         if self.run is None:
             rows, cut = (None, None)
         else:
@@ -181,6 +189,16 @@ class _Loop:
             self._train_steps(resume_point.step + 1, rows, caught_signals)
         if self.run is not None:
             self.run.finish()
+
+    def _first_checkpoint(self) -> Path | None:
+        """The checkpoint whose weights the stage begins with; None for initial weights."""
+        spec, parent = self.inputs.spec, self.inputs.parent
+        if parent is not None:
+            require_finished_parent(parent)
+            return parent_checkpoint(parent, spec)
+        if spec.begin is not None:
+            return begin_checkpoint(spec.begin)
+        return None
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -259,7 +277,7 @@ class _Loop:
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
-            training_state.save_training_state(folder, self.learner, self.tokenizer, pending)
+            training_state.save_training_state(folder, self.learner, self.files, pending)
 
         self.run.commit_checkpoint(step, fill, self.valid_nats, self.training.keep_last)
         self.timer_start = time.monotonic()

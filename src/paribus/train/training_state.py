@@ -4,21 +4,26 @@ and open sums.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
-from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, TOKENIZER_FILE, WEIGHTS_FILE
+from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, WEIGHTS_FILE
 from paribus.train.learner import Learner
 
 
 def save_training_state(
-    folder: Path, learner: Learner, tokenizer: str, pending: dict[str, Tensor]
+    folder: Path, learner: Learner, files: Mapping[str, bytes], pending: dict[str, Tensor]
 ) -> None:
-    """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves."""
-    (folder / TOKENIZER_FILE).write_text(tokenizer, "utf-8")
+    """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves.
+
+    `files` are written as they are: the tokenizer, and what goes along with imported weights.
+    """
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
     write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
     write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
     write_tensors(
