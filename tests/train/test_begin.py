@@ -13,14 +13,16 @@ import torch
 from safetensors.torch import load_file
 
 import paribus as pb
+from paribus.cli import runs
 from paribus.errors import RecordError, SpecError
 from paribus.interop import load_checkpoint
 from paribus.interop.begin import open_begin
 from paribus.record import latest_checkpoint, read_rows, read_stages
 from paribus.record.disk import file_sha256
 from paribus.spec.run import RunSpec, load_run
+from paribus.spec.stages import stage_architectures
 from paribus.train.learner import Learner
-from paribus.train.parent import begin_checkpoint
+from paribus.train.parent import begin_checkpoint, with_added_rows
 from paribus.workspace import Workspace
 
 hf_models = pytest.importorskip("hf_models")
@@ -240,6 +242,59 @@ def test_weights_that_change_after_the_plan_are_refused(here: Path) -> None:
         begin_checkpoint(begin)
 
 
+def test_the_list_of_runs_says_where_a_chain_began(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun = pb.train_run(BEGUN, workspace=space(here))
+    capsys.readouterr()
+    runs.command(here / "runs")
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split()[:3] == ["run", "begins", "from"]
+    (line,) = [line for line in lines if line.startswith(begun.folder.name)]
+    assert line.split()[1] == "gpt2"
+    runs.command(here / "runs", json=True)
+    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert listed[begun.folder.name]["begin"]["name"] == "gpt2"
+    assert listed["first"]["begin"] is None
+
+
+def test_tokens_of_roles_are_added_as_rows_where_a_stage_asks(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("paribus.spec.run.ROLE_KINDS", frozenset({"tune"}))
+    table = {
+        "begin": "gpt2",
+        "corpus": {"sources": SOURCES},
+        "training": TRAINING,
+        "stages": [{"kind": "adapt"}, {"kind": "tune"}],
+    }
+    run = load(table, here)
+    n_before = run.architecture.n_vocab
+    n_vocabs = [architecture.n_vocab for architecture in stage_architectures(run)]
+    assert n_vocabs == [n_before, n_before + 4]
+    alone = load({**BEGUN, "kind": "adapt"}, here)
+    assert alone.stages[0] == run.stages[0]  # the ancestor is shared with a chain without roles
+    outcome = pb.train_run(table, workspace=space(here))
+    assert weights(outcome.folder)["embedding.weight"].shape[0] == n_before + 4
+    vocabulary = load_checkpoint(outcome.folder).vocabulary
+    assert vocabulary.end_of_turn == n_before + 3
+    assert list(vocabulary.role_tokens.values()) == [n_before, n_before + 1, n_before + 2]
+    written = read_stages(outcome.folder)[1]["corpus"]["tokenizer"]["special_tokens"]
+    assert written["assistant"] == n_before + 2
+
+
+def test_added_rows_are_drawn_by_their_name_and_seed_like_the_others() -> None:
+    table = torch.randn(500, 7) * 3 + 2
+    longer = with_added_rows(table, 504, 1, "embedding.weight")
+    assert torch.equal(longer[:500], table)
+    assert longer.shape == (504, 7)
+    assert torch.equal(longer, with_added_rows(table, 504, 1, "embedding.weight"))
+    assert not torch.equal(longer, with_added_rows(table, 504, 2, "embedding.weight"))
+    assert not torch.equal(longer, with_added_rows(table, 504, 1, "head.weight"))
+    assert float((longer[500:] - 2).abs().mean()) < 6
+    assert torch.equal(with_added_rows(table, 500, 1, "head.weight"), table)
+
+
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"begin": "nobody"}, "runs/nobody holds no run"),
     ({"begin": 3}, "begin is 3; name a run or the folder of a checkpoint"),
@@ -249,7 +304,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "architecture.n_layers is 7, but the run begins from 'gpt2', which has 2; leave it out:"
         " only mask, encoder.mask, dropout and max_length can change",
     ),
-    ({"architecture": {"preset": "llama"}}, "architecture.preset is 'llama', but the run has"),
+    ({"architecture": {"preset": "llama"}}, "but the run begins from 'gpt2', which has"),
     (
         {"architecture": {"max_length": 200}},
         "max_length is 200, but learned positions have weights",

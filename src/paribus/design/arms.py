@@ -15,6 +15,8 @@ from paribus.evaluate import answering_component
 from paribus.objectives import require_permitted
 from paribus.spec import resolve
 from paribus.spec.base import Spec
+from paribus.spec.begin import BeginFrom
+from paribus.spec.begin_reading import BeginOpener, take_begin
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
@@ -40,14 +42,16 @@ class Arm:
         return leaves_of(run_table(self.run))
 
 
-def arms_of(design: Design) -> tuple[Arm, ...]:
-    """All arms, the baseline first; SpecError lists what is wrong with any of them."""
+def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm, ...]:
+    """All arms, the baseline first; SpecError lists what is wrong with any of them. `open_begin`
+    opens what an arm begins from.
+    """
     levels, tables = arm_levels(design), arm_tables(design)
     problems: dict[str, list[str]] = {}
     arms: list[Arm] = []
     for name, table in tables.items():
         try:
-            arms.append(_load_arm(design, name, levels[name], dict(table)))
+            arms.append(_load_arm(design, name, levels[name], dict(table), open_begin))
         except SpecError as fault:
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
@@ -67,18 +71,44 @@ def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
     return f"{', '.join(places)}: {problem}"
 
 
-def _load_arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
+def _load_arm(
+    design: Design,
+    name: str,
+    levels: Mapping[str, str],
+    table: Table,
+    open_begin: BeginOpener | None,
+) -> Arm:
     match = _read_match(table.pop("match", None)) or design.match
     table = merge_tables(_expand_preset(design.base), _expand_preset(table))
-    run = load_run(table)
+    run = load_run(table, open_begin=open_begin)
     require_usable(design, run)
-    return Arm(
-        name=name,
-        levels=levels,
-        table=chosen_fields(run, table["architecture"]),
-        run=run,
-        match=match,
-    )
+    begin = take_begin(table, [])
+    if begin is None:
+        fields = chosen_fields(run, table["architecture"])
+    else:
+        fields = begun_fields(run, begin)
+    return Arm(name=name, levels=levels, table=fields, run=run, match=match)
+
+
+def begun_fields(run: RunSpec, begin: BeginFrom) -> Table:
+    """Every field that somebody could write in a run that begins from a checkpoint: not what it
+    takes over from there. One that begins from another run is the chain written out.
+    """
+    table = run_table(run)
+    if run.begin is None:
+        return table
+    if run.inherited_folders:
+        raise SpecError(
+            f"begin is {begin.name!r}, a run that itself began from {run.begin.name!r}; name one of"
+            " its checkpoints, such as runs/NAME/checkpoints/STEP"
+        )
+    architecture = run_table(run)["architecture"]
+    changeable = {name: architecture[name] for name in ("mask", "dropout", "max_length")}
+    if architecture["encoder"] is not None:
+        changeable["encoder"] = {"mask": architecture["encoder"]["mask"]}
+    for stage in table.get("stages", {"0": table}).values():
+        stage["corpus"].pop("tokenizer")
+    return {**table, "begin": begin.name, "architecture": changeable}
 
 
 def width_notes(design: Design) -> list[str]:
@@ -172,12 +202,20 @@ def run_table(run: RunSpec) -> Table:
     """Every field of a run, in the tables a person would write it in; several stages lie by their
     number.
     """
-    architecture = {"architecture": run.architecture.model_dump(mode="json")}
-    if len(run.stages) > 1:
-        stages = {str(number): _stage_table(stage) for number, stage in enumerate(run.stages)}
-        return {**architecture, "stages": stages}
-    tables = {**architecture, **run.last.model_dump(mode="json")}
-    tables.pop("kind", None)
+    tables: Table = {}
+    stages = list(run.stages)
+    architecture = run.architecture
+    if run.begin is not None:
+        tables["begin"] = run.begin.label
+        architecture = stage_architectures(run)[0]
+        stages[0] = stages[0].model_copy(update={"architecture": ArchitectureChange()})
+    tables["architecture"] = architecture.model_dump(mode="json")
+    if len(stages) > 1:
+        by_number = {str(number): _stage_table(stage) for number, stage in enumerate(stages)}
+        return {**tables, "stages": by_number}
+    tables |= stages[0].model_dump(mode="json")
+    if run.begin is None:
+        tables.pop("kind", None)
     return tables
 
 
@@ -188,10 +226,10 @@ def _stage_table(stage: Stage) -> Table:
     return {**table, "architecture": {**changes, **table.get("architecture", {})}}
 
 
-def arm_refusal(design: Design, table: Table) -> str | None:
+def arm_refusal(design: Design, table: Table, open_begin: BeginOpener | None = None) -> str | None:
     """Why a table describes no arm of a design; None if it does."""
     try:
-        require_usable(design, load_run(table))
+        require_usable(design, load_run(table, open_begin=open_begin))
     except SpecError as fault:
         return fault.problems[0]
     return None

@@ -14,13 +14,11 @@ from paribus.record import read_stages, run_name
 from paribus.record.disk import file_sha256
 from paribus.record.file_names import WEIGHTS_FILE
 from paribus.spec import Architecture, parse_architecture
-from paribus.spec.begin import Begin, BeginFrom
+from paribus.spec.begin import N_SHOWN_DIGITS, Begin, BeginFrom
 from paribus.spec.begin_reading import BeginPoint
 from paribus.spec.corpus import TokenizerFile
 from paribus.spec.objectives import Objective
 from paribus.spec.stages import Stage, changed_fields
-
-N_SHOWN = 12  # digits of a sha256 in a message
 
 
 def open_begin(request: BeginFrom, runs: Path) -> BeginPoint:
@@ -45,8 +43,9 @@ def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint) -> BeginP
     weights = file_sha256(checkpoint.folder / WEIGHTS_FILE)
     if request.weights not in (None, weights):
         raise SpecError(
-            f"begin.weights is {request.weights[:N_SHOWN]}…, but the weights of"
-            f" {request.name!r} have the sha256 {weights[:N_SHOWN]}…; restore them, or leave it out"
+            f"begin.weights is {request.weights[:N_SHOWN_DIGITS]}…, but the weights of"
+            f" {request.name!r} have the sha256 {weights[:N_SHOWN_DIGITS]}…; restore them, or leave"
+            " it out"
         )
     tokenizer_file = _tokenizer_file(checkpoint)
     begin = Begin(

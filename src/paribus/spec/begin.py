@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from paribus.spec.base import Spec
 
+N_SHOWN_DIGITS = 12  # of a sha256
 SHA256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -34,3 +35,8 @@ class Begin(Spec):
     tokenizer: SHA256
     # from the working directory; none where only the record of a run knows of it
     path: Annotated[str, Field(exclude_if=lambda path: not path)] = ""
+
+    @property
+    def label(self) -> str:
+        """What it is called, and the first digits of the sha256 of its weights."""
+        return f"{self.name} ({self.weights[:N_SHOWN_DIGITS]})"

@@ -16,9 +16,10 @@ from paribus.spec.begin import Begin, BeginFrom
 from paribus.spec.corpus import BPETokenizer, ByteTokenizer, TokenizerFile
 from paribus.spec.merging import merge_tables
 from paribus.spec.objectives import Objective
-from paribus.spec.reading import describe_faults, parse_architecture
+from paribus.spec.reading import describe_faults, merged_table, parse_architecture
 from paribus.spec.stages import CHANGEABLE_FIELDS, ArchitectureChange, Stage, changed_fields
 
+DERIVED_SIZES = ("n_vocab", "max_length")  # from text and training, where nobody writes them
 LATER_KIND = "adapt"  # of a first stage that begins with weights, where nobody says
 Tokenizer = ByteTokenizer | BPETokenizer | TokenizerFile
 
@@ -126,7 +127,7 @@ def begin_change(
         return stage.architecture
     before = point.last_architecture
     try:
-        written = merge_tables(before.model_dump(mode="json"), _plain_table(table))
+        written = merge_tables(before.model_dump(mode="json"), _written_fields(table))
         after = parse_architecture(written)
     except SpecError as fault:
         problems.extend(f"architecture.{problem}" for problem in fault.problems)
@@ -144,18 +145,20 @@ def begin_change(
     return change
 
 
-def _plain_table(table: Any) -> dict[str, Any]:
+def _written_fields(table: Any) -> dict[str, Any]:
+    """The fields of an architecture as written, a preset laid open; not the sizes that follow from
+    text and training where only a preset has them.
+    """
     if not isinstance(table, Mapping):
         raise SpecError(
             f"is {table!r}, but the run has the architecture of what it begins from; leave it out,"
             f" or write a table with {CHANGEABLE_FIELDS}"
         )
-    if "preset" in table:
-        raise SpecError(
-            f"preset is {table['preset']!r}, but the run has the architecture of what it begins"
-            f" from; leave it out, or write {CHANGEABLE_FIELDS} alone"
-        )
-    return dict(table)
+    fields = merged_table(dict(table))
+    for name in DERIVED_SIZES:
+        if name not in table:
+            fields.pop(name, None)
+    return fields
 
 
 def _fixed_field_faults(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,7 +9,6 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from paribus.errors import SpecError, describe_first
-from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.base import Spec
 from paribus.spec.begin import BeginFrom
@@ -22,15 +20,11 @@ from paribus.spec.begin_reading import (
     take_begin,
     with_begin_defaults,
 )
-from paribus.spec.corpus import (
-    N_SPECIAL_TOKENS,
-    BPETokenizer,
-    ByteTokenizer,
-    Corpus,
-    TokenizerFile,
-    tokenizer_with_roles,
-)
+from paribus.spec.corpus import Corpus, TokenizerFile, tokenizer_with_roles
 from paribus.spec.design_base import with_base
+from paribus.spec.id_counts import derived_sizes as derived_sizes
+from paribus.spec.id_counts import n_ids as n_ids
+from paribus.spec.id_counts import n_text as n_text
 from paribus.spec.merging import (
     fill_default_kinds,
     in_setting_order,
@@ -42,7 +36,6 @@ from paribus.spec.objectives import Objective, ObjectiveKind
 from paribus.spec.places import place_design, place_run
 from paribus.spec.reading import (
     describe_faults,
-    dict_of_unique_keys,
     merged_table,
     parse_architecture,
     read_table,
@@ -55,7 +48,6 @@ from paribus.spec.stages import addressed_stages as addressed_stages
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
-MAX_IDS = 2**22  # of a tokenizer: several times the largest there is
 TABLE_NAMES = "architecture, corpus, objective and training"
 STAGE_KEYS = ("corpus", "objective", "training")
 RUN_KEYS = ("architecture", *STAGE_KEYS, "stages", "begin")
@@ -380,61 +372,3 @@ def _parse_run_architecture(
     except SpecError as fault:
         problems.extend(f"architecture.{problem}" for problem in fault.problems)
         return None
-
-
-def derived_sizes(stages: Sequence[Stage]) -> dict[str, int]:
-    """The sizes of an architecture that follow from text and training where nobody writes them."""
-    return {
-        "n_vocab": _n_ids_of(stages[0].corpus),
-        "max_length": max(stage.training.length for stage in stages),
-    }
-
-
-def _n_ids_of(corpus: Corpus) -> int:
-    """How many ids text and special tokens have: ours, unless the tokenizer has its own."""
-    if isinstance(corpus.tokenizer, TokenizerFile) and corpus.tokenizer.special_tokens is not None:
-        largest = max(corpus.tokenizer.special_tokens.values(), default=0)
-        return max(n_text(corpus), largest + 1)
-    return n_text(corpus) + N_SPECIAL_TOKENS
-
-
-def n_text(corpus: Corpus) -> int:
-    """How many tokens the tokenizer has."""
-    match corpus.tokenizer:
-        case ByteTokenizer():
-            return 256
-        case BPETokenizer(n_vocab=n_vocab):
-            return n_vocab
-        case TokenizerFile(path=path):
-            return _n_file_ids(expand_home("corpus.tokenizer.path", path))
-
-
-def _n_file_ids(path: Path) -> int:
-    try:
-        return n_ids(read_text(path, MAX_TOKENIZER_BYTES))
-    except OSError as fault:
-        raise SpecError(
-            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a"
-            f" tokenizer.json{looked_for(path)}"
-        ) from fault
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        raise SpecError(
-            f"corpus.tokenizer.path {path} is not a tokenizer.json: {fault}; give one of the"
-            " tokenizers library"
-        ) from fault
-
-
-def n_ids(tokenizer: str) -> int:
-    """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no
-    table has room for it.
-    """
-    table = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
-    words = table["model"]["vocab"]  # with their ids, or in the order of those
-    word_ids = range(len(words)) if isinstance(words, list) else words.values()
-    ids = [*word_ids, *(token["id"] for token in table.get("added_tokens", ()))]
-    for number in ids:
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MAX_IDS:
-            raise ValueError(
-                f"it has the id {number!r}, where ids are whole numbers from 0 to {MAX_IDS - 1:,}"
-            )
-    return max(ids) + 1

@@ -29,10 +29,9 @@ from paribus.record.folder import read_environments
 from paribus.record.state import read_state
 from paribus.record.study import DIVERGED_PREFIX
 from paribus.runtime import derive_seed, torch_generator
-from paribus.spec.begin import Begin
+from paribus.spec.begin import N_SHOWN_DIGITS, Begin
 from paribus.spec.run import RunSpec, Stage, addressed_stages
 
-N_SHOWN = 12  # digits of a sha256 in a message
 # with a row for each id
 ROW_TENSORS = ("embedding.weight", "head.weight", "head.bias")
 Texts = tuple[TokenisedCorpus, ...]  # of a run, one for each stage
@@ -79,8 +78,8 @@ def begin_checkpoint(begin: Begin) -> Path:
     if found != begin.weights:
         raise RecordError(
             f"the run begins from {begin.name!r}, whose weights had the sha256"
-            f" {begin.weights[:N_SHOWN]}…, but {path} now has {found[:N_SHOWN]}…; restore it, or"
-            " begin a new run from it"
+            f" {begin.weights[:N_SHOWN_DIGITS]}…, but {path} now has {found[:N_SHOWN_DIGITS]}…;"
+            " restore it, or begin a new run from it"
         )
     return folder
 
