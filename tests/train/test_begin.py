@@ -19,7 +19,7 @@ from paribus.interop import load_checkpoint
 from paribus.interop.begin import open_begin
 from paribus.record import latest_checkpoint, read_rows, read_stages
 from paribus.record.disk import file_sha256
-from paribus.spec.run import RunSpec, load_run
+from paribus.spec.run import RunSpec, load_run, load_text
 from paribus.spec.stages import stage_architectures
 from paribus.train.learner import Learner
 from paribus.train.parent import begin_checkpoint, with_added_rows
@@ -281,6 +281,14 @@ def test_tokens_of_roles_are_added_as_rows_where_a_stage_asks(
     assert list(vocabulary.role_tokens.values()) == [n_before, n_before + 1, n_before + 2]
     written = read_stages(outcome.folder)[1]["corpus"]["tokenizer"]["special_tokens"]
     assert written["assistant"] == n_before + 2
+    pb.export(outcome.folder, "out")
+    tokenizer = transformers.AutoTokenizer.from_pretrained("out")
+    assert len(tokenizer) == n_before + 4
+    assert tokenizer("abc‹end of turn›")["input_ids"][-1] == vocabulary.end_of_turn
+    assert tokenizer("abc")["input_ids"] == load_checkpoint("gpt2").tokenizer.encode("abc")
+    assert (
+        transformers.AutoModelForCausalLM.from_pretrained("out").config.vocab_size == n_before + 4
+    )
 
 
 def test_added_rows_are_drawn_by_their_name_and_seed_like_the_others() -> None:
@@ -344,6 +352,10 @@ def test_a_run_of_another_folder_is_refused(here: Path) -> None:
 def test_nothing_can_be_looked_up_without_an_opener() -> None:
     with pytest.raises(SpecError, match="begin is 'gpt2', and what it is cannot be looked up here"):
         load_run(BEGUN)
+    with pytest.raises(
+        SpecError, match="begin is 'gpt2', whose tokenizer the text is written with"
+    ):
+        load_text(BEGUN)
 
 
 def test_a_checkpoint_of_a_run_may_change_its_mask(here: Path) -> None:

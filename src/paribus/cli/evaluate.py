@@ -7,7 +7,8 @@ one that suits the run's text and objective. The run's last complete checkpoint 
 items are laid out as in its training. RUN/evaluations keeps one line per item, and what was
 measured before is read from there.
 
-An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
+An imported checkpoint is measured on the text that --corpus names, with the special tokens of its
+own tokenizer, as a model of the objective that `paribus import` recorded.
 """
 
 from collections.abc import Mapping

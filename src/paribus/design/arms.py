@@ -100,7 +100,7 @@ def begun_fields(run: RunSpec, begin: BeginFrom) -> Table:
     if run.inherited_folders:
         raise SpecError(
             f"begin is {begin.name!r}, a run that itself began from {run.begin.name!r}; name one of"
-            " its checkpoints, such as runs/NAME/checkpoints/STEP"
+            " its checkpoints"
         )
     architecture = run_table(run)["architecture"]
     changeable = {name: architecture[name] for name in ("mask", "dropout", "max_length")}

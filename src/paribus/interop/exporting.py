@@ -9,6 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
+from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError
@@ -18,7 +19,12 @@ from paribus.interop.family_choice import choose_family
 from paribus.interop.importing import CONFIG_FILE
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.interop.safetensors_folder import TENSORS_FILE
-from paribus.interop.tokenizer import copy_tokenizer, special_token_ids, write_tokenizer
+from paribus.interop.tokenizer import (
+    add_special_tokens,
+    copy_tokenizer,
+    special_token_ids,
+    write_tokenizer,
+)
 from paribus.model import Transformer
 from paribus.model.weights import atomic_folder, write_json, write_tensors
 from paribus.record import RUNS
@@ -72,7 +78,8 @@ def export_checkpoint(checkpoint: LoadedCheckpoint, model: Transformer, folder: 
         tokenizer = checkpoint.tokenizer
     else:
         tokenizer = None
-    _write_folder(model, folder, checkpoint.origin, tokenizer, source)
+    vocabulary = checkpoint.vocabulary if source is not None else None
+    _write_folder(model, folder, checkpoint.origin, tokenizer, source, vocabulary)
 
 
 def _write_folder(
@@ -81,8 +88,11 @@ def _write_folder(
     extra_config: Mapping[str, Any] | None,
     tokenizer: Tokenizer | None,
     source: Path | None,
+    vocabulary: Vocabulary | None = None,
 ) -> None:
-    """The folder, with a tokenizer of ours or the files of an imported one in `source`."""
+    """The folder, with a tokenizer of ours or the files of an imported one in `source`, to which
+    `vocabulary` may have added special tokens.
+    """
     family, config, filled_config = choose_family(model.spec)
     if tokenizer is not None:
         extra_config = {
@@ -94,6 +104,8 @@ def _write_folder(
             write_tokenizer(draft, tokenizer, model.spec.max_length)
         if source is not None:
             copy_tokenizer(source, draft)
+        if vocabulary is not None:
+            add_special_tokens(draft, vocabulary)
         write_json(
             draft / CONFIG_FILE,
             {

@@ -84,6 +84,13 @@ def load_text(
         folder = Path(source).parent
     table = _base_table(_changed_table({} if source is None else source, changes), folder)
     problems = list(_unknown_key_faults(table))
+    begin = take_begin(table, problems)
+    if begin is not None:
+        raise SpecError(
+            f"begin is {begin.name!r}, whose tokenizer the text is written with, and it cannot be"
+            " looked up here; name the text in a file without it, with corpus.tokenizer ="
+            " { kind = 'file', path = … }"
+        )
     if "stages" in table:
         stages = _numbered_tables(indexed_stages(table)["stages"], problems)
         table = merge_tables(table, stages[0] if stages else {})
