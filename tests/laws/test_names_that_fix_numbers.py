@@ -29,6 +29,7 @@ STREAMS = {
 KEYS = {
     ("added rows", "*"): 8236473760257784537,
     ("corpus", "*", "*"): 4911584626293569647,
+    ("corpus", "*", "*", "mistake"): 8436976138862053959,
     ("corpus", "*", "documents", "*"): 1530162627393860939,
     ("corpus", "*", "offset", "*"): 1685504920790008121,
     ("corpus", "*", "rows", "*"): 1346274784690195070,
@@ -44,6 +45,9 @@ KEYS = {
     ("split", "*"): 3213047036067593115,
     ("stage", "*"): 6701510826745330120,
     ("start", "*"): 2213930520131987723,
+    ("task", "*", "*"): 7461625329113351383,
+    ("task", "function-summary", "*"): 3932839773789002819,
+    ("task", "demonstrations", "*"): 7591751120109494165,
 }
 # A language draws its questions from a stream of its kind's name.
 LANGUAGES = {"copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic"}

@@ -258,15 +258,15 @@ def test_the_list_of_runs_says_where_a_chain_began(
     assert listed["first"]["begin"] is None
 
 
-def test_tokens_of_roles_are_added_as_rows_where_a_stage_asks(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paribus.spec.run.ROLE_KINDS", frozenset({"tune"}))
+def test_tokens_of_roles_are_added_as_rows_where_a_stage_asks(here: Path) -> None:
+    talks = {"kind": "reverse", "form": "conversations", "n_documents": 300}
+    talks |= {"min_length": 3, "max_length": 6}
+    instruct = {"kind": "instruct", "corpus": {"sources": [talks]}, "objective": "seq2seq"}
     table = {
         "begin": "gpt2",
         "corpus": {"sources": SOURCES},
         "training": TRAINING,
-        "stages": [{"kind": "adapt"}, {"kind": "tune"}],
+        "stages": [{"kind": "adapt"}, instruct],
     }
     run = load(table, here)
     n_before = run.architecture.n_vocab
@@ -284,6 +284,9 @@ def test_tokens_of_roles_are_added_as_rows_where_a_stage_asks(
     pb.export(outcome.folder, "out")
     tokenizer = transformers.AutoTokenizer.from_pretrained("out")
     assert len(tokenizer) == n_before + 4
+    turn = [{"role": "user", "content": "abc"}]
+    asked = tokenizer.apply_chat_template(turn, add_generation_prompt=True, return_dict=False)
+    assert asked == load_checkpoint(outcome.folder).encode_prompt("abc")
     assert tokenizer("abc‹end of turn›")["input_ids"][-1] == vocabulary.end_of_turn
     assert tokenizer("abc")["input_ids"] == load_checkpoint("gpt2").tokenizer.encode("abc")
     assert (

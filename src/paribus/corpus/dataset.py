@@ -15,14 +15,15 @@ from torch import Tensor
 from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.corpus.cache import Index
 from paribus.corpus.order import SourceMixture
-from paribus.corpus.shards import Shard
+from paribus.corpus.shards import Shard, n_stored_ids
 from paribus.corpus.splits import SPLITS, Split
-from paribus.corpus.token_rows import PairRows, RunningText, TokenRows
+from paribus.corpus.token_rows import PairRows, RunningText, TokenRows, TurnIds
 from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, Source, TokenizerFile, gives_pairs
+from paribus.spec.corpus import Corpus, Files, Source, TokenizerFile, document_form, gives_labels
+from paribus.spec.languages import LanguageForm
 from paribus.vocabulary import TextFrame
 
 
@@ -47,7 +48,7 @@ class TokenisedCorpus:
         assert k >= 0
         assert n_sequences >= 1
         readers = self._checked_readers(split, length)
-        mixture = self._source_mixture(split, data_seed)
+        mixture = self.source_mixture(split, data_seed)
         sources_B = mixture.row_sources(k * n_sequences, n_sequences)
         before = mixture.rows_before(k * n_sequences)
         places, parts = [], []
@@ -63,8 +64,11 @@ class TokenisedCorpus:
 
     def epochs(self, data_seed: int, k: int, n_sequences: int, length: int) -> tuple[float, ...]:
         """How often the training text of each source has been read when batch k begins."""
-        before = self._source_mixture("train", data_seed).rows_before(k * n_sequences)
-        readers = self._checked_readers("train", length)
+        before = self.source_mixture("train", data_seed).rows_before(k * n_sequences)
+        if any(map(gives_labels, self.spec.sources)):
+            readers = self.readers["train"]  # one text a row, whatever room its label would take
+        else:
+            readers = self._checked_readers("train", length)
         epochs = []
         for rows, reader in zip(before, readers, strict=True):
             epochs.append(rows / reader.n_rows(length))
@@ -101,7 +105,8 @@ class TokenisedCorpus:
             ids = ids.tolist()
         return self.tokenizer.decode(ids)
 
-    def _source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
+    def source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
+        """Which source each row of a split is from."""
         return SourceMixture(
             [source.weight for source in self.spec.sources],
             derive_seed(data_seed, "corpus", "mixture", split),
@@ -131,9 +136,10 @@ def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) ->
     for split in SPLITS:
         own = []
         for n, source in enumerate(corpus.sources):
-            stem, pairs = folder / f"{n}.{split}", gives_pairs(source)
-            shard = Shard.from_files(stem, tokenizer.n_text, pairs)
-            own.append(_reader(shard, f"{n}", vocabulary))
+            form = document_form(source)
+            n_ids = n_stored_ids(tokenizer.n_text, form)
+            shard = Shard.from_files(folder / f"{n}.{split}", n_ids, form)
+            own.append(_reader(shard, f"{n}", vocabulary, form))
         readers[split] = tuple(own)
     return TokenisedCorpus(
         spec=corpus,
@@ -197,6 +203,7 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
         sentences_BT=batch.sentences_BT[first:last],
         real_BT=rows(batch.real_BT),
         target_starts_B=rows(batch.target_starts_B),
+        labels_BM=rows(batch.labels_BM),
     )
 
 
@@ -214,10 +221,26 @@ def vocabulary_of(
     return Vocabulary(tokenizer.n_text, torch.from_numpy(counts), own_special_tokens, frame)
 
 
-def _reader(shard: Shard, name: str, vocabulary: Vocabulary) -> RunningText | PairRows:
-    if shard.pieces_per_document == 1:
+def _reader(
+    shard: Shard, name: str, vocabulary: Vocabulary, form: LanguageForm
+) -> RunningText | PairRows:
+    if form == "text":
         return RunningText(shard, name, vocabulary.eos)
-    return PairRows(shard, name, vocabulary.eos, vocabulary.pad)
+    if form == "pairs":
+        return PairRows(shard, name, vocabulary.eos, vocabulary.pad)
+    return PairRows(
+        shard=shard,
+        name=name,
+        eos=vocabulary.end_of_turn,
+        pad=vocabulary.pad,
+        turn_ids=turn_ids(vocabulary),
+    )
+
+
+def turn_ids(vocabulary: Vocabulary) -> TurnIds:
+    """How a vocabulary calls the turn tokens of a shard."""
+    special_tokens = [*vocabulary.role_tokens.values(), vocabulary.end_of_turn]
+    return TurnIds(vocabulary.n_text, np.array(special_tokens, np.int64))
 
 
 def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) -> TextBatch:

@@ -8,15 +8,26 @@ from pathlib import Path
 from typing import Any
 
 from paribus.corpus.archives import explain_read_errors, find_files, open_members
+from paribus.corpus.conversation_files import turn_documents
 from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
 from paribus.corpus.documents import Document, SourceNotes
-from paribus.corpus.formats import KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
+from paribus.corpus.formats import JSON_SUFFIXES, KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
 from paribus.corpus.formats import file_documents as filed
 from paribus.corpus.languages.questions import language_documents as invented
 from paribus.corpus.python_files import installation_identity
 from paribus.corpus.python_files import python_documents as installed
+from paribus.corpus.tagged_sentences import COLUMN_SUFFIXES
 from paribus.record.disk import explained
-from paribus.spec.corpus import Files, PairFiles, PythonCode, PythonDocs, PythonSummaries, Source
+from paribus.spec.corpus import (
+    ConversationFiles,
+    Files,
+    FileSource,
+    LabelledFiles,
+    PairFiles,
+    PreferenceFiles,
+    Source,
+    TaggedFiles,
+)
 from paribus.spec.languages import Language
 from paribus.watcher import Watcher
 
@@ -26,12 +37,14 @@ def source_documents(
 ) -> Iterator[Document]:
     """All documents in an order that is always the same."""
     match source:
-        case PythonDocs() | PythonCode() | PythonSummaries():
-            return installed(source, progress, n_workers)
-        case Files() | PairFiles():
+        case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
+            return _read_files(source, notes, progress)
+        case ConversationFiles() | PreferenceFiles():
             return _read_files(source, notes, progress)
         case Language():
             return invented(source, progress)
+        case _:
+            return installed(source, progress, n_workers)
 
 
 def source_identity(source: Source) -> Any:
@@ -39,9 +52,14 @@ def source_identity(source: Source) -> Any:
     installed.
     """
     match source:
-        case PythonDocs() | PythonCode() | PythonSummaries():
-            return installation_identity(source)
-        case Files() | PairFiles():
+        case (
+            Files()
+            | PairFiles()
+            | LabelledFiles()
+            | TaggedFiles()
+            | ConversationFiles()
+            | PreferenceFiles()
+        ):
             stamps = []
             for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
                 stat = _stat(path)
@@ -49,6 +67,8 @@ def source_identity(source: Source) -> Any:
             return stamps
         case Language():
             return None
+        case _:
+            return installation_identity(source)
 
 
 def _stat(path: Path) -> os.stat_result:
@@ -56,15 +76,19 @@ def _stat(path: Path) -> os.stat_result:
         return path.stat()
 
 
-def _readable_suffixes(source: Files | PairFiles) -> tuple[str, ...]:
-    if isinstance(source, Files):
-        return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
-    return KEYED_SUFFIXES
+def _readable_suffixes(source: FileSource) -> tuple[str, ...]:
+    match source:
+        case Files():
+            return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
+        case TaggedFiles():
+            return COLUMN_SUFFIXES
+        case ConversationFiles() | PreferenceFiles():
+            return JSON_SUFFIXES
+        case _:
+            return KEYED_SUFFIXES
 
 
-def _read_files(
-    source: Files | PairFiles, notes: SourceNotes, progress: Watcher
-) -> Iterator[Document]:
+def _read_files(source: FileSource, notes: SourceNotes, progress: Watcher) -> Iterator[Document]:
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)
     stats = list(map(_stat, paths))
@@ -73,4 +97,7 @@ def _read_files(
         for path in paths:
             for member in open_members(path, suffixes, notes, progress, allowance):
                 with explain_read_errors(member.where):
-                    yield from filed(member, source, notes)
+                    if isinstance(source, ConversationFiles | PreferenceFiles):
+                        yield from turn_documents(member, source, notes)
+                    else:
+                        yield from filed(member, source, notes)

@@ -8,11 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 
+from paribus.corpus.conversations import Turn, parse_turns, readable_tokens
 from paribus.corpus.dataset import TokenisedCorpus
-from paribus.corpus.shards import Shard
+from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.corpus.shards import TURN_FORMS, Shard
 from paribus.corpus.splits import Split
 from paribus.errors import SpecError
 from paribus.runtime import numpy_generator
+from paribus.spec.objectives import Objective, TextLabels, WordTags
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,12 @@ def split_counts(dataset: TokenisedCorpus) -> Iterator[SplitCount]:
             )
 
 
-def corpus_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
-    """What a person should be told of the text before it is read in rows of this length."""
+def corpus_remarks(
+    dataset: TokenisedCorpus, length: int, objective: Objective | None = None
+) -> Iterator[str]:
+    """What a person should be told of the text before an objective reads it in rows of this
+    length.
+    """
     for number, source in enumerate(dataset.index.sources):
         counts = {
             f"{source.n_replaced} faults of UTF-8 were replaced": source.n_replaced,
@@ -62,11 +69,19 @@ def corpus_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
         for remark, n in counts.items():
             if n:
                 yield f"corpus.sources.{number} ({source.kind}): {remark}"
-    yield from truncation_remarks(dataset, length)
+    yield from truncation_remarks(dataset, length, objective)
 
 
-def truncation_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
-    """What rows of this length leave out of the training pairs."""
+def truncation_remarks(
+    dataset: TokenisedCorpus, length: int, objective: Objective | None = None
+) -> Iterator[str]:
+    """What rows of this length leave out of the training pairs, or of texts with labels."""
+    if isinstance(objective, TextLabels | WordTags):
+        if n_texts := LabelledCorpus(dataset, objective).n_truncated("train", length):
+            yield (
+                f"{n_texts:,} texts are longer than {length - 1} tokens: their ends are left out"
+            )
+        return
     if n_cut := dataset.n_truncated_pairs("train", length):
         yield (
             f"{n_cut:,} pairs are longer than {length} tokens: the beginnings of their sources are"
@@ -83,14 +98,28 @@ def document_text(
     dataset: TokenisedCorpus, split: Split, source: int, number: int, max_tokens: int = 256
 ) -> tuple[str, ...]:
     """The beginning of a document as it was read: its text, or the source and the target of a
-    pair.
+    pair. What comes before a response has special tokens in it, by their names.
     """
     shard = dataset.readers[split][source].shard
     texts = []
     for first, last in _piece_bounds(shard, number):
         tokens = shard.tokens[first : min(last, first + max_tokens)]
-        texts.append(dataset.decode(tokens.tolist()))
+        if dataset.spec.form in TURN_FORMS:
+            texts.append(readable_tokens(tokens.tolist(), dataset.tokenizer))
+        else:
+            texts.append(dataset.decode(tokens.tolist()))
     return tuple(texts)
+
+
+def document_turns(
+    dataset: TokenisedCorpus, split: Split, source: int, number: int
+) -> tuple[Turn, ...]:
+    """The turns before a response, or none where a document is no conversation."""
+    if dataset.spec.form not in TURN_FORMS:
+        return ()
+    shard = dataset.readers[split][source].shard
+    first, last = next(_piece_bounds(shard, number))
+    return parse_turns(shard.tokens[first:last].tolist(), dataset.tokenizer)
 
 
 def _piece_bounds(shard: Shard, number: int) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -35,11 +35,12 @@ class Arm:
     table: Table  # without the sizes that follow from text and training
     run: RunSpec
     match: Match | None
+    numbers_stages: bool  # some arm of the design has several, so paths name a stage in all of them
 
     @cached_property
     def leaves(self) -> dict[str, Any]:
         """Every field of the run by its path."""
-        return leaves_of(run_table(self.run))
+        return leaves_of(run_table(self.run, self.numbers_stages))
 
 
 def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm, ...]:
@@ -48,10 +49,10 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
     """
     levels, tables = arm_levels(design), arm_tables(design)
     problems: dict[str, list[str]] = {}
-    arms: list[Arm] = []
+    loaded_arms: dict[str, _LoadedArm] = {}
     for name, table in tables.items():
         try:
-            arms.append(_load_arm(design, name, levels[name], dict(table), open_begin))
+            loaded_arms[name] = _load_arm(design, dict(table), open_begin)
         except SpecError as fault:
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
@@ -60,6 +61,18 @@ def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm,
         for problem, names in problems.items():
             lines.append(_describe_problem(problem, names, len(tables)))
         raise SpecError(lines)
+    numbers_stages = any(loaded.has_stages for loaded in loaded_arms.values())
+    arms: list[Arm] = []
+    for name, loaded in loaded_arms.items():
+        arm = Arm(
+            name=name,
+            levels=levels[name],
+            table=loaded.fields(numbers_stages),
+            run=loaded.run,
+            match=loaded.match,
+            numbers_stages=numbers_stages,
+        )
+        arms.append(arm)
     return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
 
 
@@ -71,38 +84,44 @@ def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
     return f"{', '.join(places)}: {problem}"
 
 
-def _load_arm(
-    design: Design,
-    name: str,
-    levels: Mapping[str, str],
-    table: Table,
-    open_begin: BeginOpener | None,
-) -> Arm:
+class _LoadedArm(NamedTuple):
+    """An arm whose run is read, before it is known whether paths name stages."""
+
+    table: Table
+    run: RunSpec
+    match: Match | None
+
+    @property
+    def has_stages(self) -> bool:
+        return "stages" in self.table or len(self.run.stages) > 1
+
+    def fields(self, numbers_stages: bool) -> Table:
+        begin = take_begin(dict(self.table), [])
+        if begin is None:
+            return chosen_fields(self.run, self.table["architecture"], numbers_stages)
+        return begun_fields(self.run, begin, numbers_stages)
+
+
+def _load_arm(design: Design, table: Table, open_begin: BeginOpener | None) -> _LoadedArm:
     match = _read_match(table.pop("match", None)) or design.match
     table = merge_tables(_expand_preset(design.base), _expand_preset(table))
     run = load_run(table, open_begin=open_begin)
     require_usable(design, run)
-    begin = take_begin(table, [])
-    if begin is None:
-        fields = chosen_fields(run, table["architecture"])
-    else:
-        fields = begun_fields(run, begin)
-    return Arm(name=name, levels=levels, table=fields, run=run, match=match)
+    if run.begin is not None and run.inherited_folders:
+        raise SpecError(
+            f"begin is a run that itself began from {run.begin.name!r}; name one of its checkpoints"
+        )
+    return _LoadedArm(table, run, match)
 
 
-def begun_fields(run: RunSpec, begin: BeginFrom) -> Table:
+def begun_fields(run: RunSpec, begin: BeginFrom, numbers_stages: bool) -> Table:
     """Every field that somebody could write in a run that begins from a checkpoint: not what it
     takes over from there. One that begins from another run is the chain written out.
     """
-    table = run_table(run)
+    table = run_table(run, numbers_stages)
     if run.begin is None:
         return table
-    if run.inherited_folders:
-        raise SpecError(
-            f"begin is {begin.name!r}, a run that itself began from {run.begin.name!r}; name one of"
-            " its checkpoints"
-        )
-    architecture = run_table(run)["architecture"]
+    architecture = table["architecture"]
     changeable = {name: architecture[name] for name in ("mask", "dropout", "max_length")}
     if architecture["encoder"] is not None:
         changeable["encoder"] = {"mask": architecture["encoder"]["mask"]}
@@ -157,14 +176,16 @@ def _expand_preset(table: Mapping[str, Any]) -> Table:
     return table
 
 
-def chosen_fields(run: RunSpec, architecture_table: Mapping[str, Any]) -> Table:
+def chosen_fields(
+    run: RunSpec, architecture_table: Mapping[str, Any], numbers_stages: bool
+) -> Table:
     """Every field of a run that somebody or a default chose; not the sizes that follow from
     text and training.
 
     `written` is the table of its architecture. Whether the base, an arm or a change wrote a field
     makes no difference.
     """
-    table = run_table(run)
+    table = run_table(run, numbers_stages)
     for name in derived_sizes(run.stages):
         if name not in architecture_table:
             del table["architecture"][name]
@@ -198,9 +219,9 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
         raise SpecError(problems)
 
 
-def run_table(run: RunSpec) -> Table:
-    """Every field of a run, in the tables a person would write it in; several stages lie by their
-    number.
+def run_table(run: RunSpec, numbers_stages: bool) -> Table:
+    """Every field of a run, in the tables a person would write it in: its only stage, or stages by
+    their number.
     """
     tables: Table = {}
     stages = list(run.stages)
@@ -210,7 +231,7 @@ def run_table(run: RunSpec) -> Table:
         architecture = stage_architectures(run)[0]
         stages[0] = stages[0].model_copy(update={"architecture": ArchitectureChange()})
     tables["architecture"] = architecture.model_dump(mode="json")
-    if len(stages) > 1:
+    if numbers_stages:
         by_number = {str(number): _stage_table(stage) for number, stage in enumerate(stages)}
         return {**tables, "stages": by_number}
     tables |= stages[0].model_dump(mode="json")

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
+from paribus.corpus.conversations import prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate.batching import batch_problems
@@ -27,6 +28,7 @@ from paribus.objectives import Problem, require_no_leak, require_permitted, targ
 from paribus.objectives.answering import answering_component, mixture_of_one
 from paribus.objectives.framing import ItemLayout, LaidItem, item_layout, item_problems, lay_item
 from paribus.record import Answer
+from paribus.spec import ResolvedArchitecture
 from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import Objective
 
@@ -69,11 +71,11 @@ def likelihoods(
     component = answering_component(asked_model.objective, label)
     vocabulary = asked_model.vocabulary or vocabulary_of(tokenizer)
     window = min(asked_model.window or model.spec.max_length, model.spec.max_length)
-    _require_vocabulary_fits(model, vocabulary)
+    require_vocabulary_fits(model.spec, vocabulary)
     require_permitted(mixture_of_one(component), model.spec, min(window, CHECK_LENGTH))
     layout = item_layout(component, model.spec, vocabulary, window)
     laid_items = [_lay_item(layout, tokenizer, item) for item in items]
-    _require_unseen(model, layout, laid_items)
+    require_unseen(model, layout, laid_items)
     sums = _item_nats(model, layout, laid_items, n_sequences)
     answers = []
     for item, laid_item, total in zip(items, laid_items, sums, strict=True):
@@ -89,15 +91,16 @@ def likelihoods(
     return tuple(answers)
 
 
-def _require_vocabulary_fits(model: Transformer, vocabulary: Vocabulary) -> None:
-    if vocabulary.size > model.spec.n_vocab:
+def require_vocabulary_fits(spec: ResolvedArchitecture, vocabulary: Vocabulary) -> None:
+    """SpecError where a tokenizer has more ids than the model."""
+    if vocabulary.size > spec.n_vocab:
         raise SpecError(
-            f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our special tokens"
-            f" need {vocabulary.size}; give the tokenizer it was trained with"
+            f"the model has n_vocab {spec.n_vocab}, but the tokenizer and our special tokens need"
+            f" {vocabulary.size}; give the tokenizer it was trained with"
         )
 
 
-def _require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence[LaidItem]) -> None:
+def require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence[LaidItem]) -> None:
     """SpecError where an item is so laid that its answer is seen; one item stands for all of
     its lengths.
     """
@@ -109,7 +112,15 @@ def _require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence
 
 
 def _lay_item(layout: ItemLayout, tokenizer: Tokenizer, item: Item) -> LaidItem:
-    return lay_item(layout, item.name, tokenizer.encode(item.context), target_ids(tokenizer, item))
+    context = context_ids(tokenizer, layout.vocabulary, item)
+    return lay_item(layout, item.name, context, target_ids(tokenizer, item))
+
+
+def context_ids(tokenizer: Tokenizer, vocabulary: Vocabulary, item: Item) -> list[int]:
+    """The tokens of an item's context; turns of a conversation have special tokens around them."""
+    if item.turns:
+        return prompt_tokens(item.turns, tokenizer, vocabulary)
+    return tokenizer.encode(item.context)
 
 
 def target_ids(tokenizer: Tokenizer, item: Item) -> list[int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError
@@ -23,6 +23,7 @@ from paribus.interop.tokenizer import (
     add_special_tokens,
     copy_tokenizer,
     special_token_ids,
+    write_chat_template,
     write_tokenizer,
 )
 from paribus.model import Transformer
@@ -50,10 +51,12 @@ def export(
     the spec says prevails over it. UnsupportedError where transformers has no class with the same
     mask and wiring. Of the spec, only what no logit depends on is left behind: init, dropout,
     balance loss and the rate of a selection bias. A tokenizer is written beside, for
-    `AutoTokenizer`, and config.json then names our special tokens.
+    `AutoTokenizer`, and config.json then names our special tokens. A model that was trained on
+    conversations takes its chat template along.
     """
     if isinstance(model, Transformer):
-        _write_folder(model, folder, extra_config, tokenizer, None)
+        with _folder_draft(model, folder, extra_config, tokenizer):
+            pass
         return
     if extra_config is not None or tokenizer is not None:
         raise SpecError(
@@ -78,21 +81,24 @@ def export_checkpoint(checkpoint: LoadedCheckpoint, model: Transformer, folder: 
         tokenizer = checkpoint.tokenizer
     else:
         tokenizer = None
-    vocabulary = checkpoint.vocabulary if source is not None else None
-    _write_folder(model, folder, checkpoint.origin, tokenizer, source, vocabulary)
+    with _folder_draft(model, folder, checkpoint.origin, tokenizer) as draft:
+        vocabulary = checkpoint.vocabulary if checkpoint.tokenizer_file else None
+        if source is not None:
+            copy_tokenizer(source, draft)
+            if vocabulary is not None:
+                add_special_tokens(draft, vocabulary)
+        if checkpoint.chat_template is not None and vocabulary is not None:
+            write_chat_template(draft, checkpoint.chat_template, vocabulary, model.spec)
 
 
-def _write_folder(
+@contextmanager
+def _folder_draft(
     model: Transformer,
     folder: str | Path,
     extra_config: Mapping[str, Any] | None,
     tokenizer: Tokenizer | None,
-    source: Path | None,
-    vocabulary: Vocabulary | None = None,
-) -> None:
-    """The folder, with a tokenizer of ours or the files of an imported one in `source`, to which
-    `vocabulary` may have added special tokens.
-    """
+) -> Iterator[Path]:
+    """The folder with config, weights and a tokenizer of ours, to which more may be written."""
     family, config, filled_config = choose_family(model.spec)
     if tokenizer is not None:
         extra_config = {
@@ -102,10 +108,6 @@ def _write_folder(
     with atomic_folder(folder) as draft:
         if tokenizer is not None:
             write_tokenizer(draft, tokenizer, model.spec.max_length)
-        if source is not None:
-            copy_tokenizer(source, draft)
-        if vocabulary is not None:
-            add_special_tokens(draft, vocabulary)
         write_json(
             draft / CONFIG_FILE,
             {
@@ -115,6 +117,7 @@ def _write_folder(
             },
         )
         write_tensors(draft / TENSORS_FILE, _transformers_tensors(family, model, filled_config))
+        yield draft
 
 
 def _known_extra_keys(

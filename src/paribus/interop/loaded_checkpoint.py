@@ -15,9 +15,11 @@ from pydantic import ValidationError
 
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
+from paribus.corpus.conversations import CHAT_TEMPLATE, Turn, prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import RecordError, UnsupportedError
+from paribus.files import MAX_TOKENIZER_BYTES, read_text
 from paribus.interop.recorded_objective import read_objective
 from paribus.interop.special_tokens import imported_vocabulary
 from paribus.masks import Causal
@@ -25,7 +27,12 @@ from paribus.model import Transformer, read_origin, restore
 from paribus.model.kernels import KernelChoice
 from paribus.model.weights import read_architecture
 from paribus.record import RUNS, choose_checkpoint, read_stages
-from paribus.record.file_names import OBJECTIVE_FILE, ORIGIN_FILE, TOKENIZER_FILE
+from paribus.record.file_names import (
+    CHAT_TEMPLATE_FILE,
+    OBJECTIVE_FILE,
+    ORIGIN_FILE,
+    TOKENIZER_FILE,
+)
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.corpus import TokenizerFile
 from paribus.spec.objectives import CausalLM, Objective
@@ -87,6 +94,22 @@ class LoadedCheckpoint:
                 " special tokens; use the tokenizer it was trained with"
             )
         return vocabulary
+
+    @cached_property
+    def chat_template(self) -> str | None:
+        """Our template of conversations, where it was trained on any; another's is not ours to
+        follow.
+        """
+        path = self.folder / CHAT_TEMPLATE_FILE
+        if path.is_file() and read_text(path, MAX_TOKENIZER_BYTES) == CHAT_TEMPLATE:
+            return CHAT_TEMPLATE
+        return None
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """A text to answer: one turn of a user, where the model was trained on conversations."""
+        if self.chat_template is None:
+            return self.tokenizer.encode(text)
+        return prompt_tokens([Turn("user", text)], self.tokenizer, self.vocabulary)
 
     def objective(self) -> Objective:
         """What it was trained to predict; of an imported model, what was recorded then."""

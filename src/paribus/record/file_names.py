@@ -8,6 +8,7 @@ ENVIRONMENT_FILE = "environment.json"
 ROWS_FILE = "rows.jsonl"
 CHECKPOINTS = "checkpoints"
 EVALUATIONS = "evaluations"
+LM_EVAL = "lm-eval"  # samples of lm-evaluation-harness
 STATE_FILE = "state"
 CHECKSUMS_FILE = "checksums.jsonl"
 LOCK_FILE = "lock"
@@ -20,9 +21,11 @@ TOKENIZER_FILE = "tokenizer.json"
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 SPECIAL_TOKENS_FILE = "special_tokens_map.json"
 ADDED_TOKENS_FILE = "added_tokens.json"
-CHAT_TEMPLATE_FILE = "chat_template.jinja"
+CHAT_TEMPLATE_FILE = "chat_template.jinja"  # of a run that was trained on conversations
 ORIGIN_FILE = "origin.json"
 OBJECTIVE_FILE = "objective.json"  # of an imported checkpoint: what it was trained to predict
+LABEL_HEAD_FILE = "label-head.safetensors"  # of a stage that gives labels, with
+LABELS_FILE = "labels.json"
 MANIFEST_FILE = "manifest.json"
 
 # A study: record/study.py draws its folder.
@@ -36,6 +39,7 @@ SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 
 _STEP = "step-"
+_TASK = "task-"
 
 
 def checkpoint_name(step: int) -> str:
@@ -46,3 +50,13 @@ def checkpoint_name(step: int) -> str:
 def checkpoint_step(name: str) -> int:
     """The step whose checkpoint has this name."""
     return int(name.removeprefix(_STEP))
+
+
+def task_answers_name(digest: str) -> str:
+    """What the file of answers to a task is called, in the folder of evaluations."""
+    return f"{_TASK}{digest}.jsonl"
+
+
+def is_task_answers_name(name: str) -> bool:
+    """Is a file of evaluations one of answers to a task, not to a yardstick?"""
+    return name.startswith(_TASK)

@@ -1,7 +1,7 @@
 """What is read: sources, their mixture, how text becomes tokens, and what is held out.
 
-A source gives running text or pairs of (source, target); one corpus is all of the one or all of the
-other.
+A source gives running text, pairs of (source, target), conversations or preferences; all sources of
+a corpus give the same. Texts with labels are pairs, whose targets are the labels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from paribus.spec.base import Positive, Share, Spec, read_kind
-from paribus.spec.languages import InventedLanguage, Language
+from paribus.spec.languages import InventedLanguage, Language, LanguageForm
 
 # The special tokens of conversations: who speaks, and where a turn ends.
 ROLES = ("system", "user", "assistant")
@@ -24,6 +24,8 @@ N_SENTINELS = 96
 N_SPECIAL_TOKENS = 7 + N_SENTINELS + N_ROLE_TOKENS
 _SPECIAL_TOKEN_NAMES = ("begin", "pad", "end", "start", "mask", *"RSX", *ROLES, END_OF_TURN)
 _SENTINEL_NAME = re.compile(r"gap \d+", re.ASCII)
+
+TEXT_SEPARATOR = "\n"  # between the two texts of a labelled pair, which are read as one
 
 FilePortion = Literal["slice", "all"]
 DecodeErrors = Literal["strict", "replace"]
@@ -47,6 +49,8 @@ def _as_tuple(value: Any) -> Any:
 # and runs stay what they were.
 MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda n_bytes: n_bytes is None)]
 Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+
+ColumnNumber = Annotated[int, Field(ge=-64, le=64)]
 
 
 class PythonDocs(Spec):
@@ -77,6 +81,30 @@ class PythonSummaries(Spec):
     """
 
     kind: Literal["python-summaries"] = "python-summaries"
+    part: FilePortion = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class PythonLabels(Spec):
+    """Docstrings from Python files, each labelled with what it documents: a module, a class, a
+    method or a function.
+    """
+
+    kind: Literal["python-labels"] = "python-labels"
+    part: FilePortion = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class PythonTags(Spec):
+    """Statements from Python files, word by word, each name tagged with what it does there: it is
+    called, read, assigned, a parameter, an attribute, and so on.
+    """
+
+    kind: Literal["python-tags"] = "python-tags"
     part: FilePortion = "slice"
     """A fixed tenth of the files, ready in seconds, or all of them."""
     weight: Positive = 1.0
@@ -118,6 +146,93 @@ class PairFiles(Spec):
     """The column or key that holds the source."""
     target: str = "target"
     """The column or key that holds the target."""
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class LabelledFiles(Spec):
+    """Texts with labels from columns of .csv or .tsv, or from keys of .jsonl.
+
+    A label is text. As a pair, a text is the source and its label the target.
+    """
+
+    kind: Literal["labelled"] = "labelled"
+    paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
+    text: str = "text"
+    """The column or key that holds the text."""
+    second: Annotated[str | None, Field(exclude_if=lambda column: column is None)] = None
+    """The column or key that holds the second text of a pair, which is read on a line of its own
+    after the first. If left out: there is one text.
+    """
+    label: str = "label"
+    """The column or key that holds the label. In .jsonl it may be a whole number."""
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class TaggedFiles(Spec):
+    """Sentences with a tag for each word, in columns as CoNLL writes them: a word a line, and an
+    empty line after each sentence.
+
+    As a pair, the words of a sentence are the source and its tags the target.
+    """
+
+    kind: Literal["tagged"] = "tagged"
+    paths: Paths
+    """Files, folders, globs or tars: .conll, .bio or .txt. A path is relative to the file that
+    names it. One alone needs no list.
+    """
+    word: ColumnNumber = 0
+    """Which column holds the word, counted from 0; -1 is the last one."""
+    tag: ColumnNumber = -1
+    """Which column holds the tag, counted from 0; -1 is the last one."""
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class ConversationFiles(Spec):
+    """Conversations from lines of .jsonl: `messages` with a role and a content each, or `prompt`
+    and `response`, and `system` where there is one.
+    """
+
+    kind: Literal["conversations"] = "conversations"
+    paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class PreferenceFiles(Spec):
+    """Preferences from lines of .jsonl: `chosen` and `rejected` after a `prompt`, or after
+    `messages`, and `system` where there is one.
+    """
+
+    kind: Literal["preferences"] = "preferences"
+    paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
     errors: DecodeErrors = "strict"
     """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
     max_unpacked: MaxUnpacked = None
@@ -177,8 +292,11 @@ def tokenizer_with_roles(tokenizer: TokenizerFile, n_text: int) -> TokenizerFile
     return tokenizer.model_copy(update={"special_tokens": ids})
 
 
-InstalledPython = PythonDocs | PythonCode | PythonSummaries
-Source = InstalledPython | Files | PairFiles | InventedLanguage
+InstalledPython = PythonDocs | PythonCode | PythonSummaries | PythonLabels | PythonTags
+TurnFiles = ConversationFiles | PreferenceFiles
+TextFiles = Files | PairFiles | LabelledFiles | TaggedFiles
+FileSource = TextFiles | TurnFiles
+Source = InstalledPython | FileSource | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
 TokenizerKind = Annotated[
     ByteTokenizer | BPETokenizer | TokenizerFile,
@@ -187,14 +305,39 @@ TokenizerKind = Annotated[
 ]
 
 
-def gives_pairs(source: Source) -> bool:
-    """Whether a source gives pairs; otherwise it gives running text."""
+def gives_labels(source: Source) -> bool:
+    """Whether a source gives texts with labels, or words with tags."""
+    return isinstance(source, LabelledFiles | PythonLabels | TaggedFiles | PythonTags)
+
+
+# What the documents of a source are, and how each is called.
+DOCUMENT_FORMS: dict[LanguageForm, str] = {
+    "pairs": "pairs",
+    "conversations": "conversations",
+    "preferences": "preferences",
+    "text": "running text",
+}
+
+
+def document_form(source: Source) -> LanguageForm:
+    """What the documents of a source are."""
     match source:
         case PythonSummaries() | PairFiles():
-            return True
+            return "pairs"
+        case LabelledFiles() | TaggedFiles() | PythonLabels() | PythonTags():
+            return "pairs"
+        case ConversationFiles():
+            return "conversations"
+        case PreferenceFiles():
+            return "preferences"
         case Language():
-            return source.form == "pairs"
-    return False
+            return source.form
+    return "text"
+
+
+def gives_pairs(source: Source) -> bool:
+    """Whether a source gives sources with their targets; otherwise it gives running text."""
+    return document_form(source) != "text"
 
 
 class Corpus(Spec):
@@ -203,8 +346,8 @@ class Corpus(Spec):
     """
 
     sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_as_tuple)] = (PythonDocs(),)
-    """Where the text comes from. All sources give running text, or all give pairs. One alone
-    needs no list.
+    """Where the text comes from. All sources give the same: running text, pairs, conversations or
+    preferences. One alone needs no list.
     """
     tokenizer: TokenizerKind = ByteTokenizer()
     """How text becomes tokens."""
@@ -227,10 +370,20 @@ class Corpus(Spec):
                 " ones,"
                 " such as 1 and 2"
             )
-        kinds = {gives_pairs(source): source.kind for source in self.sources}
-        if len(kinds) == 2:
+        forms: dict[LanguageForm, str] = {}
+        for source in self.sources:
+            forms[document_form(source)] = source.kind
+        if len(forms) > 1:
+            in_order: list[LanguageForm] = [form for form in DOCUMENT_FORMS if form in forms]
+            one, other = in_order[:2]
             raise ValueError(
-                f"sources {kinds[True]!r} gives pairs and {kinds[False]!r} running text, which one"
-                " batch cannot hold; use either, or form = 'text' for an invented language"
+                f"sources {forms[one]!r} gives {DOCUMENT_FORMS[one]} and {forms[other]!r}"
+                f" {DOCUMENT_FORMS[other]}, which one batch cannot hold; use either, or form ="
+                f" {other!r} for an invented language"
             )
         return self
+
+    @property
+    def form(self) -> LanguageForm:
+        """What its documents are."""
+        return document_form(self.sources[0])

@@ -14,6 +14,7 @@ from paribus.spec.design import (
     leaves_of,
     level_paths,
 )
+from paribus.spec.merging import merge_tables
 from paribus.spec.stages import indexed_stages
 
 # set by the design's seeds, whatever a run says
@@ -112,9 +113,20 @@ def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
 
 
 def _is_compared(design: Design, path: str) -> bool:
-    """Is a path of the factor, and does an arm write it?"""
+    """Is a path of the factor, and does an arm write it? Where a whole stage is the factor, do
+    arms with as many stages differ in it?
+    """
     inside = any(_paths_overlap(path, own) for own in declared_paths(design))
     if not inside:
         return False
-    tables = map(indexed_stages, arm_tables(design).values())
-    return any(path in leaves_of(table) for table in tables)
+    tables = [indexed_stages(table) for table in arm_tables(design).values()]
+    if not any(path in leaves_of(table) for table in tables):
+        return False
+    values_by_size: dict[int, list[Any]] = {}
+    for table in tables:
+        merged = merge_tables(indexed_stages(design.base), table)
+        size = len(merged.get("stages", ()))
+        values_by_size.setdefault(size, []).append(leaves_of(merged).get(path))
+    if len(values_by_size) == 1:
+        return True
+    return any(value != values[0] for values in values_by_size.values() for value in values)

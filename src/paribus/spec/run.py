@@ -41,7 +41,7 @@ from paribus.spec.reading import (
     read_table,
 )
 from paribus.spec.spelling import key_advice
-from paribus.spec.stages import ROLE_KINDS, indexed_stages, require_valid_chain
+from paribus.spec.stages import ROLE_FORMS, indexed_stages, require_valid_chain
 from paribus.spec.stages import RunSpec as RunSpec
 from paribus.spec.stages import Stage as Stage
 from paribus.spec.stages import addressed_stages as addressed_stages
@@ -170,7 +170,7 @@ def with_roles(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     result: list[Stage] = []
     has_roles = False
     for stage in stages:
-        has_roles = has_roles or stage.kind in ROLE_KINDS
+        has_roles = has_roles or stage.corpus.form in ROLE_FORMS
         tokenizer = stage.corpus.tokenizer
         if has_roles and isinstance(tokenizer, TokenizerFile):
             own = tokenizer_with_roles(tokenizer, n_text(stage.corpus))

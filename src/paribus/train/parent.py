@@ -4,6 +4,7 @@ up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from paribus.record import latest_checkpoint, named_folder, run_name
 from paribus.record.disk import file_sha256
 from paribus.record.environment import Environment, require_same_environment
 from paribus.record.file_names import (
+    CHAT_TEMPLATE_FILE,
     CHECKPOINTS,
     ENVIRONMENT_FILE,
     ORIGIN_FILE,
@@ -147,17 +149,18 @@ def with_added_rows(tensor: Tensor, n_rows: int, seed: int, name: str) -> Tensor
     return torch.cat([tensor, rows.to(tensor.dtype)])
 
 
-def carried_files(folder: Path) -> dict[str, bytes]:
-    """The files of an imported checkpoint that go along with its weights: what its config said
-    beside the architecture, and its tokenizer as it came.
+def with_carried_files(files: Mapping[str, bytes], folder: Path) -> dict[str, bytes]:
+    """The files of a checkpoint with those that go along with imported weights: what the config
+    said beside the architecture, and the tokenizer as it came. A template of ours stays.
     """
+    result = dict(files)
     if not (folder / ORIGIN_FILE).is_file():
-        return {}
-    files: dict[str, bytes] = {}
+        return result
     for name in (ORIGIN_FILE, *TOKENIZER_FILES):
-        if (folder / name).is_file():
-            files[name] = read_bytes(folder / name, MAX_TOKENIZER_BYTES)
-    return files
+        is_ours = name == CHAT_TEMPLATE_FILE and name in files
+        if (folder / name).is_file() and not is_ours:
+            result[name] = read_bytes(folder / name, MAX_TOKENIZER_BYTES)
+    return result
 
 
 def with_own_draws(stage: Stage, number: int) -> Stage:

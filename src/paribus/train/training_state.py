@@ -10,9 +10,29 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from paribus.corpus import TokenisedCorpus
+from paribus.corpus.conversations import CHAT_TEMPLATE
+from paribus.model.label_head import fill_label_head, write_label_head
 from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
-from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, WEIGHTS_FILE
+from paribus.record.file_names import (
+    CHAT_TEMPLATE_FILE,
+    LEARNING_FILE,
+    SPEC_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+)
+from paribus.spec.stages import RunSpec, reads_conversations
 from paribus.train.learner import Learner
+
+
+def text_files(spec: RunSpec, dataset: TokenisedCorpus) -> dict[str, bytes]:
+    """How text becomes what a model reads: a tokenizer.json, and a template of conversations
+    where it was trained on any.
+    """
+    files = {TOKENIZER_FILE: dataset.tokenizer.json.encode()}
+    if reads_conversations(spec):
+        files[CHAT_TEMPLATE_FILE] = CHAT_TEMPLATE.encode()
+    return files
 
 
 def save_training_state(
@@ -26,6 +46,8 @@ def save_training_state(
         (folder / name).write_bytes(content)
     write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
     write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
+    if learner.head is not None:
+        write_label_head(folder, learner.head)
     write_tensors(
         folder / LEARNING_FILE,
         {**_optimizer_tensors(learner), **{f"pending.{name}": t for name, t in pending.items()}},
@@ -44,6 +66,8 @@ def load_training_state(folder: Path, learner: Learner) -> dict[str, Tensor]:
     )
     for name, tensor in state.items():
         tensor.copy_(weights[name])
+    if learner.head is not None:
+        fill_label_head(learner.head, folder)
     memory = read_tensors(folder / LEARNING_FILE)
     names = _parameter_names(learner)
     for parameter, name in names.items():
@@ -68,4 +92,4 @@ def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
 
 
 def _parameter_names(learner: Learner) -> dict[Tensor, str]:
-    return {parameter: name for name, parameter in learner.model.named_parameters()}
+    return {parameter: name for name, parameter in learner.named_parameters().items()}
