@@ -242,6 +242,20 @@ def test_weights_that_change_after_the_plan_are_refused(here: Path) -> None:
         begin_checkpoint(begin)
 
 
+def test_what_left_from_here_and_came_back_has_our_special_tokens(here: Path) -> None:
+    architecture = {**FIRST["architecture"], "positions": "learned"}
+    pb.train_run({**FIRST, "architecture": architecture}, name="plain", workspace=space(here))
+    pb.export(here / "runs/plain", "hf")
+    pb.import_("hf", out="again")
+    outcome = pb.train_run({**BEGUN, "begin": "again"}, workspace=space(here))
+    vocabulary = load_checkpoint(outcome.folder).vocabulary
+    ours = load_checkpoint(here / "runs/plain").vocabulary
+    assert vocabulary.named_special_tokens == ours.named_special_tokens
+    assert vocabulary.size == ours.size
+    pb.export(outcome.folder, "hf-again")
+    assert Path("hf-again/tokenizer.json").read_bytes() == Path("hf/tokenizer.json").read_bytes()
+
+
 def test_the_list_of_runs_says_where_a_chain_began(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -58,13 +58,14 @@ def add_special_tokens(folder: Path, vocabulary: Vocabulary) -> None:
     """Write the special tokens that were added after an imported tokenizer's ids into its
     tokenizer.json.
     """
-    added = {}
+    if not (folder / TOKENIZER_FILE).is_file():
+        return
+    tokenizer, added = open_tokenizer(folder / TOKENIZER_FILE), dict[str, int]()
     by_id = sorted(vocabulary.named_special_tokens.items(), key=lambda one: one[1])
     for name, number in by_id:  # the library numbers what is new in the order that it reads
-        if number >= vocabulary.n_text:
+        if number >= tokenizer.n_text:
             added[f"‹{name}›"] = number
     if added:
-        tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
         table = json.loads(read_text(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES))
         _require_new_names(tokenizer, added)
         table["added_tokens"] += [_added_token(name, number) for name, number in added.items()]
