@@ -27,6 +27,7 @@ STREAMS = {
 }
 # Every label in the source with its key under seed 1; a `*` is a name that is computed.
 KEYS = {
+    ("added rows", "*"): 8236473760257784537,
     ("corpus", "*", "*"): 4911584626293569647,
     ("corpus", "*", "*", "mistake"): 8436976138862053959,
     ("corpus", "*", "documents", "*"): 1530162627393860939,

@@ -11,7 +11,8 @@ A run that was fine-tuned with a head is asked for the labels or tags of its hel
 table has accuracy, Matthews' correlation, macro F1 and the floors of a uniform guess and of the
 majority label.
 
-An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
+An imported checkpoint is measured on the text that --corpus names, with the special tokens of its
+own tokenizer, as a model of the objective that `paribus import` recorded.
 
 With --tasks, one or more runs are asked tasks instead, all of them the same items. The table has
 the score of each, its interval, and what is scored without a model: by a guess, by the most

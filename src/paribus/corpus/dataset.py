@@ -4,7 +4,7 @@ seed, k).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,8 +22,9 @@ from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, Source, document_form, gives_labels
+from paribus.spec.corpus import Corpus, Files, Source, TokenizerFile, document_form, gives_labels
 from paribus.spec.languages import LanguageForm
+from paribus.vocabulary import TextFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,10 @@ class TokenisedCorpus:
 def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> TokenisedCorpus:
     """What lies in a folder of the cache, opened."""
     tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
-    vocabulary = vocabulary_of(tokenizer)
+    own_special_tokens = None
+    if isinstance(corpus.tokenizer, TokenizerFile):
+        own_special_tokens = corpus.tokenizer.special_tokens
+    vocabulary = vocabulary_of(tokenizer, own_special_tokens)
     readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
     for split in SPLITS:
         own = []
@@ -203,10 +207,18 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
     )
 
 
-def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """A tokenizer's ids, and our special tokens after them."""
-    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(N_SPECIAL_TOKENS, np.int64)])
-    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
+def vocabulary_of(
+    tokenizer: Tokenizer,
+    own_special_tokens: Mapping[str, int] | None = None,
+    frame: TextFrame | None = None,
+) -> Vocabulary:
+    """A tokenizer's ids, and our special tokens after them, unless it has its own among them."""
+    n_added = N_SPECIAL_TOKENS
+    if own_special_tokens is not None:
+        largest = max(own_special_tokens.values(), default=0)
+        n_added = max(largest + 1 - tokenizer.n_text, 0)
+    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(n_added, np.int64)])
+    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts), own_special_tokens, frame)
 
 
 def _reader(

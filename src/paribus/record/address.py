@@ -7,6 +7,8 @@ from paribus.canonical import canonical_hash
 
 StageTable = Mapping[str, Any]
 _PLACES = ("paths", "path")  # of a source of files, of a tokenizer
+_BEGIN = "begin"
+_BEGIN_PLACES = ("name", "path")  # of what a run begins from, which its sha256 says
 
 
 def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
@@ -27,12 +29,16 @@ def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
 
 def without_places(value: Any, in_corpus: bool = False) -> Any:
     """A spec as plain values without the paths of a corpus: its text has a fingerprint,
-    wherever its files lie.
+    wherever its files lie. What a run begins from has a sha256, whatever it is called.
     """
     if isinstance(value, Mapping):
         table = {}
         for key, own in value.items():
-            if not (in_corpus and key in _PLACES):
+            if key == _BEGIN and isinstance(own, Mapping):
+                table[key] = {name: own[name] for name in own if name not in _BEGIN_PLACES}
+            elif key == _BEGIN and isinstance(own, str):
+                continue
+            elif not (in_corpus and key in _PLACES):
                 table[key] = without_places(own, in_corpus or key == "corpus")
         return table
     if isinstance(value, list | tuple):

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from paribus.corpus import TokenisedCorpus
-from paribus.corpus.conversations import CHAT_TEMPLATE
 from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.errors import DivergedError, RecordError, SpecError
 from paribus.model import build
@@ -24,7 +23,6 @@ from paribus.runtime import cudnn_version, deferred_signals, device_kind, select
 from paribus.spec import Flops, resolve
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.run import RunSpec, addressed_stages
-from paribus.spec.stages import reads_conversations
 from paribus.train import training_state
 from paribus.train.counters import RowSums, Totals, nats_per_target
 from paribus.train.determinism import deterministic_algorithms
@@ -33,19 +31,21 @@ from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
 from paribus.train.parent import (
     Texts,
+    begin_checkpoint,
     name_of_run,
     parent_checkpoint,
     parent_folder,
     require_finished_parent,
     require_parent_environment,
     take_over_weights,
+    with_carried_files,
     with_own_draws,
 )
 from paribus.train.problem_flops import ProblemShape, problem_shape, row_flops
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
-from paribus.train.training_state import TextFiles
+from paribus.train.training_state import text_files
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
@@ -109,9 +109,10 @@ def require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
     else:
         for split in ("train", "valid"):
             dataset.require_rows(split, stage.training.length)
-    if dataset.vocabulary.size > spec.architecture.n_vocab:
+    n_vocab = spec.last_architecture.n_vocab
+    if dataset.vocabulary.size > n_vocab:
         raise SpecError(
-            f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our"
+            f"architecture.n_vocab is {n_vocab}, but the tokenizer and our"
             f" special tokens need {dataset.vocabulary.size}; use that or more, or leave it out"
         )
 
@@ -139,10 +140,9 @@ class _Loop:
         spec, dataset = inputs.spec, inputs.dataset
         stage = with_own_draws(spec.last, len(spec.stages) - 1)
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
-        self.watcher = watcher
-        chat_template = CHAT_TEMPLATE if reads_conversations(spec) else None
-        self.text_files = TextFiles(dataset.tokenizer.json, chat_template)
-        self.inputs = inputs
+        self.watcher, self.inputs = watcher, inputs
+        # what each checkpoint holds beside weights and the optimizer's memory
+        self.files = text_files(spec, dataset)
         model = build(spec.last_architecture, seed=stage.training.seed, device=device)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
         self.loader = ProblemLoader(
@@ -178,12 +178,15 @@ class _Loop:
         return TrainOutcome(start.folder, self.training.n_steps, tuple(self.notes))
 
     def _train_from(self, resume_point: ResumePoint) -> None:
-        if resume_point.checkpoint is not None:
-            self._restore_state(resume_point.checkpoint, resume_point.step)
-        elif self.inputs.parent is not None:
-            require_finished_parent(self.inputs.parent)
-            checkpoint = parent_checkpoint(self.inputs.parent, self.inputs.spec)
-            take_over_weights(self.learner.model, checkpoint)
+        checkpoint = resume_point.checkpoint
+        if checkpoint is not None:
+            self._restore_state(checkpoint, resume_point.step)
+        else:
+            checkpoint = self._first_checkpoint()
+            if checkpoint is not None:
+                take_over_weights(self.learner.model, checkpoint, self.training.seed)
+        if checkpoint is not None:
+            self.files = with_carried_files(self.files, checkpoint)
         if self.run is None:
             rows, cut = (None, None)
         else:
@@ -194,6 +197,16 @@ class _Loop:
             self._train_steps(resume_point.step + 1, rows, caught_signals)
         if self.run is not None:
             self.run.finish()
+
+    def _first_checkpoint(self) -> Path | None:
+        """The checkpoint whose weights the stage begins with; None for initial weights."""
+        spec, parent = self.inputs.spec, self.inputs.parent
+        if parent is not None:
+            require_finished_parent(parent)
+            return parent_checkpoint(parent, spec)
+        if spec.begin is not None:
+            return begin_checkpoint(spec.begin)
+        return None
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -272,7 +285,7 @@ class _Loop:
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
-            training_state.save_training_state(folder, self.learner, self.text_files, pending)
+            training_state.save_training_state(folder, self.learner, self.files, pending)
 
         self.run.commit_checkpoint(step, fill, self.valid_nats, self.training.keep_last)
         self.timer_start = time.monotonic()
