@@ -16,16 +16,15 @@ from paribus.corpus.formats import file_documents as filed
 from paribus.corpus.languages.questions import language_documents as invented
 from paribus.corpus.python_files import installation_identity
 from paribus.corpus.python_files import python_documents as installed
+from paribus.corpus.tagged_sentences import COLUMN_SUFFIXES
 from paribus.record.disk import explained
 from paribus.spec.corpus import (
     ConversationFiles,
     Files,
-    PairFiles,
+    FileSource,
     PreferenceFiles,
-    PythonCode,
-    PythonDocs,
-    PythonSummaries,
     Source,
+    TaggedFiles,
     TurnFiles,
 )
 from paribus.spec.languages import Language
@@ -36,30 +35,26 @@ def source_documents(
     source: Source, notes: SourceNotes, progress: Watcher, n_workers: int
 ) -> Iterator[Document]:
     """All documents in an order that is always the same."""
-    match source:
-        case PythonDocs() | PythonCode() | PythonSummaries():
-            return installed(source, progress, n_workers)
-        case Files() | PairFiles() | ConversationFiles() | PreferenceFiles():
-            return _read_files(source, notes, progress)
-        case Language():
-            return invented(source, progress)
+    if isinstance(source, FileSource | TurnFiles):
+        return _read_files(source, notes, progress)
+    if isinstance(source, Language):
+        return invented(source, progress)
+    return installed(source, progress, n_workers)
 
 
 def source_identity(source: Source) -> Any:
     """What changes when the text may have: sizes and times of files, versions of what is
     installed.
     """
-    match source:
-        case PythonDocs() | PythonCode() | PythonSummaries():
-            return installation_identity(source)
-        case Files() | PairFiles() | ConversationFiles() | PreferenceFiles():
-            stamps = []
-            for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
-                stat = _stat(path)
-                stamps.append([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
-            return stamps
-        case Language():
-            return None
+    if isinstance(source, FileSource | TurnFiles):
+        stamps = []
+        for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
+            stat = _stat(path)
+            stamps.append([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
+        return stamps
+    if isinstance(source, Language):
+        return None
+    return installation_identity(source)
 
 
 def _stat(path: Path) -> os.stat_result:
@@ -67,18 +62,20 @@ def _stat(path: Path) -> os.stat_result:
         return path.stat()
 
 
-def _readable_suffixes(source: Files | PairFiles | TurnFiles) -> tuple[str, ...]:
+def _readable_suffixes(source: FileSource | TurnFiles) -> tuple[str, ...]:
     match source:
         case Files():
             return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
-        case PairFiles():
-            return KEYED_SUFFIXES
-        case _:
+        case TaggedFiles():
+            return COLUMN_SUFFIXES
+        case ConversationFiles() | PreferenceFiles():
             return JSON_SUFFIXES
+        case _:
+            return KEYED_SUFFIXES
 
 
 def _read_files(
-    source: Files | PairFiles | TurnFiles, notes: SourceNotes, progress: Watcher
+    source: FileSource | TurnFiles, notes: SourceNotes, progress: Watcher
 ) -> Iterator[Document]:
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)
@@ -88,7 +85,7 @@ def _read_files(
         for path in paths:
             for member in open_members(path, suffixes, notes, progress, allowance):
                 with explain_read_errors(member.where):
-                    if isinstance(source, Files | PairFiles):
+                    if isinstance(source, FileSource):
                         yield from filed(member, source, notes)
                     else:
                         yield from turn_documents(member, source, notes)

@@ -41,6 +41,7 @@ from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import ArmPair
 from paribus.spec.match import MatchBy
 from paribus.spec.objectives import components_of
+from paribus.spec.price import stage_parameters
 from paribus.spec.run import RunSpec
 from paribus.train.parent import Texts
 
@@ -127,8 +128,20 @@ class PlannedArm:
 
 
 def run_price(run: RunSpec, step_cost: StepCost) -> Price:
-    """The price of one text: as much input and target as a row of training has, or half of each."""
-    spec, length = resolve(run.last_architecture), run.last.training.length
+    """The price of one text: as much input and target as a row of training has, or half of each;
+    with the parameters of a head, where the last stage has one.
+    """
+    spec = resolve(run.last_architecture)
+    counts = stage_parameters(spec, run.last.objective)
+    return replace(
+        _architecture_price(run, spec, step_cost),
+        parameters=counts.total,
+        active_parameters=counts.active,
+    )
+
+
+def _architecture_price(run: RunSpec, spec: ResolvedArchitecture, step_cost: StepCost) -> Price:
+    length = run.last.training.length
     if step_cost.n_input >= 1 and 1 <= step_cost.n_target < length:
         n_target = round(step_cost.n_target)
     else:
@@ -175,7 +188,7 @@ def _text_read(arm: PlannedArm) -> TextRead:
     judges alike.
     """
     stage = arm.run.last
-    question = (stage.corpus, stage.objective)
+    question = (len(arm.run.stages), stage.corpus, stage.objective)
     return TextRead(
         arm.n_steps,
         arm.total("bytes_read"),
@@ -198,13 +211,23 @@ def _line(
         return ControlLine(path=name, mark=Mark.EQUAL, values=values)
     if budget is None or name != f"{budget} in all":
         return ControlLine(path=name, mark=Mark.FOLLOWS, values=values)
-    difference = max(abs(value / first - 1) for value in others)
+    difference = _budget_difference(values, arms)
     if difference <= TOTALS_TOLERANCE:
         whole = ""
     else:
         whole = ", as near as whole steps come"
     note = f"budget matched to {difference:.2%}{whole}"
     return ControlLine(path=name, mark=Mark.MATCHED, values=values, note=note)
+
+
+def _budget_difference(values: Mapping[str, Any], arms: Sequence[PlannedArm]) -> float:
+    """How far totals are from that of the first arm with as many stages, at most."""
+    first_totals: dict[int, float] = {}
+    difference = 0.0
+    for arm in arms:
+        first = first_totals.setdefault(len(arm.run.stages), values[arm.name])
+        difference = max(difference, abs(values[arm.name] / first - 1))
+    return difference
 
 
 def _matches_by(name: str, arms: Sequence[PlannedArm]) -> dict[str, SizeMatch]:

@@ -19,6 +19,8 @@ LEARNING_FILE = "learning.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 CHAT_TEMPLATE_FILE = "chat_template.jinja"  # of a run that was trained on conversations
 ORIGIN_FILE = "origin.json"
+LABEL_HEAD_FILE = "label-head.safetensors"  # of a stage that gives labels, with
+LABELS_FILE = "labels.json"
 MANIFEST_FILE = "manifest.json"
 
 # A study: record/study.py draws its folder.
@@ -32,6 +34,7 @@ SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 
 _STEP = "step-"
+_TASK = "task-"
 
 
 def checkpoint_name(step: int) -> str:
@@ -42,3 +45,13 @@ def checkpoint_name(step: int) -> str:
 def checkpoint_step(name: str) -> int:
     """The step whose checkpoint has this name."""
     return int(name.removeprefix(_STEP))
+
+
+def task_answers_name(digest: str) -> str:
+    """What the file of answers to a task is called, in the folder of evaluations."""
+    return f"{_TASK}{digest}.jsonl"
+
+
+def is_task_answers_name(name: str) -> bool:
+    """Is a file of evaluations one of answers to a task, not to a yardstick?"""
+    return name.startswith(_TASK)

@@ -24,10 +24,18 @@ SOURCE_DESCRIPTIONS = {
     "python-summaries": (
         "functions of Python and its installed libraries, each with the first line of its docstring"
     ),
+    "python-labels": (
+        "docstrings of Python and its installed libraries, each with what it documents"
+    ),
+    "python-tags": (
+        "statements of Python and its installed libraries, each name with what it does there"
+    ),
     "files": "text from the files",
     "pairs": "pairs from the files",
     "conversations": "conversations from the files",
     "preferences": "preferences from the files",
+    "labelled": "texts with labels from the files",
+    "tagged": "sentences with tags from the files",
 }
 
 
@@ -36,6 +44,8 @@ ANONYMOUS_SOURCES = {
     "pairs": "pairs from files",
     "conversations": "conversations from files",
     "preferences": "preferences from files",
+    "labelled": "texts with labels from files",
+    "tagged": "sentences with tags from files",
 }
 
 
