@@ -9,6 +9,7 @@ ROWS_FILE = "rows.jsonl"
 CHECKPOINTS = "checkpoints"
 EVALUATIONS = "evaluations"
 STATE_FILE = "state"
+OWN_PAIRS_FILE = "own-pairs.jsonl"  # pairs of the responses of the model that a stage begins with
 CHECKSUMS_FILE = "checksums.jsonl"
 LOCK_FILE = "lock"
 
