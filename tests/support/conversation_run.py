@@ -65,6 +65,7 @@ def preference_table(name: str = "causal", own_samples: bool = False) -> dict[st
     if own_samples:
         objective["own_samples"] = {"n_pairs": 20, "n_samples": 3, "n_tokens": 12}
         form = "conversations"
+        table["stages"]["1"]["training"] = {"n_steps": 80, "optimizer": {"rate": 1e-2}}
     table["stages"]["2"] = {
         "kind": "prefer",
         "corpus": {"sources": [{**LANGUAGE, "form": form}]},

@@ -26,7 +26,7 @@ from paribus.spec.flops import forward_flops, head_flops
 from paribus.spec.objectives import Preference
 from paribus.spec.training import Training
 from paribus.train.learner import Learner
-from paribus.train.model_loss import Comparison, ModelWithLoss
+from paribus.train.model_loss import ParentComparison, ModelWithLoss
 from paribus.train.problem_flops import problem_shape, row_flops
 
 BETA = 0.3
@@ -122,7 +122,7 @@ def test_loss_and_gradient_are_those_of_a_computation_by_hand(corpus, name):
     model, reference = exact_models(name)
     problem = problem_of(corpus, model)
     loss = ModelWithLoss(
-        model, Training(n_steps=1), corpus.vocabulary, None, Comparison(reference, BETA)
+        model, Training(n_steps=1), corpus.vocabulary, None, ParentComparison(reference, BETA)
     )
     ours = loss(problem, torch.zeros((), dtype=torch.int64), problem.n_terms)
     ours.loss.backward()
@@ -136,9 +136,7 @@ def test_loss_and_gradient_are_those_of_a_computation_by_hand(corpus, name):
     expected.backward()
     assert ours.loss.item() == pytest.approx(expected.item(), abs=1e-9)
     for parameter_name, parameter in model.named_parameters():
-        torch.testing.assert_close(
-            gradients[parameter_name], parameter.grad, atol=1e-9, rtol=1e-6
-        )
+        torch.testing.assert_close(gradients[parameter_name], parameter.grad, atol=1e-9, rtol=1e-6)
     nats, _, _, n_pairs, margin_sum, n_preferred, kl = ours.counts.tolist()
     assert nats == pytest.approx(4 * expected.item(), abs=1e-4)
     assert n_pairs == 4
@@ -150,7 +148,7 @@ def test_loss_and_gradient_are_those_of_a_computation_by_hand(corpus, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_that_is_its_own_reference_has_a_loss_of_one_bit(corpus, name):
     model, _ = models(name)
-    comparison = Comparison(model, BETA)
+    comparison = ParentComparison(model, BETA)
     loss = ModelWithLoss(model, Training(n_steps=1), corpus.vocabulary, None, comparison)
     nats, n_pairs = loss.score(problem_of(corpus, model))
     assert n_pairs == 4
@@ -170,7 +168,7 @@ def test_chunks_of_pairs_give_the_gradient_of_all_at_once(corpus, monkeypatch):
     for n_rows in (10_000, 96):
         monkeypatch.setattr("paribus.train.loss.CPU_CHUNK_ROWS", n_rows)
         loss = ModelWithLoss(
-            model, Training(n_steps=1), corpus.vocabulary, None, Comparison(reference, BETA)
+            model, Training(n_steps=1), corpus.vocabulary, None, ParentComparison(reference, BETA)
         )
         model.zero_grad()
         loss(problem, torch.zeros((), dtype=torch.int64), problem.n_terms).loss.backward()
@@ -185,7 +183,7 @@ def test_micro_batches_divide_by_pairs(corpus):
         model, reference = models("causal")
         training = Training(n_steps=1, n_sequences=4, length=48, n_micro_batches=n_parts)
         learner = Learner(
-            model, training, corpus.vocabulary, comparison=Comparison(reference, BETA)
+            model, training, corpus.vocabulary, comparison=ParentComparison(reference, BETA)
         )
         whole = corpus.text_batch("train", 1, 0, 4, 48)
         from paribus.corpus import slice_batch
@@ -208,7 +206,7 @@ def test_a_pair_without_room_for_its_prompt_does_not_count(corpus):
     text = corpus.text_batch("train", 1, 0, 4, 14)  # as long as the longest response with its end
     problem = pose_problem(Preference(), text, corpus.vocabulary, 1, False, False)
     assert float(problem.n_terms) == 2
-    comparison = Comparison(reference, BETA)
+    comparison = ParentComparison(reference, BETA)
     loss = ModelWithLoss(model, Training(n_steps=1), corpus.vocabulary, None, comparison)
     assert loss.score(problem)[1] == 2
 
@@ -239,7 +237,7 @@ def test_trl_gives_the_same_loss_and_gradient(corpus, tmp_path):
     rows = rows_by_hand(corpus)
     problem = problem_of(corpus, model)
     loss = ModelWithLoss(
-        model, Training(n_steps=1), corpus.vocabulary, None, Comparison(reference, BETA)
+        model, Training(n_steps=1), corpus.vocabulary, None, ParentComparison(reference, BETA)
     )
     ours = loss(problem, torch.zeros((), dtype=torch.int64), problem.n_terms).loss
     ours.backward()

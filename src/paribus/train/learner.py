@@ -22,7 +22,7 @@ from paribus.spec.parameters import Role, label_head_parameters
 from paribus.spec.training import Training
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
-from paribus.train.model_loss import Comparison, MicroBatchLoss, ModelWithLoss
+from paribus.train.model_loss import ParentComparison, MicroBatchLoss, ModelWithLoss
 from paribus.train.preference import PREFERENCE_SUMS
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.schedule import learning_rate_at
@@ -55,7 +55,7 @@ class Learner:
         vocabulary: Vocabulary,
         ranks: Ranks = SINGLE_RANK,
         head: LabelHead | None = None,
-        comparison: Comparison | None = None,
+        comparison: ParentComparison | None = None,
     ):
         _require_divisible(model, training, ranks)
         self.model, self.training, self.ranks, self.head = model, training, ranks, head

@@ -32,7 +32,7 @@ from paribus.train.determinism import deterministic_algorithms
 from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
-from paribus.train.model_loss import Comparison
+from paribus.train.model_loss import ParentComparison
 from paribus.train.own_pairs import DrawPairs, describe_own_pairs, draw_with, own_pairs_of_run
 from paribus.train.parent import (
     Texts,
@@ -166,7 +166,7 @@ class _Loop:
         self.comparison = None
         if isinstance(stage.objective, Preference):
             reference = build(spec.last_architecture, device=device).requires_grad_(False)
-            self.comparison = Comparison(reference, stage.objective.beta)
+            self.comparison = ParentComparison(reference, stage.objective.beta)
         self.learner = Learner(
             model, stage.training, dataset.vocabulary, ranks, head, self.comparison
         )

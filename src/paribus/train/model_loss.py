@@ -37,7 +37,7 @@ class MicroBatchLoss(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class ParentComparison:
     """The model that responses are compared with, which does not learn, and how much a change of
     log-likelihood counts.
     """
@@ -68,7 +68,7 @@ class ModelWithLoss(nn.Module):
         training: Training,
         vocabulary: Vocabulary,
         head: LabelHead | None = None,
-        comparison: Comparison | None = None,
+        comparison: ParentComparison | None = None,
     ):
         super().__init__()
         self.model, self.spec, self.head = model, training, head
@@ -148,7 +148,7 @@ class ModelWithLoss(nn.Module):
         return LossOfStates(nats, loss, hidden)
 
     def _compare(
-        self, problem: Problem, policy: HeadInputs, comparison: Comparison
+        self, problem: Problem, policy: HeadInputs, comparison: ParentComparison
     ) -> PreferenceResult:
         """The loss of pairs of responses, compared with the model that the stage began with."""
         with (
