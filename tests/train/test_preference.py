@@ -26,7 +26,7 @@ from paribus.spec.flops import forward_flops, head_flops
 from paribus.spec.objectives import Preference
 from paribus.spec.training import Training
 from paribus.train.learner import Learner
-from paribus.train.model_loss import ParentComparison, ModelWithLoss
+from paribus.train.model_loss import ModelWithLoss, ParentComparison
 from paribus.train.problem_flops import problem_shape, row_flops
 
 BETA = 0.3

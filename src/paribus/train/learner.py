@@ -22,7 +22,7 @@ from paribus.spec.parameters import Role, label_head_parameters
 from paribus.spec.training import Training
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
-from paribus.train.model_loss import ParentComparison, MicroBatchLoss, ModelWithLoss
+from paribus.train.model_loss import MicroBatchLoss, ModelWithLoss, ParentComparison
 from paribus.train.preference import PREFERENCE_SUMS
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.schedule import learning_rate_at
