@@ -22,10 +22,11 @@ from paribus.spec.corpus import (
     ConversationFiles,
     Files,
     FileSource,
+    LabelledFiles,
+    PairFiles,
     PreferenceFiles,
     Source,
     TaggedFiles,
-    TurnFiles,
 )
 from paribus.spec.languages import Language
 from paribus.watcher import Watcher
@@ -35,26 +36,39 @@ def source_documents(
     source: Source, notes: SourceNotes, progress: Watcher, n_workers: int
 ) -> Iterator[Document]:
     """All documents in an order that is always the same."""
-    if isinstance(source, FileSource | TurnFiles):
-        return _read_files(source, notes, progress)
-    if isinstance(source, Language):
-        return invented(source, progress)
-    return installed(source, progress, n_workers)
+    match source:
+        case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
+            return _read_files(source, notes, progress)
+        case ConversationFiles() | PreferenceFiles():
+            return _read_files(source, notes, progress)
+        case Language():
+            return invented(source, progress)
+        case _:
+            return installed(source, progress, n_workers)
 
 
 def source_identity(source: Source) -> Any:
     """What changes when the text may have: sizes and times of files, versions of what is
     installed.
     """
-    if isinstance(source, FileSource | TurnFiles):
-        stamps = []
-        for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
-            stat = _stat(path)
-            stamps.append([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
-        return stamps
-    if isinstance(source, Language):
-        return None
-    return installation_identity(source)
+    match source:
+        case (
+            Files()
+            | PairFiles()
+            | LabelledFiles()
+            | TaggedFiles()
+            | ConversationFiles()
+            | PreferenceFiles()
+        ):
+            stamps = []
+            for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
+                stat = _stat(path)
+                stamps.append([str(path.resolve()), stat.st_size, stat.st_mtime_ns])
+            return stamps
+        case Language():
+            return None
+        case _:
+            return installation_identity(source)
 
 
 def _stat(path: Path) -> os.stat_result:
@@ -62,7 +76,7 @@ def _stat(path: Path) -> os.stat_result:
         return path.stat()
 
 
-def _readable_suffixes(source: FileSource | TurnFiles) -> tuple[str, ...]:
+def _readable_suffixes(source: FileSource) -> tuple[str, ...]:
     match source:
         case Files():
             return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
@@ -74,9 +88,7 @@ def _readable_suffixes(source: FileSource | TurnFiles) -> tuple[str, ...]:
             return KEYED_SUFFIXES
 
 
-def _read_files(
-    source: FileSource | TurnFiles, notes: SourceNotes, progress: Watcher
-) -> Iterator[Document]:
+def _read_files(source: FileSource, notes: SourceNotes, progress: Watcher) -> Iterator[Document]:
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)
     stats = list(map(_stat, paths))
@@ -85,7 +97,7 @@ def _read_files(
         for path in paths:
             for member in open_members(path, suffixes, notes, progress, allowance):
                 with explain_read_errors(member.where):
-                    if isinstance(source, FileSource):
-                        yield from filed(member, source, notes)
-                    else:
+                    if isinstance(source, ConversationFiles | PreferenceFiles):
                         yield from turn_documents(member, source, notes)
+                    else:
+                        yield from filed(member, source, notes)

@@ -8,6 +8,7 @@ ENVIRONMENT_FILE = "environment.json"
 ROWS_FILE = "rows.jsonl"
 CHECKPOINTS = "checkpoints"
 EVALUATIONS = "evaluations"
+LM_EVAL = "lm-eval"  # samples of lm-evaluation-harness
 STATE_FILE = "state"
 OWN_PAIRS_FILE = "own-pairs.jsonl"  # pairs of the responses of the model that a stage begins with
 CHECKSUMS_FILE = "checksums.jsonl"

@@ -32,20 +32,20 @@ SOURCE_DESCRIPTIONS = {
     ),
     "files": "text from the files",
     "pairs": "pairs from the files",
-    "conversations": "conversations from the files",
-    "preferences": "preferences from the files",
     "labelled": "texts with labels from the files",
     "tagged": "sentences with tags from the files",
+    "conversations": "conversations from the files",
+    "preferences": "preferences from the files",
 }
 
 
 ANONYMOUS_SOURCES = {
     "files": "text from files",
     "pairs": "pairs from files",
-    "conversations": "conversations from files",
-    "preferences": "preferences from files",
     "labelled": "texts with labels from files",
     "tagged": "sentences with tags from files",
+    "conversations": "conversations from files",
+    "preferences": "preferences from files",
 }
 
 

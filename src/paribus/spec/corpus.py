@@ -257,9 +257,10 @@ class TokenizerFile(Spec):
 
 
 InstalledPython = PythonDocs | PythonCode | PythonSummaries | PythonLabels | PythonTags
-FileSource = Files | PairFiles | LabelledFiles | TaggedFiles
 TurnFiles = ConversationFiles | PreferenceFiles
-Source = InstalledPython | FileSource | TurnFiles | InventedLanguage
+TextFiles = Files | PairFiles | LabelledFiles | TaggedFiles
+FileSource = TextFiles | TurnFiles
+Source = InstalledPython | FileSource | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
 TokenizerKind = Annotated[
     ByteTokenizer | BPETokenizer | TokenizerFile,
