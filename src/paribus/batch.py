@@ -197,6 +197,9 @@ class TextBatch:
     sentences_BT: Tensor  # likewise
     real_BT: Tensor | None = None  # None: no padding
     target_starts_B: Tensor | None = None  # where the target of a pair begins; None: running text
+    # a preference has its source again, with the rejected target; None: there is none
+    rejected_BT: Tensor | None = None
+    rejected_real_BT: Tensor | None = None
     # labels of texts, [B, 1], or of words at their last tokens, [B, T], -1 elsewhere
     labels_BM: Tensor | None = None
 

@@ -29,6 +29,7 @@ from paribus.cli.terminal.folders import (
 )
 from paribus.cli.terminal.training_bar import TrainingBar, print_note, training_bar
 from paribus.corpus import corpus_remarks, prepare_corpus
+from paribus.generate import draw_own_pairs
 from paribus.interop.begin import open_begin
 from paribus.report.numbers import format_plural
 from paribus.runtime import select_device
@@ -73,6 +74,7 @@ def train_run(
             name=name,
             ranks=ranks,
             watch=pages.watch,
+            draw_pairs=draw_own_pairs,
         )
         page.print(f"{format_plural(outcome.step, 'step')}: {outcome.folder}", soft_wrap=True)
     return outcome

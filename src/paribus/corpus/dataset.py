@@ -15,9 +15,10 @@ from torch import Tensor
 from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.corpus.cache import Index
 from paribus.corpus.order import SourceMixture
+from paribus.corpus.pair_rows import PairRows, TurnIds
 from paribus.corpus.shards import Shard, n_stored_ids
 from paribus.corpus.splits import SPLITS, Split
-from paribus.corpus.token_rows import PairRows, RunningText, TokenRows, TurnIds
+from paribus.corpus.token_rows import RunningText, TokenRows
 from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
@@ -203,6 +204,8 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
         sentences_BT=batch.sentences_BT[first:last],
         real_BT=rows(batch.real_BT),
         target_starts_B=rows(batch.target_starts_B),
+        rejected_BT=rows(batch.rejected_BT),
+        rejected_real_BT=rows(batch.rejected_real_BT),
         labels_BM=rows(batch.labels_BM),
     )
 
@@ -252,19 +255,20 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
             values = values.astype(np.int64, copy=False)
         return torch.from_numpy(values)
 
-    real_BT = target_starts_B = None
-    is_real = [rows.is_real for rows in rows_by_source if rows.is_real is not None]
-    if is_real:
-        real_BT = join(is_real)
-    starts = [rows.target_starts for rows in rows_by_source if rows.target_starts is not None]
-    if starts:
-        target_starts_B = join(starts)
+    def join_optional(arrays: list[np.ndarray | None]) -> Tensor | None:
+        given = [array for array in arrays if array is not None]
+        if not given:
+            return None
+        return join(given)
+
     return TextBatch(
         k=k,
         rows_B=torch.arange(len(order)),
         tokens_BT=join([rows.tokens for rows in rows_by_source]),
         documents_BT=join([rows.documents for rows in rows_by_source]),
         sentences_BT=join([rows.sentences for rows in rows_by_source]),
-        real_BT=real_BT,
-        target_starts_B=target_starts_B,
+        real_BT=join_optional([rows.is_real for rows in rows_by_source]),
+        target_starts_B=join_optional([rows.target_starts for rows in rows_by_source]),
+        rejected_BT=join_optional([rows.rejected for rows in rows_by_source]),
+        rejected_real_BT=join_optional([rows.rejected_is_real for rows in rows_by_source]),
     )

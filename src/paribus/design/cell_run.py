@@ -13,6 +13,7 @@ from paribus.analyse import is_evaluation_of, score_of, unigram_bits
 from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
+from paribus.generate import draw_own_pairs
 from paribus.record import Evaluation, Study, last_row, read_evaluations, require_run_integrity
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
@@ -45,7 +46,9 @@ def train_and_measure(
         return nullcontext(watcher or Watcher())
 
     try:
-        result = _retry_while_in_use(lambda: train_chain(run, texts, workspace, watch=watch))
+        result = _retry_while_in_use(
+            lambda: train_chain(run, texts, workspace, watch=watch, draw_pairs=draw_own_pairs)
+        )
         for measure in measures:
             evaluate(
                 result.folder,

@@ -10,6 +10,7 @@ CHECKPOINTS = "checkpoints"
 EVALUATIONS = "evaluations"
 LM_EVAL = "lm-eval"  # samples of lm-evaluation-harness
 STATE_FILE = "state"
+OWN_PAIRS_FILE = "own-pairs.jsonl"  # pairs of the responses of the model that a stage begins with
 CHECKSUMS_FILE = "checksums.jsonl"
 LOCK_FILE = "lock"
 

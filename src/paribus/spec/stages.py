@@ -67,8 +67,9 @@ class Stage(Spec):
 
     kind: StageKind = FIRST_KIND
     """What the stage is for: `pretrain` for the first, then `adapt` (another objective or mask on
-    running text), `tune` (tasks as pairs) or `instruct` (conversations). Conversations are for
-    `instruct` alone; otherwise nothing depends on the name.
+    running text), `tune` (tasks as pairs), `instruct` (conversations) or `prefer` (the better of
+    two responses). Conversations are for `instruct`, preferences for `prefer`; otherwise nothing
+    depends on the name.
     """
     architecture: Annotated[
         ArchitectureChange, Field(exclude_if=lambda change: change == ArchitectureChange())
@@ -232,7 +233,7 @@ def _chain_faults(run: RunSpec) -> Iterator[str]:
                 " architecture instead"
             )
     for number, stage in enumerate(run.stages):
-        for fault in kind_faults(stage.kind, stage.corpus, stage.objective):
+        for fault in kind_faults(stage.kind, stage.corpus, stage.objective, stage.training):
             yield f"stages.{number}.{fault}"
     before = run.architecture
     for number, stage in enumerate(run.stages[n_first:], n_first):

@@ -12,6 +12,7 @@ from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.stages import stage_corpus
 from paribus.train.loop import TrainOutcome, require_trainable, train
+from paribus.train.own_pairs import DrawPairs
 from paribus.train.parent import Texts, n_finished_stages
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.watcher import Watcher
@@ -39,12 +40,14 @@ def train_chain(
     name: str | None = None,
     ranks: Ranks = SINGLE_RANK,
     watch: WatchStage | None = None,
+    draw_pairs: DrawPairs | None = None,
 ) -> TrainOutcome:
     """Train every stage of a run, or go on where it stopped; a finished stage is left as it is.
 
     Runs that share their first stages share the folders of these. A run that begins from another
     leaves its stages as they are. `name` is for the last stage.
-    Where a stage diverges, those after it diverge with it.
+    Where a stage diverges, those after it diverge with it. `draw_pairs` is for a stage that prefers
+    between own responses.
     """
     watch = watch or (lambda _: nullcontext(Watcher()))
     chain = [run.first_stages(number + 1) for number in range(len(run.stages))]
@@ -62,6 +65,7 @@ def train_chain(
                     name=name if is_last else _inherited_folder(run, number),
                     ranks=ranks,
                     watcher=watcher,
+                    draw_pairs=draw_pairs,
                 )
         except DivergedError:
             if is_last:  # else the stages after it record that they have nothing to begin with

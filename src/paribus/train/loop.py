@@ -6,7 +6,7 @@ import math
 import signal
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,24 @@ import torch
 
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.corpus.own_pairs import with_own_pairs
 from paribus.errors import DivergedError, RecordError, SpecError
-from paribus.model import build
+from paribus.model import Transformer, build
 from paribus.model.label_head import build_label_head
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
-from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.objectives import Preference, TextLabels, WordTags
 from paribus.spec.run import RunSpec, addressed_stages
 from paribus.train import training_state
-from paribus.train.counters import RowSums, Totals, nats_per_target
+from paribus.train.counters import RowSums, Totals, mean_loss, nats_per_target, preference_numbers
 from paribus.train.determinism import deterministic_algorithms
 from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
+from paribus.train.model_loss import ParentComparison
+from paribus.train.own_pairs import DrawPairs, describe_own_pairs, draw_with, own_pairs_of_run
 from paribus.train.parent import (
     Texts,
     begin_checkpoint,
@@ -68,20 +71,22 @@ def train(
     name: str | None = None,
     ranks: Ranks = SINGLE_RANK,
     watcher: Watcher | None = None,
+    draw_pairs: DrawPairs | None = None,
 ) -> TrainOutcome:
     """Train the last stage of a run, or go on training; a finished one is left as it is.
 
     `text` is that of the stage; of several stages, one for each. The stage before must be
     finished: `train_chain` trains all of them. Where it begins is noted before its first step. A
     signal saves the run after its step and leaves by SystemExit(128 + signal). Of several ranks
-    the first one keeps the record and is watched; the others learn with it.
+    the first one keeps the record and is watched; the others learn with it. `draw_pairs` gives
+    the pairs of a stage that prefers between own responses (`generate.draw_own_pairs`).
     """
     texts = (text,) if isinstance(text, TokenisedCorpus) else text
     require_trainable(spec, texts[-1])
     device = select_device(workspace.device)
     require_training_memory(spec, device)
     parent = parent_folder(spec, texts, workspace.runs_folder)
-    inputs = StageInputs(spec, texts[-1], parent)
+    inputs = StageInputs(spec, texts[-1], parent, draw_pairs)
     if not ranks.is_leader:
         return _Loop(None, inputs, device, ranks, Watcher()).train()
     here = current_environment(
@@ -124,6 +129,7 @@ class StageInputs:
     spec: RunSpec
     dataset: TokenisedCorpus
     parent: Path | None  # the folder of the stage before; None: it starts from initial weights
+    draw_pairs: DrawPairs | None = None
 
 
 class _Loop:
@@ -157,7 +163,13 @@ class _Loop:
         if self.loader.labelled is not None:
             names = self.loader.labelled.names
             head = build_label_head(names, model.spec, stage.training.seed, device)
-        self.learner = Learner(model, stage.training, dataset.vocabulary, ranks, head)
+        self.comparison = None
+        if isinstance(stage.objective, Preference):
+            reference = build(spec.last_architecture, device=device).requires_grad_(False)
+            self.comparison = ParentComparison(reference, stage.objective.beta)
+        self.learner = Learner(
+            model, stage.training, dataset.vocabulary, ranks, head, self.comparison
+        )
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
@@ -183,10 +195,12 @@ class _Loop:
             self._restore_state(checkpoint, resume_point.step)
         else:
             checkpoint = self._first_checkpoint()
-            if checkpoint is not None:
-                take_over_weights(self.learner.model, checkpoint, self.training.seed)
+            self._take_over(self.learner.model, checkpoint)
         if checkpoint is not None:
             self.files = with_carried_files(self.files, checkpoint)
+        if self.comparison is not None:
+            self._take_over(self.comparison.reference, self._first_checkpoint())
+            self._prepare_own_pairs(self.comparison.reference, resume_point)
         if self.run is None:
             rows, cut = (None, None)
         else:
@@ -207,6 +221,29 @@ class _Loop:
         if spec.begin is not None:
             return begin_checkpoint(spec.begin)
         return None
+
+    def _take_over(self, model: Transformer, checkpoint: Path | None) -> None:
+        """Give a model the weights that the stage begins with."""
+        if checkpoint is not None:
+            take_over_weights(model, checkpoint, self.training.seed)
+
+    def _prepare_own_pairs(self, reference: Transformer, resume_point: ResumePoint) -> None:
+        """Read pairs of own responses where the stage asks for them: those that were drawn when it
+        began, or drawn now by the rank that leads.
+        """
+        stage, dataset = self.loader.stage, self.inputs.dataset
+        if not isinstance(stage.objective, Preference) or stage.objective.own_samples is None:
+            return
+        own = None
+        if self.run is not None:
+            own = own_pairs_of_run(
+                self.run.folder,
+                lambda: draw_with(self.inputs.draw_pairs, reference, dataset, stage),
+                is_resumed=resume_point.checkpoint is not None,
+            )
+            self._note(describe_own_pairs(own, self.run.folder))
+        own = self.ranks.broadcast(own)
+        self.loader = replace(self.loader, dataset=with_own_pairs(dataset, own))
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -231,7 +268,7 @@ class _Loop:
         self.timer_start = time.monotonic()
         for step, micro_batches in enumerate(self.loader.prefetch(first, n_steps), first):
             self.valid_nats = None  # a score is of one state and no other
-            own_targets = sum(float(problem.weights_BM.sum()) for problem in micro_batches)
+            own_targets = sum(float(problem.n_terms) for problem in micro_batches)
             n_tokens = sum(problem.inputs.n_tokens for problem in micro_batches)
             n_targets, signals, tokens_read = self.ranks.summed(
                 own_targets, float(bool(caught_signals)), n_tokens
@@ -377,9 +414,10 @@ class _Loop:
             "bytes_scored": int(self.bytes_scored),
             "dense_flops": totals.dense_flops,
             "seconds": round(self.seconds, 3),
-            "nats": nats_per_target(sums["nats_sum"], sums["target_count"]),
+            "nats": mean_loss(sums),
             "rate": learning_rate_at(step, self.training),
             "gradient_norm": self.row_sums.gradient_norm.item(),
+            **preference_numbers(sums),
         }
         if with_validation:
             self.valid_nats = row["valid_nats"] = self._validation_loss()
