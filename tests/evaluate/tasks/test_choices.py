@@ -12,7 +12,7 @@ from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import ask_choices, choice_floors
-from paribus.evaluate.tasks.floors import option_scores, tie_score
+from paribus.evaluate.tasks.floors import choose_options, option_scores, padded_options
 from paribus.model import build
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
 
@@ -56,7 +56,7 @@ def test_an_option_has_the_nats_that_likelihoods_give(preset: str, objective: Ob
 
 def test_four_scores_as_computed_by_hand() -> None:
     nats, alone = np.array([6.0, 8.0]), np.array([7.0, 12.0])
-    tokens, n_bytes = (2, 4), (10, 10)
+    tokens, n_bytes = np.array([2.0, 4.0]), np.array([10.0, 10.0])
     scores = {}
     for way in ("sum", "token", "byte", "unconditional"):
         scores[way] = option_scores(nats, tokens, n_bytes, alone, way).tolist()
@@ -68,10 +68,11 @@ def test_four_scores_as_computed_by_hand() -> None:
     }
 
 
-def test_ties_are_split() -> None:
-    assert tie_score(np.array([1.0, 1.0, 0.0]), 1) == (0.5, 0)
-    assert tie_score(np.array([1.0, 1.0, 0.0]), 2) == (0.0, 0)
-    assert tie_score(np.array([1.0, 2.0]), 1) == (1.0, 1)
+def test_ties_are_split_and_options_that_are_not_there_never_chosen() -> None:
+    scores = padded_options([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [-2.0, -1.0]], -math.inf)
+    right, chosen = choose_options(scores, np.array([1, 2, 1]))
+    assert right.tolist() == [0.5, 0.0, 1.0]
+    assert chosen.tolist() == [0, 0, 1]
 
 
 def test_floors_as_computed_by_hand() -> None:

@@ -5,8 +5,10 @@ A score says something where it lies above the highest of them.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,20 +30,30 @@ def choice_floors(
     }
 
 
-def tie_score(scores: NDArray[np.float64], key: int) -> tuple[float, int]:
-    """1, or a share where several options are the best; 0 if the right one is not among them. And
-    the first of the best.
+def padded_options(values: Sequence[Sequence[float]], padding: float) -> NDArray[np.float64]:
+    """Values of the options of each item, [items, options]; items with fewer are padded."""
+    lengths = np.array([len(own) for own in values])
+    is_real = np.arange(lengths.max()) < lengths[:, None]
+    matrix = np.full(is_real.shape, padding)
+    matrix[is_real] = np.fromiter(chain.from_iterable(values), np.float64)
+    return matrix
+
+
+def choose_options(
+    scores_NO: NDArray[np.float64], keys_N: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Of each item 1, or a share where several options are the best, or 0 where the right one is
+    not among them; and the first of the best.
     """
-    best = scores == scores.max()
-    if not best[key]:
-        return 0.0, int(best.argmax())
-    return float(1 / best.sum()), int(best.argmax())
+    is_best = scores_NO == scores_NO.max(1, keepdims=True)
+    right_N = is_best[np.arange(len(keys_N)), keys_N] / is_best.sum(1)
+    return right_N, is_best.argmax(1)
 
 
 def option_scores(
     nats: NDArray[np.float64],
-    tokens: Sequence[int],
-    n_bytes: Sequence[int],
+    tokens: NDArray[np.float64],
+    n_bytes: NDArray[np.float64],
     unconditional_nats: NDArray[np.float64],
     normalisation: Normalisation,
 ) -> NDArray[np.float64]:
@@ -50,9 +62,9 @@ def option_scores(
         case "sum":
             return -nats
         case "token":
-            return -nats / np.array(tokens)
+            return -nats / tokens
         case "byte":
-            return -nats / np.array(n_bytes)
+            return -nats / n_bytes
         case "unconditional":
             return unconditional_nats - nats
 
@@ -79,9 +91,10 @@ def _length(
     items: Sequence[ChoiceItem], tokens: Counts, n_bytes: Counts, normalisation: Normalisation
 ) -> float:
     """Every token equally likely: nats are in proportion to tokens, after any context."""
-    total = 0.0
-    for item, own_tokens, own_bytes in zip(items, tokens, n_bytes, strict=True):
-        nats = np.array(own_tokens, np.float64)
-        scores = option_scores(nats, own_tokens, own_bytes, nats, normalisation)
-        total += tie_score(scores, item.key)[0]
-    return total / len(items)
+    nats = padded_options(tokens, math.inf)
+    keys = np.array([item.key for item in items])
+    alone = padded_options(tokens, 0.0)  # such an option is never chosen
+    scores = option_scores(
+        nats, padded_options(tokens, 1.0), padded_options(n_bytes, 1.0), alone, normalisation
+    )
+    return float(choose_options(scores, keys)[0].mean())
