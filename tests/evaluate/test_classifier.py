@@ -4,20 +4,17 @@ import numpy as np
 import pytest
 from byte_models import BYTE_TOKENIZER, byte_model
 
+from paribus.corpus.tasks import LabelItem, TagItem
 from paribus.errors import SpecError
 from paribus.evaluate.classifier import (
-    LabelledSplits,
+    LabelledTexts,
+    TaggedSentences,
     classify,
     classify_best_pooling,
     classify_words,
     fit_logistic_regression,
 )
-from paribus.evaluate.labelled_text import (
-    LabelledText,
-    TaggedText,
-    label_answers,
-    label_scores,
-)
+from paribus.evaluate.label_answers import label_answers, label_scores, label_text
 from paribus.evaluate.likelihood import AskedModel
 from paribus.spec.objectives import CausalLM
 
@@ -26,22 +23,29 @@ ODD_LETTERS = "acegikmoqsuwy"
 EVEN_LETTERS = "bdfhjlnprtvxz"
 
 
-def texts(n: int, seed: int, shuffled: bool = False) -> list[LabelledText]:
-    """Texts of one half of the alphabet or of the other, two thirds of them of the first."""
+def text_item(name: str, text: str, label: int) -> LabelItem:
+    return LabelItem(name=name, document=name, text=text, second=None, label=label)
+
+
+def texts(n: int, seed: int, shuffled: bool = False) -> list[LabelItem]:
+    """Texts of one half of the alphabet or of the other, two thirds of them of the second."""
     draws = np.random.default_rng(seed)
     items = []
     for number in range(n):
-        label = "odd" if draws.random() < 2 / 3 else "even"
-        letters = list(ODD_LETTERS if label == "odd" else EVEN_LETTERS)
+        label = int(draws.random() < 2 / 3)
+        letters = list(ODD_LETTERS if label else EVEN_LETTERS)
         text = "".join(draws.choice(letters, 17))
         if shuffled:
-            label = "odd" if draws.random() < 2 / 3 else "even"
-        items.append(LabelledText(f"{seed}.{number}", f"{number}", (text,), label))
+            label = int(draws.random() < 2 / 3)
+        items.append(text_item(f"{seed}.{number}", text, label))
     return items
 
 
-def splits(shuffled: bool = False) -> LabelledSplits:
-    return LabelledSplits(texts(90, 1, shuffled), texts(40, 2, shuffled), texts(60, 3, shuffled))
+def splits(shuffled: bool = False) -> LabelledTexts:
+    names = ("even", "odd")
+    return LabelledTexts(
+        names, texts(90, 1, shuffled), texts(40, 2, shuffled), texts(60, 3, shuffled)
+    )
 
 
 def test_the_optimum_has_no_slope_and_is_the_same_every_time():
@@ -67,7 +71,6 @@ def test_a_value_that_never_changes_is_no_trouble():
 
 def test_labels_that_the_text_tells_are_found():
     result = classify(ASKED, splits())
-    assert result.labels == ("even", "odd")
     assert label_scores(result.answers).accuracy > 0.95
     assert [answer.item for answer in result.answers] == [item.name for item in texts(60, 3)]
     assert result.pooling == "mean"
@@ -88,57 +91,58 @@ def test_the_best_pooling_is_chosen_among_those_that_the_mask_permits():
 
 
 def test_a_pair_of_texts_is_read_as_two_lines():
-    item = LabelledText("1", "1", ("first", "second"), "yes")
-    assert item.text == "first\nsecond"
+    item = LabelItem(name="1", document="1", text="first", second="second", label=0)
+    assert label_text(item) == "first\nsecond"
+    assert label_text(text_item("1", "first", 0)) == "first"
 
 
 def test_words_are_tagged_by_their_letters():
-    def sentences(n: int, seed: int) -> list[TaggedText]:
+    def sentences(n: int, seed: int) -> list[TagItem]:
         draws = np.random.default_rng(seed)
         items = []
         for number in range(n):
-            tags = draws.choice(["E", "O"], 3).tolist()
-            words = []
-            for tag in tags:
-                words.append("".join(draws.choice(list({"E": "bd", "O": "ac"}[tag]), 4)))
-            items.append(TaggedText(f"{seed}.{number}", f"{number}", tuple(words), tuple(tags)))
+            tags = draws.integers(2, size=3).tolist()
+            words = ["".join(draws.choice(list(("bd", "ac")[tag]), 4)) for tag in tags]
+            name = f"{seed}.{number}"
+            items.append(TagItem(name=name, document=name, words=tuple(words), tags=tuple(tags)))
         return items
 
-    result = classify_words(
-        ASKED, LabelledSplits(sentences(40, 1), sentences(9, 2), sentences(9, 3))
-    )
-    assert result.labels == ("E", "O")
+    given = TaggedSentences(("E", "O"), sentences(40, 1), sentences(9, 2), sentences(9, 3))
+    result = classify_words(ASKED, given)
     assert sum(answer.count for answer in result.answers) == 27
     assert label_scores(result.answers).accuracy > 0.9
     assert set(str(result.answers[0].key).split()) <= {"E", "O"}
 
 
 def test_a_label_that_only_the_test_split_has_is_refused():
-    odd = splits()
-    odd = LabelledSplits(odd.train, odd.valid, [LabelledText("1", "1", ("abc",), "none")])
+    whole = splits()
+    odd = LabelledTexts(
+        (*whole.names, "none"), whole.train, whole.valid, [text_item("1", "abc", 2)]
+    )
     with pytest.raises(SpecError, match="split 'test' has the label 'none', which no training"):
         classify(ASKED, odd)
 
 
 def test_too_few_labels_and_empty_splits_are_refused():
     whole = splits()
-    one_label = [item for item in whole.train if item.label == "odd"]
-    with pytest.raises(SpecError, match="split 'train' has the labels 'odd'; give items of two"):
-        classify(ASKED, LabelledSplits(one_label, whole.valid, whole.test))
+    one_label = [item for item in whole.train if item.label == 1]
+    alone = LabelledTexts(whole.names, one_label, one_label, one_label)
+    with pytest.raises(SpecError, match="split 'train' has the label 'odd' alone; give items"):
+        classify(ASKED, alone)
     with pytest.raises(SpecError, match="split 'valid' has no item"):
-        classify(ASKED, LabelledSplits(whole.train, [], whole.test))
+        classify(ASKED, LabelledTexts(whole.names, whole.train, [], whole.test))
 
 
 def test_scores_by_hand():
-    items = [LabelledText(str(n), "", ("t",), label) for n, label in enumerate("aaabbc")]
+    items = [text_item(str(n), "t", label) for n, label in enumerate([0, 0, 0, 1, 1, 2])]
     chosen = np.array([0, 0, 1, 1, 0, 2])
-    answers = label_answers(items, "abc", 1 - np.eye(3)[chosen], [0] * 6)
+    answers = label_answers(items, 1 - np.eye(3)[chosen], [0] * 6)
     scores = label_scores(answers)
     assert scores.accuracy == pytest.approx(4 / 6)
     # F1 of a: 2·2/(3+3); of b: 2·1/(2+2); of c: 1
     assert scores.macro_f1 == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
     # keys 3, 2, 1 and choices 3, 2, 1: (4·6 - 14) / (36 - 14)
     assert scores.matthews == pytest.approx(10 / 22)
-    same = label_scores(label_answers(items, "abc", np.ones((6, 3)), [0] * 6))
+    same = label_scores(label_answers(items, np.ones((6, 3)), [0] * 6))
     assert same.matthews == 0.0
     assert same.accuracy == pytest.approx(0.5)

@@ -7,7 +7,7 @@ The weight of its L2 penalty is the one of a grid with the least nats on the val
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,21 +16,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
+from paribus.corpus.tasks import LabelItem, TagItem
 from paribus.errors import SpecError
-from paribus.evaluate.labelled_text import (
-    LabelledText,
-    TaggedText,
-    label_answers,
-    label_names,
-    require_known_labels,
-    tag_answers,
-)
+from paribus.evaluate.label_answers import label_answers, label_text, tag_answers
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.represent import (
+    n_truncated_tokens,
     permitted_poolings,
     represent,
     represent_words,
-    text_layout,
 )
 from paribus.record.task_answers import TaskAnswer
 from paribus.spec.objectives import Pooling
@@ -90,14 +84,23 @@ def fit_logistic_regression(
 
 
 @dataclass(frozen=True)
-class LabelledSplits:
-    """Items to fit on, to choose by and to be judged on: all texts, or all sentences with
-    tags.
-    """
+class LabelledTexts:
+    """Texts to fit on, to choose by and to be judged on, and the names of their labels."""
 
-    train: Sequence[LabelledText] | Sequence[TaggedText]
-    valid: Sequence[LabelledText] | Sequence[TaggedText]
-    test: Sequence[LabelledText] | Sequence[TaggedText]
+    names: tuple[str, ...]
+    train: Sequence[LabelItem]
+    valid: Sequence[LabelItem]
+    test: Sequence[LabelItem]
+
+
+@dataclass(frozen=True)
+class TaggedSentences:
+    """Sentences to fit on, to choose by and to be judged on, and the names of their tags."""
+
+    names: tuple[str, ...]
+    train: Sequence[TagItem]
+    valid: Sequence[TagItem]
+    test: Sequence[TagItem]
 
 
 @dataclass(frozen=True)
@@ -105,102 +108,104 @@ class Classification:
     """The answers to the test split, and what was chosen on the validation split."""
 
     answers: tuple[TaskAnswer, ...]
-    labels: tuple[str, ...]
     pooling: Pooling | Literal["word"]  # `word` for tags
     l2: float
     valid_nats: float  # mean over validation items
 
 
 def classify(
-    asked_model: AskedModel, splits: LabelledSplits, pooling: Pooling = "mean"
+    asked_model: AskedModel, texts: LabelledTexts, pooling: Pooling = "mean"
 ) -> Classification:
     """One answer for each test text, by a linear classifier on its pooled states.
 
-    Labels are those of the training split; SpecError where another split has one more.
+    SpecError where a held-out text has a label that no training text has.
     """
-    names = _names_of_labels(splits)
-    states, labels = {}, {}
-    for split in ("train", "valid"):
-        items = _texts(splits, split)
-        states[split] = represent(asked_model, [item.text for item in items], pooling)
-        labels[split] = np.array([names.index(item.label) for item in items])
-    model, l2, valid_nats = _choose_l2(states, labels, len(names))
-    test = _texts(splits, "test")
-    nats_NK = model.nats(represent(asked_model, [item.text for item in test], pooling))
-    n_truncated = [_n_truncated(asked_model, item.text) for item in test]
+    labels = {
+        "train": np.array([item.label for item in texts.train]),
+        "valid": np.array([item.label for item in texts.valid]),
+        "test": np.array([item.label for item in texts.test]),
+    }
+    _require_known_labels(labels, texts.names)
+    states = {
+        "train": represent(asked_model, list(map(label_text, texts.train)), pooling),
+        "valid": represent(asked_model, list(map(label_text, texts.valid)), pooling),
+    }
+    model, l2, valid_nats = _choose_l2(states, labels, len(texts.names))
+    test = list(map(label_text, texts.test))
+    nats_NK = model.nats(represent(asked_model, test, pooling))
+    n_truncated = [n_truncated_tokens(asked_model, text) for text in test]
     return Classification(
-        answers=label_answers(test, names, nats_NK, n_truncated),
-        labels=names,
+        answers=label_answers(texts.test, nats_NK, n_truncated),
         pooling=pooling,
         l2=l2,
         valid_nats=valid_nats,
     )
 
 
-def classify_best_pooling(asked_model: AskedModel, splits: LabelledSplits) -> Classification:
+def classify_best_pooling(asked_model: AskedModel, texts: LabelledTexts) -> Classification:
     """The classification by the pooling with the least nats on the validation split, of those
     that the masks permit. It is secondary: what is chosen for each arm is not the same for all.
     """
-    texts: list[str] = []
-    for split in ("train", "valid", "test"):
-        texts += [item.text for item in _texts(splits, split)]
+    everything = list(map(label_text, (*texts.train, *texts.valid, *texts.test)))
     results = []
-    for pooling in permitted_poolings(asked_model, texts):
-        results.append(classify(asked_model, splits, pooling))
+    for pooling in permitted_poolings(asked_model, everything):
+        results.append(classify(asked_model, texts, pooling))
     return min(results, key=lambda one: one.valid_nats)
 
 
-def classify_words(asked_model: AskedModel, splits: LabelledSplits) -> Classification:
+def classify_words(asked_model: AskedModel, sentences: TaggedSentences) -> Classification:
     """One answer for each test sentence, by a linear classifier on the state at the last token of
     each word.
     """
-    names = _names_of_labels(splits)
-    states, labels = {}, {}
-    for split in ("train", "valid"):
-        items = _sentences(splits, split)
-        words = represent_words(asked_model, [item.words for item in items])
-        states[split] = np.concatenate(words)
-        tags: list[int] = []
-        for item in items:
-            tags += map(names.index, item.tags)
-        labels[split] = np.array(tags)
+    labels = {
+        "train": _all_tags(sentences.train),
+        "valid": _all_tags(sentences.valid),
+        "test": _all_tags(sentences.test),
+    }
+    names = sentences.names
+    _require_known_labels(labels, names)
+    states = {}
+    for split, items in (("train", sentences.train), ("valid", sentences.valid)):
+        states[split] = np.concatenate(represent_words(asked_model, [item.words for item in items]))
     model, l2, valid_nats = _choose_l2(states, labels, len(names))
-    test = _sentences(splits, "test")
-    chosen: list[list[int]] = []
-    for words in represent_words(asked_model, [item.words for item in test]):
-        chosen.append(model.nats(words).argmin(1).tolist())
+    chosen: list[list[str]] = []
+    for states_ND in represent_words(asked_model, [item.words for item in sentences.test]):
+        chosen.append([names[number] for number in model.nats(states_ND).argmin(1)])
     return Classification(
-        answers=tag_answers(test, names, chosen),
-        labels=names,
+        answers=tag_answers(sentences.test, names, chosen, [0] * len(chosen)),
         pooling="word",
         l2=l2,
         valid_nats=valid_nats,
     )
 
 
-def _names_of_labels(splits: LabelledSplits) -> tuple[str, ...]:
-    names = label_names(splits.train)
-    if len(names) < 2:
-        there = ", ".join(map(repr, names)) or "none"
-        raise SpecError(f"split 'train' has the labels {there}; give items of two labels or more")
-    for split in ("valid", "test"):
-        items = getattr(splits, split)
-        if not items:
+def _all_tags(items: Sequence[TagItem]) -> Numbers:
+    tags: list[int] = []
+    for item in items:
+        tags += item.tags
+    return np.array(tags, np.int64)
+
+
+def _require_known_labels(labels: Mapping[str, Numbers], names: Sequence[str]) -> None:
+    """SpecError where a split has no label, or one that the training split has not."""
+    for split, numbers in labels.items():
+        if not len(numbers):
             raise SpecError(f"split {split!r} has no item; give some")
-        require_known_labels(names, items, split)
-    return names
-
-
-def _texts(splits: LabelledSplits, split: str) -> list[LabelledText]:
-    return [item for item in getattr(splits, split) if isinstance(item, LabelledText)]
-
-
-def _sentences(splits: LabelledSplits, split: str) -> list[TaggedText]:
-    return [item for item in getattr(splits, split) if isinstance(item, TaggedText)]
+        unknown = np.setdiff1d(numbers, labels["train"])
+        if len(unknown):
+            raise SpecError(
+                f"split {split!r} has the label {names[unknown[0]]!r}, which no training item has;"
+                " leave such items out, or train on some"
+            )
+    if len(np.unique(labels["train"])) < 2:
+        raise SpecError(
+            f"split 'train' has the label {names[labels['train'][0]]!r} alone; give items of two"
+            " labels or more"
+        )
 
 
 def _choose_l2(
-    states: dict[str, NDArray[np.floating]], labels: dict[str, Numbers], n_labels: int
+    states: Mapping[str, NDArray[np.floating]], labels: Mapping[str, Numbers], n_labels: int
 ) -> tuple[LogisticRegression, float, float]:
     """The regression of the grid with the least nats on the validation split, the most penalised
     of equals.
@@ -214,7 +219,3 @@ def _choose_l2(
             best = (model, l2, nats)
     assert best is not None
     return best
-
-
-def _n_truncated(asked_model: AskedModel, text: str) -> int:
-    return max(len(asked_model.tokenizer.encode(text)) - text_layout(asked_model).room, 0)

@@ -20,12 +20,12 @@ from paribus.batch import Batch
 from paribus.corpus.dataset import vocabulary_of
 from paribus.corpus.words import encode_words
 from paribus.errors import SpecError, UnsupportedError
-from paribus.evaluate.component import reading_component
-from paribus.evaluate.item_layout import item_layout
 from paribus.evaluate.likelihood import N_SEQUENCES, AskedModel, require_vocabulary_fits
+from paribus.objectives.answering import reading_component
+from paribus.objectives.framing import item_layout
 from paribus.objectives.pooling import pool_states, require_whole_text
 from paribus.spec import ResolvedArchitecture, text_parameters
-from paribus.spec.objectives import POOLINGS, Pooling
+from paribus.spec.objectives import POOLINGS, Pooling, TextLabels, WordTags
 
 FloatArray = NDArray[np.float32]
 Ids = Sequence[int]
@@ -49,7 +49,10 @@ def text_layout(asked_model: AskedModel) -> TextLayout:
     component = reading_component(asked_model.objective)
     layout = item_layout(component, spec, vocabulary, window)
     before = (*layout.mode_token, *layout.document_prefix)
-    return TextLayout(before, window - len(before), vocabulary.pad)
+    room = window - len(before)
+    if isinstance(asked_model.objective, TextLabels | WordTags):
+        room = window - 1  # as rows of labelled texts are cut, whatever stands before them
+    return TextLayout(before, room, vocabulary.pad)
 
 
 def represent(
@@ -86,16 +89,38 @@ def represent_words(
 
     UnsupportedError where a word lies past the window or has no token.
     """
+    room = text_layout(asked_model).room
+    for number, words in enumerate(sentences):
+        last_tokens = encode_words(asked_model.tokenizer, words).last_tokens
+        _require_every_word(number, words, last_tokens, room)
+    return states_of_words_that_fit(asked_model, sentences, n_sequences=n_sequences)
+
+
+def states_of_words_that_fit(
+    asked_model: AskedModel,
+    sentences: Sequence[Sequence[str]],
+    *,
+    n_sequences: int = N_SEQUENCES,
+) -> tuple[FloatArray, ...]:
+    """The state at the last token of each word, [words, D] for each sentence; a row of NaN for a
+    word that lies past the window or has no token.
+    """
     layout = text_layout(asked_model)
     encoded = [encode_words(asked_model.tokenizer, words) for words in sentences]
-    for number, (words, own) in enumerate(zip(sentences, encoded, strict=True)):
-        _require_every_word(number, words, own.last_tokens, layout.room)
     ids = [own.ids.tolist()[: layout.room] for own in encoded]
     rows: list[FloatArray] = [np.zeros((0, 0), np.float32)] * len(ids)
     for numbers, states_BTD, _ in _text_states(asked_model, layout, ids, n_sequences):
         for number, states_TD in zip(numbers, states_BTD.float().cpu().numpy(), strict=True):
-            rows[number] = states_TD[len(layout.before) + encoded[number].last_tokens]
+            places = encoded[number].last_tokens
+            is_read = (places >= 0) & (places < len(ids[number]))
+            rows[number] = np.full((len(places), states_TD.shape[1]), np.nan, np.float32)
+            rows[number][is_read] = states_TD[len(layout.before) + places[is_read]]
     return tuple(rows)
+
+
+def n_truncated_tokens(asked_model: AskedModel, text: str) -> int:
+    """How many tokens of a text do not fit."""
+    return max(len(asked_model.tokenizer.encode(text)) - text_layout(asked_model).room, 0)
 
 
 def permitted_poolings(asked_model: AskedModel, texts: Sequence[str]) -> tuple[Pooling, ...]:

@@ -1,94 +1,42 @@
-"""Texts with labels and words with tags, and how answers to them are scored."""
+"""Answers to texts with labels and to words with tags, and what they score together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.errors import SpecError
+from paribus.corpus.tasks import LabelItem, TagItem
 from paribus.record.task_answers import TaskAnswer
 from paribus.spec.corpus import TEXT_SEPARATOR
 
 TAG_SEPARATOR = " "  # between the tags of an answer
 
 
-@dataclass(frozen=True)
-class LabelledText:
-    """A text, or a pair of them, and its label; texts of one document are no independent
-    evidence.
-    """
-
-    name: str
-    document: str
-    texts: tuple[str, ...]
-    label: str
-
-    @property
-    def text(self) -> str:
-        """What a model reads: a pair is one text of two lines."""
-        return TEXT_SEPARATOR.join(self.texts)
-
-
-@dataclass(frozen=True)
-class TaggedText:
-    """A sentence given word by word, and a tag for each word."""
-
-    name: str
-    document: str
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        assert len(self.words) == len(self.tags)
-
-
-Labelled = Sequence[LabelledText] | Sequence[TaggedText]
-
-
-def label_names(train: Labelled) -> tuple[str, ...]:
-    """The labels or tags of training items, in the order of their names."""
-    return tuple(sorted(set(_all_labels(train))))
-
-
-def require_known_labels(names: Sequence[str], items: Labelled, split: str) -> None:
-    """SpecError where a split has a label that the training split has not."""
-    unknown = sorted(set(_all_labels(items)) - set(names))
-    if unknown:
-        raise SpecError(
-            f"split {split!r} has the label {unknown[0]!r}, which no training item has (their"
-            f" labels are {', '.join(map(repr, names))}); leave such items out, or train on some"
-        )
-
-
-def _all_labels(items: Labelled) -> Iterable[str]:
-    for item in items:
-        if isinstance(item, LabelledText):
-            yield item.label
-        else:
-            yield from item.tags
+def label_text(item: LabelItem) -> str:
+    """What a model reads of an item: a pair of texts is one text of two lines."""
+    if item.second is None:
+        return item.text
+    return TEXT_SEPARATOR.join((item.text, item.second))
 
 
 def label_answers(
-    items: Sequence[LabelledText],
-    names: Sequence[str],
-    nats_NK: NDArray[np.floating],
-    n_truncated: Sequence[int],
+    items: Sequence[LabelItem], nats_NK: NDArray[np.floating], n_truncated: Sequence[int]
 ) -> tuple[TaskAnswer, ...]:
     """An answer to each text: the likeliest label, the first of equals."""
     answers = []
     for item, nats_K, n_cut in zip(items, nats_NK, n_truncated, strict=True):
-        chosen, key = int(nats_K.argmin()), names.index(item.label)
+        chosen = int(nats_K.argmin())
         answer = TaskAnswer(
             item=item.name,
             document=item.document,
-            score=float(chosen == key),
+            score=float(chosen == item.label),
             count=1.0,
             chosen=chosen,
-            key=key,
+            key=item.label,
             option_nats=tuple(map(float, nats_K)),
             n_truncated_tokens=n_cut,
         )
@@ -97,19 +45,26 @@ def label_answers(
 
 
 def tag_answers(
-    items: Sequence[TaggedText], names: Sequence[str], chosen: Sequence[Sequence[int]]
+    items: Sequence[TagItem],
+    names: Sequence[str],
+    chosen: Sequence[Sequence[str]],
+    n_truncated: Sequence[int],
 ) -> tuple[TaskAnswer, ...]:
-    """An answer to each sentence: how many of its words have the right tag."""
+    """An answer to each sentence: how many of its words have the right tag; `names` are those of
+    the tags by their numbers.
+    """
     answers = []
-    for item, numbers in zip(items, chosen, strict=True):
-        tags = [names[number] for number in numbers]
+    for item, tags, n_cut in zip(items, chosen, n_truncated, strict=True):
+        keys = [names[number] for number in item.tags]
+        n_right = sum(tag == key for tag, key in zip(tags, keys, strict=True))
         answer = TaskAnswer(
             item=item.name,
             document=item.document,
-            score=float(sum(map(str.__eq__, tags, item.tags))),
-            count=float(len(item.tags)),
+            score=float(n_right),
+            count=float(len(keys)),
             chosen=TAG_SEPARATOR.join(tags),
-            key=TAG_SEPARATOR.join(item.tags),
+            key=TAG_SEPARATOR.join(keys),
+            n_truncated_tokens=n_cut,
         )
         answers.append(answer)
     return tuple(answers)
