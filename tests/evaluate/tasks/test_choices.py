@@ -8,11 +8,17 @@ from byte_models import BYTE_TOKENIZER, byte_model
 from scipy import stats
 from tiny_model import tiny_architecture
 
+from paribus.analyse.task_scores import macro_f1, matthews
 from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import ask_choices, choice_floors
-from paribus.evaluate.tasks.floors import choose_options, option_scores, padded_options
+from paribus.evaluate.tasks.floors import (
+    choose_options,
+    label_floors,
+    option_scores,
+    padded_options,
+)
 from paribus.model import build
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
 
@@ -95,6 +101,18 @@ def test_floors_as_computed_by_hand() -> None:
     # 1/3 against 2/2, 1/3 against 1/2, and 1 against 2
     by_byte = choice_floors(items, tokens, n_bytes, "byte")["length"]
     assert by_byte == pytest.approx((1 + 1 + 0 + 1 / 3) / 4)
+
+
+def test_floors_of_labels_are_by_their_own_measure() -> None:
+    options = ("yes", "no")
+    items = [ChoiceItem(str(n), "", "", options, int(n >= 3)) for n in range(4)]
+    tokens, n_bytes = [(1, 1)] * 4, [(3, 2)] * 4
+    floors = label_floors(items, tokens, n_bytes, "byte", matthews)
+    assert floors == {"uniform": 0.0, "majority": 0.0, "length": 0.0}
+    by_f1 = label_floors(items, tokens, n_bytes, "byte", macro_f1)
+    # always "yes", which is right three times, and has the fewest tokens per byte
+    assert by_f1["majority"] == by_f1["length"] == pytest.approx((2 * 3 / 7 + 0) / 2)
+    assert by_f1["uniform"] == pytest.approx((2 * 1.5 / 5 + 2 * 0.5 / 3) / 2)
 
 
 def test_without_a_context_nothing_is_unconditional() -> None:

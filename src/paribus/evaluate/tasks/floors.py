@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.task_scores import Confusion
 from paribus.corpus.tasks import ChoiceItem
 from paribus.spec.tasks import Normalisation
 
@@ -28,6 +29,32 @@ def choice_floors(
         "majority": _majority(items),
         "length": _length(items, tokens, n_bytes, normalisation),
     }
+
+
+def label_floors(
+    items: Sequence[ChoiceItem],
+    tokens: Counts,
+    n_bytes: Counts,
+    normalisation: Normalisation,
+    measure: Callable[[Confusion], NDArray[np.float64]],
+) -> dict[str, float]:
+    """The floors by a measure of keys and choices: a guess, the most frequent label, length alone.
+
+    All items have the same options, as labels in words do. Where options tie, each is chosen in
+    part.
+    """
+    n_labels = len(items[0].options)
+    keys = np.array([item.key for item in items])
+    n_items = np.bincount(keys, minlength=n_labels).astype(np.float64)
+    constant = np.zeros((n_labels, n_labels))
+    constant[:, n_items.argmax()] = n_items
+    scores = _length_scores(tokens, n_bytes, normalisation)
+    is_best = scores == scores.max(1, keepdims=True)
+    by_length = np.zeros((n_labels, n_labels))
+    np.add.at(by_length, keys, is_best / is_best.sum(1, keepdims=True))
+    uniform = np.repeat(n_items[:, None] / n_labels, n_labels, axis=1)
+    confusions = {"uniform": uniform, "majority": constant, "length": by_length}
+    return {name: float(measure(confusion)) for name, confusion in confusions.items()}
 
 
 def padded_options(values: Sequence[Sequence[float]], padding: float) -> NDArray[np.float64]:
@@ -90,11 +117,16 @@ def _majority(items: Sequence[ChoiceItem]) -> float:
 def _length(
     items: Sequence[ChoiceItem], tokens: Counts, n_bytes: Counts, normalisation: Normalisation
 ) -> float:
-    """Every token equally likely: nats are in proportion to tokens, after any context."""
-    nats = padded_options(tokens, math.inf)
     keys = np.array([item.key for item in items])
-    alone = padded_options(tokens, 0.0)  # such an option is never chosen
-    scores = option_scores(
+    return float(choose_options(_length_scores(tokens, n_bytes, normalisation), keys)[0].mean())
+
+
+def _length_scores(
+    tokens: Counts, n_bytes: Counts, normalisation: Normalisation
+) -> NDArray[np.float64]:
+    """Every token equally likely: nats are in proportion to tokens, after any context."""
+    nats = padded_options(tokens, math.inf)  # an option that is not there is never chosen
+    alone = padded_options(tokens, 0.0)
+    return option_scores(
         nats, padded_options(tokens, 1.0), padded_options(n_bytes, 1.0), alone, normalisation
     )
-    return float(choose_options(scores, keys)[0].mean())
