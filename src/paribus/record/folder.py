@@ -6,6 +6,7 @@ runs/3f9c0a1be2d47c58/
   rows.jsonl           what was measured
   checkpoints/         step-000000100, step-000000200
   evaluations/         answers to yardsticks and tasks, a file each
+  lm-eval/             samples of lm-evaluation-harness, a file each
   state                running | finished | failed: why
   checksums.jsonl      the sha256 of each of these files
   lock                 who is at it
@@ -23,6 +24,7 @@ from paribus.record.file_names import (
     CHECKSUMS_FILE,
     ENVIRONMENT_FILE,
     EVALUATIONS,
+    LM_EVAL,
     LOCK_FILE,
     ROWS_FILE,
     SPEC_FILE,
@@ -39,6 +41,7 @@ _ENTRIES = (
     ROWS_FILE,
     CHECKPOINTS,
     EVALUATIONS,
+    LM_EVAL,
     STATE_FILE,
     CHECKSUMS_FILE,
     LOCK_FILE,
