@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -96,10 +97,10 @@ class PreparedTask:
     originals: tuple[AskedItem, ...]  # without demonstrations, those that are asked
     prepared: PreparedItems
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the items as they are asked: arms with equal ones answered the same."""
-        return canonical_hash([asdict(item) for item in self.prepared.items])
+        return canonical_hash([vars(item) for item in self.prepared.items])
 
 
 def prepare_task(task: Task, protocol: Protocol, subjects: Sequence[TaskSubject]) -> PreparedTask:
