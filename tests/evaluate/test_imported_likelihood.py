@@ -13,7 +13,12 @@ from torch import Tensor
 import paribus as pb
 from paribus.errors import RecordError, SpecError
 from paribus.evaluate import Item, select_items
+from paribus.evaluate.likelihood import AskedModel
+from paribus.evaluate.represent import represent
+from paribus.evaluate.tasks import target_scores
 from paribus.interop import load_checkpoint
+from paribus.objectives.answering import answering_component
+from paribus.objectives.framing import item_layout, lay_item
 from paribus.spec.yardstick import load_yardstick
 from paribus.workspace import Workspace
 
@@ -117,6 +122,40 @@ def test_an_import_is_measured_as_transformers_would(
     assert len(found.answers) == N_ITEMS
     assert [answer.nats for answer in found.answers] == pytest.approx(wanted, abs=CLOSE)
     assert max(wanted) - min(wanted) > 0.5  # far from flat
+    assert task_nats(family, items) == pytest.approx(wanted, abs=CLOSE)
+
+
+def task_nats(family: str, items: tuple[Item, ...]) -> list[float]:
+    """What tasks give the same items: they share what is read alike."""
+    checkpoint = load_checkpoint("ours")
+    label = "pseudo-likelihood" if family == "bert" else "likelihood"
+    component = answering_component(checkpoint.objective(), label)
+    layout = item_layout(component, checkpoint.spec, checkpoint.vocabulary, 90)
+    laid_items = []
+    for item in items:
+        context, target = map(checkpoint.tokenizer.encode, (item.context, item.target))
+        laid_items.append(lay_item(layout, item.name, context, target))
+    return target_scores(checkpoint.restore(), layout, laid_items).nats.tolist()
+
+
+@torch.no_grad()
+def test_a_bert_represents_a_text_between_its_special_tokens(tmp_path: Path) -> None:
+    model = hf_models.write_family("bert", tmp_path / "theirs")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    pb.import_(tmp_path / "theirs", out=tmp_path / "ours")
+    checkpoint = load_checkpoint(tmp_path / "ours")
+    asked = AskedModel(
+        model=checkpoint.restore(),
+        objective=checkpoint.objective(),
+        tokenizer=checkpoint.tokenizer,
+        vocabulary=checkpoint.vocabulary,
+    )
+    texts = ["the other words", "bad dog"]
+    found = represent(asked, texts)
+    for text, state in zip(texts, found, strict=True):
+        ids = tokenizer(text, return_tensors="pt")["input_ids"]
+        hidden = model.bert(ids).last_hidden_state[0, 1:-1].mean(0)
+        assert torch.allclose(torch.from_numpy(state).double(), hidden, atol=1e-4)
 
 
 def test_sentinels_are_found_by_their_names(tmp_path: Path) -> None:

@@ -33,11 +33,12 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class TextLayout:
-    """How a model reads a text by itself: what stands before it, and how much of it fits."""
+    """How a model reads a text by itself: what stands around it, and how much of it fits."""
 
     before: tuple[int, ...]  # special tokens
     room: int  # tokens of text
     pad: int
+    after: tuple[int, ...] = ()  # what an imported tokenizer ends a text with
 
 
 def text_layout(asked_model: AskedModel) -> TextLayout:
@@ -48,11 +49,12 @@ def text_layout(asked_model: AskedModel) -> TextLayout:
     window = min(asked_model.window or spec.max_length, spec.max_length)
     component = reading_component(asked_model.objective)
     layout = item_layout(component, spec, vocabulary, window)
-    before = (*layout.mode_token, *layout.document_prefix)
-    room = window - len(before)
+    before = (*layout.question_begin, *layout.document_prefix)
+    after = layout.frame.after
+    room = window - len(before) - len(after)
     if isinstance(asked_model.objective, TextLabels | WordTags):
         room = window - 1  # as rows of labelled texts are cut, whatever stands before them
-    return TextLayout(before, room, vocabulary.pad)
+    return TextLayout(before, room, vocabulary.pad, after)
 
 
 def represent(
@@ -197,12 +199,13 @@ def _text_states(
 
 def _text_batch(ids: Sequence[Ids], layout: TextLayout) -> tuple[Batch, Tensor]:
     """Texts as one batch, padded on the right, and where their own tokens stand in it."""
-    rows = [torch.tensor([*layout.before, *own]) for own in ids]
+    rows = [torch.tensor([*layout.before, *own, *layout.after]) for own in ids]
     lengths_B = torch.tensor([len(row) for row in rows])
     tokens_BT = pad_sequence(rows, batch_first=True, padding_value=layout.pad)
     positions = torch.arange(tokens_BT.shape[1])
     real_BT = positions < lengths_B[:, None]
-    is_text_BT = real_BT & (positions >= len(layout.before))
+    ends_B = lengths_B - len(layout.after)
+    is_text_BT = (positions >= len(layout.before)) & (positions < ends_B[:, None])
     # What all rows have in common is said once: it leaves a choice of faster kernels.
     if bool(real_BT.all()):
         return Batch.of(tokens_BT, prefix=tokens_BT.shape[1]), is_text_BT

@@ -105,9 +105,9 @@ class TrainedFraming:
 
     def lay_windows(self, text: str) -> Iterator[LaidItem]:
         layout = self.scoring
-        longest = layout.window - len(layout.sentinel)
+        longest = layout.window - len(layout.opening)
         if layout.framing != "apart":
-            longest -= len(layout.mode_token) + len(layout.sentinel) + 1
+            longest -= len(layout.question_begin) + len(layout.question_end) + 1
         tokens = self.encode(text)
         later = replace(self, scoring=replace(layout, document_prefix=()))
         for number, (context, target) in enumerate(

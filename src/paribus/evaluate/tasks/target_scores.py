@@ -123,21 +123,21 @@ def read_tokens(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadRow, i
 
     The last target is said and not read.
     """
-    before = (*layout.sentinel, *item.target[:-1])
+    before = (*layout.opening, *item.target[:-1])
     match layout.framing:
         case "apart":
             tokens = (layout.vocabulary.decoder_start, *before)
-            yield ReadRow(item.inputs, tokens, 0), len(layout.sentinel), item.target
+            yield ReadRow(item.inputs, tokens, 0), len(layout.opening), item.target
         case "together":
             read = ReadRow((), (*item.inputs, *before), len(item.inputs))
-            yield read, len(item.inputs) + len(layout.sentinel) - 1, item.target
+            yield read, len(item.inputs) + len(layout.opening) - 1, item.target
         case "shifted":
             read = ReadRow((), (*item.inputs, *before), 0)
             yield read, len(item.inputs) - 1, item.target
         case "in place":
             ends = isinstance(layout.component.objective, LastToken)
             for place, token in enumerate(item.target):
-                after = () if ends else item.target[place + 1 :]
+                after = () if ends else (*item.target[place + 1 :], *layout.frame.after)
                 mask = layout.vocabulary.mask
                 tokens = (*item.inputs, *item.target[:place], mask, *after)
                 yield ReadRow((), tokens, len(tokens)), len(item.inputs) + place, (token,)
