@@ -59,3 +59,13 @@ from paribus.record.study import CellRecord as CellRecord
 from paribus.record.study import Study as Study
 from paribus.record.study import existing_study as existing_study
 from paribus.record.study import open_study as open_study
+from paribus.record.task_answers import TaskAnswer as TaskAnswer
+from paribus.record.task_answers import TaskEvaluation as TaskEvaluation
+from paribus.record.task_answers import TaskHead as TaskHead
+from paribus.record.task_answers import read_task_evaluation as read_task_evaluation
+from paribus.record.task_answers import read_task_evaluations as read_task_evaluations
+from paribus.record.task_answers import (
+    require_unchanged_task_evaluation as require_unchanged_task_evaluation,
+)
+from paribus.record.task_answers import task_evaluation_path as task_evaluation_path
+from paribus.record.task_answers import write_task_evaluation as write_task_evaluation

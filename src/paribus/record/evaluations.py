@@ -14,7 +14,7 @@ from paribus.errors import RecordError
 from paribus.files import MAX_ROWS_BYTES, read_bytes
 from paribus.record.checksums import require_unchanged_file, write_listed_file
 from paribus.record.disk import explained
-from paribus.record.file_names import EVALUATIONS
+from paribus.record.file_names import EVALUATIONS, is_task_answers_name
 from paribus.record.rows import NONFINITE
 
 _REMEDY = "remove it, and the same command measures again"
@@ -137,8 +137,11 @@ def read_evaluations(folder: Path) -> Iterator[Evaluation]:
 
 
 def evaluation_paths(folder: Path) -> list[Path]:
-    """The file of every evaluation of a run, in the order of their names."""
-    return sorted((folder / EVALUATIONS).glob(f"*{_ENDING}"))
+    """The file of every evaluation of a run, in the order of their names; tasks are not among
+    them.
+    """
+    paths = sorted((folder / EVALUATIONS).glob(f"*{_ENDING}"))
+    return [path for path in paths if not is_task_answers_name(path.name)]
 
 
 def _parse_head(table: dict[str, Any]) -> EvaluationHead:

@@ -31,6 +31,7 @@ SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 
 _STEP = "step-"
+_TASK = "task-"
 
 
 def checkpoint_name(step: int) -> str:
@@ -41,3 +42,13 @@ def checkpoint_name(step: int) -> str:
 def checkpoint_step(name: str) -> int:
     """The step whose checkpoint has this name."""
     return int(name.removeprefix(_STEP))
+
+
+def task_answers_name(digest: str) -> str:
+    """What the file of answers to a task is called, in the folder of evaluations."""
+    return f"{_TASK}{digest}.jsonl"
+
+
+def is_task_answers_name(name: str) -> bool:
+    """Is a file of evaluations one of answers to a task, not to a yardstick?"""
+    return name.startswith(_TASK)

@@ -5,7 +5,7 @@ runs/3f9c0a1be2d47c58/
   environment.json     every environment it was run under, the first first
   rows.jsonl           what was measured
   checkpoints/         step-000000100, step-000000200
-  evaluations/         answers to yardsticks, a file each
+  evaluations/         answers to yardsticks and tasks, a file each
   state                running | finished | failed: why
   checksums.jsonl      the sha256 of each of these files
   lock                 who is at it

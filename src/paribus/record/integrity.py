@@ -17,7 +17,7 @@ from paribus.errors import RecordError
 from paribus.record.address import run_address
 from paribus.record.checksums import file_faults, read_checksums
 from paribus.record.disk import read_json
-from paribus.record.evaluations import evaluation_paths, read_evaluation_head
+from paribus.record.evaluations import EvaluationHead, evaluation_paths, read_evaluation_head
 from paribus.record.file_names import (
     CELLS_FILE,
     CHECKPOINTS,
@@ -41,6 +41,7 @@ from paribus.record.folder import LISTED_RUN_FORMAT, read_written_stages
 from paribus.record.manifest import manifest_sha256
 from paribus.record.plan_lock import PlanLock, design_fingerprint, plan_fingerprint
 from paribus.record.study import Study
+from paribus.record.task_answers import TaskHead, read_task_head, task_evaluation_paths
 
 if TYPE_CHECKING:
     from paribus.record.plan import PlanRecord  # pydantic is for those who read a plan
@@ -191,7 +192,8 @@ def _run_faults(folder: Path) -> tuple[str, ...] | None:
         spec = read_json(folder / SPEC_FILE)
         if not _lists_its_files(folder, spec):
             return None
-        answers = [f"{EVALUATIONS}/{path.name}" for path in evaluation_paths(folder)]
+        paths = (*evaluation_paths(folder), *task_evaluation_paths(folder))
+        answers = [f"{EVALUATIONS}/{path.name}" for path in paths]
         faults = file_faults(folder, (*_RUN_FILES, *answers))
         return faults or tuple(_evaluation_faults(folder))
     except RecordError as fault:
@@ -220,8 +222,10 @@ def _evaluation_faults(folder: Path) -> Iterator[str]:
     own, older = run_address(stages), run_address(stages, with_places=True)
     if not own.startswith(folder.name) and not older.startswith(folder.name):
         yield f"{SPEC_FILE} is of the run {own[:16]}"
-    for path in evaluation_paths(folder):
-        head = read_evaluation_head(path)
+    heads: list[EvaluationHead | TaskHead] = []
+    heads.extend(map(read_evaluation_head, evaluation_paths(folder)))
+    heads.extend(map(read_task_head, task_evaluation_paths(folder)))
+    for head in heads:
         place = folder / CHECKPOINTS / checkpoint_name(head.step)
         if place.is_dir() and manifest_sha256(place, WEIGHTS_FILE) != head.weights:
             yield (

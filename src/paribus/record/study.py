@@ -46,6 +46,10 @@ from paribus.record.plan_formats import REPAIR, plan_format, require_no_newer_fo
 from paribus.record.plan_lock import PlanLock, add_change, parse_plan_lock
 from paribus.record.rows import last_row, require_last_step
 from paribus.record.state import read_state
+from paribus.record.task_answers import (
+    require_unchanged_task_evaluation,
+    task_evaluation_paths,
+)
 
 _TRIES, _PAUSE_SECONDS = 500, 0.02
 DIVERGED_PREFIX = "DivergedError"
@@ -191,6 +195,8 @@ class Study:
             return
         for path in evaluation_paths(folder):
             require_unchanged_evaluation(path)
+        for path in task_evaluation_paths(folder):
+            require_unchanged_task_evaluation(path)
         for name in (SPEC_FILE, ROWS_FILE, STATE_FILE):
             require_unchanged_file(
                 folder, name, "restore it, or remove that folder and run the study again"
