@@ -160,7 +160,7 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
     problems = []
     for measure in (design.primary.measure, *design.others):
         try:
-            answering_component(run.last.objective, measure.scores.kind)
+            answering_component(run.last.objective, measure.label)
         except SpecError as fault:
             for problem in fault.problems:
                 problems.append(f"the yardstick {measure.kind!r} cannot be used: {problem}")

@@ -9,11 +9,12 @@ from contextlib import nullcontext
 
 import torch
 
-from paribus.analyse import is_evaluation_of, score_of, unigram_bits
+from paribus.analyse import column_of, read_answers, score_of
+from paribus.analyse.run_scores import Answers, reference_score
 from paribus.design.cells import Cell
 from paribus.errors import DivergedError, InUseError
 from paribus.evaluate import evaluate
-from paribus.record import Evaluation, Study, last_row, read_evaluations, require_run_integrity
+from paribus.record import Study, last_row, require_run_integrity
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
@@ -89,24 +90,24 @@ def is_complete(cell: Cell, study: Study) -> bool:
 
 def _is_measured(cell: Cell, study: Study) -> bool:
     """Has a cell's run answered every yardstick?"""
-    return all(find_evaluation(cell, study, measure) is not None for measure in cell.measures)
+    return all(find_answers(cell, study, measure) is not None for measure in cell.measures)
 
 
-def find_evaluation(cell: Cell, study: Study, measure: Yardstick) -> Evaluation | None:
+def find_answers(cell: Cell, study: Study, measure: Yardstick) -> Answers | None:
     """What a cell's run answered to a yardstick, if it was asked."""
-    question, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
-    for evaluation in read_evaluations(study.root / cell.name):
-        if is_evaluation_of(evaluation, question, text, cell.n_steps):
-            return evaluation
-    return None
+    table, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
+    answers = read_answers(study.root / cell.name, [table], text, cell.n_steps)
+    return answers.get(column_of(table))
 
 
 def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
-    """Bits a byte; None where the run diverged, or does worse than the unigram model."""
-    evaluation = find_evaluation(cell, study, measure)
-    if evaluation is None:
+    """The score in the measure's unit; None where the run diverged, or its likelihood is worse
+    than the unigram model's.
+    """
+    answers = find_answers(cell, study, measure)
+    if answers is None:
         return None
-    return score_of(evaluation)
+    return score_of(answers)
 
 
 def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
@@ -119,11 +120,11 @@ def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
     return row.get("valid_nats")
 
 
-def cell_unigram_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
-    """Bits a byte of the unigram model on the items that a cell's run was asked; None where
-    that is not on record.
+def cell_reference_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+    """The score that needs no model on the items that a cell's run was asked: the unigram model's,
+    or the highest floor of a task; None where that is not on record.
     """
-    evaluation = find_evaluation(cell, study, measure)
-    if evaluation is None:
+    answers = find_answers(cell, study, measure)
+    if answers is None:
         return None
-    return unigram_bits(evaluation)
+    return reference_score(answers)

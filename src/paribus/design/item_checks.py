@@ -100,7 +100,7 @@ def _misfit_reason(
     stage, spec = arm.run.last, resolve(arm.run.last_architecture)
     window = min(stage.training.length, spec.max_length)
     layout = item_layout(
-        answering_component(stage.objective, measure.scores.kind),
+        answering_component(stage.objective, measure.label),
         spec,
         arm.dataset.vocabulary,
         window,

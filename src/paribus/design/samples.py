@@ -105,14 +105,15 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
 def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:
     """The items with the largest differences; they are the same in every arm."""
     answers = primary_evaluations(study, table)
-    names = set[str]()
+    primary, names = plan.design.primary.measure, set[str]()
     for name, against in judged_pairs(plan.design):
-        for side in extreme_items(answers[against], answers[name], N_EXTREMES):
+        extremes = extreme_items(answers[against], answers[name], N_EXTREMES, primary.scores)
+        for side in extremes:
             names.update([extreme.item for extreme in side])
     if not names:
         return {}
     texts = {}
-    for item in select_items(plan.arms[0].dataset, plan.design.primary.measure):
+    for item in select_items(plan.arms[0].dataset, primary):
         if item.name in names:
             texts[item.name] = ItemText(item.context, item.target)
     return texts

@@ -14,7 +14,7 @@ from paribus.analyse import (
     require_valid_sweep,
 )
 from paribus.analyse.sweep_losses import Point
-from paribus.design.cell_run import cell_held_out_loss, cell_score, cell_unigram_score
+from paribus.design.cell_run import cell_held_out_loss, cell_reference_score, cell_score
 from paribus.design.cells import Cell
 from paribus.design.seeds import possible_seeds
 from paribus.record import Study
@@ -48,7 +48,7 @@ def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
         sweep.measure = measure.scores
         sweep.points.append((cell.rate, cell_score(cell, study, measure)))
         if sweep.unigram_score is None:
-            sweep.unigram_score = cell_unigram_score(cell, study, measure)
+            sweep.unigram_score = cell_reference_score(cell, study, measure)
     return sweeps
 
 

@@ -135,7 +135,7 @@ def _measure_checkpoint(
     checkpoint, yardstick = measurement.checkpoint, measurement.yardstick
     dataset, device = measurement.dataset, measurement.device
     label, objective, vocabulary = (
-        yardstick.scores.kind,
+        yardstick.label,
         checkpoint.objective(),
         checkpoint.vocabulary,
     )

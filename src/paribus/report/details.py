@@ -164,7 +164,8 @@ def _describe_hull(arm: ArmFinding) -> str:
 
 
 def _digits(comparison: Comparison | CrossedInterval | ExpectedGain) -> int:
-    return decimals_for_width((comparison.high - comparison.low) / 2)
+    unit = comparison.unit if isinstance(comparison, Comparison) else ""
+    return decimals_for_width((comparison.high - comparison.low) / 2, unit)
 
 
 def _describe_effect(comparison: Comparison) -> str:

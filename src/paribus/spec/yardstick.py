@@ -13,7 +13,13 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from paribus.errors import SpecError
 from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
-from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
+from paribus.spec.measure import (
+    LIKELIHOOD,
+    PSEUDO_LIKELIHOOD,
+    TASK_MEASURES,
+    LikelihoodKind,
+    Measure,
+)
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
 from paribus.spec.reading import describe_faults
@@ -26,6 +32,7 @@ class HeldOutYardstick(Spec):
     """The base of yardsticks: so many items of one split, or all there are."""
 
     scores: ClassVar[Measure] = LIKELIHOOD
+    label: ClassVar[LikelihoodKind] = "likelihood"
     split: HeldOutSplit = "test"
     """Which held-out documents are measured."""
     n_items: Count = 200
@@ -72,6 +79,7 @@ class PseudoHalves(HalvesYardstick):
     """Σ log p(token | others) over the second half: each token masked in turn. No likelihood."""
 
     scores: ClassVar[Measure] = PSEUDO_LIKELIHOOD
+    label: ClassVar[LikelihoodKind] = "pseudo-likelihood"
     kind: Literal["pseudo"] = "pseudo"
 
 
@@ -84,6 +92,21 @@ MEASURES: Mapping[str, Measure] = {
     "pairs": HeldOutPairs.scores,
     "pseudo": PseudoHalves.scores,
 }  # by the kind that a record names
+TASK = "task"  # the kind of a yardstick that is a task
+
+
+def table_measure(table: Mapping[str, Any]) -> Measure:
+    """What the scores of a yardstick are, as a record holds it."""
+    if table["kind"] == TASK:
+        return TASK_MEASURES[table["measure"]]
+    return MEASURES[table["kind"]]
+
+
+def tuning_table(table: Mapping[str, Any], split: str) -> dict[str, Any]:
+    """The yardstick that rates are tuned with, as a record holds it: the primary on another
+    split.
+    """
+    return {**table, "split": split}
 
 
 def default_yardstick(corpus: Corpus, objective: Objective) -> Yardstick:
