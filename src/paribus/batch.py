@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from paribus.errors import SpecError, UnsupportedError
+from paribus.spec.corpus import END_OF_TURN, N_ROLE_TOKENS, ROLES
 from paribus.spec.corpus import N_SENTINELS as N_SENTINELS
 from paribus.spec.corpus import N_SPECIAL_TOKENS as N_SPECIAL_TOKENS
 
@@ -216,7 +217,17 @@ class Vocabulary:
 
     def sentinel(self, number: int | Tensor) -> int | Tensor:
         """The special token of the n-th hidden span, counted from 0."""
-        return self._special_token("gap", N_SPECIAL_TOKENS - N_SENTINELS) + number
+        return self._special_token("gap", N_SPECIAL_TOKENS - N_ROLE_TOKENS - N_SENTINELS) + number
+
+    @property
+    def role_tokens(self) -> dict[str, int]:
+        """What opens a turn of a conversation, by who speaks."""
+        first = N_SPECIAL_TOKENS - N_ROLE_TOKENS
+        return {role: self._special_token(role, first + place) for place, role in enumerate(ROLES)}
+
+    @property
+    def end_of_turn(self) -> int:
+        return self._special_token(END_OF_TURN, N_SPECIAL_TOKENS - 1)
 
     @property
     def special_tokens(self) -> dict[str, int]:
@@ -228,6 +239,8 @@ class Vocabulary:
             "mask",
             *self.mode_tokens,
             *(f"gap {n}" for n in range(N_SENTINELS)),
+            *ROLES,
+            END_OF_TURN,
         )
         return {f"‹{name}›": self.n_text + place for place, name in enumerate(names)}
 

@@ -88,7 +88,8 @@ def test_what_transformers_says_is_what_we_say(ask, runs: Path, tmp_path: Path) 
     model, tokenizer = (
         auto.from_pretrained(tmp_path / "hf") for auto in (AutoModelForCausalLM, AutoTokenizer)
     )
-    asked = tokenizer("abc", return_tensors="pt")
+    # in training an end stands before each document
+    asked = tokenizer(tokenizer.eos_token + "abc", return_tensors="pt")
     said = model.generate(**asked, max_new_tokens=9, do_sample=False)[
         0, asked["input_ids"].shape[1] :
     ]

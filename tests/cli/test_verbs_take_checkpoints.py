@@ -149,7 +149,8 @@ def test_every_verb_takes_it_with_the_same_answer(ask, here: Path, named: str) -
 def test_an_imported_model_says_what_transformers_says(ask, here: Path) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained("theirs")
     tokenizer = transformers.AutoTokenizer.from_pretrained("theirs")
-    asked = tokenizer("the other", return_tensors="pt")
+    asked = tokenizer(tokenizer.eos_token + "the other", return_tensors="pt")
+    assert asked["input_ids"][0, 0] == 0
     said = model.generate(**asked, max_new_tokens=12, do_sample=False, pad_token_id=0)[
         0, asked["input_ids"].shape[1] :
     ]

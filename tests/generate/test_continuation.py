@@ -6,14 +6,15 @@ import pytest
 import torch
 from tiny_model import tiny_architecture
 
-from paribus.batch import N_SENTINELS, Batch, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, Batch, Vocabulary
 from paribus.errors import SpecError, UnsupportedError
 from paribus.generate import Sampling, can_generate, continuation
-from paribus.model import build
+from paribus.model import Transformer, build
 from paribus.objectives import require_permitted
+from paribus.objectives.framing import plain_layout
 from paribus.spec.objectives import CausalLM
 
-WORDS = Vocabulary(13, torch.zeros(13 + 7 + N_SENTINELS, dtype=torch.int64))
+WORDS = Vocabulary(13, torch.zeros(13 + N_SPECIAL_TOKENS, dtype=torch.int64))
 SPEAKERS = [
     "gpt1",
     "gpt2",
@@ -37,6 +38,18 @@ def contexts(n: int = 3, length: int = 5) -> torch.Tensor:
     return torch.randint(13, (n, length), generator=torch.Generator().manual_seed(2))
 
 
+def plainly(
+    model: Transformer,
+    context: torch.Tensor,
+    sampling: Sampling,
+    lengths_B: torch.Tensor | None = None,
+    context_is_prefix: bool = True,
+) -> torch.Tensor:
+    """What follows contexts around which no token of ours is put."""
+    layout = plain_layout(model.spec, WORDS, model.spec.max_length, context_is_prefix)
+    return continuation(model, layout, context, sampling, lengths_B).tokens_BT
+
+
 def sayable(logits: torch.Tensor) -> torch.Tensor:
     kept = torch.full_like(logits, float("-inf"))
     kept[..., :13], kept[..., WORDS.eos] = logits[..., :13], logits[..., WORDS.eos]
@@ -46,7 +59,7 @@ def sayable(logits: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("preset", SPEAKERS)
 def test_each_token_is_the_likeliest_after_those_before_it(preset: str) -> None:
     model, context = model_of(preset), contexts()
-    told = continuation(model, WORDS, context, Sampling(4))
+    told = plainly(model, context, Sampling(4))
     for row in range(3):
         for place in range(told.shape[1]):
             before = told[row : row + 1, :place]
@@ -69,7 +82,7 @@ def test_what_sees_ahead_is_not_asked_what_comes(preset: str) -> None:
         UnsupportedError,
         match="lets a position see later tokens, so it cannot predict them",
     ):
-        continuation(model, WORDS, contexts(), Sampling(2))
+        plainly(model, contexts(), Sampling(2))
 
 
 @pytest.mark.parametrize("mask", ["by_layer(causal, strided(9))", "by_layer(strided(9), causal)"])
@@ -81,11 +94,11 @@ def test_what_sees_ahead_by_a_detour_is_asked_only_where_there_is_no_room_for_it
     assert not can_generate(model, 10)
     with pytest.raises(SpecError, match="must predict the token at"):
         require_permitted(CausalLM(), model.spec, 10)
-    assert continuation(model, WORDS, contexts(1, 5), Sampling(4)).shape[0] == 1
+    assert plainly(model, contexts(1, 5), Sampling(4)).shape[0] == 1
     with pytest.raises(UnsupportedError, match="lets a position see later tokens"):
-        continuation(model, WORDS, contexts(1, 5), Sampling(5))
+        plainly(model, contexts(1, 5), Sampling(5))
     with pytest.raises(UnsupportedError, match="lets a position see later tokens"):
-        continuation(model, WORDS, contexts(2, 6), Sampling(4), lengths_B=torch.tensor([3, 6]))
+        plainly(model, contexts(2, 6), Sampling(4), lengths_B=torch.tensor([3, 6]))
 
 
 @pytest.mark.parametrize("mask", ["full", "reverse", "same_side", "by_head(causal, full)"])
@@ -93,7 +106,7 @@ def test_what_sees_ahead_by_a_detour_is_asked_only_where_there_is_no_room_for_it
 def test_one_token_is_no_more_to_be_asked_than_many(mask: str, preset: str) -> None:
     model = build(tiny_architecture(preset, {"n_vocab": WORDS.size, "mask": mask}), seed=1)
     with pytest.raises(UnsupportedError, match="lets a position see later tokens"):
-        continuation(model, WORDS, contexts(), Sampling(1))
+        plainly(model, contexts(), Sampling(1))
 
 
 NO_DRAWS = [
@@ -114,15 +127,15 @@ NO_DRAWS = [
 @pytest.mark.parametrize(("given", "message"), NO_DRAWS)
 def test_what_cannot_be_drawn_is_refused_by_name(given: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=f"^{message}$"):
-        continuation(model_of("gpt2"), WORDS, contexts(), Sampling(**{"n_tokens": 2, **given}))
+        plainly(model_of("gpt2"), contexts(), Sampling(**{"n_tokens": 2, **given}))
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-30, 1e-46, 5e-324])
 def test_a_temperature_near_zero_takes_the_likeliest(temperature: float) -> None:
     model, context = model_of("gpt2"), contexts(5)
     assert torch.equal(
-        continuation(model, WORDS, context, Sampling(4, temperature)),
-        continuation(model, WORDS, context, Sampling(4)),
+        plainly(model, context, Sampling(4, temperature)),
+        plainly(model, context, Sampling(4)),
     )
 
 
@@ -131,9 +144,7 @@ def test_a_temperature_divides_the_scores() -> None:
     model = model_of("gpt2")
     chances = sayable(model(contexts(1)).logits_BTV[0, -1]).double().softmax(-1)
     for temperature, power in ((0.5, 2.0), (2.0, 0.5)):
-        told = continuation(
-            model, WORDS, contexts(1).expand(4000, -1), Sampling(1, temperature, seed=5)
-        )[:, 0]
+        told = plainly(model, contexts(1).expand(4000, -1), Sampling(1, temperature, seed=5))[:, 0]
         expected = 4000 * chances**power / (chances**power).sum()
         counts = torch.bincount(told, minlength=WORDS.size)
         assert ((counts - expected).abs() <= 5 * expected.sqrt() + 1e-9).all(), temperature
@@ -146,8 +157,8 @@ def test_text_is_made_without_dropout(preset: str) -> None:
         for share in (0.5, 0.0)
     )
     assert torch.equal(
-        continuation(wet.train(), WORDS, contexts(), Sampling(6)),
-        continuation(dry, WORDS, contexts(), Sampling(6)),
+        plainly(wet.train(), contexts(), Sampling(6)),
+        plainly(dry, contexts(), Sampling(6)),
     )
 
 
@@ -160,15 +171,11 @@ def test_a_context_is_no_prefix_where_training_had_none() -> None:
         for mask in ("prefix", "causal")
     )
     context, lengths = contexts(5, 11), torch.tensor([11, 1, 7, 4, 7])
-    expected = continuation(causal, WORDS, context, Sampling(6))
-    assert torch.equal(
-        continuation(prefixed, WORDS, context, Sampling(6), context_is_prefix=False), expected
-    )
-    assert not torch.equal(continuation(prefixed, WORDS, context, Sampling(6)), expected)
-    ragged = continuation(
-        prefixed, WORDS, context, Sampling(6), lengths_B=lengths, context_is_prefix=False
-    )
-    assert torch.equal(ragged, continuation(causal, WORDS, context, Sampling(6), lengths_B=lengths))
+    expected = plainly(causal, context, Sampling(6))
+    assert torch.equal(plainly(prefixed, context, Sampling(6), context_is_prefix=False), expected)
+    assert not torch.equal(plainly(prefixed, context, Sampling(6)), expected)
+    ragged = plainly(prefixed, context, Sampling(6), lengths_B=lengths, context_is_prefix=False)
+    assert torch.equal(ragged, plainly(causal, context, Sampling(6), lengths_B=lengths))
 
 
 def test_an_encoder_under_a_prefix_mask_reads_all_of_the_context() -> None:
@@ -179,40 +186,38 @@ def test_an_encoder_under_a_prefix_mask_reads_all_of_the_context() -> None:
     )
     context, lengths = contexts(5, 11), torch.tensor([11, 1, 7, 4, 7])
     assert torch.equal(
-        continuation(prefixed, WORDS, context, Sampling(6)),
-        continuation(full, WORDS, context, Sampling(6)),
+        plainly(prefixed, context, Sampling(6)),
+        plainly(full, context, Sampling(6)),
     )
-    ragged = continuation(prefixed, WORDS, context, Sampling(6), lengths_B=lengths)
-    assert torch.equal(ragged, continuation(full, WORDS, context, Sampling(6), lengths_B=lengths))
+    ragged = plainly(prefixed, context, Sampling(6), lengths_B=lengths)
+    assert torch.equal(ragged, plainly(full, context, Sampling(6), lengths_B=lengths))
 
 
 def test_draws_follow_the_chances_and_the_seed() -> None:
     model = model_of("gpt2")
     context = contexts(1).expand(4000, -1)
-    first = continuation(model, WORDS, context, Sampling(1, temperature=1.0, seed=5))[:, 0]
+    first = plainly(model, context, Sampling(1, temperature=1.0, seed=5))[:, 0]
     chances = sayable(model(context[:1]).logits_BTV[0, -1]).softmax(-1)
     counts = torch.bincount(first, minlength=WORDS.size)
     assert (
         (counts - 4000 * chances).abs() <= 5 * (4000 * chances * (1 - chances)).sqrt() + 1e-9
     ).all()
-    assert torch.equal(
-        first, continuation(model, WORDS, context, Sampling(1, temperature=1.0, seed=5))[:, 0]
-    )
+    assert torch.equal(first, plainly(model, context, Sampling(1, temperature=1.0, seed=5))[:, 0])
     assert not torch.equal(
-        first, continuation(model, WORDS, context, Sampling(1, temperature=1.0, seed=6))[:, 0]
+        first, plainly(model, context, Sampling(1, temperature=1.0, seed=6))[:, 0]
     )
 
 
 def test_a_row_says_the_same_in_any_company() -> None:
     model, context = model_of("llama"), contexts(4)
-    together = continuation(model, WORDS, context, Sampling(3, temperature=0.8, seed=1))
+    together = plainly(model, context, Sampling(3, temperature=0.8, seed=1))
     assert torch.equal(
-        together[:2], continuation(model, WORDS, context[:2], Sampling(3, temperature=0.8, seed=1))
+        together[:2], plainly(model, context[:2], Sampling(3, temperature=0.8, seed=1))
     )
 
 
 def test_it_stops_where_the_model_ends() -> None:
-    assert continuation(model_of("gpt2"), WORDS, contexts(2, 27), Sampling(10)).shape[1] <= 3
+    assert plainly(model_of("gpt2"), contexts(2, 27), Sampling(10)).shape[1] <= 3
 
 
 @pytest.mark.parametrize(
@@ -221,9 +226,9 @@ def test_it_stops_where_the_model_ends() -> None:
 def test_contexts_of_several_lengths_are_continued_as_each_alone(preset: str) -> None:
     model, context = model_of(preset), contexts(5, 11)
     lengths = torch.tensor([11, 1, 7, 4, 7])
-    together = continuation(model, WORDS, context, Sampling(6), lengths_B=lengths)
+    together = plainly(model, context, Sampling(6), lengths_B=lengths)
     for row, length in enumerate(lengths.tolist()):
-        alone = continuation(model, WORDS, context[row : row + 1, :length], Sampling(6))
+        alone = plainly(model, context[row : row + 1, :length], Sampling(6))
         assert torch.equal(together[row, : alone.shape[1]], alone[0])
         assert (together[row, alone.shape[1] :] == WORDS.pad).all()
 
@@ -232,9 +237,9 @@ def test_contexts_of_several_lengths_are_continued_as_each_alone(preset: str) ->
 def test_a_row_without_room_does_not_hold_back_the_others(preset: str) -> None:
     model, context = model_of(preset), contexts(3, 29)
     lengths = torch.tensor([29, 20, 28])
-    together = continuation(model, WORDS, context, Sampling(20), lengths_B=lengths)
+    together = plainly(model, context, Sampling(20), lengths_B=lengths)
     alone = [
-        continuation(model, WORDS, context[row : row + 1, :length], Sampling(20))
+        plainly(model, context[row : row + 1, :length], Sampling(20))
         for row, length in enumerate(lengths)
     ]
     assert [len(row[row != WORDS.pad]) for row in together] == [told.shape[1] for told in alone]
@@ -248,6 +253,4 @@ def test_lengths_that_do_not_fit_the_contexts_are_refused(lengths: list[int]) ->
         SpecError,
         match=r"lengths_B is .* beside contexts \[2, 5\]; give one of 1 to 5 for each of 2 rows",
     ):
-        continuation(
-            model_of("gpt2"), WORDS, contexts(2), Sampling(1), lengths_B=torch.tensor(lengths)
-        )
+        plainly(model_of("gpt2"), contexts(2), Sampling(1), lengths_B=torch.tensor(lengths))

@@ -14,8 +14,9 @@ from paribus.corpus import prepare_corpus as build_corpus
 from paribus.generate import Sampling, continuation
 from paribus.model import Transformer, build
 from paribus.objectives import pose_problem
+from paribus.objectives.framing import item_layout
 from paribus.spec import Architecture, Corpus, load
-from paribus.spec.objectives import Seq2Seq
+from paribus.spec.objectives import MixtureComponent, Seq2Seq
 from paribus.spec.training import AdamW, Training, Trapezoid
 from paribus.train.learner import Learner
 
@@ -105,11 +106,16 @@ def exact(model: Transformer, held: TokenisedCorpus) -> float:
     longest = int((ends - begins).max())
     told = continuation(
         model,
-        held.vocabulary,
+        item_layout(
+            MixtureComponent(objective=Seq2Seq()),
+            model.spec,
+            held.vocabulary,
+            model.spec.max_length,
+        ),
         reading.tokens_BT[:, : int(begins.max())],
         Sampling(longest),
         lengths_B=begins,
-    )
+    ).tokens_BT
     right = 0
     for row in range(N_ASKED):
         answer = reading.tokens_BT[row, begins[row] : ends[row]]

@@ -82,6 +82,10 @@ def test_every_sign_has_its_name_and_its_number(tmp_path: Path, kind: str):
     assert theirs.convert_tokens_to_ids(list(vocabulary.special_tokens)) == list(
         range(vocabulary.n_text, vocabulary.size)
     )
+    assert theirs.convert_tokens_to_ids(["‹user›", "‹end of turn›"]) == [
+        vocabulary.role_tokens["user"],
+        vocabulary.end_of_turn,
+    ]
     assert len(theirs) == vocabulary.size
     assert theirs.model_max_length == 67
     assert theirs("plain‹gap 7›")["input_ids"][-1] == vocabulary.sentinel(7)

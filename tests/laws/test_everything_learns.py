@@ -15,7 +15,7 @@ import torch
 from tiny_model import tiny_architecture
 from torch import Tensor
 
-from paribus.batch import N_SENTINELS, Batch, TextBatch, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, Batch, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, pose_problem, require_permitted, separates_documents
@@ -39,7 +39,7 @@ from paribus.spec.training import AdamW, Training
 from paribus.train.learner import Learner
 
 N_TEXT, N_ROWS, LENGTH = 13, 16, 24
-WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * (7 + N_SENTINELS)))
+WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * N_SPECIAL_TOKENS))
 SPARE = 0.3  # nats beyond the margin at which a model has shown enough
 # objective: nats below the unigram entropy that it must reach, and the steps it is given at most
 LESSONS: dict[str, tuple[Objective, float, int]] = {

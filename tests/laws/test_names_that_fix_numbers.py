@@ -43,6 +43,9 @@ KEYS = {
     ("split", "*"): 3213047036067593115,
     ("stage", "*"): 6701510826745330120,
     ("start", "*"): 2213930520131987723,
+    ("task", "*", "*"): 7461625329113351383,
+    ("task", "function-summary", "*"): 3932839773789002819,
+    ("task", "demonstrations", "*"): 7591751120109494165,
 }
 # A language draws its questions from a stream of its kind's name.
 LANGUAGES = {"copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic"}

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_model import PRESETS, tiny_architecture
 
-from paribus.batch import N_SENTINELS, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, Vocabulary
 from paribus.errors import SpecError
 from paribus.masks import SequenceLayout, reachability
 from paribus.model import Forward, build
@@ -210,7 +210,7 @@ def test_a_length_past_the_model_is_refused() -> None:
 def test_a_score_is_sums_of_what_is_weighed() -> None:
     spec = resolve(tiny_architecture("gpt2"))
     problem = example_problem(components_of(Seq2Seq())[0], spec, 9)
-    vocabulary = Vocabulary(9, torch.arange(9 + 7 + N_SENTINELS))
+    vocabulary = Vocabulary(9, torch.arange(9 + N_SPECIAL_TOKENS))
     logits = torch.randn(1, 9, vocabulary.size)
     got = score(logits, problem, vocabulary)
     asked = [(at, target) for at, target in enumerate(range(1, 9)) if target >= 4]

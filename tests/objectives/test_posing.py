@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from paribus.batch import N_SENTINELS, TextBatch, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.objectives import draw_component, pose_problem
 from paribus.objectives.source_target import fit_span_plan
@@ -28,7 +28,9 @@ from paribus.spec.objectives import (
 
 WORDS = Vocabulary(
     50,
-    torch.cat([torch.ones(50, dtype=torch.int64), torch.zeros(7 + N_SENTINELS, dtype=torch.int64)]),
+    torch.cat(
+        [torch.ones(50, dtype=torch.int64), torch.zeros(N_SPECIAL_TOKENS, dtype=torch.int64)]
+    ),
 )
 RUNNING = [
     CausalLM(),
@@ -247,7 +249,7 @@ def test_spans_give_the_text_back(has_encoder: bool) -> None:
 
 def test_more_spans_than_sentinels_are_refused() -> None:
     with pytest.raises(
-        SpecError, match="cuts 1024 tokens into 171 spans, but there are 100 sentinels"
+        SpecError, match="cuts 1024 tokens into 171 spans, but there are 96 sentinels"
     ):
         fit_span_plan(SpanCorruption(rate=0.5), 1024, one_sequence=False, has_mode=False)
 

@@ -10,9 +10,9 @@ from tiny_model import tiny_architecture
 
 from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
-from paribus.evaluate.item_layout import item_layout, item_problems, lay_item
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, pose_problem, require_permitted
+from paribus.objectives.framing import item_layout, item_problems, lay_item
 from paribus.objectives.permission import example_problem
 from paribus.objectives.problem_layout import PREFIX_DESCRIPTIONS, PROBLEM_LAYOUTS, problem_layout
 from paribus.spec import load, resolve

@@ -3,7 +3,7 @@
 import torch
 from tiny_model import tiny_architecture
 
-from paribus.batch import N_SENTINELS, TextBatch, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, pose_problem, separates_documents
 from paribus.spec.objectives import Objective
@@ -11,7 +11,7 @@ from paribus.spec.training import Training
 from paribus.train.learner import Learner
 
 N_TEXT = 11
-VOCABULARY = Vocabulary(N_TEXT, torch.tensor([2] * N_TEXT + [0] * (7 + N_SENTINELS)))
+VOCABULARY = Vocabulary(N_TEXT, torch.tensor([2] * N_TEXT + [0] * N_SPECIAL_TOKENS))
 
 
 def copy_batch(k: int, n_rows: int = 8, length: int = 20) -> TextBatch:

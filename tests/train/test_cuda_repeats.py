@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from tiny_model import tiny_architecture
 from torch import Tensor
 
-from paribus.batch import N_SENTINELS, TextBatch, Vocabulary
+from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, build
 from paribus.objectives import Problem, pose_problem, require_permitted, separates_documents
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.gpu
 CUDA = torch.device("cuda")
 KILLED_RUN = Path(__file__).parents[1] / "support" / "killed_cuda_run.py"
 N_TEXT, N_ROWS, LENGTH, N_STEPS = 61, 24, 96, 50
-WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * (7 + N_SENTINELS)))
+WORDS = Vocabulary(N_TEXT, torch.tensor([1] * N_TEXT + [0] * N_SPECIAL_TOKENS))
 OBJECTIVES: dict[str, Objective] = {
     "causal": CausalLM(),
     "reverse": ReverseLM(),

@@ -1,21 +1,18 @@
 """Continue a text with a trained model, greedily or by sampling at a temperature."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from paribus.cli.terminal.console import console, print_notes
 from paribus.cli.terminal.folders import RUN_HELP, RUNS, RunsOption, TokenizerOption
-from paribus.errors import SpecError
-from paribus.evaluate import context_is_prefix
-from paribus.generate import Sampling, continuation
+from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.generate import Sampling, generate_answers
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
-from paribus.model import Transformer
-from paribus.spec.objectives import LastToken, MaskedLM, components_of
+from paribus.objectives.framing import ItemLayout, generation_layout, lay_context
+from paribus.spec.objectives import LastToken, MaskedLM, Objective, components_of
 
 
 def generate_text(
@@ -37,34 +34,41 @@ def generate_text(
     print_notes(*checkpoint.notes)
     if not checkpoint.tokenizer.encode(text):
         raise SpecError("TEXT is empty; give a text to continue")
-    ids, vocabulary = checkpoint.encode_text(text), checkpoint.vocabulary
     model = checkpoint.restore()
-    n_read, n_new = _split_length(model, len(ids), sampling.n_tokens)
-    print_notes(*_remarks(checkpoint), *_truncation_note(len(ids), n_read, model.spec.max_length))
-    context = torch.tensor([ids[-n_read:]])
-    is_prefix = checkpoint.stage is None or context_is_prefix(checkpoint.stage.objective)
-    sampling = replace(sampling, n_tokens=n_new)
-    answer = continuation(model, vocabulary, context, sampling, context_is_prefix=is_prefix)
-    special = set((vocabulary.own_special_tokens or {}).values())
-    text_ids = [number for number in answer[0].tolist() if number not in special]
+    layout, ids = _layout_and_tokens(checkpoint, text)
+    n_truncated = lay_context(layout, ids, sampling.n_tokens).n_truncated
+    print_notes(*_remarks(checkpoint), *_truncation_note(len(ids), n_truncated, layout.window))
+    (answer,) = generate_answers(model, layout, [ids], sampling)
+    special = set((checkpoint.vocabulary.own_special_tokens or {}).values())
+    text_ids = [number for number in answer.tokens if number not in special]
     return checkpoint.tokenizer.decode(text_ids)
 
 
-def _split_length(model: Transformer, n_context: int, n_tokens: int) -> tuple[int, int]:
-    """How many tokens are read and how many may be new: without an encoder both share the
-    model's length.
+def _layout_and_tokens(checkpoint: LoadedCheckpoint, text: str) -> tuple[ItemLayout, list[int]]:
+    """How a text is laid before a model, and its tokens. An imported tokenizer adds what it always
+    adds where nobody knows what its model was trained to predict.
     """
-    most = model.spec.max_length
-    if model.encoder is not None:
-        return min(n_context, most), min(n_tokens, most)
-    n_read = min(n_context, max(most + 1 - n_tokens, (most + 1) // 2))
-    return n_read, min(n_tokens, most + 1 - n_read)
+    spec, vocabulary = checkpoint.spec, checkpoint.vocabulary
+    objective = _objective_of(checkpoint)
+    layout = generation_layout(objective, spec, vocabulary, spec.max_length)
+    if objective is None:
+        return layout, checkpoint.encode_text(text)
+    return layout, checkpoint.tokenizer.encode(text)
 
 
-def _truncation_note(n_context: int, n_read: int, max_length: int) -> Iterator[str]:
-    if n_read < n_context:
+def _objective_of(checkpoint: LoadedCheckpoint) -> Objective | None:
+    """What a model was trained to predict; None where that is not known."""
+    try:
+        return checkpoint.objective()
+    except (UnsupportedError, RecordError):
+        return None
+
+
+def _truncation_note(n_context: int, n_truncated: int, max_length: int) -> Iterator[str]:
+    if n_truncated:
         yield (
-            f"TEXT has {n_context} tokens, of which only the last {n_read} are read: the length"
+            f"TEXT has {n_context} tokens, of which only the last {n_context - n_truncated} are"
+            f" read: the length"
             f" of the model is {max_length}"
         )
 

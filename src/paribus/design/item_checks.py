@@ -10,8 +10,8 @@ from paribus.corpus import TokenisedCorpus
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answering_component, items_fingerprint, select_items
-from paribus.evaluate.item_layout import item_layout, lay_item
 from paribus.evaluate.likelihood import target_ids
+from paribus.objectives.framing import item_layout, lay_item
 from paribus.spec import resolve
 from paribus.spec.design import Design
 from paribus.spec.yardstick import Yardstick

@@ -13,10 +13,11 @@ from paribus.analyse import RowTable, extreme_items, primary_evaluations, study_
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.errors import UnsupportedError
-from paribus.evaluate import context_is_prefix, select_items
-from paribus.generate import Sampling, continuation
+from paribus.evaluate import select_items
+from paribus.generate import Sampling, generate_answers
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.model import Transformer
+from paribus.objectives.framing import ItemLayout, generation_layout
 from paribus.record import CHECKPOINTS, Study, latest_checkpoint
 from paribus.record.samples import ItemText, PromptSample, write_item_texts, write_samples
 from paribus.spec.design import judged_pairs
@@ -26,11 +27,11 @@ N_EXTREMES = 5  # items of each arm, best and worst
 
 
 class SampledModel(NamedTuple):
-    """A checkpoint with its model, and whether it goes on from a prompt as from its prefix."""
+    """A checkpoint with its model, and how a prompt is laid before it."""
 
     loaded: LoadedCheckpoint
     model: Transformer
-    context_is_prefix: bool
+    layout: ItemLayout
 
 
 def write_study_samples(plan: Plan, study: Study, device: torch.device) -> None:
@@ -58,7 +59,10 @@ def _sampled_model(
     # lengths grow by one: nothing is compiled for each
     kernel = "masked" if device.type == "cuda" else "auto"
     model = loaded_checkpoint.restore(device, kernel=kernel)
-    return SampledModel(loaded_checkpoint, model, context_is_prefix(arm.run.last.objective))
+    layout = generation_layout(
+        arm.run.last.objective, model.spec, loaded_checkpoint.vocabulary, model.spec.max_length
+    )
+    return SampledModel(loaded_checkpoint, model, layout)
 
 
 def _first_finished_run(arm: PlannedArm, table: RowTable) -> str | None:
@@ -84,22 +88,14 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
     """Greedily: no draw, so the same on every rerun."""
     if sampled_model is None:
         raise UnsupportedError("none of its runs trained; there is nothing to sample from")
-    model, tokenizer, vocabulary = (
+    tokenizer = sampled_model.loaded.tokenizer
+    (answer,) = generate_answers(
         sampled_model.model,
-        sampled_model.loaded.tokenizer,
-        sampled_model.loaded.vocabulary,
-    )
-    ids = tokenizer.encode(prompt)[-(model.spec.max_length - 1) :]
-    device = next(model.parameters()).device
-    context = torch.tensor([ids], device=device)
-    tokens_BT = continuation(
-        model,
-        vocabulary,
-        context,
+        sampled_model.layout,
+        [tokenizer.encode(prompt)],
         Sampling(N_SAMPLE_TOKENS),
-        context_is_prefix=sampled_model.context_is_prefix,
     )
-    return tokenizer.decode(tokens_BT[0].tolist())
+    return tokenizer.decode(list(answer.tokens))
 
 
 def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:

@@ -10,12 +10,12 @@ import torch
 
 from paribus.corpus import TokenisedCorpus
 from paribus.errors import RecordError
-from paribus.evaluate.component import answering_component
 from paribus.evaluate.items import Item, items_fingerprint, select_items
 from paribus.evaluate.likelihood import N_SEQUENCES, AskedModel, likelihoods
 from paribus.evaluate.unigram import unigram_nats
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.interop.loaded_checkpoint import last_stage_of as last_stage_of
+from paribus.objectives.answering import answering_component
 from paribus.record import (
     CHECKPOINTS,
     Evaluation,

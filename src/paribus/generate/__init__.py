@@ -1,5 +1,7 @@
 """How is text made?"""
 
+from paribus.generate.answers import GeneratedAnswer as GeneratedAnswer
+from paribus.generate.answers import generate_answers as generate_answers
 from paribus.generate.sampling import Sampling as Sampling
 from paribus.generate.sampling import can_generate as can_generate
 from paribus.generate.sampling import continuation as continuation

@@ -27,6 +27,7 @@ from paribus.model.weights import read_architecture, read_json
 from paribus.record import RUNS, choose_checkpoint, read_stages
 from paribus.record.file_names import ORIGIN_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture, resolve
+from paribus.spec.corpus import N_ROLE_TOKENS
 from paribus.spec.objectives import CausalLM, Objective
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import Stage
@@ -120,13 +121,14 @@ class LoadedCheckpoint:
 
     def _has_our_special_tokens(self, tokenizer: Tokenizer) -> bool:
         """Did the tokenizer leave from here, our special tokens under their names after its
-        text?
+        text? The last ones were sentinels before there were roles.
         """
         n_text = tokenizer.n_text - N_SPECIAL_TOKENS
         if n_text < 1:
             return False
         ours = Vocabulary(n_text, torch.zeros(tokenizer.n_text, dtype=torch.int64)).special_tokens
-        return all(tokenizer.library.token_to_id(name) == number for name, number in ours.items())
+        before_roles = list(ours.items())[:-N_ROLE_TOKENS]
+        return all(tokenizer.library.token_to_id(name) == number for name, number in before_roles)
 
     def _own_special_tokens(self, tokenizer: Tokenizer) -> dict[str, int]:
         """Ids of the special tokens an imported config names, or else its tokenizer's config."""

@@ -14,9 +14,13 @@ from pydantic import BeforeValidator, Field, model_validator
 from paribus.spec.base import Positive, Share, Spec, read_kind
 from paribus.spec.languages import InventedLanguage, Language
 
-N_SENTINELS = 100  # T5's number of them
-# ids that are no text: pad, end, start, mask, three modes, sentinels
-N_SPECIAL_TOKENS = 7 + N_SENTINELS
+# The special tokens of conversations: who speaks, and where a turn ends.
+ROLES = ("system", "user", "assistant")
+END_OF_TURN = "end of turn"
+N_ROLE_TOKENS = len(ROLES) + 1
+N_SENTINELS = 96
+# ids that are no text: pad, end, start, mask, three modes, sentinels, roles and the end of a turn
+N_SPECIAL_TOKENS = 7 + N_SENTINELS + N_ROLE_TOKENS
 
 FilePortion = Literal["slice", "all"]
 DecodeErrors = Literal["strict", "replace"]

@@ -4,6 +4,7 @@ read off the specs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -23,6 +24,7 @@ from paribus.spec.objectives import ObjectiveKind
 from paribus.spec.reading import presets
 from paribus.spec.spelling import path_advice
 from paribus.spec.stages import Stage
+from paribus.spec.tasks import ProtocolKind, TaskKind
 from paribus.spec.training import Training
 from paribus.spec.tree import descriptions_of, kind_of, models_in, own_docstring
 from paribus.spec.type_words import field_type
@@ -35,7 +37,12 @@ RUN_TABLES: dict[str, Any] = {
     "training": Training,
     "stages": Stage,
 }
-ROOTS: dict[str, Any] = {**RUN_TABLES, "design": Design}
+ROOTS: dict[str, Any] = {
+    **RUN_TABLES,
+    "design": Design,
+    "task": TaskKind,
+    "protocol": ProtocolKind,
+}
 
 
 @dataclass(frozen=True)
@@ -242,7 +249,9 @@ def _value_words(value: Any) -> str:
             return "none"
         case bool():
             return str(value).lower()
-        case str() | Rule():
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case Rule():
             return f'"{value}"'
         case float():
             return f"{value:g}"

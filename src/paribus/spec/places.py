@@ -18,6 +18,7 @@ FILES: tuple[Keys, ...] = (
     ("corpus", "sources", "paths"),
     ("corpus", "tokenizer", "path"),
 )
+TASK_FILES = ("paths", "train", "valid")  # of a task
 
 
 def place_run(table: Mapping[str, Any], folder: Path) -> Table:
@@ -25,6 +26,25 @@ def place_run(table: Mapping[str, Any], folder: Path) -> Table:
     working directory.
     """
     return {key: _place_value(value, folder, (key,)) for key, value in table.items()}
+
+
+def place_task(table: Mapping[str, Any], folder: Path) -> Table:
+    """A task's table from a file in `folder`, with paths that lead to the same files from the
+    working directory.
+    """
+    result = dict(table)
+    for key in TASK_FILES:
+        if key in result:
+            result[key] = _place_paths(result[key], folder)
+    return result
+
+
+def _place_paths(value: Any, folder: Path) -> Any:
+    if isinstance(value, list | tuple):
+        return [_place_paths(inner, folder) for inner in value]
+    if isinstance(value, str):
+        return _join_folder(value, folder)
+    return value
 
 
 def place_design(table: Mapping[str, Any], folder: Path) -> Table:

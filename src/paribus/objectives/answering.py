@@ -5,7 +5,6 @@ this?`
 from __future__ import annotations
 
 from paribus.errors import SpecError
-from paribus.objectives.problem_layout import problem_layout
 from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import (
     Mixture,
@@ -39,21 +38,6 @@ def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureC
 def mixture_of_one(component: MixtureComponent) -> Mixture:
     """An objective that is this component alone, mode token and all."""
     return Mixture(components=(component,))
-
-
-def context_is_prefix(objective: Objective) -> bool:
-    """Does one stack go on from a context as from its prefix? Not if it learnt each token from
-    those before it.
-    """
-    try:
-        return (
-            problem_layout(answering_component(objective, "likelihood").objective, False)
-            != "shifted"
-        )
-    except (
-        SpecError
-    ):  # it never learnt to go on: what it says means little, with a prefix or without
-        return True
 
 
 def _span_length(component: MixtureComponent) -> float:

@@ -1,8 +1,9 @@
-"""A context and a target laid before a model as its training laid them: one row, without
-padding.
+"""A context laid before a model as its training laid one: for scoring a target after it, and for
+generating one.
 
-What precedes a document in training precedes a context here: the `end` of the document before it,
-unless the mask keeps documents apart. A pair's source has nothing before it.
+Scoring and generation both use this, so what a model says is what it is scored on. What precedes a
+document in training precedes a context here: the `end` of the document before it, unless the mask
+keeps documents apart. A pair's source has nothing before it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import torch
 
 from paribus.batch import Batch, Vocabulary
 from paribus.errors import SpecError, UnsupportedError
-from paribus.objectives import Problem, separates_documents
+from paribus.objectives.answering import answering_component
+from paribus.objectives.permission import separates_documents
+from paribus.objectives.problem import Problem
 from paribus.objectives.problem_layout import (
     ProblemLayout,
     SourceTarget,
@@ -23,7 +26,15 @@ from paribus.objectives.problem_layout import (
     problem_layout,
 )
 from paribus.spec import ResolvedArchitecture
-from paribus.spec.objectives import LastToken, MixtureComponent, Seq2Seq, SpanCorruption
+from paribus.spec.objectives import (
+    CausalLM,
+    LastToken,
+    MixtureComponent,
+    Objective,
+    PrefixLM,
+    Seq2Seq,
+    SpanCorruption,
+)
 
 Ids = tuple[int, ...]
 _ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout asks for
@@ -40,6 +51,21 @@ class ItemLayout:
     mode_token: Ids  # before all else
     document_prefix: Ids  # before a document; cut off with its beginning
     sentinel: Ids  # what stands for the target in the question, and opens the answer
+    bars_special_tokens: bool = True  # may an answer hold text alone, and what ends it?
+
+    @property
+    def context_is_prefix(self) -> bool:
+        """Is a context the prefix of one sequence? Not where each token was predicted from those
+        before it.
+        """
+        return self.framing != "shifted"
+
+    @property
+    def end_tokens(self) -> Ids:
+        """What ends an answer: eos, and after a hidden span the sentinel of the next one."""
+        if self.sentinel:
+            return (self.vocabulary.eos, int(self.vocabulary.sentinel(1)))
+        return (self.vocabulary.eos,)
 
     def context_room(self, n_target: int) -> int:
         """How many tokens of the context fit, with what begins it."""
@@ -79,6 +105,40 @@ def item_layout(
     )
 
 
+def plain_layout(
+    spec: ResolvedArchitecture, vocabulary: Vocabulary, window: int, context_is_prefix: bool = True
+) -> ItemLayout:
+    """A layout that adds no token of ours: a context as it is, then what follows."""
+    if spec.encoder is not None or context_is_prefix:
+        component = MixtureComponent(objective=PrefixLM())
+    else:
+        component = MixtureComponent(objective=CausalLM())
+    return ItemLayout(
+        component=component,
+        framing=problem_layout(component.objective, spec.encoder is not None),
+        vocabulary=vocabulary,
+        window=window,
+        mode_token=(),
+        document_prefix=(),
+        sentinel=(),
+    )
+
+
+def generation_layout(
+    objective: Objective | None, spec: ResolvedArchitecture, vocabulary: Vocabulary, window: int
+) -> ItemLayout:
+    """How a model is asked to go on from a context: as it is scored. A model that never learnt to
+    go on, or of which nobody knows what it learnt, is given the context as it is.
+    """
+    if objective is None:
+        return plain_layout(spec, vocabulary, window)
+    try:
+        component = answering_component(objective, "likelihood")
+    except SpecError:  # what it says means little, framed or not
+        return plain_layout(spec, vocabulary, window)
+    return item_layout(component, spec, vocabulary, window)
+
+
 @dataclass(frozen=True)
 class LaidItem:
     """One item's tokens as they fit: the question, what is to be told, and how much of the
@@ -112,6 +172,40 @@ def lay_item(
     return LaidItem(
         (*layout.mode_token, *end, *layout.sentinel), tuple(target), max(len(context) - room, 0)
     )
+
+
+@dataclass(frozen=True)
+class LaidContext:
+    """A context's tokens as they fit beside an answer that is yet to be said, and how much of it
+    is gone.
+    """
+
+    inputs: Ids
+    n_truncated: int
+
+
+def lay_context(layout: ItemLayout, context: Sequence[int], n_tokens: int) -> LaidContext:
+    """The end of a context with room for an answer of `n_tokens`.
+
+    In one sequence the two share the window. Where both do not fit, the context keeps half of it,
+    and the answer has fewer tokens.
+    """
+    n_own = len(layout.mode_token) + len(layout.sentinel)
+    if layout.framing == "apart":
+        room = layout.window - n_own
+    else:
+        shared = layout.window - n_own - len(layout.sentinel)
+        if layout.framing != "in place":
+            shared += 1  # the last token is said, and not read
+        room = max(shared - n_tokens, shared // 2)
+    whole = (*layout.document_prefix, *context)
+    end = whole[-room:]
+    if room < 1 or not end:
+        raise SpecError(
+            f"a context of {len(context)} tokens leaves nothing to go on from in a window of"
+            f" {layout.window}; give text that the tokenizer keeps, or a model with a longer window"
+        )
+    return LaidContext((*layout.mode_token, *end, *layout.sentinel), max(len(context) - room, 0))
 
 
 def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:

@@ -1,0 +1,11 @@
+"""Which items does a task have?"""
+
+from paribus.corpus.tasks.items import ChoiceItem as ChoiceItem
+from paribus.corpus.tasks.items import GenerationItem as GenerationItem
+from paribus.corpus.tasks.items import LabelItem as LabelItem
+from paribus.corpus.tasks.items import TagItem as TagItem
+from paribus.corpus.tasks.items import choice_items as choice_items
+from paribus.corpus.tasks.items import generation_items as generation_items
+from paribus.corpus.tasks.items import labelled_items as labelled_items
+from paribus.corpus.tasks.items import tagged_items as tagged_items
+from paribus.corpus.tasks.splits import task_rows as task_rows

@@ -1,0 +1,117 @@
+"""The rows of one split of a task: from the files of that split, or a share of those that are
+asked, by a hash of the row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from paribus.canonical import canonical_json
+from paribus.corpus.archives import explain_read_errors, find_files, open_members, suffix_of
+from paribus.corpus.dataset import TokenisedCorpus
+from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
+from paribus.corpus.documents import SourceNotes
+from paribus.corpus.tasks.corpus_rows import corpus_rows
+from paribus.corpus.tasks.language_rows import language_rows
+from paribus.corpus.tasks.readers import READER_FUNCTIONS
+from paribus.corpus.tasks.rows import ROW_SUFFIXES, TaskRow, file_rows, text_lines
+from paribus.errors import SpecError
+from paribus.files import expand_home
+from paribus.spec.task_readers import READERS
+from paribus.spec.tasks import Task, TaskSplit
+from paribus.watcher import Watcher
+
+PARALLEL = "parallel-lines"
+
+
+def task_rows(
+    task: Task, split: TaskSplit = "test", dataset: TokenisedCorpus | None = None
+) -> Iterator[TaskRow]:
+    """The rows of a split, in an order that is always the same.
+
+    `dataset` is the text of a run, which tasks without files of their own take items from.
+    """
+    if task.language is not None:
+        return language_rows(task.language, split)
+    if task.reader is not None and not READERS[task.reader].suffixes:
+        return corpus_rows(task.reader, split, dataset)
+    return _file_split(task, split)
+
+
+def _file_split(task: Task, split: TaskSplit) -> Iterator[TaskRow]:
+    assert task.paths is not None
+    files = {"train": task.train, "valid": task.valid, "test": None}[split]
+    if files is not None:
+        yield from _read_files(task, files)
+        return
+    shares = {"train": task.train_share, "valid": task.valid_share}
+    if split != "test" and not shares[split]:
+        raise SpecError(
+            f"task {task.name} has no {split} split; give files as {split} = …, or a share such as"
+            f" {split}_share = 0.5"
+        )
+    for row in _read_files(task, task.paths):
+        if _shared_split(row, shares) == split:
+            yield row
+
+
+def _shared_split(row: TaskRow, shares: dict[str, float]) -> TaskSplit:
+    if not shares["train"] and not shares["valid"]:
+        return "test"
+    digest = hashlib.sha256(canonical_json(dict(row.values)).encode()).digest()
+    fraction = int.from_bytes(digest[:8]) / 2**64
+    if fraction < shares["train"]:
+        return "train"
+    if fraction < shares["train"] + shares["valid"]:
+        return "valid"
+    return "test"
+
+
+def _read_files(task: Task, paths: Sequence[str]) -> Iterator[TaskRow]:
+    if task.reader == PARALLEL:
+        yield from _parallel_rows(task, paths)
+        return
+    if task.reader is None:
+        suffixes, read = ROW_SUFFIXES, file_rows
+    else:
+        suffixes, read = READERS[task.reader].suffixes, READER_FUNCTIONS[task.reader]
+    files = find_files(paths, suffixes, SourceNotes())
+    n_bytes = sum(size_on_disk(path.stat()) for path in files)
+    limit = DecompressionLimit(task.max_unpacked, n_bytes)
+    for path in files:
+        for member in open_members(path, suffixes, SourceNotes(), Watcher(), limit):
+            with explain_read_errors(member.where):
+                yield from read(member)
+
+
+def _parallel_rows(task: Task, paths: Sequence[str]) -> Iterator[TaskRow]:
+    """Line n of a file of sources beside line n of the file of its targets."""
+    if len(paths) % 2:
+        raise SpecError(
+            f"task {task.name} has {len(paths)} paths, but reader {PARALLEL!r} takes them in twos:"
+            " a file of sources, then the file of its targets"
+        )
+    for source, target in zip(paths[::2], paths[1::2], strict=True):
+        sources, targets = _lines(task, source), _lines(task, target)
+        if len(sources) != len(targets):
+            raise SpecError(
+                f"{source} has {len(sources)} lines and {target} {len(targets)}; give files whose"
+                " lines belong together"
+            )
+        stem = Path(source).name.partition(".")[0]
+        for number, (one, other) in enumerate(zip(sources, targets, strict=True), 1):
+            name = f"{stem}-{number}"
+            yield TaskRow(f"{source} line {number}", {"source": one, "target": other, "id": name})
+
+
+def _lines(task: Task, path: str) -> list[str]:
+    file = expand_home("paths", path)
+    find_files([path], (suffix_of(file.name),), SourceNotes())  # SpecError where there is none
+    limit = DecompressionLimit(task.max_unpacked, size_on_disk(file.stat()))
+    lines: list[str] = []
+    for member in open_members(file, (suffix_of(file.name),), SourceNotes(), Watcher(), limit):
+        with explain_read_errors(member.where):
+            lines.extend(text for _, text in text_lines(member))
+    return lines

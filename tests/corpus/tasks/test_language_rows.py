@@ -1,0 +1,35 @@
+"""Questions of invented languages: held out as in a corpus, with one right option among four."""
+
+import pytest
+
+from paribus.corpus import language_answer
+from paribus.corpus.documents import Document
+from paribus.corpus.splits import piece_digests, split_of
+from paribus.corpus.tasks import choice_items, task_rows
+from paribus.spec.task_loading import LANGUAGES, load_task
+from paribus.spec.tasks import ChoicesTask
+
+
+@pytest.mark.parametrize("kind", LANGUAGES)
+def test_a_question_has_one_right_option_and_is_held_out(kind: str) -> None:
+    task = load_task(f"{kind}-choices", {"language.n_documents": 1500})
+    assert isinstance(task, ChoicesTask)
+    assert task.language is not None
+    items = choice_items(task)
+    assert len(items) > 20
+    for item in items:
+        answer = language_answer(task.language, item.context)
+        assert [option == answer for option in item.options].index(True) == item.key
+        assert len(set(item.options)) == len(item.options) == 4
+        digest = piece_digests(Document(item.context.encode()))[0]
+        assert split_of(digest, 0.05, 0.05) == "test"
+    assert len({item.key for item in items}) == 4
+
+
+def test_demonstrations_are_other_questions() -> None:
+    task = load_task("recall", {"language.n_documents": 1000})
+    questions = {}
+    for split in ("train", "test"):
+        questions[split] = {row.values["question"] for row in task_rows(task, split)}
+    assert questions["train"]
+    assert not questions["train"] & questions["test"]
