@@ -50,6 +50,11 @@ class BatchLayout:
         """A layout with a function applied to each of its tensors."""
         return replace(self, **map_tensors(self, function))
 
+    def select_rows(self, rows_B: Tensor) -> BatchLayout:
+        """The layout of some of its sequences, in any order and any number of times each."""
+        selected = self.map_tensors(lambda tensor: tensor[rows_B])
+        return replace(selected, n_sequences=len(rows_B))
+
     def positions(self, device: torch.device) -> Tensor:
         """[T] or [B, T]."""
         if self.positions_BT is not None:
@@ -66,6 +71,9 @@ class Batch:
     segments_BT: Tensor | None = None
     source: Batch | None = None
     rows_B: Tensor | None = None  # each sequence's number in the global batch; None: counted from 0
+    source_rows_B: Tensor | None = (
+        None  # the row of `source` that each sequence reads; None: its own
+    )
 
     @property
     def n_positions(self) -> int:
@@ -162,6 +170,12 @@ class Batch:
         """The batch with the segment that each token belongs to."""
         _require_shape("segments_BT", segments_BT, self.tokens_BT)
         return replace(self, segments_BT=segments_BT)
+
+    def with_shared_source(self, source: Batch, source_rows_B: Tensor) -> Batch:
+        """The batch beside sources that several sequences may read, each of them encoded once."""
+        assert source.source is None
+        assert source_rows_B.shape == (self.layout.n_sequences,)
+        return replace(self, source=source, source_rows_B=source_rows_B)
 
     def with_rows(self, rows_B: Tensor) -> Batch:
         """The batch with each sequence's number in the global batch."""

@@ -94,6 +94,9 @@ class Transformer(nn.Module):
                 self._embed(batch.source), batch.source.layout, blocks, None, forward
             )
             source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
+            if batch.source_rows_B is not None:
+                rows_B = batch.source_rows_B
+                source = (source[0][rows_B], batch.source.layout.select_rows(rows_B))
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
 

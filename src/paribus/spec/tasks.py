@@ -133,6 +133,15 @@ class ChoicesTask(TaskData):
     unconditional: str = "Answer:"
     """The context of the unconditional score."""
 
+    @model_validator(mode="after")
+    def _require_context(self) -> ChoicesTask:
+        if self.normalisation == "unconditional" and not self.context:
+            raise ValueError(
+                "has normalisation 'unconditional' and no context, so that every option has the"
+                " score 0; give a context, or use 'sum'"
+            )
+        return self
+
 
 class LabelsTask(TaskData):
     """The label of a text, or of a pair of texts, out of a fixed set."""

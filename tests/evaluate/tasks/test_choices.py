@@ -1,0 +1,141 @@
+"""Choices: scored in four ways, as computed by hand; a floor for what needs no model."""
+
+import math
+
+import numpy as np
+import pytest
+from byte_models import BYTE_TOKENIZER, byte_model
+from scipy import stats
+from tiny_model import tiny_architecture
+
+from paribus.corpus.tasks import ChoiceItem
+from paribus.evaluate import Item, likelihoods
+from paribus.evaluate.likelihood import AskedModel
+from paribus.evaluate.tasks import ask_choices, choice_floors
+from paribus.evaluate.tasks.floors import option_scores, tie_score
+from paribus.model import build
+from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
+
+ITEMS = (
+    ChoiceItem("one", "d", "The sea is", (" blue", " a very long option indeed", " g"), 0),
+    ChoiceItem("two", "d", "Two and two are", (" four", " five"), 0),
+    ChoiceItem("three", "e", "Who?", (" four", " five"), 1),
+)
+ARMS = [
+    ("gpt2", CausalLM()),
+    ("unilm", PrefixLM()),
+    ("t5", PrefixLM()),
+    ("bart", Seq2Seq()),
+    ("bert", MaskedLM()),
+]
+
+
+@pytest.mark.parametrize(("preset", "objective"), ARMS, ids=lambda v: getattr(v, "kind", v))
+def test_an_option_has_the_nats_that_likelihoods_give(preset: str, objective: Objective) -> None:
+    asked = AskedModel(byte_model(preset), objective, BYTE_TOKENIZER)
+    label = "pseudo-likelihood" if isinstance(objective, MaskedLM) else "likelihood"
+    result = ask_choices(asked, ITEMS)
+    for item, answer in zip(ITEMS, result.answers, strict=True):
+        pairs = [Item(option, "", item.context, option) for option in item.options]
+        alone = [Item(option, "", "Answer:", option) for option in item.options]
+        for texts, nats in (
+            (pairs, answer.option_nats),
+            (alone, answer.option_unconditional_nats),
+        ):
+            expected = [one.nats for one in likelihoods(asked, texts, label)]
+            assert nats == pytest.approx(expected, rel=1e-5)
+        assert answer.option_bytes == tuple(len(option) for option in item.options)
+        assert answer.option_tokens == answer.option_bytes
+        best = min(
+            range(len(item.options)), key=lambda n: answer.option_nats[n] / answer.option_bytes[n]
+        )
+        assert (answer.chosen, answer.key, answer.document) == (best, item.key, item.document)
+        assert answer.score == float(best == item.key)
+    assert set(result.accuracy) == {"by sum", "by token", "by byte", "by unconditional"}
+
+
+def test_four_scores_as_computed_by_hand() -> None:
+    nats, alone = np.array([6.0, 8.0]), np.array([7.0, 12.0])
+    tokens, n_bytes = (2, 4), (10, 10)
+    scores = {}
+    for way in ("sum", "token", "byte", "unconditional"):
+        scores[way] = option_scores(nats, tokens, n_bytes, alone, way).tolist()
+    assert scores == {
+        "sum": [-6.0, -8.0],
+        "token": [-3.0, -2.0],
+        "byte": [-0.6, -0.8],
+        "unconditional": [1.0, 4.0],
+    }
+
+
+def test_ties_are_split() -> None:
+    assert tie_score(np.array([1.0, 1.0, 0.0]), 1) == (0.5, 0)
+    assert tie_score(np.array([1.0, 1.0, 0.0]), 2) == (0.0, 0)
+    assert tie_score(np.array([1.0, 2.0]), 1) == (1.0, 1)
+
+
+def test_floors_as_computed_by_hand() -> None:
+    items = (
+        ChoiceItem("1", "", "", ("yes", "no"), 0),
+        ChoiceItem("2", "", "", ("yes", "no"), 0),
+        ChoiceItem("3", "", "", ("yes", "no"), 1),
+        ChoiceItem("4", "", "", ("a", "b", "c", "d"), 2),
+    )
+    tokens = [(1, 2), (1, 1), (1, 2), (1, 1, 1, 2)]
+    n_bytes = [(3, 2)] * 3 + [(1, 1, 1, 1)]
+    floors = choice_floors(items, tokens, n_bytes, "sum")
+    # always "yes": right twice of three times, and a guess among four
+    assert floors == {
+        "uniform": pytest.approx((3 / 2 + 1 / 4) / 4),
+        "majority": pytest.approx((2 + 1 / 4) / 4),
+        "length": pytest.approx((1 + 1 / 2 + 0 + 1 / 3) / 4),
+    }
+    assert choice_floors(items, tokens, n_bytes, "token")["length"] == floors["uniform"]
+    # 1/3 against 2/2, 1/3 against 1/2, and 1 against 2
+    by_byte = choice_floors(items, tokens, n_bytes, "byte")["length"]
+    assert by_byte == pytest.approx((1 + 1 + 0 + 1 / 3) / 4)
+
+
+def test_without_a_context_nothing_is_unconditional() -> None:
+    items = (ChoiceItem("1", "", "", ("A dog runs.", "A dog run."), 0),)
+    for preset, objective in (("gpt2", CausalLM()), ("bart", Seq2Seq()), ("bert", MaskedLM())):
+        asked = AskedModel(byte_model(preset), objective, BYTE_TOKENIZER)
+        result = ask_choices(asked, items, "sum")
+        assert result.answers[0].option_unconditional_nats == ()
+        assert set(result.accuracy) == {"by sum", "by token", "by byte"}
+        assert all(map(math.isfinite, result.answers[0].option_nats))
+
+
+def test_untrained_models_score_what_length_alone_does() -> None:
+    """Twenty seeds of an untrained model: their mean lies within its interval of the floor."""
+    rng = np.random.default_rng(7)
+    letters = list("abcdefghijklmnopqrstuvwxyz")
+    items = []
+    for number in range(40):
+        options = ["".join(rng.choice(letters, rng.integers(1, 9))) for _ in range(3)]
+        context = "".join(rng.choice(letters, 6))
+        items.append(ChoiceItem(str(number), "", context, tuple(options), int(rng.integers(3))))
+    scores = []
+    floors = {}
+    for seed in range(20):
+        sizes = {"n_vocab": 512, "max_length": 31, "n_layers": 1, "init": "normal"}
+        model = build(tiny_architecture("gpt2", sizes), seed=seed)
+        result = ask_choices(AskedModel(model, CausalLM(), BYTE_TOKENIZER), items, "sum")
+        scores.append(np.mean([answer.score for answer in result.answers]))
+        floors = result.floors
+    error = stats.sem(scores) * stats.t.ppf(0.995, len(scores) - 1)
+    assert abs(np.mean(scores) - floors["length"]) <= max(error, 0.02)
+
+
+def test_the_answer_in_the_context_is_found_by_a_model_that_copies() -> None:
+    """A model that gives back its input: after `x` it says `x` again."""
+    model = byte_model("gpt2")
+    # Every branch is silenced, so that a state is the embedding of its own token.
+    for name, parameter in model.named_parameters():
+        if "output" in name or "down" in name:
+            parameter.data.zero_()
+    items = []
+    for key, letter in enumerate("abc"):
+        items.append(ChoiceItem(letter, "", f"which? {letter}", ("a", "b", "c"), key))
+    result = ask_choices(AskedModel(model, CausalLM(), BYTE_TOKENIZER), items, "sum")
+    assert [answer.score for answer in result.answers] == [1.0, 1.0, 1.0]
