@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from paribus.analyse.run_scores import Answers
 from paribus.record import Evaluation, TaskEvaluation, read_evaluations, read_task_evaluations
-from paribus.spec.yardstick import TASK
+from paribus.spec.yardstick import TASK, table_measure
 
 YardstickTable = Mapping[str, Any]  # a yardstick as a record holds it
 
@@ -22,10 +21,17 @@ def column_of(yardstick: YardstickTable) -> str:
 
 
 def read_answers(
-    folder: Path, yardsticks: Sequence[YardstickTable], text: str, n_steps: int
+    folder: Path,
+    yardsticks: Sequence[YardstickTable],
+    text: str,
+    n_steps: int,
+    items: Mapping[str, str] | None = None,
 ) -> dict[str, Answers]:
     """What a finished run answered to each of some yardsticks, by column; nothing of one that it
     was not asked.
+
+    `items` are the fingerprints of the items of each task, by column, as the plan has frozen them:
+    answers to others are no answers to it.
     """
     kinds = {yardstick["kind"] == TASK for yardstick in yardsticks}
     evaluations: list[Evaluation] = []
@@ -36,27 +42,37 @@ def read_answers(
         tasks.extend(read_task_evaluations(folder))
     answers: dict[str, Answers] = {}
     for yardstick in yardsticks:
-        found = _find(yardstick, evaluations, tasks, text, n_steps)
+        column = column_of(yardstick)
+        if yardstick["kind"] == TASK:
+            found = _find_task(tasks, yardstick, (items or {}).get(column), n_steps)
+        else:
+            found = _find_evaluation(evaluations, yardstick, text, n_steps)
         if found is not None:
-            answers[column_of(yardstick)] = found
+            answers[column] = found
     return answers
 
 
-def _find(
+def _find_evaluation(
+    evaluations: Iterable[Evaluation], yardstick: YardstickTable, text: str, n_steps: int
+) -> Evaluation | None:
+    for one in evaluations:
+        if is_evaluation_of(one, yardstick, text, n_steps):
+            return one
+    return None
+
+
+def _find_task(
+    evaluations: Iterable[TaskEvaluation],
     yardstick: YardstickTable,
-    evaluations: Iterable[Evaluation],
-    tasks: Iterable[TaskEvaluation],
-    text: str,
+    items: str | None,
     n_steps: int,
-) -> Answers | None:
-    if yardstick["kind"] != TASK:
-        for one in evaluations:
-            if is_evaluation_of(one, yardstick, text, n_steps):
-                return one
-        return None
-    for one in tasks:
-        if is_task_evaluation_of(one, yardstick, text, n_steps):
-            return _in_measure(one, yardstick["measure"])
+) -> TaskEvaluation | None:
+    for one in evaluations:
+        head = one.head
+        is_same_question = head.items == items and head.protocol == yardstick["protocol"]
+        is_same_measure = head.measure == table_measure(yardstick).kind
+        if is_same_question and is_same_measure and head.step == n_steps - 1:
+            return one
     return None
 
 
@@ -68,19 +84,3 @@ def is_evaluation_of(
     """
     head = evaluation.head
     return head.yardstick == yardstick and head.text == text and head.step == n_steps - 1
-
-
-def is_task_evaluation_of(
-    evaluation: TaskEvaluation, yardstick: YardstickTable, text: str, n_steps: int
-) -> bool:
-    """Are these a finished run's answers to this task, asked by this protocol?"""
-    head = evaluation.head
-    is_same_question = head.task == yardstick["task"] and head.protocol == yardstick["protocol"]
-    return is_same_question and head.text in ("", text) and head.step == n_steps - 1
-
-
-def _in_measure(evaluation: TaskEvaluation, measure: str) -> TaskEvaluation:
-    """Answers whose score is by the measure that a design names."""
-    if measure == evaluation.head.measure:
-        return evaluation
-    return replace(evaluation, head=replace(evaluation.head, measure=measure))

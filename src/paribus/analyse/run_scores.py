@@ -30,11 +30,10 @@ def measure_of(answers: Answers) -> Measure:
     """What the score of some answers is."""
     if isinstance(answers, Evaluation):
         return MEASURES[answers.head.yardstick["kind"]]
-    return task_measure(answers.head.measure)
+    return _measure_by_name(answers.head.measure)
 
 
-def task_measure(name: str) -> Measure:
-    """The measure of a task by its name in a record."""
+def _measure_by_name(name: str) -> Measure:
     if name not in TASK_MEASURES:
         raise RecordError(
             f"a task was measured in {name!r}, which is not known here; known are"

@@ -124,7 +124,7 @@ def study_rows(study: Study) -> RowTable:
 def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
     yardsticks = measures_of(plan, cell.purpose)
     text = plan.arms[cell.arm].text
-    answers = read_answers(study.root / cell.run, yardsticks, text, cell.n_steps)
+    answers = read_answers(study.root / cell.run, yardsticks, text, cell.n_steps, plan.items)
     column = None  # of the yardstick that counts
     if yardsticks:
         column = column_of(yardsticks[0])

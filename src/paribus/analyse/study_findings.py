@@ -134,7 +134,7 @@ def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[in
     for row in select_rows(table, purposes=["reported"]):
         if row["outcome"] == "finished":
             folder, text = study.root / row["run"], plan.arms[row["arm"]].text
-            answers = read_answers(folder, [yardstick], text, row["n_steps"])
+            answers = read_answers(folder, [yardstick], text, row["n_steps"], plan.items)
             if column in answers:
                 evaluations[row["arm"]][row["seed"]] = answers[column]
     return evaluations

@@ -41,6 +41,7 @@ from paribus.spec.design import OPEN_SEEDS, Budget, Design, compared_pairs, n_ju
 from paribus.spec.design_reading import require_valid_design
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import TaskYardstick
 from paribus.train.chain import prepare_texts
 from paribus.workspace import Execution
 
@@ -349,8 +350,9 @@ def tuning_description(design: Design) -> str | None:
         part = ""
     else:
         part = f", over {design.tune.share:.0%} of the steps"
+    held_out = "items" if isinstance(design.primary.measure, TaskYardstick) else "text"
     return (
         f"{design.tune.n_rates} rates a factor 2 apart, then two half an octave beside the vertex,"
         f" {design.tune.n_seeds} seeds, vertex of a parabola within an octave, on"
-        f" {design.tune.split} text{part}"
+        f" {design.tune.split} {held_out}{part}"
     )

@@ -181,7 +181,7 @@ def _computed_design_fingerprint(plan: PlanRecord, with_places: bool = False) ->
     for name, arm in table["arms"].items():
         earlier = arm.get("earlier_texts")
         runs[name] = (arm["run"], [*earlier, arm["text"]] if earlier else arm["text"])
-    return design_fingerprint(table["design"], runs, with_places)
+    return design_fingerprint(table["design"], runs, with_places, items=table.get("items"))
 
 
 def _run_faults(folder: Path) -> tuple[str, ...] | None:

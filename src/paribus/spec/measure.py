@@ -52,12 +52,13 @@ class Measure:
         return max(scores)
 
 
-def _points(kind: str, *, scale: float = 100.0, adds_up: bool = True) -> Measure:
+def _points(kind: str, *, adds_up: bool = True) -> Measure:
+    """A measure that is recorded between 0 and 1."""
     return Measure(
         kind=kind,
         unit=POINTS,
         lower_is_better=False,
-        scale=scale,
+        scale=100.0,
         adds_up=adds_up,
         ceiling=100.0,
     )
@@ -66,13 +67,20 @@ def _points(kind: str, *, scale: float = 100.0, adds_up: bool = True) -> Measure
 LIKELIHOOD = Measure(kind="likelihood", unit="bits per byte", lower_is_better=True)
 PSEUDO_LIKELIHOOD = Measure(kind="pseudo-likelihood", unit="bits per byte", lower_is_better=True)
 ACCURACY = _points("accuracy")
-EXACT_MATCH = _points("exact match")
 MATTHEWS = _points("matthews", adds_up=False)
-F1 = _points("f1", adds_up=False)
-TASK_MEASURES: Mapping[str, Measure] = {
-    "accuracy": ACCURACY,
-    "exact match": EXACT_MATCH,
-    "matthews": MATTHEWS,
-    "f1": F1,
-    "bits per byte": Measure(kind="bits per byte", unit="bits per byte", lower_is_better=True),
-}  # by the name that a record of a task has
+_TASK_MEASURES = (
+    ACCURACY,
+    MATTHEWS,
+    _points("macro f1", adds_up=False),
+    _points("span f1", adds_up=False),
+    _points("exact match"),
+    _points("f1"),
+    _points("bleu", adds_up=False),
+    _points("chrf", adds_up=False),
+    _points("rouge-1"),
+    _points("rouge-2"),
+    _points("rouge-l"),
+    Measure(kind="bits per byte", unit="bits per byte", lower_is_better=True),
+)
+# by the name that a task and its record have
+TASK_MEASURES: Mapping[str, Measure] = {measure.kind: measure for measure in _TASK_MEASURES}

@@ -5,6 +5,7 @@ What is asked is text, cut by bytes, so that it is the same for every arm whatev
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -23,6 +24,7 @@ from paribus.spec.measure import (
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
 from paribus.spec.reading import describe_faults
+from paribus.spec.tasks import ProtocolKind, TaskKind, ZeroShot
 
 HeldOutSplit = Literal["valid", "test"]
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
@@ -83,8 +85,29 @@ class PseudoHalves(HalvesYardstick):
     kind: Literal["pseudo"] = "pseudo"
 
 
+class TaskYardstick(Spec):
+    """A task: the score of a run over its items, above the floor that needs no model."""
+
+    kind: Literal["task"] = "task"
+    task: TaskKind
+    """The task: a table, a file with one, the name of a built-in one, or `READER:PATH`."""
+    protocol: ProtocolKind = ZeroShot()
+    """How it is asked, the same for every arm."""
+    split: HeldOutSplit = "test"
+    """Which items are asked. A sweep asks those that the task holds out for validation."""
+
+    @property
+    def scores(self) -> Measure:
+        """What its scores are."""
+        return task_measure(self.task.model_dump())
+
+
 Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
 YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
+DesignYardstick = Yardstick | TaskYardstick  # what the arms of a design are measured with
+DesignYardstickKind = Annotated[
+    DesignYardstick, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -98,8 +121,13 @@ TASK = "task"  # the kind of a yardstick that is a task
 def table_measure(table: Mapping[str, Any]) -> Measure:
     """What the scores of a yardstick are, as a record holds it."""
     if table["kind"] == TASK:
-        return TASK_MEASURES[table["measure"]]
+        return task_measure(table["task"])
     return MEASURES[table["kind"]]
+
+
+def task_measure(task: Mapping[str, Any]) -> Measure:
+    """What the scores of a task are: as it says, or accuracy."""
+    return TASK_MEASURES[task.get("measure", "accuracy")]
 
 
 def tuning_table(table: Mapping[str, Any], split: str) -> dict[str, Any]:
@@ -134,6 +162,13 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
         return _YardstickTable.model_validate(table).yardstick
     except ValidationError as fault:
         raise SpecError(list(describe_faults(fault, table, _YardstickTable))) from None
+
+
+def read_design_yardstick(table: Mapping[str, Any]) -> DesignYardstick:
+    """A yardstick of a design as it was written down."""
+    if table["kind"] == TASK:
+        return TaskYardstick.model_validate_json(json.dumps(table))
+    return read_yardstick(table)
 
 
 def read_yardstick(table: Mapping[str, Any]) -> Yardstick:
