@@ -282,7 +282,7 @@ class TextBatch:
     """A slice of global batch k: text as it was read, on the CPU, not yet a problem.
 
     Running text fills every row, document after document. A pair is one row: its source, its
-    target, then padding.
+    target, then padding. So is a labelled text, whose label is a number beside it.
     """
 
     k: int
@@ -292,6 +292,8 @@ class TextBatch:
     sentences_BT: Tensor  # likewise
     real_BT: Tensor | None = None  # None: no padding
     target_starts_B: Tensor | None = None  # where the target of a pair begins; None: running text
+    # labels of texts, [B, 1], or of words at their last tokens, [B, T], -1 elsewhere
+    labels_BM: Tensor | None = None
 
 
 def _source_of(tokens_BS: Tensor) -> Batch:

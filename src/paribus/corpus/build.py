@@ -47,7 +47,9 @@ from paribus.spec.corpus import (
     BPETokenizer,
     ByteTokenizer,
     Corpus,
+    LabelledFiles,
     Source,
+    TaggedFiles,
     TokenizerFile,
     gives_pairs,
 )
@@ -168,7 +170,9 @@ def _encode_source(
     tokenizer: Tokenizer,
     progress: Watcher,
 ) -> SourceIndex:
-    """A source's splits in tokens; their bytes are gone from the folder afterwards."""
+    """A source's splits in tokens; their bytes are gone from the folder afterwards, but for texts
+    with labels: what a label is called does not depend on the tokenizer.
+    """
     losses, counts = LostText(), dict[Split, TextCounts]()
     with progress.stage(
         f"tokenising {source.kind}", sum(count.n_bytes for count in source.splits.values())
@@ -181,6 +185,9 @@ def _encode_source(
             with ShardWriter(stem, tokenizer.n_text) as writer:
                 encode_shard(shard, tokenizer, writer, progress, losses)
             for path in list(folder.glob(f"{aside.name}.*")):
-                path.unlink()
+                if isinstance(corpus.sources[number], LabelledFiles | TaggedFiles):
+                    path.rename(folder / path.name.replace(aside.name, f"{stem.name}.text", 1))
+                else:
+                    path.unlink()
             counts[split] = TextCounts(count.n_documents, writer.n_tokens, count.n_bytes)
     return replace(source, splits=counts, **vars(losses))

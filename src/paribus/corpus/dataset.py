@@ -22,7 +22,7 @@ from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, Source, gives_pairs
+from paribus.spec.corpus import Corpus, Files, LabelledFiles, Source, TaggedFiles, gives_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class TokenisedCorpus:
         assert k >= 0
         assert n_sequences >= 1
         readers = self._checked_readers(split, length)
-        mixture = self._source_mixture(split, data_seed)
+        mixture = self.source_mixture(split, data_seed)
         sources_B = mixture.row_sources(k * n_sequences, n_sequences)
         before = mixture.rows_before(k * n_sequences)
         places, parts = [], []
@@ -62,8 +62,11 @@ class TokenisedCorpus:
 
     def epochs(self, data_seed: int, k: int, n_sequences: int, length: int) -> tuple[float, ...]:
         """How often the training text of each source has been read when batch k begins."""
-        before = self._source_mixture("train", data_seed).rows_before(k * n_sequences)
-        readers = self._checked_readers("train", length)
+        before = self.source_mixture("train", data_seed).rows_before(k * n_sequences)
+        if any(isinstance(source, LabelledFiles | TaggedFiles) for source in self.spec.sources):
+            readers = self.readers["train"]  # one text a row, whatever room its label would take
+        else:
+            readers = self._checked_readers("train", length)
         epochs = []
         for rows, reader in zip(before, readers, strict=True):
             epochs.append(rows / reader.n_rows(length))
@@ -100,7 +103,8 @@ class TokenisedCorpus:
             ids = ids.tolist()
         return self.tokenizer.decode(ids)
 
-    def _source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
+    def source_mixture(self, split: Split, data_seed: int) -> SourceMixture:
+        """Which source each row of a split is from."""
         return SourceMixture(
             [source.weight for source in self.spec.sources],
             derive_seed(data_seed, "corpus", "mixture", split),
@@ -193,6 +197,7 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
         sentences_BT=batch.sentences_BT[first:last],
         real_BT=rows(batch.real_BT),
         target_starts_B=rows(batch.target_starts_B),
+        labels_BM=rows(batch.labels_BM),
     )
 
 

@@ -10,31 +10,71 @@ from typing import IO, Any, Literal
 
 from paribus.corpus.archives import ArchiveMember
 from paribus.corpus.documents import Document, SourceNotes, decode_text, encode_text
+from paribus.corpus.lines import BYTE_ORDER_MARK, decoded_lines
+from paribus.corpus.tagged_sentences import tagged_documents
 from paribus.errors import RecordError, SpecError
-from paribus.spec.corpus import DecodeErrors, Files, PairFiles
+from paribus.spec.corpus import (
+    TEXT_SEPARATOR,
+    DecodeErrors,
+    Files,
+    FileSource,
+    LabelledFiles,
+    PairFiles,
+    TaggedFiles,
+)
 
 PLAIN_TEXT_SUFFIXES = (".txt", ".md")
 KEYED_SUFFIXES = (".jsonl", ".csv", ".tsv")
 CHUNK_BYTES = 2**20
-MAX_LINE_BYTES = 2**28
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # UTF-8 BOM, which some editors write first
 
 
 def file_documents(
-    member: ArchiveMember, source: Files | PairFiles, notes: SourceNotes
+    member: ArchiveMember, source: FileSource, notes: SourceNotes
 ) -> Iterator[Document]:
     """Yields the documents of a file while it is read; `notes` counts the faults of UTF-8 that
     are replaced.
     """
-    if isinstance(source, Files) and member.suffix in PLAIN_TEXT_SUFFIXES:
-        yield from _plain_text_documents(member, source, notes)
-        return
+    match source:
+        case Files() if member.suffix in PLAIN_TEXT_SUFFIXES:
+            yield from _plain_text_documents(member, source, notes)
+        case LabelledFiles():
+            yield from _labelled_documents(member, source, notes)
+        case TaggedFiles():
+            yield from tagged_documents(member, source, notes)
+        case _:
+            yield from _keyed_documents(member, source, notes)
+
+
+def _keyed_documents(
+    member: ArchiveMember, source: Files | PairFiles, notes: SourceNotes
+) -> Iterator[Document]:
+    """A document for each row: its text, or its source and target."""
     if isinstance(source, Files):
         keys = (source.text,)
     else:
         keys = (source.source, source.target)
     for location, values in _keyed_rows(member, keys, source.errors, notes):
         yield Document(*(encode_text(value, location, source.errors, notes) for value in values))
+
+
+def _labelled_documents(
+    member: ArchiveMember, source: LabelledFiles, notes: SourceNotes
+) -> Iterator[Document]:
+    """A document for each row: its text, or both texts on a line each, and its label."""
+    keys = (source.text, source.label)
+    if source.second is not None:
+        keys = (source.text, source.second, source.label)
+    rows = _keyed_rows(member, keys, source.errors, notes, numbers=(source.label,))
+    for location, (*texts, label) in rows:
+        if not label.strip() or label != label.strip():
+            raise RecordError(
+                f"{location} has the label {label!r}; give one without spaces around it"
+            )
+        text = TEXT_SEPARATOR.join(texts)
+        yield Document(
+            encode_text(text, location, source.errors, notes),
+            encode_text(label, location, source.errors, notes),
+        )
 
 
 def _plain_text_documents(
@@ -103,45 +143,27 @@ def cut_position(text: bytes, begin: int, limit: int) -> int:
 
 
 def _keyed_rows(
-    member: ArchiveMember, keys: Sequence[str], errors: DecodeErrors, notes: SourceNotes
+    member: ArchiveMember,
+    keys: Sequence[str],
+    errors: DecodeErrors,
+    notes: SourceNotes,
+    numbers: Collection[str] = (),
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The location of each row in its file, and the row's values of these keys."""
-    lines = _decoded_lines(member, errors, notes)
+    """The location of each row in its file, and the row's values of these keys; whole numbers are
+    text too where a key is one of `numbers`.
+    """
+    lines = decoded_lines(member, errors, notes)
     if member.suffix == ".jsonl":
         for number, line in lines:
             if line.strip():
                 location = f"{member.where} line {number}"
-                yield location, _text_values(_parse_object(line, location), keys, location)
+                row = _parse_object(line, location)
+                for key in numbers:
+                    if isinstance(row.get(key), int) and not isinstance(row[key], bool):
+                        row[key] = str(row[key])
+                yield location, _text_values(row, keys, location)
     else:
         yield from _table_rows(lines, member, keys)
-
-
-def _decoded_lines(
-    member: ArchiveMember, errors: DecodeErrors, notes: SourceNotes
-) -> Iterator[tuple[int, str]]:
-    """Each line with its number from 1."""
-    file_location = member.where
-    for number, offset, line in _numbered_lines(member.stream, file_location):
-        yield number, decode_text(line, file_location, offset, errors, notes)
-
-
-def _numbered_lines(stream: IO[bytes], file_location: str) -> Iterator[tuple[int, int, bytes]]:
-    """Each line with its number from 1 and the offset of its first byte."""
-    number = 1
-    offset = 0
-    while line := stream.readline(MAX_LINE_BYTES + 1):
-        if len(line) > MAX_LINE_BYTES:
-            raise RecordError(
-                f"{file_location} line {number} is longer than {MAX_LINE_BYTES} bytes; cut it into"
-                " several"
-            )
-        if number == 1 and line.startswith(BYTE_ORDER_MARK):
-            n_skipped = len(BYTE_ORDER_MARK)
-        else:
-            n_skipped = 0
-        yield number, offset + n_skipped, line[n_skipped:]
-        number += 1
-        offset += len(line)
 
 
 class _RepeatedKey(ValueError):

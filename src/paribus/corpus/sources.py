@@ -15,8 +15,19 @@ from paribus.corpus.formats import file_documents as filed
 from paribus.corpus.languages.questions import language_documents as invented
 from paribus.corpus.python_files import installation_identity
 from paribus.corpus.python_files import python_documents as installed
+from paribus.corpus.tagged_sentences import COLUMN_SUFFIXES
 from paribus.record.disk import explained
-from paribus.spec.corpus import Files, PairFiles, PythonCode, PythonDocs, PythonSummaries, Source
+from paribus.spec.corpus import (
+    Files,
+    FileSource,
+    LabelledFiles,
+    PairFiles,
+    PythonCode,
+    PythonDocs,
+    PythonSummaries,
+    Source,
+    TaggedFiles,
+)
 from paribus.spec.languages import Language
 from paribus.watcher import Watcher
 
@@ -28,7 +39,7 @@ def source_documents(
     match source:
         case PythonDocs() | PythonCode() | PythonSummaries():
             return installed(source, progress, n_workers)
-        case Files() | PairFiles():
+        case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
             return _read_files(source, notes, progress)
         case Language():
             return invented(source, progress)
@@ -41,7 +52,7 @@ def source_identity(source: Source) -> Any:
     match source:
         case PythonDocs() | PythonCode() | PythonSummaries():
             return installation_identity(source)
-        case Files() | PairFiles():
+        case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
             stamps = []
             for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
                 stat = _stat(path)
@@ -56,15 +67,17 @@ def _stat(path: Path) -> os.stat_result:
         return path.stat()
 
 
-def _readable_suffixes(source: Files | PairFiles) -> tuple[str, ...]:
-    if isinstance(source, Files):
-        return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
-    return KEYED_SUFFIXES
+def _readable_suffixes(source: FileSource) -> tuple[str, ...]:
+    match source:
+        case Files():
+            return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
+        case TaggedFiles():
+            return COLUMN_SUFFIXES
+        case _:
+            return KEYED_SUFFIXES
 
 
-def _read_files(
-    source: Files | PairFiles, notes: SourceNotes, progress: Watcher
-) -> Iterator[Document]:
+def _read_files(source: FileSource, notes: SourceNotes, progress: Watcher) -> Iterator[Document]:
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)
     stats = list(map(_stat, paths))

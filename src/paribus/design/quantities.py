@@ -41,6 +41,7 @@ from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import ArmPair
 from paribus.spec.match import MatchBy
 from paribus.spec.objectives import components_of
+from paribus.spec.price import stage_parameters
 from paribus.spec.run import RunSpec
 from paribus.train.parent import Texts
 
@@ -127,8 +128,20 @@ class PlannedArm:
 
 
 def run_price(run: RunSpec, step_cost: StepCost) -> Price:
-    """The price of one text: as much input and target as a row of training has, or half of each."""
-    spec, length = resolve(run.last_architecture), run.last.training.length
+    """The price of one text: as much input and target as a row of training has, or half of each;
+    with the parameters of a head, where the last stage has one.
+    """
+    spec = resolve(run.last_architecture)
+    counts = stage_parameters(spec, run.last.objective)
+    return replace(
+        _architecture_price(run, spec, step_cost),
+        parameters=counts.total,
+        active_parameters=counts.active,
+    )
+
+
+def _architecture_price(run: RunSpec, spec: ResolvedArchitecture, step_cost: StepCost) -> Price:
+    length = run.last.training.length
     if step_cost.n_input >= 1 and 1 <= step_cost.n_target < length:
         n_target = round(step_cost.n_target)
     else:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paribus.corpus import TokenisedCorpus
-from paribus.masks import SequenceLayout
-from paribus.objectives import Problem, separates_documents
+from paribus.objectives import separates_documents
 from paribus.spec import Architecture, resolve
-from paribus.spec.flops import training_flops
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.stages import stage_architectures
 from paribus.train.loader import ProblemLoader
 from paribus.train.parent import Texts, with_own_draws
+from paribus.train.problem_flops import ProblemShape, problem_shape, row_flops
 
 N_SAMPLED_BATCHES = 16  # batches whose mean stands for a step
 
@@ -51,23 +50,21 @@ def measure_step_cost(
         has_encoder=spec.encoder is not None,
         separates_documents=separates_documents(spec),
     )
-    prices: dict[tuple[int, int, int], float] = {}
+    prices: dict[ProblemShape, float] = {}
     tokens_read = positions = tokens_scored = n_bytes = flops = n_input = n_target = 0.0
     for k in range(n_steps):
-        text = dataset.text_batch(
-            "train", stage.training.data_seed, k, stage.training.n_sequences, stage.training.length
-        ).tokens_BT
+        text = loader.text_at("train", stage.training.data_seed, k).tokens_BT
         n_bytes += float(dataset.vocabulary.bytes_V[text].sum())
         for part in loader.problems_at(k):
-            n_rows, shape = part.inputs.layout.n_sequences, _problem_shape(part)
+            n_rows, shape = part.inputs.layout.n_sequences, problem_shape(part)
             if shape not in prices:
-                prices[shape] = training_flops(spec, SequenceLayout(shape[0]), *shape[1:]).dense
+                prices[shape] = row_flops(spec, stage.objective, shape).dense
             tokens_read += part.inputs.n_tokens
             positions += part.inputs.n_positions
             tokens_scored += float(part.weights_BM.sum())
             flops += n_rows * prices[shape]
-            n_input += n_rows * (shape[0] + shape[1] - shape[2])
-            n_target += n_rows * shape[2]
+            n_input += n_rows * (shape.length + shape.source_length - shape.n_scored)
+            n_target += n_rows * shape.n_scored
     n_rows = n_steps * stage.training.n_sequences
     return StepCost(
         tokens_read=tokens_read / n_steps,
@@ -77,13 +74,4 @@ def measure_step_cost(
         training_flops=flops / n_steps,
         n_input=n_input / n_rows,
         n_target=n_target / n_rows,
-    )
-
-
-def _problem_shape(problem: Problem) -> tuple[int, int, int]:
-    source = problem.inputs.source
-    return (
-        problem.inputs.layout.length,
-        0 if source is None else source.layout.length,
-        problem.scored_positions_BM.shape[1],
     )

@@ -27,6 +27,7 @@ from paribus.objectives import Problem, require_no_leak, require_permitted, targ
 from paribus.objectives.answering import answering_component, mixture_of_one
 from paribus.objectives.framing import ItemLayout, LaidItem, item_layout, item_problems, lay_item
 from paribus.record import Answer
+from paribus.spec import ResolvedArchitecture
 from paribus.spec.measure import LikelihoodKind
 from paribus.spec.objectives import Objective
 
@@ -69,7 +70,7 @@ def likelihoods(
     component = answering_component(asked_model.objective, label)
     vocabulary = asked_model.vocabulary or vocabulary_of(tokenizer)
     window = min(asked_model.window or model.spec.max_length, model.spec.max_length)
-    _require_vocabulary_fits(model, vocabulary)
+    require_vocabulary_fits(model.spec, vocabulary)
     require_permitted(mixture_of_one(component), model.spec, min(window, CHECK_LENGTH))
     layout = item_layout(component, model.spec, vocabulary, window)
     laid_items = [_lay_item(layout, tokenizer, item) for item in items]
@@ -89,11 +90,12 @@ def likelihoods(
     return tuple(answers)
 
 
-def _require_vocabulary_fits(model: Transformer, vocabulary: Vocabulary) -> None:
-    if vocabulary.size > model.spec.n_vocab:
+def require_vocabulary_fits(spec: ResolvedArchitecture, vocabulary: Vocabulary) -> None:
+    """SpecError where a tokenizer has more ids than the model."""
+    if vocabulary.size > spec.n_vocab:
         raise SpecError(
-            f"the model has n_vocab {model.spec.n_vocab}, but the tokenizer and our special tokens"
-            f" need {vocabulary.size}; give the tokenizer it was trained with"
+            f"the model has n_vocab {spec.n_vocab}, but the tokenizer and our special tokens need"
+            f" {vocabulary.size}; give the tokenizer it was trained with"
         )
 
 

@@ -20,6 +20,7 @@ from paribus.masks.reach import leaks as leaks
 from paribus.masks.reach import looks_ahead as looks_ahead
 from paribus.masks.reach import reachability as reachability
 from paribus.masks.reach import reachable_from as reachable_from
+from paribus.masks.reach import sources_of as sources_of
 from paribus.masks.reach import unchanged_states as unchanged_states
 from paribus.masks.reach import valid_cache as valid_cache
 from paribus.masks.rules import PREFIX_RULES as PREFIX_RULES

@@ -49,6 +49,20 @@ def reachable_from(stack: Sequence[Rule], layout: SequenceLayout, sources: BoolA
     return reach
 
 
+def sources_of(stack: Sequence[Rule], layout: SequenceLayout, position: int) -> BoolArray:
+    """Which inputs can change the output of one position through all layers and heads,
+    [source].
+    """
+    reached = np.arange(layout.length) == position
+    for rule, layers in groupby(reversed(stack)):
+        visible = visible_rows(rule, layout, slice(0, layout.length))
+        for _ in layers:
+            before, reached = reached, reached | visible[reached].any(0)
+            if np.array_equal(before, reached):
+                break  # the same rule once more changes nothing
+    return reached
+
+
 def find_path(
     stack: Sequence[Rule], layout: SequenceLayout, position: int, source: int
 ) -> list[int] | None:

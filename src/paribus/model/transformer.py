@@ -86,19 +86,39 @@ class Transformer(nn.Module):
         forward = Forward(dropout_key=dropout_key, observer=observer)
         source, loads = None, {}
         if self.encoder is not None and batch.source is not None:
-            if self.spec.shared:
-                blocks = self.stack.layers
-            else:
-                blocks = self.encoder.layers
-            encoder_out = self.encoder(
-                self._embed(batch.source), batch.source.layout, blocks, None, forward
-            )
+            encoder_out = self._encode(self.encoder, batch.source, forward)
             source, loads = (encoder_out.states_BTD, batch.source.layout), encoder_out.loads
             if batch.source_rows_B is not None:
                 rows_B = batch.source_rows_B
                 source = (source[0][rows_B], batch.source.layout.select_rows(rows_B))
         out = self.stack(self._embed(batch), batch.layout, self.stack.layers, source, forward)
         return HiddenStates(out.states_BTD, {**loads, **out.loads})
+
+    def text_states(
+        self,
+        batch: Batch,
+        dropout_key: DropoutKey | None = None,
+        observer: Observer | None = None,
+    ) -> HiddenStates:
+        """The states of a text that is only read: those of the encoder where there is one, and
+        then its decoder computes nothing.
+        """
+        if self.encoder is None:
+            return self.hidden_states(batch, dropout_key, observer)
+        self._require_side_fits(batch)
+        if dropout_key is not None and dropout_key.rows_B is None:
+            dropout_key = replace(dropout_key, rows_B=batch.rows_B)
+        return self._encode(
+            self.encoder, batch, Forward(dropout_key=dropout_key, observer=observer)
+        )
+
+    def _encode(self, encoder: TransformerStack, batch: Batch, forward: Forward) -> HiddenStates:
+        """The encoder's states of a text; it may have the blocks of the main stack."""
+        if self.spec.shared:
+            blocks = self.stack.layers
+        else:
+            blocks = encoder.layers
+        return encoder(self._embed(batch), batch.layout, blocks, None, forward)
 
     @property
     def dropout_sites(self) -> tuple[str, ...]:
@@ -149,16 +169,6 @@ class Transformer(nn.Module):
                 if batch.source is None
                 else "batch.source is given, but the model has no encoder; leave it out"
             )
-        with_documents = [
-            side
-            for side in (batch, batch.source)
-            if side is not None and side.layout.documents_BT is not None
-        ]
-        if with_documents and not self.separates_documents:
-            raise SpecError(
-                f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
-                " documents apart; add '& same_document' to it, or leave them out"
-            )
         if batch.source is not None and (batch.layout.documents_BT is None) != (
             batch.source.layout.documents_BT is None
         ):
@@ -167,15 +177,23 @@ class Transformer(nn.Module):
                 " none"
             )
         for side in (batch, batch.source):
-            if side is None:
-                continue
-            end = side.layout.start + side.layout.length
-            if end > self.spec.max_length:
-                raise UnsupportedError(
-                    f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
-                    " it there"
-                )
-            if side.segments_BT is not None and self.segments is None:
-                raise SpecError(
-                    "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
-                )
+            if side is not None:
+                self._require_side_fits(side)
+
+    def _require_side_fits(self, side: Batch) -> None:
+        """What holds for each sequence that a stack reads, whether a text or its source."""
+        if side.layout.documents_BT is not None and not self.separates_documents:
+            raise SpecError(
+                f"batch has documents_BT, but the mask {self.architecture.mask} does not keep"
+                " documents apart; add '& same_document' to it, or leave them out"
+            )
+        end = side.layout.start + side.layout.length
+        if end > self.spec.max_length:
+            raise UnsupportedError(
+                f"the batch reaches position {end}, past max_length {self.spec.max_length}; cut"
+                " it there"
+            )
+        if side.segments_BT is not None and self.segments is None:
+            raise SpecError(
+                "batch.segments_BT is given, but embedding.n_segments is 0; leave it out"
+            )

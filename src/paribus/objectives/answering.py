@@ -18,6 +18,8 @@ PREFERRED_KINDS = ("continuation", "prefix", "seq2seq", "causal", "spans", "last
 _WHY_NOT = {
     "masked": "a masked token is predicted from what follows it too",
     "reverse": "each token is predicted from those after it",
+    "labels": "its head gives labels",
+    "tags": "its head gives tags",
 }
 
 
@@ -33,6 +35,16 @@ def answering_component(objective: Objective, label: LikelihoodKind) -> MixtureC
     if label == "likelihood":
         raise SpecError(_describe_no_likelihood(objective))
     raise SpecError(_describe_no_masks(objective))
+
+
+def reading_component(objective: Objective) -> MixtureComponent:
+    """The component as which a model reads a text that it only represents: the one under which it
+    answers, or the first where it gives no likelihood.
+    """
+    try:
+        return answering_component(objective, "likelihood")
+    except SpecError:
+        return components_of(objective)[0]
 
 
 def mixture_of_one(component: MixtureComponent) -> Mixture:
@@ -51,6 +63,8 @@ def _describe_no_likelihood(objective: Objective) -> str:
     kinds = dict.fromkeys(component.objective.kind for component in components_of(objective))
     if "masked" in kinds:
         advice = "measure it with 'pseudo', beside its like"
+    elif kinds.keys() & {"labels", "tags"}:
+        advice = "measure the labels that it gives, or the stage before"
     else:
         advice = "train with 'causal' or 'prefix'"
     return (

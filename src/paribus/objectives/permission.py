@@ -20,6 +20,7 @@ from paribus.masks import (
     looks_ahead,
     reachable_from,
 )
+from paribus.objectives.pooling import require_whole_text
 from paribus.objectives.posing import pose_problem
 from paribus.objectives.problem import Problem
 from paribus.objectives.source_target import possible_splits
@@ -32,6 +33,8 @@ from paribus.spec.objectives import (
     PrefixLM,
     Seq2Seq,
     SimpleObjective,
+    TextLabels,
+    WordTags,
     components_of,
 )
 
@@ -49,6 +52,9 @@ def require_permitted(
     """SpecError with the reason if a model of this spec cannot be asked, or could see the
     answer.
     """
+    if isinstance(objective, TextLabels | WordTags):
+        _require_readable_text(objective, spec, length)
+        return
     problems = [
         fault
         for component in components_of(objective)
@@ -56,6 +62,20 @@ def require_permitted(
     ]
     if problems:
         raise SpecError(list(dict.fromkeys(problems)))
+
+
+def _require_readable_text(
+    objective: TextLabels | WordTags, spec: ResolvedArchitecture, length: int
+) -> None:
+    """SpecError where a row of this length is too long, or does not all reach what a head reads."""
+    if length > spec.max_length:
+        raise SpecError(
+            f"the objective reads {length} positions, past max_length {spec.max_length}; use at"
+            " most that"
+        )
+    if isinstance(objective, TextLabels):
+        n_before = 0 if separates_documents(spec) else 1
+        require_whole_text(objective.pooling, spec, n_before, length - 1)
 
 
 def _component_faults(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from paribus.batch import Batch, TextBatch, Vocabulary
 from paribus.errors import SpecError
+from paribus.objectives.label_problem import label_problem
 from paribus.objectives.problem import Problem
 from paribus.objectives.problem_layout import (
     document_positions,
@@ -29,6 +30,8 @@ from paribus.spec.objectives import (
     ReverseLM,
     Seq2Seq,
     SimpleObjective,
+    TextLabels,
+    WordTags,
     components_of,
 )
 
@@ -48,6 +51,8 @@ def pose_problem(
     framing = problem_layout(component.objective, has_encoder)
     _require_matching_text(component.objective, text)
     match component.objective:
+        case TextLabels() | WordTags() as head:
+            return label_problem(head, text, vocabulary, separates_documents)
         case CausalLM():
             return _shifted_problem(text, separates_documents, ahead=True)
         case ReverseLM():
@@ -85,7 +90,16 @@ def draw_component(objective: Objective, seed: int, k: int) -> MixtureComponent:
 
 
 def _require_matching_text(objective: SimpleObjective, text: TextBatch) -> None:
+    labelled = text.labels_BM is not None
+    if labelled != isinstance(objective, TextLabels | WordTags):
+        needs, has = ("labelled texts", "none") if not labelled else ("no labels", "labelled texts")
+        raise SpecError(
+            f"objective.kind is {objective.kind!r}, which needs {needs}, but the corpus has {has};"
+            " use 'labels' or 'tags' with sources of labelled texts"
+        )
     pairs = text.target_starts_B is not None
+    if labelled:
+        return
     if pairs != isinstance(objective, Seq2Seq):
         if not pairs:
             needs, has = ("pairs", "running text")

@@ -9,6 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from paribus.batch import Batch, TensorFunction, Vocabulary, map_tensors, to_device
+from paribus.objectives.pooling import pool_states
+from paribus.spec.objectives import Pooling
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,9 @@ class Problem:
     target_positions_BM: (
         Tensor  # where in the main stack's input the target itself stands; -1 if it does not
     )
+    # the positions whose states are pooled into the one that answers; None: each answers by itself
+    pooled_BT: Tensor | None = None
+    pooling: Pooling | None = None
 
     def map_tensors(self, function: TensorFunction) -> Problem:
         """A problem with a function applied to each of its tensors."""
@@ -38,7 +43,11 @@ class Problem:
         return self.map_tensors(lambda tensor: tensor.contiguous().pin_memory())
 
     def gather_states(self, states_BTD: Tensor) -> Tensor:
-        """The states at scored positions, [B, M, D]; only they need logits."""
+        """The states at scored positions, [B, M, D]; only they need logits. Where states are
+        pooled, there is one a row.
+        """
+        if self.pooled_BT is not None and self.pooling is not None:
+            return pool_states(states_BTD, self.pooled_BT, self.pooling)[:, None]
         if self.scored_positions_BM.shape[1] == states_BTD.shape[1]:
             return states_BTD
         return states_BTD.gather(

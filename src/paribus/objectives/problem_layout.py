@@ -43,6 +43,9 @@ PROBLEM_LAYOUTS: dict[str, ObjectiveLayouts] = {
     "spans": ObjectiveLayouts("together", "apart"),
     "continuation": ObjectiveLayouts("together", "apart"),
     "seq2seq": ObjectiveLayouts("together", "apart"),
+    # a head reads the states of a text, which an encoder-decoder's encoder gives
+    "labels": ObjectiveLayouts("in place", "in place"),
+    "tags": ObjectiveLayouts("in place", "in place"),
 }
 
 

@@ -18,6 +18,8 @@ WEIGHTS_FILE = "weights.safetensors"
 LEARNING_FILE = "learning.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
 ORIGIN_FILE = "origin.json"
+LABEL_HEAD_FILE = "label-head.safetensors"  # of a stage that gives labels, with
+LABELS_FILE = "labels.json"
 MANIFEST_FILE = "manifest.json"
 
 # A study: record/study.py draws its folder.

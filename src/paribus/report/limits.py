@@ -27,10 +27,17 @@ SOURCE_DESCRIPTIONS = {
     ),
     "files": "text from the files",
     "pairs": "pairs from the files",
+    "labelled": "texts with labels from the files",
+    "tagged": "sentences with tags from the files",
 }
 
 
-ANONYMOUS_SOURCES = {"files": "text from files", "pairs": "pairs from files"}
+ANONYMOUS_SOURCES = {
+    "files": "text from files",
+    "pairs": "pairs from files",
+    "labelled": "texts with labels from files",
+    "tagged": "sentences with tags from files",
+}
 
 
 def limitations(report: ReportData) -> list[str]:

@@ -27,11 +27,13 @@ from paribus.spec.corpus import BPETokenizer as BPETokenizer
 from paribus.spec.corpus import ByteTokenizer as ByteTokenizer
 from paribus.spec.corpus import Corpus as Corpus
 from paribus.spec.corpus import Files as Files
+from paribus.spec.corpus import LabelledFiles as LabelledFiles
 from paribus.spec.corpus import PairFiles as PairFiles
 from paribus.spec.corpus import PythonCode as PythonCode
 from paribus.spec.corpus import PythonDocs as PythonDocs
 from paribus.spec.corpus import PythonSummaries as PythonSummaries
 from paribus.spec.corpus import Source as Source
+from paribus.spec.corpus import TaggedFiles as TaggedFiles
 from paribus.spec.corpus import TokenizerFile as TokenizerFile
 from paribus.spec.corpus import gives_pairs as gives_pairs
 from paribus.spec.difference import Difference as Difference
@@ -48,6 +50,7 @@ from paribus.spec.languages import SortLanguage as SortLanguage
 from paribus.spec.languages import TranslationLanguage as TranslationLanguage
 from paribus.spec.parameters import Parameter as Parameter
 from paribus.spec.parameters import parameters as parameters
+from paribus.spec.parameters import text_parameters as text_parameters
 from paribus.spec.price import Price as Price
 from paribus.spec.price import price as price
 from paribus.spec.price import visible_share as visible_share

@@ -1,7 +1,7 @@
 """What is read: sources, their mixture, how text becomes tokens, and what is held out.
 
 A source gives running text or pairs of (source, target); one corpus is all of the one or all of the
-other.
+other. Texts with labels are pairs, whose targets are the labels.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ N_SENTINELS = 96
 # ids that are no text: pad, end, start, mask, three modes, sentinels, roles and the end of a turn
 N_SPECIAL_TOKENS = 7 + N_SENTINELS + N_ROLE_TOKENS
 
+TEXT_SEPARATOR = "\n"  # between the two texts of a labelled pair, which are read as one
+
 FilePortion = Literal["slice", "all"]
 DecodeErrors = Literal["strict", "replace"]
 
@@ -40,6 +42,8 @@ def _as_tuple(value: Any) -> Any:
 # and runs stay what they were.
 MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda n_bytes: n_bytes is None)]
 Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+
+ColumnNumber = Annotated[int, Field(ge=-64, le=64)]
 
 
 class PythonDocs(Spec):
@@ -119,6 +123,57 @@ class PairFiles(Spec):
     """The source's share of the rows is its weight over the sum of all weights."""
 
 
+class LabelledFiles(Spec):
+    """Texts with labels from columns of .csv or .tsv, or from keys of .jsonl.
+
+    A label is text. As a pair, a text is the source and its label the target.
+    """
+
+    kind: Literal["labelled"] = "labelled"
+    paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
+    text: str = "text"
+    """The column or key that holds the text."""
+    second: Annotated[str | None, Field(exclude_if=lambda column: column is None)] = None
+    """The column or key that holds the second text of a pair, which is read on a line of its own
+    after the first. If left out: there is one text.
+    """
+    label: str = "label"
+    """The column or key that holds the label. In .jsonl it may be a whole number."""
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class TaggedFiles(Spec):
+    """Sentences with a tag for each word, in columns as CoNLL writes them: a word a line, and an
+    empty line after each sentence.
+
+    As a pair, the words of a sentence are the source and its tags the target.
+    """
+
+    kind: Literal["tagged"] = "tagged"
+    paths: Paths
+    """Files, folders, globs or tars: .conll, .bio or .txt. A path is relative to the file that
+    names it. One alone needs no list.
+    """
+    word: ColumnNumber = 0
+    """Which column holds the word, counted from 0; -1 is the last one."""
+    tag: ColumnNumber = -1
+    """Which column holds the tag, counted from 0; -1 is the last one."""
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
 class ByteTokenizer(Spec):
     """One token a byte."""
 
@@ -142,7 +197,9 @@ class TokenizerFile(Spec):
 
 
 InstalledPython = PythonDocs | PythonCode | PythonSummaries
-Source = InstalledPython | Files | PairFiles | InventedLanguage
+LabelSource = LabelledFiles | TaggedFiles
+FileSource = Files | PairFiles | LabelSource
+Source = InstalledPython | FileSource | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
 TokenizerKind = Annotated[
     ByteTokenizer | BPETokenizer | TokenizerFile,
@@ -154,7 +211,7 @@ TokenizerKind = Annotated[
 def gives_pairs(source: Source) -> bool:
     """Whether a source gives pairs; otherwise it gives running text."""
     match source:
-        case PythonSummaries() | PairFiles():
+        case PythonSummaries() | PairFiles() | LabelledFiles() | TaggedFiles():
             return True
         case Language():
             return source.form == "pairs"

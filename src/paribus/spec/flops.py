@@ -45,6 +45,19 @@ def training_flops(
     return (forward_flops(spec, layout, source_length) + head_flops(spec, n_scored)) * 3
 
 
+def labelling_flops(spec: ResolvedArchitecture, length: int, n_labels: int, n_scored: int) -> Flops:
+    """One text forward and backward through the layers that read it, and the logits of labels at
+    so many places.
+    """
+    text = SequenceLayout(length, prefix=length)
+    total = Flops(0, 0)
+    for block in (spec.encoder or spec.stack).layers:
+        pairs = count_visible_pairs(block.mask, text)
+        total += _flops(_self_work(block, spec.d_model), length, length, length**2, pairs)
+    head = 2 * spec.d_model * n_labels * n_scored
+    return (total + Flops(head, head)) * 3
+
+
 @dataclass(frozen=True)
 class _MultiplyAdds:
     """Multiply-adds of one block: per query position, per key position, per query-key pair of

@@ -11,6 +11,9 @@ from paribus.spec.base import Count, Positive, Spec, read_kind
 
 ProperFraction = Annotated[float, Field(gt=0, lt=1)]
 Mode = Literal["R", "S", "X"]
+Pooling = Literal["mean", "last", "first", "max"]
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+LabelCount = Annotated[int, Field(ge=2, le=100_000)]
 
 
 def _require_split(least: float, most: float, grid: int) -> None:
@@ -124,11 +127,31 @@ class Seq2Seq(Spec):
     kind: Literal["seq2seq"] = "seq2seq"
 
 
+class TextLabels(Spec):
+    """The label of a text, or of a pair of texts, through a linear head on its pooled states."""
+
+    kind: Literal["labels"] = "labels"
+    n_labels: LabelCount
+    """Number of labels in the training text, which is the width of the head."""
+    pooling: Pooling = "mean"
+    """What of the states of a text's tokens the head reads: their mean, their greatest values, or
+    the state of the last or the first token.
+    """
+
+
+class WordTags(Spec):
+    """The tag of each word, through a linear head on the state at the word's last token."""
+
+    kind: Literal["tags"] = "tags"
+    n_labels: LabelCount
+    """Number of tags in the training text, which is the width of the head."""
+
+
 class MixtureComponent(Spec):
     """One objective of a mixture: how often, and under which mode token."""
 
     objective: SimpleKind
-    """The objective: any kind but `mixture` and `ul2`."""
+    """The objective: any kind but `mixture`, `ul2`, `labels` and `tags`."""
     weight: Positive = 1.0
     """How often it is drawn: its weight over the sum of all weights."""
     mode: Mode | None = None
@@ -165,6 +188,16 @@ class Mixture(Spec):
     """The objectives of the mixture."""
 
     @model_validator(mode="after")
+    def _require_token_objectives(self) -> Mixture:
+        for component in self.components:
+            if isinstance(component.objective, TextLabels | WordTags):
+                raise ValueError(
+                    f"components has {component.objective.kind!r}, which reads labelled texts"
+                    " through a head of its own; use it as the only objective of a stage"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _require_finite_weights(self) -> Mixture:
         weights = [part.weight for part in self.components]
         if not isfinite(sum(weights)):
@@ -191,7 +224,9 @@ SimpleKind = Annotated[
     | LastToken
     | SpanCorruption
     | Continuation
-    | Seq2Seq,
+    | Seq2Seq
+    | TextLabels
+    | WordTags,
     Field(discriminator="kind"),
     BeforeValidator(read_kind),
 ]
@@ -204,19 +239,22 @@ ObjectiveKind = Annotated[
     | SpanCorruption
     | Continuation
     | Seq2Seq
+    | TextLabels
+    | WordTags
     | Mixture
     | UL2,
     Field(discriminator="kind"),
     BeforeValidator(read_kind),
 ]
-SimpleObjective = (
+TokenObjective = (
     CausalLM | ReverseLM | PrefixLM | MaskedLM | LastToken | SpanCorruption | Continuation | Seq2Seq
 )
+HeadObjective = TextLabels | WordTags  # those that have a head of their own
+SimpleObjective = TokenObjective | HeadObjective
 Objective = SimpleObjective | Mixture | UL2
-OBJECTIVES_BY_KIND: dict[
-    str, type[Objective]
-] = {  # those a name alone describes; a mixture is what it is made of
-    model.model_fields["kind"].default: model for model in (*get_args(SimpleObjective), UL2)
+# those a name alone describes; a mixture is what it is made of, and a head has a width
+OBJECTIVES_BY_KIND: dict[str, type[Objective]] = {
+    model.model_fields["kind"].default: model for model in (*get_args(TokenObjective), UL2)
 }
 MixtureComponent.model_rebuild()
 Mixture.model_rebuild()

@@ -47,6 +47,32 @@ def parameters(spec: ResolvedArchitecture) -> dict[str, Parameter]:
     return dict(_all_parameters(spec))
 
 
+def text_parameters(spec: ResolvedArchitecture) -> dict[str, Parameter]:
+    """The parameters that the states of a text depend on where it is only read: those of the
+    encoder where there is one, never those of the output head alone.
+    """
+    used: dict[str, Parameter] = {}
+    for name, parameter in parameters(spec).items():
+        if _reads_text(name, spec):
+            used[name] = parameter
+    return used
+
+
+def label_head_parameters(spec: ResolvedArchitecture, n_labels: int) -> dict[str, Parameter]:
+    """The parameters of a head from states to labels, which a stage may add to the transformer."""
+    return dict(_matrix("label_head", n_labels, spec.d_model, "head", bias=True))
+
+
+def _reads_text(name: str, spec: ResolvedArchitecture) -> bool:
+    part, *path = name.split(".")
+    if part == "head":
+        return False
+    if part != "stack" or spec.encoder is None:
+        return True
+    # of an encoder-decoder, the encoder may have the decoder's blocks, without what reads a source
+    return spec.shared and path[0] == "layers" and path[2] not in ("cross", "cross_norm")
+
+
 def _all_parameters(spec: ResolvedArchitecture) -> NamedParameters:
     yield "embedding.weight", Parameter((spec.n_vocab, spec.d_model), "word")
     if spec.embedding.n_segments:

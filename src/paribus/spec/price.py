@@ -9,7 +9,8 @@ from paribus.errors import SpecError
 from paribus.masks import Rule, SequenceLayout, appendable, count_visible_pairs
 from paribus.spec.architecture import Latent, MultiHead
 from paribus.spec.flops import Flops, decode_flops, forward_flops, head_flops, training_flops
-from paribus.spec.parameters import parameters
+from paribus.spec.objectives import Objective, TextLabels, WordTags
+from paribus.spec.parameters import label_head_parameters, parameters
 from paribus.spec.resolved import ResolvedArchitecture, Stack
 
 
@@ -95,6 +96,16 @@ def count_parameters(spec: ResolvedArchitecture) -> ParameterCounts:
     total = sum(p.count for p in table)
     tables = sum(p.count for p in table if p.role in ("word", "position", "relative", "head"))
     return ParameterCounts(total, total - tables, round(sum(p.count * p.share for p in table)))
+
+
+def stage_parameters(spec: ResolvedArchitecture, objective: Objective) -> ParameterCounts:
+    """The parameters of a stage: those of the architecture, and of a head for labels."""
+    counts = count_parameters(spec)
+    if not isinstance(objective, TextLabels | WordTags):
+        return counts
+    head = label_head_parameters(spec, objective.n_labels).values()
+    n_head = sum(parameter.count for parameter in head)
+    return ParameterCounts(counts.total + n_head, counts.non_embedding, counts.active + n_head)
 
 
 def _problems(

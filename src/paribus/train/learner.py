@@ -15,8 +15,10 @@ from paribus.batch import Vocabulary
 from paribus.errors import SpecError
 from paribus.model import Transformer, updated_selection_bias
 from paribus.model.experts import RoutedExperts
+from paribus.model.label_head import LABEL_HEAD, LabelHead
 from paribus.objectives import Problem
-from paribus.spec import BatchBalance, Experts, parameters
+from paribus.spec import BatchBalance, Experts, parameters, text_parameters
+from paribus.spec.parameters import Role, label_head_parameters
 from paribus.spec.training import Training
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
@@ -50,15 +52,18 @@ class Learner:
         training: Training,
         vocabulary: Vocabulary,
         ranks: Ranks = SINGLE_RANK,
+        head: LabelHead | None = None,
     ):
         _require_divisible(model, training, ranks)
-        self.model, self.training, self.ranks = model, training, ranks
+        self.model, self.training, self.ranks, self.head = model, training, ranks, head
+        if head is not None:
+            _freeze_unused(model)
         self.device = model.embedding.weight.device
         if training.deterministic:
             require_determinism(self.device)
-        self.model_loss = ModelWithLoss(model, training, vocabulary)
+        self.model_loss = ModelWithLoss(model, training, vocabulary, head)
         self.data_parallel = ranks.data_parallel(self.model_loss)
-        self.optimizer = _optimizer(model, training, self.device)
+        self.optimizer = _optimizer(self._parameter_roles(), training, self.device)
         # Written in place: a replayed step reads and writes these very tensors. the step at hand
         self.step_number = torch.zeros((), dtype=torch.int64, device=self.device)
         # targets of its whole batch, at least 1
@@ -76,6 +81,23 @@ class Learner:
         self.graph_runner = CUDAGraphRunner[StepSums](
             self.device, captures=self.device.type == "cuda" and ranks.world_size == 1
         )
+
+    def named_parameters(self) -> dict[str, Tensor]:
+        """Every parameter that learns, by its name: those of the model and of a head."""
+        named = dict(self.model.named_parameters())
+        if self.head is not None:
+            for name, parameter in self.head.named_parameters():
+                named[f"{LABEL_HEAD}.{name}"] = parameter
+        return {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+
+    def _parameter_roles(self) -> list[tuple[Tensor, Role]]:
+        """Every parameter that learns, with its role."""
+        table = parameters(self.model.spec)
+        if self.head is not None:
+            table |= label_head_parameters(self.model.spec, len(self.head.names))
+        return [
+            (parameter, table[name].role) for name, parameter in self.named_parameters().items()
+        ]
 
     def step(
         self, step: int, micro_batches: Sequence[Problem], n_targets: float | None = None
@@ -100,7 +122,7 @@ class Learner:
     @torch.no_grad()
     def first_nonfinite(self) -> str | None:
         """The first weight that is not finite, if there is one; the device is asked once."""
-        state = self.model.state_dict()
+        state = {**self.model.state_dict(), **self.named_parameters()}
         whole = torch.stack([torch.isfinite(tensor).all() for tensor in state.values()]).tolist()
         for name, is_finite in zip(state, whole, strict=True):
             if not is_finite:
@@ -170,7 +192,7 @@ class Learner:
     def _gradients(self) -> list[Tensor]:
         """Those of the parameters that have one."""
         gradients: list[Tensor] = []
-        for parameter in self.model.parameters():
+        for parameter in self.named_parameters().values():
             if parameter.grad is not None:
                 gradients.append(parameter.grad)
         return gradients
@@ -221,12 +243,22 @@ def _require_divisible(model: Transformer, training: Training, ranks: Ranks) -> 
         )
 
 
-def _optimizer(model: Transformer, training: Training, device: torch.device) -> torch.optim.AdamW:
-    parameter_specs = parameters(model.spec)
+def _freeze_unused(model: Transformer) -> None:
+    """Leave out of learning what the states of a text do not depend on: a decoder beside an
+    encoder, and the output head.
+    """
+    used = text_parameters(model.spec)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(name in used)
+
+
+def _optimizer(
+    parameter_roles: Sequence[tuple[Tensor, Role]], training: Training, device: torch.device
+) -> torch.optim.AdamW:
     decaying: list[Tensor] = []
     others: list[Tensor] = []
-    for name, parameter in model.named_parameters():
-        if parameter_specs[name].role in DECAYED_ROLES:
+    for parameter, role in parameter_roles:
+        if role in DECAYED_ROLES:
             decaying.append(parameter)
         else:
             others.append(parameter)

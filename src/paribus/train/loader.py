@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 from paribus.batch import TextBatch
-from paribus.corpus import TokenisedCorpus, slice_batch
+from paribus.corpus import Split, TokenisedCorpus, slice_batch
+from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.objectives import Problem, pose_problem
 from paribus.spec.corpus import gives_pairs
+from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.run import Stage
 from paribus.train.ranks import SINGLE_RANK, Ranks
 
@@ -32,12 +35,23 @@ class ProblemLoader:
         """May rows end in padding? Those of pairs do; running text fills its rows."""
         return any(gives_pairs(source) for source in self.dataset.spec.sources)
 
+    @cached_property
+    def labelled(self) -> LabelledCorpus | None:
+        """The labels of the texts where a head is asked for them; None elsewhere."""
+        if isinstance(self.stage.objective, TextLabels | WordTags):
+            return LabelledCorpus(self.dataset, self.stage.objective)
+        return None
+
+    def text_at(self, split: Split, data_seed: int, k: int) -> TextBatch:
+        """The text of global batch k, as the objective reads it."""
+        training = self.stage.training
+        source = self.labelled or self.dataset
+        return source.text_batch(split, data_seed, k, training.n_sequences, training.length)
+
     def problems_at(self, k: int) -> list[Problem]:
         """This rank's micro-batches of global batch k."""
         training = self.stage.training
-        whole = self.dataset.text_batch(
-            "train", training.data_seed, k, training.n_sequences, training.length
-        )
+        whole = self.text_at("train", training.data_seed, k)
         slices = self._micro_batches(whole)
         own = len(slices) // self.ranks.world_size
         first = self.ranks.rank * own
@@ -61,11 +75,8 @@ class ProblemLoader:
 
     def validation_problems(self) -> Iterator[Problem]:
         """Problems over the valid split, the same at every visit and in batches of one size."""
-        training = self.stage.training
-        for k in range(training.valid_batches):
-            text = self.dataset.text_batch(
-                "valid", VALID_SEED, k, training.n_sequences, training.length
-            )
+        for k in range(self.stage.training.valid_batches):
+            text = self.text_at("valid", VALID_SEED, k)
             yield from (self._pose(one, VALID_SEED) for one in self._micro_batches(text))
 
     def _micro_batches(self, text: TextBatch) -> list[TextBatch]:

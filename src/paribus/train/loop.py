@@ -13,14 +13,15 @@ from typing import Any
 import torch
 
 from paribus.corpus import TokenisedCorpus
+from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.errors import DivergedError, RecordError, SpecError
-from paribus.masks import SequenceLayout
 from paribus.model import build
+from paribus.model.label_head import build_label_head
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
-from paribus.spec.flops import training_flops
+from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.run import RunSpec, addressed_stages
 from paribus.train import training_state
 from paribus.train.counters import RowSums, Totals, nats_per_target
@@ -38,6 +39,7 @@ from paribus.train.parent import (
     take_over_weights,
     with_own_draws,
 )
+from paribus.train.problem_flops import ProblemShape, problem_shape, row_flops
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
@@ -99,8 +101,11 @@ def require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
     """SpecError where the last stage of a run cannot be trained on its text."""
     stage = spec.last
     require_permitted(stage.objective, resolve(spec.last_architecture), stage.training.length)
-    for split in ("train", "valid"):
-        dataset.require_rows(split, stage.training.length)
+    if isinstance(stage.objective, TextLabels | WordTags):
+        LabelledCorpus(dataset, stage.objective).require_labels()
+    else:
+        for split in ("train", "valid"):
+            dataset.require_rows(split, stage.training.length)
     if dataset.vocabulary.size > spec.architecture.n_vocab:
         raise SpecError(
             f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our"
@@ -134,7 +139,6 @@ class _Loop:
         self.watcher, self.tokenizer = watcher, dataset.tokenizer.json
         self.inputs = inputs
         model = build(spec.last_architecture, seed=stage.training.seed, device=device)
-        self.learner = Learner(model, stage.training, dataset.vocabulary, ranks)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
         self.loader = ProblemLoader(
             dataset=dataset,
@@ -144,14 +148,18 @@ class _Loop:
             ranks=ranks,
             pin_memory=device.type == "cuda",
         )
+        head = None
+        if self.loader.labelled is not None:
+            names = self.loader.labelled.names
+            head = build_label_head(names, model.spec, stage.training.seed, device)
+        self.learner = Learner(model, stage.training, dataset.vocabulary, ranks, head)
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
         self.notes: list[str] = []
         # nats of held-out text at this step, if it was visited
         self.valid_nats: float | None = None
-        # by length, source length and scored positions
-        self.flops_by_shape: dict[tuple[int, int, int], Flops] = {}
+        self.flops_by_shape: dict[ProblemShape, Flops] = {}
 
     def train(self) -> TrainOutcome:
         start: ResumePoint = self.ranks.broadcast(
@@ -302,18 +310,13 @@ class _Loop:
         before = self.totals[step - 1]
         positions, flops = 0, 0.0
         for problem in micro_batches:
-            layout, source = problem.inputs.layout, problem.inputs.source
-            shape = (
-                layout.length,
-                0 if source is None else source.layout.length,
-                problem.scored_positions_BM.shape[1],
-            )
+            shape = problem_shape(problem)
             if shape not in self.flops_by_shape:
-                self.flops_by_shape[shape] = training_flops(
-                    self.learner.model.spec, SequenceLayout(shape[0]), *shape[1:]
+                self.flops_by_shape[shape] = row_flops(
+                    self.learner.model.spec, self.inputs.spec.last.objective, shape
                 )
             positions += problem.inputs.n_positions
-            flops += layout.n_sequences * self.flops_by_shape[shape].dense
+            flops += problem.inputs.layout.n_sequences * self.flops_by_shape[shape].dense
         size = self.ranks.world_size  # every rank has as many rows of the same lengths
         self.totals[step] = Totals(
             before.tokens_read + n_tokens,

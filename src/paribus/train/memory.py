@@ -6,7 +6,7 @@ import torch
 
 from paribus.runtime import require_memory
 from paribus.spec import resolve
-from paribus.spec.price import count_parameters
+from paribus.spec.price import stage_parameters
 from paribus.spec.run import RunSpec
 
 BYTES_PER_PARAMETER = 4 * 4  # bytes: a weight, its gradient and two moments, in float32
@@ -24,7 +24,7 @@ def training_bytes(spec: RunSpec) -> int:
     n_layers = sum(len(stack.layers) for stack in resolved.stacks)
     n_kept = n_tokens // training.n_micro_batches * resolved.d_model * n_layers
     return (
-        BYTES_PER_PARAMETER * count_parameters(resolved).total
+        BYTES_PER_PARAMETER * stage_parameters(resolved, spec.last.objective).total
         + BYTES_PER_TOKEN * n_tokens
         + BYTES_PER_VALUE * n_kept
     )

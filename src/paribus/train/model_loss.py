@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from paribus.batch import Batch, Vocabulary
 from paribus.model import DropoutKey, Transformer, balance_loss
 from paribus.model.dropout import dropout_site_keys
+from paribus.model.label_head import LabelHead
 from paribus.model.lookup import look_up
 from paribus.model.stack import HiddenStates
 from paribus.objectives import Problem
@@ -34,11 +35,19 @@ class MicroBatchLoss(NamedTuple):
 
 
 class ModelWithLoss(nn.Module):
-    """A model with its loss, compiled on CUDA up to the logits."""
+    """A model with its loss, compiled on CUDA up to the logits; a head gives labels in place of
+    tokens.
+    """
 
-    def __init__(self, model: Transformer, training: Training, vocabulary: Vocabulary):
+    def __init__(
+        self,
+        model: Transformer,
+        training: Training,
+        vocabulary: Vocabulary,
+        head: LabelHead | None = None,
+    ):
         super().__init__()
-        self.model, self.spec = model, training
+        self.model, self.spec, self.head = model, training, head
         self.device = model.embedding.weight.device
         self.bytes_V = vocabulary.bytes_V.to(self.device)
         if self.device.type == "mps":
@@ -46,10 +55,12 @@ class ModelWithLoss(nn.Module):
         else:
             self.sum_dtype = torch.float64
         compiles = self.device.type == "cuda"
-        if compiles:
-            self.hidden_states = _compile_hidden_states(model.hidden_states)
-        else:
+        if head is None:
             self.hidden_states = model.hidden_states
+        else:
+            self.hidden_states = model.text_states
+        if compiles:
+            self.hidden_states = _compile_hidden_states(self.hidden_states)
         places = model.dropout_sites if compiles and model.spec.dropout else ()
         if places:
             self.site_keys = dropout_site_keys(training.seed, places, self.device)
@@ -69,12 +80,17 @@ class ModelWithLoss(nn.Module):
             balance = balance_loss(list(hidden.loads.values()), experts)
             share = len(problem.targets_BM) / self.spec.n_sequences
             loss = loss if balance is None else loss + balance * share
-        n_bytes = (self.bytes_V[problem.targets_BM] * problem.weights_BM.to(torch.int64)).sum()
-        counts = [nats.detach(), problem.weights_BM.sum(), n_bytes]
+        counts = [nats.detach(), problem.weights_BM.sum(), self._n_bytes(problem)]
         choices = {place: load.choices_BN.detach().sum(0) for place, load in hidden.loads.items()}
         return MicroBatchLoss(
             loss, torch.stack([count.to(self.sum_dtype) for count in counts]), choices
         )
+
+    def _n_bytes(self, problem: Problem) -> Tensor:
+        """Bytes of the targets; labels are no text and have none."""
+        if self.head is not None:
+            return torch.zeros((), dtype=torch.int64, device=self.device)
+        return (self.bytes_V[problem.targets_BM] * problem.weights_BM.to(torch.int64)).sum()
 
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:
@@ -89,7 +105,11 @@ class ModelWithLoss(nn.Module):
         # bf16 on CUDA; elsewhere full precision, since bf16 may be hundreds of times slower there.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             hidden = self.hidden_states(problem.inputs, dropout_key)
-            states, table, bias = self.model.head_inputs(_scored_states(problem, hidden.states_BTD))
+            scored = _scored_states(problem, hidden.states_BTD)
+            if self.head is None:
+                states, table, bias = self.model.head_inputs(scored)
+            else:
+                states, table, bias = scored, self.head.weight, self.head.bias
         targets, weights = problem.targets_BM.flatten(), problem.weights_BM.flatten()
         nats, loss = nats_sum(states.flatten(0, 1), table, bias, targets, weights, self.spec.z_loss)
         return nats, loss, hidden
@@ -101,7 +121,11 @@ def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:
     """
     n_sequences, length, _ = states_BTD.shape
     in_order = states_BTD.device.type == "cuda" and torch.are_deterministic_algorithms_enabled()
-    if not in_order or problem.scored_positions_BM.shape[1] == length:
+    if (
+        problem.pooled_BT is not None
+        or not in_order
+        or problem.scored_positions_BM.shape[1] == length
+    ):
         return problem.gather_states(states_BTD)
     first_B1 = torch.arange(n_sequences, device=states_BTD.device)[:, None] * length
     return look_up(problem.scored_positions_BM + first_B1, states_BTD.flatten(0, 1))

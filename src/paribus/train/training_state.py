@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from paribus.model.label_head import fill_label_head, write_label_head
 from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
 from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, TOKENIZER_FILE, WEIGHTS_FILE
 from paribus.train.learner import Learner
@@ -21,6 +22,8 @@ def save_training_state(
     (folder / TOKENIZER_FILE).write_text(tokenizer, "utf-8")
     write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
     write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
+    if learner.head is not None:
+        write_label_head(folder, learner.head)
     write_tensors(
         folder / LEARNING_FILE,
         {**_optimizer_tensors(learner), **{f"pending.{name}": t for name, t in pending.items()}},
@@ -39,6 +42,8 @@ def load_training_state(folder: Path, learner: Learner) -> dict[str, Tensor]:
     )
     for name, tensor in state.items():
         tensor.copy_(weights[name])
+    if learner.head is not None:
+        fill_label_head(learner.head, folder)
     memory = read_tensors(folder / LEARNING_FILE)
     names = _parameter_names(learner)
     for parameter, name in names.items():
@@ -63,4 +68,4 @@ def _optimizer_tensors(learner: Learner) -> dict[str, Tensor]:
 
 
 def _parameter_names(learner: Learner) -> dict[Tensor, str]:
-    return {parameter: name for name, parameter in learner.model.named_parameters()}
+    return {parameter: name for name, parameter in learner.named_parameters().items()}
