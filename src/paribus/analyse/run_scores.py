@@ -134,16 +134,14 @@ def resolution_of(answers: Answers) -> float:
 
 
 def _task_score(answers: TaskEvaluation) -> float:
-    measure = measure_of(answers)
-    if measure.adds_up:
-        return measure.scale * answers.score
-    name = answers.head.measure
-    if name not in answers.head.summary:
+    """Of all answers; one that does not add up over items is in the summary of the head."""
+    measure, name = measure_of(answers), answers.head.measure
+    if not measure.adds_up and name not in answers.head.summary:
         raise RecordError(
             f"the answers to {answers.head.name!r} have no {name}; remove them, and the same"
             " command asks again"
         )
-    return measure.scale * answers.head.summary[name]
+    return measure.scale * answers.head.summary.get(name, answers.score)
 
 
 def _nats_sum(evaluation: Evaluation) -> float:

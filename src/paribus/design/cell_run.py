@@ -12,13 +12,13 @@ import torch
 from paribus.analyse import column_of, read_answers, score_of
 from paribus.analyse.run_scores import Answers, reference_score
 from paribus.design.cells import Cell
+from paribus.design.measurement import measure_run
 from paribus.errors import DivergedError, InUseError
-from paribus.evaluate import evaluate
 from paribus.record import Study, last_row, require_run_integrity
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
-from paribus.spec.yardstick import Yardstick
+from paribus.spec.yardstick import DesignYardstick
 from paribus.train.chain import train_chain
 from paribus.train.loop import TrainOutcome
 from paribus.train.parent import Texts
@@ -31,7 +31,7 @@ RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
 def train_and_measure(
     run: RunSpec,
     texts: Texts,
-    measures: Sequence[Yardstick],
+    measures: Sequence[DesignYardstick],
     workspace: Workspace,
     watcher: Watcher | None = None,
 ) -> None:
@@ -48,13 +48,7 @@ def train_and_measure(
     try:
         result = _retry_while_in_use(lambda: train_chain(run, texts, workspace, watch=watch))
         for measure in measures:
-            evaluate(
-                result.folder,
-                measure,
-                texts[-1],
-                device=device,
-                n_sequences=run.last.training.n_sequences,
-            )
+            measure_run(result.folder, run, texts, measure, device)
     except DivergedError:
         pass
     finally:
@@ -93,14 +87,14 @@ def _is_measured(cell: Cell, study: Study) -> bool:
     return all(find_answers(cell, study, measure) is not None for measure in cell.measures)
 
 
-def find_answers(cell: Cell, study: Study, measure: Yardstick) -> Answers | None:
+def find_answers(cell: Cell, study: Study, measure: DesignYardstick) -> Answers | None:
     """What a cell's run answered to a yardstick, if it was asked."""
     table, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
     answers = read_answers(study.root / cell.name, [table], text, cell.n_steps)
     return answers.get(column_of(table))
 
 
-def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+def cell_score(cell: Cell, study: Study, measure: DesignYardstick) -> float | None:
     """The score in the measure's unit; None where the run diverged, or its likelihood is worse
     than the unigram model's.
     """
@@ -120,7 +114,7 @@ def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
     return row.get("valid_nats")
 
 
-def cell_reference_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
+def cell_reference_score(cell: Cell, study: Study, measure: DesignYardstick) -> float | None:
     """The score that needs no model on the items that a cell's run was asked: the unigram model's,
     or the highest floor of a task; None where that is not on record.
     """

@@ -18,7 +18,7 @@ from paribus.record.study import Purpose
 from paribus.spec.design import SWEEP_SEED, Design, length_arms
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import Training, scaled_training, steps_of_share
-from paribus.spec.yardstick import Yardstick
+from paribus.spec.yardstick import DesignYardstick
 from paribus.train.parent import Texts, name_of_run
 
 
@@ -32,7 +32,7 @@ class Cell:
     purpose: Purpose
     run: RunSpec
     texts: Texts  # one for each stage
-    measures: tuple[Yardstick, ...]
+    measures: tuple[DesignYardstick, ...]
     flops: float
     design_fingerprint: str  # the fingerprint of the design
 
@@ -167,7 +167,7 @@ class _CellKind(NamedTuple):
     """What cells of one round share."""
 
     purpose: Purpose
-    measures: tuple[Yardstick, ...]
+    measures: tuple[DesignYardstick, ...]
     design_fingerprint: str
 
 

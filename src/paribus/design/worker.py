@@ -24,7 +24,7 @@ from paribus.errors import ParibusError
 from paribus.escapes import escaped_streams
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
-from paribus.spec.yardstick import read_yardstick
+from paribus.spec.yardstick import read_design_yardstick
 from paribus.train.chain import prepare_texts
 from paribus.train.parent import Texts
 from paribus.workspace import Workspace
@@ -37,7 +37,7 @@ def _run_job(line: str) -> dict[str, Any]:
         train_and_measure(
             run,
             _open_texts(run, job),
-            list(map(read_yardstick, job["measures"])),
+            list(map(read_design_yardstick, job["measures"])),
             Workspace(
                 job["root"],
                 device=job["device"],

@@ -24,7 +24,7 @@ from paribus.spec.measure import (
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
 from paribus.spec.reading import describe_faults
-from paribus.spec.tasks import ProtocolKind, TaskKind, ZeroShot
+from paribus.spec.tasks import LabelMeasure, ProtocolKind, TaskKind, ZeroShot
 
 HeldOutSplit = Literal["valid", "test"]
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
@@ -102,9 +102,25 @@ class TaskYardstick(Spec):
         return task_measure(self.task.model_dump())
 
 
+class HeadYardstick(Spec):
+    """The labels or tags that a fine-tuned head gives to held-out texts of its own corpus."""
+
+    kind: Literal["head"] = "head"
+    measure: LabelMeasure = "accuracy"
+    """What is reported of the answers."""
+    split: HeldOutSplit = "test"
+    """Which held-out texts are asked."""
+
+    @property
+    def scores(self) -> Measure:
+        """What its scores are."""
+        return TASK_MEASURES[self.measure]
+
+
 Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
 YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
-DesignYardstick = Yardstick | TaskYardstick  # what the arms of a design are measured with
+# what the arms of a design are measured with
+DesignYardstick = Yardstick | TaskYardstick | HeadYardstick
 DesignYardstickKind = Annotated[
     DesignYardstick, Field(discriminator="kind"), BeforeValidator(read_kind)
 ]
@@ -116,12 +132,15 @@ MEASURES: Mapping[str, Measure] = {
     "pseudo": PseudoHalves.scores,
 }  # by the kind that a record names
 TASK = "task"  # the kind of a yardstick that is a task
+HEAD = "head"  # the kind of one that asks a fine-tuned head
 
 
 def table_measure(table: Mapping[str, Any]) -> Measure:
     """What the scores of a yardstick are, as a record holds it."""
     if table["kind"] == TASK:
         return task_measure(table["task"])
+    if table["kind"] == HEAD:
+        return TASK_MEASURES[table["measure"]]
     return MEASURES[table["kind"]]
 
 
@@ -168,6 +187,8 @@ def read_design_yardstick(table: Mapping[str, Any]) -> DesignYardstick:
     """A yardstick of a design as it was written down."""
     if table["kind"] == TASK:
         return TaskYardstick.model_validate_json(json.dumps(table))
+    if table["kind"] == HEAD:
+        return HeadYardstick.model_validate_json(json.dumps(table))
     return read_yardstick(table)
 
 
