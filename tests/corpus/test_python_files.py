@@ -186,3 +186,49 @@ def test_code_is_the_files_themselves_however_many_read_them(tmp_path, monkeypat
         if path.stat().st_size
     ]
     assert texts == [text for text in expected if text.strip()]
+
+
+def test_a_docstring_is_labelled_with_what_it_documents(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text(SOURCE)
+    found = {
+        text.partition("\n")[0]: label for text, label in extract_documents(str(path), "labels")
+    }
+    assert found == {
+        "Module words.": "module",
+        "Class words.": "class",
+        "Method summary.": "method",
+        "Other summary.": "method",
+        "Inner summary.": "function",
+        "Only words.": "function",
+        "Said here.": "function",
+    }
+
+
+def test_a_name_is_tagged_with_what_it_does(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text("def f(a, b=1):\n    a.x = f(b, b=a.y(3.5))\n    return 'some words' + b . z\n")
+    found = dict(extract_documents(str(path), "tags"))
+    assert found == {
+        "def f ( a , b = 1 ) :": (
+            "other other other parameter other parameter other other other other"
+        ),
+        "a . x = f ( b , b = a . y ( 3.5 ) )": (
+            "read other attribute other called other read other keyword other read other called"
+            " other other other other"
+        ),
+        "return '' + b . z": "other other other read other attribute",
+    }
+
+
+def test_labels_and_tags_of_this_installation_are_a_corpus(tmp_path):
+    labels = build_small_corpus(tmp_path / "labels", {"kind": "python-labels"})
+    assert {target for _, target in all_documents(labels, "train")} == {
+        "module",
+        "class",
+        "method",
+        "function",
+    }
+    tags = build_small_corpus(tmp_path / "tags", {"kind": "python-tags"})
+    for words, own in all_documents(tags, "train"):
+        assert len(words.split(" ")) == len(own.split(" "))

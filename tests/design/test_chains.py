@@ -17,7 +17,7 @@ from paribus.design import Plan, estimate_cost, find_design, make_plan
 from paribus.design.cells import reported_cells
 from paribus.design.stage_tuning import known_tuning, written_rates
 from paribus.errors import ConfoundError, SpecError
-from paribus.record import Study, existing_study, read_stages
+from paribus.record import Mark, Study, existing_study, read_stages, run_name
 from paribus.report.hyperparameters import hyperparameters
 from paribus.report.methods import methods
 from paribus.report.report_data import gather_report_data
@@ -49,17 +49,24 @@ TABLE: dict[str, Any] = {
 }
 
 
-def plan_of(cache: Path, changes: dict[str, Any] | None = None) -> Plan:
-    name, design = find_design(TABLE, changes=changes)
+def plan_of(
+    cache: Path, changes: dict[str, Any] | None = None, table: dict[str, Any] = TABLE
+) -> Plan:
+    name, design = find_design(table, changes=changes)
     execution = Execution(Workspace(cache=cache, device="cpu"))
     return make_plan(design, name, None, execution, show_progress=False)
 
 
-def run_quietly(home: Path, cache: Path, changes: dict[str, Any] | None = None) -> Study:
+def run_quietly(
+    home: Path,
+    cache: Path,
+    changes: dict[str, Any] | None = None,
+    table: dict[str, Any] = TABLE,
+) -> Study:
     workspace = Workspace(home, cache, "cpu")
     quiet = contextlib.redirect_stdout(io.StringIO())
     with quiet, contextlib.redirect_stderr(io.StringIO()):
-        run(TABLE, name="chain", changes=changes, execution=Execution(workspace))
+        run(table, name="chain", changes=changes, execution=Execution(workspace))
     return existing_study(home, "chain")
 
 
@@ -188,3 +195,45 @@ def test_a_tuned_study_is_found_again_as_it_was(cache, tuned):
     before = {path.name for path in run_folders(tuned)}
     run_quietly(tuned.root, cache, {"tune": True})
     assert {path.name for path in run_folders(tuned)} == before
+
+
+# A factor may be a whole stage: masked prediction, or some more of it.
+WHOLE_STAGE: dict[str, Any] = {
+    **TABLE,
+    "baseline": "before",
+    "factor": "stages.1",
+    "base": {**TABLE["base"], "stages": [{"objective": "masked"}]},
+    "arms": {"before": {}, "after": {"stages": {"1": {"kind": "adapt", "objective": "masked"}}}},
+}
+
+
+def test_a_whole_stage_may_be_the_factor(cache):
+    plan = plan_of(cache, table=WHOLE_STAGE)
+    marks = {line.path: line.mark for line in plan.control_lines}
+    assert marks["stages.0.training.n_steps"] == Mark.EQUAL
+    assert {mark for path, mark in marks.items() if path.startswith("stages.1")} <= {
+        Mark.FACTOR,
+        Mark.FOLLOWS,
+    }
+    cost = estimate_cost(plan, Workspace("nowhere", cache, "cpu"))
+    assert cost.n_runs == 3 * 2  # the first arm is the other's ancestor
+
+
+def test_a_budget_compares_arms_with_as_many_stages(cache):
+    plan = plan_of(cache, {"budget": "tokens_read"}, WHOLE_STAGE)
+    assert [arm.n_steps for arm in plan.arms] == [16, 16]
+
+
+def test_an_arm_that_ends_earlier_is_tuned_in_the_way_of_the_others(cache, tmp_path):
+    study = run_quietly(tmp_path, cache, {"tune": True}, WHOLE_STAGE)
+    (stage_rates,) = json.loads((study.folder / "stage-rates.json").read_text())
+    rates = json.loads((study.folder / "rates.json").read_text())
+    assert stage_rates["before"]["rate"] == stage_rates["after"]["rate"] == rates["before"]["rate"]
+    reported: dict[str, set[str]] = {}
+    for row in study_rows(study):
+        if row["purpose"] == "reported":
+            reported.setdefault(row["arm"], set()).add(row["run"])
+    parents = {run_name(read_stages(study.root / run)[:-1]) for run in reported["after"]}
+    assert parents == reported["before"]
+    (finding,) = study_findings(study).arms
+    assert [pair.seed for pair in finding.judgement.seeds] == [1, 2, 3]

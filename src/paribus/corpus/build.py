@@ -47,10 +47,9 @@ from paribus.spec.corpus import (
     BPETokenizer,
     ByteTokenizer,
     Corpus,
-    LabelledFiles,
     Source,
-    TaggedFiles,
     TokenizerFile,
+    gives_labels,
     gives_pairs,
 )
 from paribus.watcher import Watcher
@@ -185,7 +184,7 @@ def _encode_source(
             with ShardWriter(stem, tokenizer.n_text) as writer:
                 encode_shard(shard, tokenizer, writer, progress, losses)
             for path in list(folder.glob(f"{aside.name}.*")):
-                if isinstance(corpus.sources[number], LabelledFiles | TaggedFiles):
+                if gives_labels(corpus.sources[number]):
                     path.rename(folder / path.name.replace(aside.name, f"{stem.name}.text", 1))
                 else:
                     path.unlink()

@@ -22,7 +22,7 @@ from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, LabelledFiles, Source, TaggedFiles, gives_pairs
+from paribus.spec.corpus import Corpus, Files, Source, gives_labels, gives_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class TokenisedCorpus:
     def epochs(self, data_seed: int, k: int, n_sequences: int, length: int) -> tuple[float, ...]:
         """How often the training text of each source has been read when batch k begins."""
         before = self.source_mixture("train", data_seed).rows_before(k * n_sequences)
-        if any(isinstance(source, LabelledFiles | TaggedFiles) for source in self.spec.sources):
+        if any(map(gives_labels, self.spec.sources)):
             readers = self.readers["train"]  # one text a row, whatever room its label would take
         else:
             readers = self._checked_readers("train", length)

@@ -26,7 +26,13 @@ from paribus.corpus.tokenizer import N_BYTES
 from paribus.corpus.words import WORD_SEPARATOR, encode_words
 from paribus.errors import SpecError
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import ByteTokenizer, LabelledFiles, TaggedFiles
+from paribus.spec.corpus import (
+    ByteTokenizer,
+    LabelledFiles,
+    PythonLabels,
+    PythonTags,
+    TaggedFiles,
+)
 from paribus.spec.objectives import HeadObjective
 
 NO_LABEL = -1  # at a token that is asked nothing
@@ -75,12 +81,15 @@ class LabelledCorpus:
         """SpecError where the corpus has no labels of this kind, another number of them, a split
         without a text, or a label in a held-out split alone.
         """
-        wanted = LabelledFiles if self.kind == "labels" else TaggedFiles
+        if self.kind == "labels":
+            wanted, kinds = LabelledFiles | PythonLabels, "'labelled' or 'python-labels'"
+        else:
+            wanted, kinds = TaggedFiles | PythonTags, "'tagged' or 'python-tags'"
         for number, source in enumerate(self.dataset.spec.sources):
             if not isinstance(source, wanted):
                 raise SpecError(
                     f"objective.kind is {self.kind!r}, but corpus.sources.{number} is of the kind"
-                    f" {source.kind!r}; use {wanted.model_fields['kind'].default!r}"
+                    f" {source.kind!r}; use {kinds}"
                 )
         for split in ("train", "valid"):
             for number, shard in enumerate(self._shards(split)):

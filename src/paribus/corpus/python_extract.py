@@ -25,6 +25,10 @@ DOCSTRING_SETTERS = {
     "add_newdoc",
     "add_newdoc_for_scalar_type",
 }
+FUNCTION_NODES = (ast.FunctionDef, ast.AsyncFunctionDef)
+OTHER_TAG = "other"  # of what is no name: keywords, numbers, operators
+STRING_WORD = "''"  # stands for a text in a program
+MIN_WORDS, MAX_WORDS = 6, 64  # of a statement with tags
 TOPICS_NAME = "topics"  # the dictionary in pydoc_data/topics.py
 
 
@@ -61,15 +65,78 @@ def function_summaries(text: str) -> Iterator[Texts]:
             yield _without_docstring(node, lines), summary
 
 
-def _statements(tree: ast.AST) -> Iterator[ast.AST]:
-    """All statements in their order; docstrings are to be found without looking into
-    expressions.
+def labelled_docstrings(text: str) -> Iterator[Texts]:
+    """Every docstring, and what it documents."""
+    tree = ast.parse(text)
+    yield ast.get_docstring(tree) or "", "module"
+    yield from _labelled_docstrings(tree, in_class=False)
+
+
+def _labelled_docstrings(tree: ast.AST, in_class: bool) -> Iterator[Texts]:
+    for node in _statements(tree, skipped=(ast.ClassDef, *FUNCTION_NODES)):
+        match node:
+            case ast.ClassDef():
+                yield ast.get_docstring(node) or "", "class"
+                yield from _labelled_docstrings(node, in_class=True)
+            case ast.FunctionDef() | ast.AsyncFunctionDef():
+                yield ast.get_docstring(node) or "", "method" if in_class else "function"
+                yield from _labelled_docstrings(node, in_class=False)
+
+
+def tagged_statements(text: str) -> Iterator[Texts]:
+    """The words of each simple statement and of each head of a function, and a tag for each, all
+    with spaces between them.
+    """
+    tags = _name_tags(ast.parse(text))
+    words: list[tuple[str, str]] = []
+    if not text.isascii():  # the parser counts bytes, the tokenizer letters
+        return
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.OP):
+            words.append((token.string, tags.get(token.start, OTHER_TAG)))
+        elif token.type == tokenize.STRING:
+            words.append((STRING_WORD, OTHER_TAG))
+        elif token.type == tokenize.NEWLINE:
+            if MIN_WORDS <= len(words) <= MAX_WORDS and any(tag != OTHER_TAG for _, tag in words):
+                yield " ".join(word for word, _ in words), " ".join(tag for _, tag in words)
+            words = []
+
+
+def _name_tags(tree: ast.AST) -> dict[tuple[int, int], str]:
+    """What each name of a file does, by its line and column."""
+    tags: dict[tuple[int, int], str] = {}
+    called = set[int]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=function):
+                called.add(id(function))
+            case ast.arg():
+                tags[node.lineno, node.col_offset] = "parameter"
+            case ast.keyword(arg=str()):
+                tags[node.lineno, node.col_offset] = "keyword"
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(ctx=ast.Load()):
+                tag = "called" if id(node) in called else "read"
+                tags[node.lineno, node.col_offset] = tag
+            case ast.Name():
+                tags[node.lineno, node.col_offset] = "assigned"
+            case ast.Attribute(end_lineno=int(line), end_col_offset=int(end)):
+                tag = "called" if id(node) in called else "attribute"
+                tags[line, end - len(node.attr.encode())] = tag
+    return tags
+
+
+def _statements(tree: ast.AST, skipped: tuple[type[ast.AST], ...] = ()) -> Iterator[ast.AST]:
+    """All statements in their order, without those inside the `skipped` ones; docstrings are to
+    be found without looking into expressions.
     """
     for block in ("body", "handlers", "cases", "orelse", "finalbody"):
         inside = getattr(tree, block, ())
         for node in inside if isinstance(inside, list) else ():
             yield node
-            yield from _statements(node)
+            if not isinstance(node, skipped):
+                yield from _statements(node, skipped)
 
 
 def _without_docstring(node: FunctionNode, lines: list[str]) -> str:
@@ -104,6 +171,8 @@ EXTRACTORS: dict[str, Callable[[str], Iterator[Texts]]] = {
     "docs": docstrings,
     "code": whole_file,
     "summaries": function_summaries,
+    "labels": labelled_docstrings,
+    "tags": tagged_statements,
 }
 
 

@@ -22,9 +22,6 @@ from paribus.spec.corpus import (
     FileSource,
     LabelledFiles,
     PairFiles,
-    PythonCode,
-    PythonDocs,
-    PythonSummaries,
     Source,
     TaggedFiles,
 )
@@ -37,12 +34,12 @@ def source_documents(
 ) -> Iterator[Document]:
     """All documents in an order that is always the same."""
     match source:
-        case PythonDocs() | PythonCode() | PythonSummaries():
-            return installed(source, progress, n_workers)
         case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
             return _read_files(source, notes, progress)
         case Language():
             return invented(source, progress)
+        case _:
+            return installed(source, progress, n_workers)
 
 
 def source_identity(source: Source) -> Any:
@@ -50,8 +47,6 @@ def source_identity(source: Source) -> Any:
     installed.
     """
     match source:
-        case PythonDocs() | PythonCode() | PythonSummaries():
-            return installation_identity(source)
         case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
             stamps = []
             for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
@@ -60,6 +55,8 @@ def source_identity(source: Source) -> Any:
             return stamps
         case Language():
             return None
+        case _:
+            return installation_identity(source)
 
 
 def _stat(path: Path) -> os.stat_result:

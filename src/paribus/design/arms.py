@@ -35,21 +35,23 @@ class Arm:
     table: Table  # without the sizes that follow from text and training
     run: RunSpec
     match: Match | None
+    numbers_stages: bool  # some arm of the design has several, so paths name a stage in all of them
 
     @cached_property
     def leaves(self) -> dict[str, Any]:
         """Every field of the run by its path."""
-        return leaves_of(run_table(self.run))
+        return leaves_of(run_table(self.run, self.numbers_stages))
 
 
 def arms_of(design: Design) -> tuple[Arm, ...]:
     """All arms, the baseline first; SpecError lists what is wrong with any of them."""
     levels, tables = arm_levels(design), arm_tables(design)
+    numbers_stages = any("stages" in table for table in (design.base, *tables.values()))
     problems: dict[str, list[str]] = {}
     arms: list[Arm] = []
     for name, table in tables.items():
         try:
-            arms.append(_load_arm(design, name, levels[name], dict(table)))
+            arms.append(_load_arm(design, name, levels[name], dict(table), numbers_stages))
         except SpecError as fault:
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
@@ -69,7 +71,9 @@ def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
     return f"{', '.join(places)}: {problem}"
 
 
-def _load_arm(design: Design, name: str, levels: Mapping[str, str], table: Table) -> Arm:
+def _load_arm(
+    design: Design, name: str, levels: Mapping[str, str], table: Table, numbers_stages: bool
+) -> Arm:
     match = _read_match(table.pop("match", None)) or design.match
     table = merge_tables(_expand_preset(design.base), _expand_preset(table))
     run = load_run(table)
@@ -77,9 +81,10 @@ def _load_arm(design: Design, name: str, levels: Mapping[str, str], table: Table
     return Arm(
         name=name,
         levels=levels,
-        table=chosen_fields(run, table["architecture"]),
+        table=chosen_fields(run, table["architecture"], numbers_stages),
         run=run,
         match=match,
+        numbers_stages=numbers_stages,
     )
 
 
@@ -129,14 +134,16 @@ def _expand_preset(table: Mapping[str, Any]) -> Table:
     return table
 
 
-def chosen_fields(run: RunSpec, architecture_table: Mapping[str, Any]) -> Table:
+def chosen_fields(
+    run: RunSpec, architecture_table: Mapping[str, Any], numbers_stages: bool
+) -> Table:
     """Every field of a run that somebody or a default chose; not the sizes that follow from
     text and training.
 
     `written` is the table of its architecture. Whether the base, an arm or a change wrote a field
     makes no difference.
     """
-    table = run_table(run)
+    table = run_table(run, numbers_stages)
     for name in derived_sizes(run.stages):
         if name not in architecture_table:
             del table["architecture"][name]
@@ -189,12 +196,12 @@ def _require_answers(measure: DesignYardstick, run: RunSpec) -> None:
         answering_component(objective, measure.label)
 
 
-def run_table(run: RunSpec) -> Table:
-    """Every field of a run, in the tables a person would write it in; several stages lie by their
-    number.
+def run_table(run: RunSpec, numbers_stages: bool) -> Table:
+    """Every field of a run, in the tables a person would write it in: its only stage, or stages by
+    their number.
     """
     architecture = {"architecture": run.architecture.model_dump(mode="json")}
-    if len(run.stages) > 1:
+    if numbers_stages:
         stages = {str(number): _stage_table(stage) for number, stage in enumerate(run.stages)}
         return {**architecture, "stages": stages}
     tables = {**architecture, **run.last.model_dump(mode="json")}

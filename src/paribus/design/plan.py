@@ -261,18 +261,29 @@ def _require_declared_match(
 
 
 def _apply_budget(design: Design, arms: Sequence[PlannedArm]) -> list[PlannedArm]:
-    """As many steps for each arm as its budget has."""
+    """As many steps for each arm as its budget has: that of the first arm with as many stages."""
     if design.budget is None:
-        totals = {arm.name: _step_totals(arm) for arm in arms}
-        _require_choice("budget", tuple(next(iter(totals.values()))), totals, "'tokens_read'")
+        _require_equal_totals(arms)
         return list(arms)
-    goal = arms[0].total(design.budget)
+    goals: dict[int, float] = {}
     planned_arms = []
     for arm in arms:
+        goal = goals.setdefault(len(arm.run.stages), arm.total(design.budget))
         per_step = getattr(arm.step_cost, design.budget)
         before = arm.total(design.budget) - per_step * arm.n_steps  # in earlier stages
         planned_arms.append(_with_n_steps(arm, max(1, round((goal - before) / per_step))))
     return planned_arms
+
+
+def _require_equal_totals(arms: Sequence[PlannedArm]) -> None:
+    """SpecError where arms differ in what they read; one stage more or less is a factor, which
+    says so itself.
+    """
+    totals: dict[int, dict[str, dict[str, float]]] = {}
+    for arm in arms:
+        totals.setdefault(len(arm.run.stages), {})[arm.name] = _step_totals(arm)
+    for own in totals.values():
+        _require_choice("budget", get_args(Budget), own, "'tokens_read'")
 
 
 def _sizes(arm: PlannedArm) -> dict[str, float]:
@@ -323,7 +334,8 @@ def _control_lines(
 ) -> tuple[ControlLine, ...]:
     moved_notes, final = {}, []
     for arm, own in zip(arms, ready, strict=True):
-        moved_notes[own.name] = _moved_notes(design, own)
+        last_stage = f"stages.{len(own.run.stages) - 1}." if arm.numbers_stages else ""
+        moved_notes[own.name] = _moved_notes(design, own, f"{last_stage}training.n_steps")
         final.append(replace(arm, run=own.run))
     return (
         *field_lines(design, final, findings, moved_notes, tuning_description(design)),
@@ -331,14 +343,14 @@ def _control_lines(
     )
 
 
-def _moved_notes(design: Design, arm: PlannedArm) -> dict[str, str]:
+def _moved_notes(design: Design, arm: PlannedArm, steps_path: str) -> dict[str, str]:
     notes, match = {}, arm.size_match
     if match is not None:
         note = f"moved so that {match.by.replace('_', ' ')} {match.agreement_description}"
         for path in match.moved_fields:
             notes[f"architecture.{path}"] = note
     if design.budget is not None:
-        notes["training.n_steps"] = f"moved so that {design.budget.replace('_', ' ')} agree"
+        notes[steps_path] = f"moved so that {design.budget.replace('_', ' ')} agree"
     return notes
 
 

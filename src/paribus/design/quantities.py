@@ -188,7 +188,7 @@ def _text_read(arm: PlannedArm) -> TextRead:
     judges alike.
     """
     stage = arm.run.last
-    question = (stage.corpus, stage.objective)
+    question = (len(arm.run.stages), stage.corpus, stage.objective)
     return TextRead(
         arm.n_steps,
         arm.total("bytes_read"),
@@ -211,13 +211,23 @@ def _line(
         return ControlLine(path=name, mark=Mark.EQUAL, values=values)
     if budget is None or name != f"{budget} in all":
         return ControlLine(path=name, mark=Mark.FOLLOWS, values=values)
-    difference = max(abs(value / first - 1) for value in others)
+    difference = _budget_difference(values, arms)
     if difference <= TOTALS_TOLERANCE:
         whole = ""
     else:
         whole = ", as near as whole steps come"
     note = f"budget matched to {difference:.2%}{whole}"
     return ControlLine(path=name, mark=Mark.MATCHED, values=values, note=note)
+
+
+def _budget_difference(values: Mapping[str, Any], arms: Sequence[PlannedArm]) -> float:
+    """How far totals are from that of the first arm with as many stages, at most."""
+    first_totals: dict[int, float] = {}
+    difference = 0.0
+    for arm in arms:
+        first = first_totals.setdefault(len(arm.run.stages), values[arm.name])
+        difference = max(difference, abs(values[arm.name] / first - 1))
+    return difference
 
 
 def _matches_by(name: str, arms: Sequence[PlannedArm]) -> dict[str, SizeMatch]:

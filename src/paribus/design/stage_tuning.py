@@ -2,12 +2,13 @@
 
 An earlier stage is tuned on the held-out loss of its own objective, and only its best rate is used
 further. The last stage is tuned on the primary yardstick's validation split. Its sweep begins from
-a parent of full length under the sweep seed.
+a parent of full length under the sweep seed. An arm that ends earlier than others is tuned as far
+as it goes in the way of theirs, so that what they have in common is the same run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from paribus.analyse.schemas import read_rates, read_stage_rates
@@ -70,11 +71,19 @@ def tune_stages(
         records.append(record)
         plan = _with_stage_rates(plan, number, _rates_of(record))
     study.write_stage_rates(records)
-    record, result = _tune_rates(plan, study, runner, is_last=True)
+    record, result = _tune_rates(_with_stages(plan, n_stages), study, runner, is_last=True)
     if record is None:
         return None, result
-    study.write_rates(record)
-    return TunedPlan(plan, _rates_of(record)), result
+    last_records = _last_stage_records(plan, [*records, record])
+    study.write_rates(last_records)
+    return TunedPlan(plan, _rates_of(last_records)), result
+
+
+def _last_stage_records(
+    plan: Plan, records: Sequence[Mapping[str, dict[str, float]]]
+) -> dict[str, dict[str, float]]:
+    """What the sweep of each arm's last stage found; not every arm has as many stages."""
+    return {arm.name: records[len(arm.run.stages) - 1][arm.name] for arm in plan.arms}
 
 
 def known_tuning(plan: Plan, study: Study) -> TunedPlan | None:
@@ -96,10 +105,10 @@ def known_tuning(plan: Plan, study: Study) -> TunedPlan | None:
 
 def first_sweep(plan: Plan) -> tuple[Cell, ...]:
     """The first cells that a plan with a sweep runs."""
+    if all(len(arm.run.stages) == 1 for arm in plan.arms):
+        return sweep_cells(plan, rate_grid(plan.design, plan.arms))
     part = _with_stages(plan, 1)
-    if part.arms:
-        return sweep_cells(part, rate_grid(part.design, part.arms), is_last=False)
-    return sweep_cells(plan, rate_grid(plan.design, plan.arms))
+    return sweep_cells(part, rate_grid(part.design, part.arms), is_last=False)
 
 
 def _rates_of(record: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
@@ -107,10 +116,10 @@ def _rates_of(record: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def _with_stages(plan: Plan, n_stages: int) -> Plan:
-    """The plan of the first stages alone, for the arms that have more."""
+    """The plan of the first stages alone, for the arms that have as many."""
     arms = []
     for arm in plan.arms:
-        if len(arm.run.stages) > n_stages:
+        if len(arm.run.stages) >= n_stages:
             arms.append(arm.first_stages(n_stages))
     return replace(plan, arms=tuple(arms), frozen_design=plan.design_fingerprint)
 

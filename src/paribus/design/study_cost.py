@@ -128,14 +128,18 @@ def _last_flops(arm: PlannedArm) -> float:
     return arm.step_cost.training_flops * arm.n_steps
 
 
-def _ancestors(arms: Iterable[PlannedArm]) -> list[PlannedArm]:
-    """The stages before the last, each as an arm that ends there; those that arms share once."""
+def _ancestors(arms: Sequence[PlannedArm]) -> list[PlannedArm]:
+    """The stages before the last, each as an arm that ends there; those that arms share once, and
+    not those that are an arm themselves.
+    """
     ancestors: dict[str, PlannedArm] = {}
+    names = set[str]()
     for arm in arms:
+        names.add(name_of_run(arm.run, arm.texts))
         for n_stages in range(1, len(arm.run.stages)):
             part = arm.first_stages(n_stages)
             ancestors.setdefault(name_of_run(part.run, part.texts), part)
-    return list(ancestors.values())
+    return [part for name, part in ancestors.items() if name not in names]
 
 
 def _length_groups(plan: Plan) -> list[PlannedArm]:

@@ -25,6 +25,12 @@ SOURCE_DESCRIPTIONS = {
     "python-summaries": (
         "functions of Python and its installed libraries, each with the first line of its docstring"
     ),
+    "python-labels": (
+        "docstrings of Python and its installed libraries, each with what it documents"
+    ),
+    "python-tags": (
+        "statements of Python and its installed libraries, each name with what it does there"
+    ),
     "files": "text from the files",
     "pairs": "pairs from the files",
     "labelled": "texts with labels from the files",

@@ -55,7 +55,7 @@ def epochs_by_arm(report: ReportData) -> Mapping[str, Any] | None:
 
 
 def _text_read(arm: ArmRecord, epochs: str) -> TextRead:
-    question = (arm.stage.corpus.table, arm.stage.objective)
+    question = (len(arm.run.stages), arm.stage.corpus.table, arm.stage.objective)
     return TextRead(arm.n_steps, arm.total("bytes_read"), parse_epochs(epochs), question)
 
 

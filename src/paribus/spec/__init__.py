@@ -31,7 +31,9 @@ from paribus.spec.corpus import LabelledFiles as LabelledFiles
 from paribus.spec.corpus import PairFiles as PairFiles
 from paribus.spec.corpus import PythonCode as PythonCode
 from paribus.spec.corpus import PythonDocs as PythonDocs
+from paribus.spec.corpus import PythonLabels as PythonLabels
 from paribus.spec.corpus import PythonSummaries as PythonSummaries
+from paribus.spec.corpus import PythonTags as PythonTags
 from paribus.spec.corpus import Source as Source
 from paribus.spec.corpus import TaggedFiles as TaggedFiles
 from paribus.spec.corpus import TokenizerFile as TokenizerFile

@@ -80,6 +80,30 @@ class PythonSummaries(Spec):
     """The source's share of the rows is its weight over the sum of all weights."""
 
 
+class PythonLabels(Spec):
+    """Docstrings from Python files, each labelled with what it documents: a module, a class, a
+    method or a function.
+    """
+
+    kind: Literal["python-labels"] = "python-labels"
+    part: FilePortion = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class PythonTags(Spec):
+    """Statements from Python files, word by word, each name tagged with what it does there: it is
+    called, read, assigned, a parameter, an attribute, and so on.
+    """
+
+    kind: Literal["python-tags"] = "python-tags"
+    part: FilePortion = "slice"
+    """A fixed tenth of the files, ready in seconds, or all of them."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
 class Files(Spec):
     """Running text from files, folders, globs and tars.
 
@@ -196,9 +220,8 @@ class TokenizerFile(Spec):
     """The tokenizer.json. A path is relative to the file that names it."""
 
 
-InstalledPython = PythonDocs | PythonCode | PythonSummaries
-LabelSource = LabelledFiles | TaggedFiles
-FileSource = Files | PairFiles | LabelSource
+InstalledPython = PythonDocs | PythonCode | PythonSummaries | PythonLabels | PythonTags
+FileSource = Files | PairFiles | LabelledFiles | TaggedFiles
 Source = InstalledPython | FileSource | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
 TokenizerKind = Annotated[
@@ -208,10 +231,17 @@ TokenizerKind = Annotated[
 ]
 
 
+def gives_labels(source: Source) -> bool:
+    """Whether a source gives texts with labels, or words with tags."""
+    return isinstance(source, LabelledFiles | PythonLabels | TaggedFiles | PythonTags)
+
+
 def gives_pairs(source: Source) -> bool:
     """Whether a source gives pairs; otherwise it gives running text."""
     match source:
-        case PythonSummaries() | PairFiles() | LabelledFiles() | TaggedFiles():
+        case PythonSummaries() | PairFiles():
+            return True
+        case LabelledFiles() | TaggedFiles() | PythonLabels() | PythonTags():
             return True
         case Language():
             return source.form == "pairs"

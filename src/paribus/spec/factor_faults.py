@@ -14,6 +14,7 @@ from paribus.spec.design import (
     leaves_of,
     level_paths,
 )
+from paribus.spec.merging import merge_tables
 from paribus.spec.stages import indexed_stages
 
 # set by the design's seeds, whatever a run says
@@ -112,9 +113,21 @@ def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
 
 
 def _is_compared(design: Design, path: str) -> bool:
-    """Is a path of the factor, and does an arm write it?"""
+    """Is a path of the factor, and does an arm write it? Where the factor is the whole stage, do
+    the arms that have it differ?
+    """
     inside = any(_paths_overlap(path, own) for own in declared_paths(design))
     if not inside:
         return False
-    tables = map(indexed_stages, arm_tables(design).values())
-    return any(path in leaves_of(table) for table in tables)
+    tables = [indexed_stages(table) for table in arm_tables(design).values()]
+    if not any(path in leaves_of(table) for table in tables):
+        return False
+    match = STAGE_PATH.match(path)
+    stage = match.group() if match is not None else ""
+    values: list[Any] = []
+    for table in tables:
+        leaves = leaves_of(merge_tables(indexed_stages(design.base), table))
+        if any(leaf.startswith(stage) for leaf in leaves):
+            values.append(leaves.get(path))
+    is_whole_stage = len(values) < len(tables)
+    return not is_whole_stage or any(value != values[0] for value in values)
