@@ -8,6 +8,10 @@ items are laid out as in its training. RUN/evaluations keeps one line per item, 
 measured before is read from there.
 
 An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
+
+With --lm-eval, tasks of lm-evaluation-harness are run instead of a yardstick. Their prompts are
+laid out as in training, or with --set framing=plain as lm-eval does for models of transformers.
+--set n_fewshot=N gives N demonstrations. RUN/lm-eval keeps one line per item.
 """
 
 from collections.abc import Mapping
@@ -31,6 +35,7 @@ from paribus.cli.terminal.folders import (
     RunsOption,
     TokenizerOption,
 )
+from paribus.cli.terminal.lm_eval_table import evaluate_lm_eval, print_lm_eval
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
 from paribus.evaluate import evaluate_checkpoint
@@ -136,6 +141,14 @@ def command(
             " May be repeated.",
         ),
     ] = None,
+    lm_eval: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASKS",
+            help="Tasks of lm-evaluation-harness, separated by commas: names, YAML files, or"
+            " folders of them.",
+        ),
+    ] = None,
     corpus: Annotated[
         Path | None,
         typer.Option(
@@ -152,20 +165,42 @@ def command(
     cache: CacheOption = None,
     device: DeviceOption = None,
     n_sequences: Annotated[
-        int, typer.Option("--sequences", min=1, metavar="N", help="Number of sequences per batch.")
-    ] = N_SEQUENCES,
+        int | None,
+        typer.Option(
+            "--sequences",
+            min=1,
+            metavar="N",
+            help=f"Number of sequences per batch; by default {N_SEQUENCES}, and for lm-eval what"
+            " suits the device.",
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
-    fields = {"kind": yardstick, **parse_settings(settings)}
+    fields = parse_settings(settings)
     if n_items is not None:
         fields["n_items"] = n_items
+    if lm_eval is not None:
+        if yardstick is not None or corpus is not None:
+            raise SpecError("--lm-eval is given beside --yardstick or --corpus; leave those out")
+        workspace = Workspace(runs, cache, device)
+        result = evaluate_lm_eval(
+            run,
+            lm_eval,
+            fields,
+            tokenizer=tokenizer,
+            workspace=workspace,
+            n_sequences=n_sequences,
+        )
+        print_lm_eval(result, json)
+        return
+    fields = {"kind": yardstick, **fields}
     evaluation = evaluate_run(
         run,
         fields,
         corpus=corpus,
         tokenizer=tokenizer,
         workspace=Workspace(runs, cache, device),
-        n_sequences=n_sequences,
+        n_sequences=n_sequences or N_SEQUENCES,
     )
     if json:
         print_json(evaluation_json(evaluation))

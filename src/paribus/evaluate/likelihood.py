@@ -74,7 +74,7 @@ def likelihoods(
     require_permitted(mixture_of_one(component), model.spec, min(window, CHECK_LENGTH))
     layout = item_layout(component, model.spec, vocabulary, window)
     laid_items = [_lay_item(layout, tokenizer, item) for item in items]
-    _require_unseen(model, layout, laid_items)
+    require_unseen(model, layout, laid_items)
     sums = _item_nats(model, layout, laid_items, n_sequences)
     answers = []
     for item, laid_item, total in zip(items, laid_items, sums, strict=True):
@@ -99,7 +99,7 @@ def require_vocabulary_fits(spec: ResolvedArchitecture, vocabulary: Vocabulary) 
         )
 
 
-def _require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence[LaidItem]) -> None:
+def require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence[LaidItem]) -> None:
     """SpecError where an item is so laid that its answer is seen; one item stands for all of
     its lengths.
     """

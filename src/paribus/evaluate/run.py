@@ -99,6 +99,13 @@ def evaluate_checkpoint(
     return _measure_checkpoint(measurement, weights, select_items(dataset, yardstick))
 
 
+def trained_window(checkpoint: LoadedCheckpoint) -> int:
+    """How many positions a model is asked to read at most: no more than in its training."""
+    if checkpoint.stage is None:
+        return checkpoint.spec.max_length
+    return min(checkpoint.stage.training.length, checkpoint.spec.max_length)
+
+
 @dataclass(frozen=True, eq=False)
 class _Measurement:
     """A checkpoint of a step, and what it is measured with."""
@@ -141,11 +148,7 @@ def _measure_checkpoint(
     )
     # Batches differ in length: what would have to be compiled anew for each is not used.
     model = checkpoint.restore(device, kernel="masked" if device.type == "cuda" else "auto")
-    most = model.spec.max_length
-    if checkpoint.stage is None:
-        window = most
-    else:
-        window = min(checkpoint.stage.training.length, most)
+    window = trained_window(checkpoint)
     asked_model = AskedModel(
         model=model,
         objective=objective,

@@ -8,6 +8,7 @@ ENVIRONMENT_FILE = "environment.json"
 ROWS_FILE = "rows.jsonl"
 CHECKPOINTS = "checkpoints"
 EVALUATIONS = "evaluations"
+LM_EVAL = "lm-eval"  # samples of lm-evaluation-harness
 STATE_FILE = "state"
 CHECKSUMS_FILE = "checksums.jsonl"
 LOCK_FILE = "lock"

@@ -99,7 +99,11 @@ class TaskEvaluation:
 
     @property
     def score(self) -> float:
-        """The score of the task, by its primary measure."""
+        """The score of the task, by its primary measure; one that does not add up over items is in
+        the summary.
+        """
+        if self.head.measure in self.head.summary:
+            return self.head.summary[self.head.measure]
         total = math.fsum(answer.score for answer in self.answers)
         return total / math.fsum(answer.count for answer in self.answers)
 

@@ -53,7 +53,6 @@ READERS: dict[str, ReaderEntry] = {
             "source": "{context}",
             "references": " {word}",
             "measure": "exact match",
-            "max_tokens": 24,
             "stop": ("\n", ".", ",", "!", "?", ";", ":", '"'),
             "id": "{id}",
         },

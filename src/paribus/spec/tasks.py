@@ -202,8 +202,8 @@ class GenerationTask(TaskData):
     """Right answers: a template each, or one template with a column that holds a list."""
     measure: GenerationMeasure = "exact match"
     """The primary measure. The others that need no further package are kept beside it."""
-    max_tokens: Count = 64
-    """Most tokens that are generated."""
+    max_tokens: Count | None = None
+    """Most tokens that are generated. If left out: as many as the longest reference has."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Texts that end an answer: it is cut before the first of them."""
     answer_after: str = ""

@@ -15,7 +15,7 @@ from paribus.corpus.tasks import ChoiceItem, GenerationItem
 from paribus.errors import SpecError
 from paribus.evaluate.tasks.arms import TaskArm
 from paribus.runtime import derive_seed
-from paribus.spec.tasks import FewShot, Protocol, Task
+from paribus.spec.tasks import FewShot, GenerationTask, Protocol, Task
 
 AskedItem = ChoiceItem | GenerationItem
 
@@ -127,6 +127,14 @@ def _draw(
     return rng.sample(list(demonstrations), min(n_wanted, len(demonstrations)))
 
 
+def longest_answer(arm: TaskArm, task: GenerationTask, items: Sequence[GenerationItem]) -> int:
+    """Tokens that an answer may have: what the task says, or those of the longest reference."""
+    if task.max_tokens is not None:
+        return task.max_tokens
+    texts = [reference for item in items for reference in item.references]
+    return max(map(len, arm.encode(texts)))
+
+
 def _common_rooms(
     task: Task, items: Sequence[AskedItem], arms: Sequence[TaskArm]
 ) -> list[tuple[int, ...]]:
@@ -134,20 +142,28 @@ def _common_rooms(
     by_arm: list[list[int]] = []
     for arm in arms:
         rooms: list[int] = []
-        answers = [_answers(item) for item in items]
-        flat = [text for texts in answers for text in texts]
-        lengths = iter(map(len, arm.encode(flat)))
-        for texts in answers:
-            n_target = max(next(lengths) for _ in texts)
-            rooms.append(arm.layout.context_room(max(n_target, 1)))
+        for n_target in _answer_lengths(task, items, arm):
+            rooms.append(arm.layout.context_room(n_target))
         by_arm.append(rooms)
     return list(zip(*by_arm, strict=True))
 
 
-def _answers(item: AskedItem) -> tuple[str, ...]:
-    if isinstance(item, ChoiceItem):
-        return item.options
-    return item.references
+def _answer_lengths(task: Task, items: Sequence[AskedItem], arm: TaskArm) -> list[int]:
+    """Tokens of each item's longest answer; of one that is generated, of the longest of all."""
+    lengths: list[int] = []
+    if isinstance(task, GenerationTask):
+        generated = [item for item in items if isinstance(item, GenerationItem)]
+        references = [item.references[0] for item in generated]
+        longest = longest_answer(arm, task, generated)
+        for ids in arm.encode(references):
+            lengths.append(max(longest, len(ids)))
+        return lengths
+    choices = [item for item in items if isinstance(item, ChoiceItem)]
+    options = [option for item in choices for option in item.options]
+    option_lengths = iter(map(len, arm.encode(options)))
+    for item in choices:
+        lengths.append(max(next(option_lengths) for _ in item.options))
+    return lengths
 
 
 def _fits(arm: TaskArm, context: str, room: int) -> bool:

@@ -104,7 +104,7 @@ def shared_rows(layout: ItemLayout, laid_items: Sequence[LaidItem]) -> list[_Sha
     """
     rows: dict[ReadTokens, _SharedRow] = {}
     for number, item in enumerate(laid_items):
-        for read, first, targets in _reads(layout, item):
+        for read, first, targets in read_tokens(layout, item):
             row = rows.get(read)
             if row is None:
                 row = rows[read] = _SharedRow(read, [])
@@ -117,7 +117,7 @@ def _reading_order(row: _SharedRow) -> tuple[int, Ids, int]:
     return len(row.read.source), row.read.source, len(row.read.tokens)
 
 
-def _reads(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadTokens, int, Ids]]:
+def read_tokens(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadTokens, int, Ids]]:
     """What is read for an item, the first scored position, and the targets from there on; as
     `item_problems` of `objectives/framing.py` says it with tensors.
 
