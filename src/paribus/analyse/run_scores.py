@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from paribus.analyse.judgement import score_if_trained
 from paribus.analyse.score_bounds import Floor
+from paribus.analyse.task_scores import CONFUSION_MEASURES, confusion_floors
 from paribus.errors import RecordError
 from paribus.record import Evaluation, TaskEvaluation
 from paribus.spec.measure import LIKELIHOOD, TASK_MEASURES, Measure
@@ -104,7 +105,20 @@ def floor_of(answers: Answers) -> Floor | None:
     """The highest floor of a task, in the unit of its measure; None where it has none."""
     if isinstance(answers, Evaluation):
         return None
-    return highest_floor(measure_of(answers), answers.head.floors.items())
+    name, floors = answers.head.measure, answers.head.floors
+    if name in CONFUSION_MEASURES and isinstance(answers.answers[0].key, int):
+        # recorded floors may be those of the accuracy
+        floors = confusion_floors(answers.answers, name, _n_labels(answers))
+    elif name in CONFUSION_MEASURES:
+        floors = {}
+    return highest_floor(measure_of(answers), floors.items())
+
+
+def _n_labels(answers: TaskEvaluation) -> int:
+    labels = answers.head.task.get("labels")
+    if labels:
+        return len(labels)
+    return 1 + max(int(answer.key) for answer in answers.answers)
 
 
 def highest_floor(measure: Measure, floors: Iterable[tuple[str, float]]) -> Floor | None:

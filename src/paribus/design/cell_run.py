@@ -11,6 +11,7 @@ import torch
 
 from paribus.analyse import column_of, read_answers, score_of
 from paribus.analyse.run_scores import Answers, reference_score
+from paribus.design.asked_tasks import AskedTasks
 from paribus.design.cells import Cell
 from paribus.design.measurement import measure_run
 from paribus.errors import DivergedError, InUseError
@@ -34,6 +35,8 @@ def train_and_measure(
     measures: Sequence[DesignYardstick],
     workspace: Workspace,
     watcher: Watcher | None = None,
+    *,
+    asked_tasks: AskedTasks | None = None,
 ) -> None:
     """Train and measure; what is done already is not done again, and a run that diverges is a
     result.
@@ -48,7 +51,7 @@ def train_and_measure(
     try:
         result = _retry_while_in_use(lambda: train_chain(run, texts, workspace, watch=watch))
         for measure in measures:
-            measure_run(result.folder, run, texts, measure, device)
+            measure_run(result.folder, run, texts, measure, device, asked_tasks or {})
     except DivergedError:
         pass
     finally:
@@ -90,7 +93,7 @@ def _is_measured(cell: Cell, study: Study) -> bool:
 def find_answers(cell: Cell, study: Study, measure: DesignYardstick) -> Answers | None:
     """What a cell's run answered to a yardstick, if it was asked."""
     table, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
-    answers = read_answers(study.root / cell.name, [table], text, cell.n_steps)
+    answers = read_answers(study.root / cell.name, [table], text, cell.n_steps, cell.items)
     return answers.get(column_of(table))
 
 

@@ -4,8 +4,9 @@ can see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from html import escape
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ import torch
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.design.arms import Arm, arms_of
+from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.control import FindingsByPair, describe_confounds, field_lines, judge_pairs
 from paribus.design.field_paths import require_known_paths, unused_allowances
 from paribus.design.item_checks import require_items_fit
@@ -33,6 +35,7 @@ from paribus.design.series import Series
 from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
 from paribus.errors import ConfoundError, SpecError
+from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, current_environment
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
@@ -66,6 +69,8 @@ class Plan:
     # to be reported; of an open design, as many as it is to be carried to now
     seeds: tuple[int, ...]
     series: Series | None = None  # where it is a later study of a series
+    # by their columns: the items that every arm is asked
+    tasks: Mapping[str, PreparedTask] = field(default_factory=dict)
     # of the design as it was frozen, where arms were changed since by what sweeps have found
     frozen_design: str | None = None
 
@@ -107,7 +112,12 @@ class Plan:
             if len(arm.texts) > 1:
                 text = [own.fingerprint for own in arm.texts]
             runs[arm.name] = (arm.run.model_dump(mode="json"), text)
-        return design_fingerprint(self.design.model_dump(mode="json"), runs)
+        return design_fingerprint(self.design.model_dump(mode="json"), runs, items=self.items)
+
+    @cached_property
+    def items(self) -> dict[str, str]:
+        """The fingerprint of the items of each task, by its column."""
+        return task_fingerprints(self.tasks)
 
     @property
     def fingerprint(self) -> str:
@@ -167,6 +177,7 @@ def make_plan(
 
     ready = [_plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
     require_items_fit(design, ready)
+    tasks = plan_tasks(design, ready)
     _require_declared_match(design, arms, ready)
     ready = _apply_budget(design, ready)
     require_scalable(design, ready)
@@ -182,6 +193,7 @@ def make_plan(
         control_lines=(*lines, *machine_lines(ready, here, device)),
         environment=here,
         seeds=seeds,
+        tasks=tasks,
     )
 
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import torch
 
-from paribus.analyse import RowTable, extreme_items, primary_evaluations, study_rows
+from paribus.analyse import RowTable, column_of, extreme_items, primary_evaluations, study_rows
 from paribus.corpus.labelled_rows import LabelledCorpus
-from paribus.corpus.tasks import LabelItem
+from paribus.corpus.tasks import ChoiceItem, LabelItem
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.errors import UnsupportedError
@@ -129,6 +129,13 @@ def _all_item_texts(plan: Plan) -> Iterator[tuple[str, ItemText]]:
             else:
                 tags = [labelled.names[number] for number in item.tags]
                 yield item.name, ItemText(f"{' '.join(item.words)} ", " ".join(tags))
-    elif not isinstance(primary, TaskYardstick):
+    elif isinstance(primary, TaskYardstick):
+        prepared = plan.tasks[column_of(primary.model_dump(mode="json"))]
+        for item in prepared.prepared.items:
+            if isinstance(item, ChoiceItem):
+                yield item.name, ItemText(item.context, item.options[item.key])
+            else:
+                yield item.name, ItemText(item.source, item.references[0])
+    else:
         for item in select_items(arm.dataset, primary):
             yield item.name, ItemText(item.context, item.target)
