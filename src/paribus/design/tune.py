@@ -33,7 +33,6 @@ from paribus.errors import SpecError
 from paribus.record import Study
 from paribus.spec.design import SWEEP_SEED, Design
 from paribus.spec.measure import LIKELIHOOD, Measure
-from paribus.spec.yardstick import TaskYardstick
 
 RATE_DIGITS = 3  # of a rate that a parabola names
 
@@ -69,7 +68,7 @@ def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
         sweep.points.append((cell.rate, cell_score(cell, study, measure)))
         if sweep.unigram_score is None:
             sweep.unigram_score = cell_reference_score(cell, study, measure)
-        if isinstance(measure, TaskYardstick):
+        if not measure.scores.is_likelihood:
             answers = find_answers(cell, study, measure)
             own = sweep.answers.setdefault(cell.rate, [])
             if answers is not None:
@@ -115,11 +114,13 @@ def require_above_floor(sweeps: Mapping[str, ArmSweep], baseline: str) -> None:
     if best is None:
         found = "no run of its sweep trained"
     else:
-        found = f"the best rate of its sweep, {best[0]:g}, scores {best[1]:.4g} {own.measure.unit}"
+        found = (
+            f"the best rate of its sweep, {best[0]:g}, scores {best[1]:.4g} {own.measure.unit},"
+            f" which its items cannot tell from the {floor.value:.4g} of {floor.description}"
+        )
     raise SpecError(
-        f"tune: {baseline} is at floor: {found}, and {floor.description} scores"
-        f" {floor.value:.4g}; the study stops here, for arms at the floor cannot be told apart: use"
-        " a longer training, a larger model or an easier task"
+        f"tune: {baseline} is at floor: {found}; the study stops here, for arms at the floor cannot"
+        " be told apart: use a longer training, a larger model, an easier task or more items"
     )
 
 
