@@ -93,7 +93,7 @@ def test_a_shipped_design_makes_six_steps(name: str, home: Path, study_cache: Pa
         "",
         "not trained long enough, still worse than the unigram model",
     }
-    complete(table, find_design(name, "smoke")[1], f"{name}-tiny")
+    complete(table, find_design(name, "smoke", TINY)[1], f"{name}-tiny")
 
 
 def complete(table: RowTable, design: Design, study: str) -> None:

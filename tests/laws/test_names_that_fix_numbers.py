@@ -28,6 +28,7 @@ STREAMS = {
 # Every label in the source with its key under seed 1; a `*` is a name that is computed.
 KEYS = {
     ("corpus", "*", "*"): 4911584626293569647,
+    ("corpus", "*", "*", "mistake"): 8436976138862053959,
     ("corpus", "*", "documents", "*"): 1530162627393860939,
     ("corpus", "*", "offset", "*"): 1685504920790008121,
     ("corpus", "*", "rows", "*"): 1346274784690195070,

@@ -8,6 +8,7 @@ leaf for which no other value is found fails, so a new one cannot be added and f
 import copy
 import itertools
 import re
+import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from tiny_model import PRESETS, tiny_architecture
 
 from paribus.design.arms import Arm, arm_refusal, arms_of
 from paribus.design.control import describe_confounds, field_lines, judge_pairs
-from paribus.design.design_files import find_design, shipped_designs
+from paribus.design.design_files import designs_folder, find_design, shipped_designs
 from paribus.design.trials import pair_findings
 from paribus.errors import SpecError
 from paribus.spec.design import SCALES, Design
@@ -417,8 +418,17 @@ def test_one_field_taken_from_another_preset_brings_no_confound(preset: str) -> 
         assert caught(*made, f"architecture.{field}") == [], field
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", shipped_designs())
+def shipped_scales() -> list[tuple[str, str]]:
+    """Every shipped design at every scale that it has; all but the largest are in all of them."""
+    scales = []
+    for name in shipped_designs():
+        table = tomllib.loads((designs_folder() / f"{name}.toml").read_text("utf-8"))
+        assert set(SCALES) - {"paper"} <= set(table["scales"])
+        scales += [(name, scale) for scale in table["scales"]]
+    return scales
+
+
+@pytest.mark.parametrize(("name", "scale"), shipped_scales())
 def test_a_shipped_design_has_no_confound_at_any_scale(name: str, scale: str) -> None:
     # where leaks are looked for over every pair of positions
     long = scale == "paper" and name != "objectives"

@@ -1,6 +1,7 @@
 """Continue a text with a trained model, greedily or by sampling at a temperature."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -26,8 +27,9 @@ def generate_text(
     """What follows a text in a run, given by its name or its folder, or in a checkpoint, also
     an imported one.
 
-    Of a run, the newest complete checkpoint is taken. `tokenizer` is a tokenizer.json for a
-    checkpoint that has none.
+    Of a run, the newest complete checkpoint is taken. One that was trained on conversations reads
+    the text as the turn of a user, and answers until the end of its turn. `tokenizer` is a
+    tokenizer.json for a checkpoint that has none.
     """
     sampling = sampling or Sampling()
     checkpoint = load_checkpoint(run, runs, tokenizer=tokenizer)
@@ -53,7 +55,8 @@ def _layout_and_tokens(checkpoint: LoadedCheckpoint, text: str) -> tuple[ItemLay
     layout = generation_layout(objective, spec, vocabulary, spec.max_length)
     if objective is None:
         return layout, checkpoint.encode_text(text)
-    return layout, checkpoint.tokenizer.encode(text)
+    in_turns = checkpoint.chat_template is not None
+    return replace(layout, in_turns=in_turns), checkpoint.encode_prompt(text)
 
 
 def _objective_of(checkpoint: LoadedCheckpoint) -> Objective | None:

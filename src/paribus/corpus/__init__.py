@@ -1,6 +1,7 @@
 """What is read, in which order?"""
 
 from paribus.corpus.build import prepare_corpus as prepare_corpus
+from paribus.corpus.conversations import Turn as Turn
 from paribus.corpus.dataset import TokenisedCorpus as TokenisedCorpus
 from paribus.corpus.dataset import slice_batch as slice_batch
 from paribus.corpus.languages.questions import language_answer as language_answer
@@ -9,6 +10,7 @@ from paribus.corpus.summary import DocumentSample as DocumentSample
 from paribus.corpus.summary import SplitCount as SplitCount
 from paribus.corpus.summary import corpus_remarks as corpus_remarks
 from paribus.corpus.summary import document_text as document_text
+from paribus.corpus.summary import document_turns as document_turns
 from paribus.corpus.summary import sample_documents as sample_documents
 from paribus.corpus.summary import split_counts as split_counts
 from paribus.corpus.summary import truncation_remarks as truncation_remarks

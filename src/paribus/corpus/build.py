@@ -31,7 +31,13 @@ from paribus.corpus.documents import SourceNotes, batch_documents
 from paribus.corpus.encoding import MAX_TOKENIZER_TEXT, LostText, encode_shard, tokenizer_text
 from paribus.corpus.parallel import map_in_order, worker_count
 from paribus.corpus.progress import Progress
-from paribus.corpus.shards import Shard, ShardWriter
+from paribus.corpus.shards import (
+    PIECES_PER_DOCUMENT,
+    TURN_FORMS,
+    Shard,
+    ShardWriter,
+    n_stored_ids,
+)
 from paribus.corpus.sources import source_documents
 from paribus.corpus.splits import SPLITS, Split, assign_splits
 from paribus.corpus.tokenizer import (
@@ -49,8 +55,8 @@ from paribus.spec.corpus import (
     Corpus,
     Source,
     TokenizerFile,
+    document_form,
     gives_labels,
-    gives_pairs,
 )
 from paribus.watcher import Watcher
 
@@ -82,7 +88,7 @@ def _write_shards(corpus: Corpus, folder: Path, progress: Watcher, n_workers: in
         for number, source in enumerate(corpus.sources)
     ]
     tokenizer = _make_tokenizer(corpus, folder, progress)
-    if not isinstance(corpus.tokenizer, ByteTokenizer):
+    if not isinstance(corpus.tokenizer, ByteTokenizer) or corpus.form in TURN_FORMS:
         sources = [
             _encode_source(corpus, number, one, folder, tokenizer, progress)
             for number, one in enumerate(sources)
@@ -98,7 +104,8 @@ def _read_source(
     corpus: Corpus, source: Source, stem: Path, progress: Watcher, n_workers: int
 ) -> SourceIndex:
     """A source's text by split, one byte a token."""
-    notes, digest, n_pieces = SourceNotes(), hashlib.sha256(), 2 if gives_pairs(source) else 1
+    notes, digest = SourceNotes(), hashlib.sha256()
+    n_pieces = PIECES_PER_DOCUMENT[document_form(source)]
     with ExitStack() as stack:
         writers: dict[Split, ShardWriter] = {}
         for split in SPLITS:
@@ -152,8 +159,8 @@ def _make_tokenizer(corpus: Corpus, folder: Path, progress: Watcher) -> Tokenize
         case BPETokenizer():
             shards = []
             for n, source in enumerate(corpus.sources):
-                stem, pairs = folder / f"{n}.train", gives_pairs(source)
-                shards.append(Shard.from_files(stem, N_BYTES, pairs))
+                stem = folder / f"{n}.train"
+                shards.append(Shard.from_files(stem, N_BYTES, document_form(source)))
             with progress.stage(
                 "training the tokenizer",
                 min(MAX_TOKENIZER_TEXT, sum(shard.n_tokens for shard in shards)),
@@ -180,8 +187,9 @@ def _encode_source(
             stem, aside = folder / f"{number}.{split}", folder / f"text.{split}"
             for path in list(folder.glob(f"{stem.name}.*")):
                 path.rename(folder / path.name.replace(stem.name, aside.name, 1))
-            shard = Shard.from_files(aside, N_BYTES, gives_pairs(corpus.sources[number]))
-            with ShardWriter(stem, tokenizer.n_text) as writer:
+            form = document_form(corpus.sources[number])
+            shard = Shard.from_files(aside, N_BYTES, form)
+            with ShardWriter(stem, n_stored_ids(tokenizer.n_text, form)) as writer:
                 encode_shard(shard, tokenizer, writer, progress, losses)
             for path in list(folder.glob(f"{aside.name}.*")):
                 if gives_labels(corpus.sources[number]):

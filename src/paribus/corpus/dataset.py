@@ -15,14 +15,15 @@ from torch import Tensor
 from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.corpus.cache import Index
 from paribus.corpus.order import SourceMixture
-from paribus.corpus.shards import Shard
+from paribus.corpus.shards import Shard, n_stored_ids
 from paribus.corpus.splits import SPLITS, Split
-from paribus.corpus.token_rows import PairRows, RunningText, TokenRows
+from paribus.corpus.token_rows import PairRows, RunningText, TokenRows, TurnIds
 from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, Source, gives_labels, gives_pairs
+from paribus.spec.corpus import Corpus, Files, Source, document_form, gives_labels
+from paribus.spec.languages import LanguageForm
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +132,10 @@ def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) ->
     for split in SPLITS:
         own = []
         for n, source in enumerate(corpus.sources):
-            stem, pairs = folder / f"{n}.{split}", gives_pairs(source)
-            shard = Shard.from_files(stem, tokenizer.n_text, pairs)
-            own.append(_reader(shard, f"{n}", vocabulary))
+            form = document_form(source)
+            n_ids = n_stored_ids(tokenizer.n_text, form)
+            shard = Shard.from_files(folder / f"{n}.{split}", n_ids, form)
+            own.append(_reader(shard, f"{n}", vocabulary, form))
         readers[split] = tuple(own)
     return TokenisedCorpus(
         spec=corpus,
@@ -207,10 +209,26 @@ def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
     return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
 
 
-def _reader(shard: Shard, name: str, vocabulary: Vocabulary) -> RunningText | PairRows:
-    if shard.pieces_per_document == 1:
+def _reader(
+    shard: Shard, name: str, vocabulary: Vocabulary, form: LanguageForm
+) -> RunningText | PairRows:
+    if form == "text":
         return RunningText(shard, name, vocabulary.eos)
-    return PairRows(shard, name, vocabulary.eos, vocabulary.pad)
+    if form == "pairs":
+        return PairRows(shard, name, vocabulary.eos, vocabulary.pad)
+    return PairRows(
+        shard=shard,
+        name=name,
+        eos=vocabulary.end_of_turn,
+        pad=vocabulary.pad,
+        turn_ids=turn_ids(vocabulary),
+    )
+
+
+def turn_ids(vocabulary: Vocabulary) -> TurnIds:
+    """How a vocabulary calls the turn tokens of a shard."""
+    special_tokens = [*vocabulary.role_tokens.values(), vocabulary.end_of_turn]
+    return TurnIds(vocabulary.n_text, np.array(special_tokens, np.int64))
 
 
 def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) -> TextBatch:

@@ -13,16 +13,23 @@ BATCH_BYTES, BATCH_DOCUMENTS = 2**20, 4096
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Running text, or with a target a pair; UTF-8."""
+    """Running text, with a target a pair, with a rejected target a preference; UTF-8.
+
+    The text before a response of a conversation has special bytes in it.
+    """
 
     text: bytes
     target: bytes | None = None
+    rejected: bytes | None = None
+    split_by: bytes | None = None  # whose hash decides which split it is in; None: that of the text
 
     @property
     def pieces(self) -> tuple[bytes, ...]:
         if self.target is None:
             return (self.text,)
-        return (self.text, self.target)
+        if self.rejected is None:
+            return (self.text, self.target)
+        return (self.text, self.target, self.rejected)
 
 
 @dataclass

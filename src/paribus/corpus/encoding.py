@@ -10,6 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.corpus.conversations import (
+    TURN_TOKENS,
+    special_byte_name,
+    split_at_special_bytes,
+)
 from paribus.corpus.formats import cut_position
 from paribus.corpus.order import shuffled_indices
 from paribus.corpus.shards import Shard, ShardWriter
@@ -36,7 +41,9 @@ def tokenizer_text(shards: list[Shard], progress: Watcher) -> Iterator[str]:
         for number in np.flatnonzero(is_chosen).tolist():
             for first, last in _piece_chunks(shard, number):
                 progress.advance(last - first)
-                yield shard.tokens[first:last].tobytes().decode()
+                for text in split_at_special_bytes(shard.tokens[first:last].tobytes()):
+                    if special_byte_name(text) is None:
+                        yield text.decode()
 
 
 @dataclass
@@ -86,7 +93,7 @@ def _encode_chunks(
     length = 0
     ids, begins, lengths = [], [], []
     for text, (first, last, ends), encoding in zip(
-        texts, chunks, tokenizer.encode_batch([text.decode() for text in texts]), strict=True
+        texts, chunks, _encode_texts(tokenizer, texts), strict=True
     ):
         starts = np.flatnonzero(shard.begins_sentence(np.arange(first, last)))
         ids.append(encoding.ids)
@@ -100,6 +107,40 @@ def _encode_chunks(
             lengths.append(length)
             length = 0
     writer.append(np.concatenate(ids), np.concatenate(begins), np.array(lengths, np.int64))
+
+
+def _encode_texts(tokenizer: Tokenizer, texts: list[bytes]) -> Iterator[Encoding]:
+    """Each text in ids; around special bytes, each stretch of text by itself."""
+    parted_texts = list(map(split_at_special_bytes, texts))
+    stretches = []
+    for pieces in parted_texts:
+        stretches += [piece.decode() for piece in pieces if special_byte_name(piece) is None]
+    encodings = tokenizer.encode_batch(stretches)
+    for pieces in parted_texts:
+        if len(pieces) == 1 and special_byte_name(pieces[0]) is None:
+            yield next(encodings)
+        else:
+            yield _encode_turns(tokenizer, pieces, encodings)
+
+
+def _encode_turns(
+    tokenizer: Tokenizer, pieces: list[bytes], encodings: Iterator[Encoding]
+) -> Encoding:
+    """Stretches of text with turn tokens between them, which lie after the ids of text.
+
+    Where sentences begin is not asked of conversations: no token is said to hold a letter.
+    """
+    ids, n_lost = [], 0
+    for piece in pieces:
+        name = special_byte_name(piece)
+        if name is not None:
+            ids.append(np.array([tokenizer.n_text + TURN_TOKENS.index(name)], np.int64))
+        else:
+            encoding = next(encodings)
+            ids.append(encoding.ids)
+            n_lost += encoding.n_lost
+    whole = np.concatenate(ids)
+    return Encoding(whole, np.zeros(len(whole), np.int64), n_lost)
 
 
 def _begins_sentence(

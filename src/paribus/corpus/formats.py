@@ -10,26 +10,27 @@ from typing import IO, Any, Literal
 
 from paribus.corpus.archives import ArchiveMember
 from paribus.corpus.documents import Document, SourceNotes, decode_text, encode_text
-from paribus.corpus.lines import BYTE_ORDER_MARK, decoded_lines
+from paribus.corpus.lines import BYTE_ORDER_MARK, decoded_lines, numbered_lines
 from paribus.corpus.tagged_sentences import tagged_documents
 from paribus.errors import RecordError, SpecError
 from paribus.spec.corpus import (
     TEXT_SEPARATOR,
     DecodeErrors,
     Files,
-    FileSource,
     LabelledFiles,
     PairFiles,
     TaggedFiles,
+    TextFiles,
 )
 
 PLAIN_TEXT_SUFFIXES = (".txt", ".md")
-KEYED_SUFFIXES = (".jsonl", ".csv", ".tsv")
+JSON_SUFFIXES = (".jsonl",)
+KEYED_SUFFIXES = (*JSON_SUFFIXES, ".csv", ".tsv")
 CHUNK_BYTES = 2**20
 
 
 def file_documents(
-    member: ArchiveMember, source: FileSource, notes: SourceNotes
+    member: ArchiveMember, source: TextFiles, notes: SourceNotes
 ) -> Iterator[Document]:
     """Yields the documents of a file while it is read; `notes` counts the faults of UTF-8 that
     are replaced.
@@ -164,6 +165,17 @@ def _keyed_rows(
                 yield location, _text_values(row, keys, location)
     else:
         yield from _table_rows(lines, member, keys)
+
+
+def json_objects(
+    member: ArchiveMember, errors: DecodeErrors, notes: SourceNotes
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The location of each line of JSON in its file, and the object there."""
+    for number, offset, line in numbered_lines(member.stream, member.where):
+        location = f"{member.where} line {number}"
+        text = decode_text(line, location, offset, errors, notes)
+        if text.strip():
+            yield location, _parse_object(text, location)
 
 
 class _RepeatedKey(ValueError):

@@ -194,7 +194,7 @@ class LabelledCorpus:
             own = []
             for number in range(len(self.dataset.spec.sources)):
                 stem = self.dataset.folder / f"{number}.{split}{ending}"
-                own.append(Shard.from_files(stem, N_BYTES, pairs=True))
+                own.append(Shard.from_files(stem, N_BYTES, "pairs"))
             shards[split] = tuple(own)
         return shards
 

@@ -19,11 +19,11 @@ def decoded_lines(
 ) -> Iterator[tuple[int, str]]:
     """Each line with its number from 1."""
     file_location = member.where
-    for number, offset, line in _numbered_lines(member.stream, file_location):
+    for number, offset, line in numbered_lines(member.stream, file_location):
         yield number, decode_text(line, file_location, offset, errors, notes)
 
 
-def _numbered_lines(stream: IO[bytes], file_location: str) -> Iterator[tuple[int, int, bytes]]:
+def numbered_lines(stream: IO[bytes], file_location: str) -> Iterator[tuple[int, int, bytes]]:
     """Each line with its number from 1 and the offset of its first byte."""
     number = 1
     offset = 0

@@ -4,6 +4,8 @@ N.split.tokens      ids in the smallest unsigned type that holds them
 N.split.sentences   one bit a token: a sentence begins here
 N.split.cuts        where pieces begin, and the end, as uint64: each document, or each source and
                     each target
+
+In conversations and preferences, the ids after those of text are TURN_TOKENS.
 """
 
 from __future__ import annotations
@@ -15,15 +17,33 @@ from types import TracebackType
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.spec.corpus import N_ROLE_TOKENS
+from paribus.spec.languages import LanguageForm
+
+# by what the documents of a source are
+PIECES_PER_DOCUMENT: dict[LanguageForm, int] = {
+    "text": 1,
+    "pairs": 2,
+    "conversations": 2,
+    "preferences": 3,
+}
+TURN_FORMS: tuple[LanguageForm, ...] = ("conversations", "preferences")
 SUFFIXES = ("tokens", "sentences", "cuts")
 
 
-def token_dtype(n_text: int) -> np.dtype[np.unsignedinteger]:
-    if n_text <= 2**8:
+def token_dtype(n_ids: int) -> np.dtype[np.unsignedinteger]:
+    if n_ids <= 2**8:
         return np.dtype(np.uint8)
-    if n_text <= 2**16:
+    if n_ids <= 2**16:
         return np.dtype(np.uint16)
     return np.dtype(np.uint32)
+
+
+def n_stored_ids(n_text: int, form: LanguageForm) -> int:
+    """How many ids a shard of tokens may hold: turn tokens come after those of text."""
+    if form in TURN_FORMS:
+        return n_text + N_ROLE_TOKENS
+    return n_text
 
 
 class ShardWriter:
@@ -31,8 +51,8 @@ class ShardWriter:
     left.
     """
 
-    def __init__(self, stem: Path, n_text: int):
-        self.stem, self.dtype = stem, token_dtype(n_text)
+    def __init__(self, stem: Path, n_ids: int):
+        self.stem, self.dtype = stem, token_dtype(n_ids)
         self.n_tokens = self.n_pieces = 0
         self._bits = np.zeros(0, bool)  # those that do not fill a byte yet
         files = [open(f"{stem}.{suffix}", "wb") for suffix in SUFFIXES]  # noqa: SIM115
@@ -72,8 +92,8 @@ class ShardWriter:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """One source's tokens of one split; `n_pieces` a document is 1 for running text, 2 for
-    pairs.
+    """One source's tokens of one split; a document has 1 piece in running text, 2 in pairs and
+    conversations, 3 in preferences.
     """
 
     tokens: NDArray[np.unsignedinteger]
@@ -82,11 +102,11 @@ class Shard:
     pieces_per_document: int
 
     @staticmethod
-    def from_files(stem: Path, n_text: int, pairs: bool) -> Shard:
+    def from_files(stem: Path, n_ids: int, form: LanguageForm) -> Shard:
         tokens, sentences, cuts = (Path(f"{stem}.{suffix}") for suffix in SUFFIXES)
-        pieces_per_document = 2 if pairs else 1
+        pieces_per_document = PIECES_PER_DOCUMENT[form]
         return Shard(
-            _memory_map(tokens, token_dtype(n_text)),
+            _memory_map(tokens, token_dtype(n_ids)),
             _memory_map(sentences, np.dtype(np.uint8)),
             _memory_map(cuts, np.dtype(np.uint64)),
             pieces_per_document,
@@ -106,8 +126,13 @@ class Shard:
 
     def target_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the targets of pairs begin."""
-        assert self.pieces_per_document == 2
-        return self.offsets[documents * 2 + 1].astype(np.int64)
+        assert self.pieces_per_document > 1
+        return self.offsets[documents * self.pieces_per_document + 1].astype(np.int64)
+
+    def rejected_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the rejected targets of preferences begin."""
+        assert self.pieces_per_document == 3
+        return self.offsets[documents * self.pieces_per_document + 2].astype(np.int64)
 
     def begins_sentence(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
         return (self.sentence_bits[places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1).astype(

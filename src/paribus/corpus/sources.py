@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from paribus.corpus.archives import explain_read_errors, find_files, open_members
+from paribus.corpus.conversation_files import turn_documents
 from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
 from paribus.corpus.documents import Document, SourceNotes
-from paribus.corpus.formats import KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
+from paribus.corpus.formats import JSON_SUFFIXES, KEYED_SUFFIXES, PLAIN_TEXT_SUFFIXES
 from paribus.corpus.formats import file_documents as filed
 from paribus.corpus.languages.questions import language_documents as invented
 from paribus.corpus.python_files import installation_identity
@@ -18,10 +19,12 @@ from paribus.corpus.python_files import python_documents as installed
 from paribus.corpus.tagged_sentences import COLUMN_SUFFIXES
 from paribus.record.disk import explained
 from paribus.spec.corpus import (
+    ConversationFiles,
     Files,
     FileSource,
     LabelledFiles,
     PairFiles,
+    PreferenceFiles,
     Source,
     TaggedFiles,
 )
@@ -36,6 +39,8 @@ def source_documents(
     match source:
         case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
             return _read_files(source, notes, progress)
+        case ConversationFiles() | PreferenceFiles():
+            return _read_files(source, notes, progress)
         case Language():
             return invented(source, progress)
         case _:
@@ -47,7 +52,14 @@ def source_identity(source: Source) -> Any:
     installed.
     """
     match source:
-        case Files() | PairFiles() | LabelledFiles() | TaggedFiles():
+        case (
+            Files()
+            | PairFiles()
+            | LabelledFiles()
+            | TaggedFiles()
+            | ConversationFiles()
+            | PreferenceFiles()
+        ):
             stamps = []
             for path in find_files(source.paths, _readable_suffixes(source), SourceNotes()):
                 stat = _stat(path)
@@ -70,6 +82,8 @@ def _readable_suffixes(source: FileSource) -> tuple[str, ...]:
             return (*PLAIN_TEXT_SUFFIXES, *KEYED_SUFFIXES)
         case TaggedFiles():
             return COLUMN_SUFFIXES
+        case ConversationFiles() | PreferenceFiles():
+            return JSON_SUFFIXES
         case _:
             return KEYED_SUFFIXES
 
@@ -83,4 +97,7 @@ def _read_files(source: FileSource, notes: SourceNotes, progress: Watcher) -> It
         for path in paths:
             for member in open_members(path, suffixes, notes, progress, allowance):
                 with explain_read_errors(member.where):
-                    yield from filed(member, source, notes)
+                    if isinstance(source, ConversationFiles | PreferenceFiles):
+                        yield from turn_documents(member, source, notes)
+                    else:
+                        yield from filed(member, source, notes)

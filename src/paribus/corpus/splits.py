@@ -23,7 +23,7 @@ class SplitText:
     """The text of one split, its pieces concatenated: the bytes, a mask of sentence starts (one
     per byte), and the bytes per piece.
 
-    A piece is a whole text, or the source or the target of a pair.
+    A piece is a whole text, or the source or a target of it.
     """
 
     text_bytes: NDArray[np.uint8]
@@ -33,7 +33,11 @@ class SplitText:
 
 def piece_digests(document: Document) -> list[bytes]:
     """One digest for each piece."""
-    return [hashlib.blake2b(piece, digest_size=DIGEST_BYTES).digest() for piece in document.pieces]
+    return list(map(_digest, document.pieces))
+
+
+def _digest(piece: bytes) -> bytes:
+    return hashlib.blake2b(piece, digest_size=DIGEST_BYTES).digest()
 
 
 def split_of(digest: bytes, valid_share: float, test_share: float) -> Split:
@@ -58,8 +62,12 @@ def assign_splits(
         own_digests = piece_digests(document)
         digests += own_digests
         # A pair is assigned by its source alone, so a source in valid or test never occurs in
-        # train with another target.
-        split = split_of(own_digests[0], valid_share, test_share)
+        # train with another target. The responses of one conversation stay together.
+        if document.split_by is None:
+            deciding_digest = own_digests[0]
+        else:
+            deciding_digest = _digest(document.split_by)
+        split = split_of(deciding_digest, valid_share, test_share)
         pieces.setdefault(split, []).extend(document.pieces)
     return b"".join(digests), {split: _split_text(texts) for split, texts in pieces.items()}
 

@@ -8,8 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from paribus.corpus.conversations import Turn, parse_turns, readable_tokens
 from paribus.corpus.dataset import TokenisedCorpus
-from paribus.corpus.shards import Shard
+from paribus.corpus.shards import TURN_FORMS, Shard
 from paribus.corpus.splits import Split
 from paribus.errors import SpecError
 from paribus.runtime import numpy_generator
@@ -83,14 +84,28 @@ def document_text(
     dataset: TokenisedCorpus, split: Split, source: int, number: int, max_tokens: int = 256
 ) -> tuple[str, ...]:
     """The beginning of a document as it was read: its text, or the source and the target of a
-    pair.
+    pair. What comes before a response has special tokens in it, by their names.
     """
     shard = dataset.readers[split][source].shard
     texts = []
     for first, last in _piece_bounds(shard, number):
         tokens = shard.tokens[first : min(last, first + max_tokens)]
-        texts.append(dataset.decode(tokens.tolist()))
+        if dataset.spec.form in TURN_FORMS:
+            texts.append(readable_tokens(tokens.tolist(), dataset.tokenizer))
+        else:
+            texts.append(dataset.decode(tokens.tolist()))
     return tuple(texts)
+
+
+def document_turns(
+    dataset: TokenisedCorpus, split: Split, source: int, number: int
+) -> tuple[Turn, ...]:
+    """The turns before a response, or none where a document is no conversation."""
+    if dataset.spec.form not in TURN_FORMS:
+        return ()
+    shard = dataset.readers[split][source].shard
+    first, last = next(_piece_bounds(shard, number))
+    return parse_turns(shard.tokens[first:last].tolist(), dataset.tokenizer)
 
 
 def _piece_bounds(shard: Shard, number: int) -> Iterator[tuple[int, int]]:

@@ -165,18 +165,35 @@ class MinRowLengths(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class TurnIds:
+    """What the ids after those of text stand for in a shard of conversations: the special tokens
+    of a vocabulary.
+    """
+
+    n_text: int
+    special_tokens: IntArray
+
+    def vocabulary_ids(self, stored_ids: IntArray) -> IntArray:
+        """Ids of a shard as a model knows them."""
+        place = np.clip(stored_ids - self.n_text, 0, len(self.special_tokens) - 1)
+        return np.where(stored_ids < self.n_text, stored_ids, self.special_tokens[place])
+
+
+@dataclass(frozen=True, eq=False)
 class PairRows:
     """Rows of one pair each: source, target, `eos`, padding. A source too long for its row
     loses its beginning.
 
     If the target leaves no room for its source, the row holds only the beginning of the target,
-    and nothing in it is scored. `name` is part of the seed of every shuffle.
+    and nothing in it is scored. `name` is part of the seed of every shuffle. `eos` ends a target:
+    in conversations it is the end of a turn.
     """
 
     shard: Shard
     name: str
     eos: int
     pad: int
+    turn_ids: TurnIds | None = None  # None: the shard holds text alone
 
     def n_rows(self, length: int) -> int:
         """One row per pair, whatever the `length`; RunningText needs it."""
@@ -199,7 +216,10 @@ class PairRows:
         token_indices = (target_starts - n_source)[:, None] + positions
         is_eos = token_indices == ends[:, None]
         token_indices = np.clip(token_indices, 0, self.shard.n_tokens - 1)
-        tokens = np.where(is_eos, self.eos, self.shard.tokens[token_indices].astype(np.int64))
+        stored_ids = self.shard.tokens[token_indices].astype(np.int64)
+        if self.turn_ids is not None:
+            stored_ids = self.turn_ids.vocabulary_ids(stored_ids)
+        tokens = np.where(is_eos, self.eos, stored_ids)
         tokens = np.where(is_real, tokens, self.pad)
         is_sentence_start = self.shard.begins_sentence(token_indices) & is_real & ~is_eos
         return TokenRows(

@@ -14,7 +14,7 @@ from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answering_component, items_fingerprint, select_items
 from paribus.evaluate.head_answers import labelled_items
-from paribus.evaluate.likelihood import target_ids
+from paribus.evaluate.likelihood import context_ids, target_ids
 from paribus.objectives.framing import item_layout, lay_item
 from paribus.spec import resolve
 from paribus.spec.design import Design
@@ -108,7 +108,8 @@ def _item_tokens(dataset: TokenisedCorpus, dataset_items: Sequence[Item]) -> lis
     tokenizer, item_tokens = dataset.tokenizer, []
     try:
         for item in dataset_items:
-            context, target = tokenizer.encode(item.context), target_ids(tokenizer, item)
+            context = context_ids(tokenizer, dataset.vocabulary, item)
+            target = target_ids(tokenizer, item)
             item_tokens.append((item.name, context, target))
     except UnsupportedError as fault:
         return str(fault)

@@ -5,6 +5,7 @@ telling items ask.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -67,6 +68,7 @@ def _sampled_model(
     layout = generation_layout(
         arm.run.last.objective, model.spec, loaded_checkpoint.vocabulary, model.spec.max_length
     )
+    layout = replace(layout, in_turns=loaded_checkpoint.chat_template is not None)
     return SampledModel(loaded_checkpoint, model, layout)
 
 
@@ -93,14 +95,14 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
     """Greedily: no draw, so the same on every rerun."""
     if sampled_model is None:
         raise UnsupportedError("none of its runs trained; there is nothing to sample from")
-    tokenizer = sampled_model.loaded.tokenizer
+    loaded = sampled_model.loaded
     (answer,) = generate_answers(
         sampled_model.model,
         sampled_model.layout,
-        [tokenizer.encode(prompt)],
+        [loaded.encode_prompt(prompt)],
         Sampling(N_SAMPLE_TOKENS),
     )
-    return tokenizer.decode(list(answer.tokens))
+    return loaded.tokenizer.decode(list(answer.tokens))
 
 
 def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:

@@ -10,11 +10,11 @@ import hashlib
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
-from paribus.corpus import TokenisedCorpus, document_text
-from paribus.corpus.splits import Split
+from paribus.corpus import TokenisedCorpus, Turn, document_text, document_turns
+from paribus.corpus.conversations import ASSISTANT, readable_turns
 from paribus.errors import SpecError
 from paribus.spec.corpus import gives_pairs
 from paribus.spec.yardstick import HalvesYardstick, HeldOutPairs, Yardstick
@@ -30,12 +30,16 @@ _BEFORE_WORD = re.compile(r"(?<=[!-~])(?= [!-~])")
 class Item:
     """A target to be predicted from its context; items of one document are no independent
     evidence.
+
+    Where the context is a conversation, its `turns` are what a model reads, and `context` is how
+    they are shown to people.
     """
 
     name: str
     document: str
     context: str
     target: str
+    turns: tuple[Turn, ...] = ()
 
 
 def select_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> tuple[Item, ...]:
@@ -56,7 +60,12 @@ def select_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> tuple[Item, 
 
 def items_fingerprint(items: Sequence[Item]) -> str:
     """The sha256 of items: arms with equal ones answered the same."""
-    return _digest(*chain.from_iterable(map(astuple, items)))
+    texts: list[str] = []
+    for item in items:
+        texts += [item.name, item.document, item.context, item.target]
+        for turn in item.turns:
+            texts += [turn.role, turn.content]
+    return _digest(*texts)
 
 
 def _require_fit(dataset: TokenisedCorpus, yardstick: Yardstick) -> None:
@@ -91,13 +100,14 @@ def _unique_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> Iterator[It
 
 
 def _candidate_items(dataset: TokenisedCorpus, yardstick: Yardstick) -> Iterator[Item]:
-    for pieces in _split_documents(dataset, yardstick.split, _n_tokens(dataset, yardstick)):
+    for pieces, turns in _split_documents(dataset, yardstick):
         if isinstance(yardstick, HalvesYardstick):
             text = _truncate(pieces[0], yardstick.max_bytes)
             if len(text.encode()) >= yardstick.min_bytes:
                 yield _make_item(text, *split_in_halves(text))
         elif len(pieces[1].encode()) <= yardstick.max_target_bytes:
-            yield _make_item(pieces[0], *pieces)
+            item = _make_item(_opening(turns) or pieces[0], *pieces[:2])
+            yield replace(item, turns=turns)
 
 
 def _n_tokens(dataset: TokenisedCorpus, yardstick: Yardstick) -> int:
@@ -110,11 +120,22 @@ def _n_tokens(dataset: TokenisedCorpus, yardstick: Yardstick) -> int:
 
 
 def _split_documents(
-    dataset: TokenisedCorpus, split: Split, max_tokens: int
-) -> Iterator[tuple[str, ...]]:
+    dataset: TokenisedCorpus, yardstick: Yardstick
+) -> Iterator[tuple[tuple[str, ...], tuple[Turn, ...]]]:
+    """Each document's pieces, and the turns of a conversation."""
+    split, max_tokens = yardstick.split, _n_tokens(dataset, yardstick)
     for source, reader in enumerate(dataset.readers[split]):
         for number in range(reader.shard.n_documents):
-            yield document_text(dataset, split, source, number, max_tokens)
+            pieces = document_text(dataset, split, source, number, max_tokens)
+            yield pieces, document_turns(dataset, split, source, number)
+
+
+def _opening(turns: tuple[Turn, ...]) -> str:
+    """How a conversation begins, up to its first response: what all its responses share."""
+    first_turns = list(takewhile(lambda turn: turn.role != ASSISTANT, turns))
+    if first_turns:
+        return readable_turns(first_turns)
+    return ""
 
 
 def _make_item(text: str, context: str, target: str) -> Item:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
+from paribus.corpus.conversations import prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate.batching import batch_problems
@@ -111,7 +112,15 @@ def require_unseen(model: Transformer, layout: ItemLayout, laid_items: Sequence[
 
 
 def _lay_item(layout: ItemLayout, tokenizer: Tokenizer, item: Item) -> LaidItem:
-    return lay_item(layout, item.name, tokenizer.encode(item.context), target_ids(tokenizer, item))
+    context = context_ids(tokenizer, layout.vocabulary, item)
+    return lay_item(layout, item.name, context, target_ids(tokenizer, item))
+
+
+def context_ids(tokenizer: Tokenizer, vocabulary: Vocabulary, item: Item) -> list[int]:
+    """The tokens of an item's context; turns of a conversation have special tokens around them."""
+    if item.turns:
+        return prompt_tokens(item.turns, tokenizer, vocabulary)
+    return tokenizer.encode(item.context)
 
 
 def target_ids(tokenizer: Tokenizer, item: Item) -> list[int]:

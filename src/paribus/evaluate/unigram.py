@@ -26,7 +26,9 @@ def unigram_nats(dataset: TokenisedCorpus, items: Sequence[Item]) -> tuple[float
     counts = np.ones(dataset.tokenizer.n_text)
     for reader in dataset.readers["train"]:
         for tokens in _token_chunks(reader.shard):
-            counts += np.bincount(tokens, minlength=len(counts))
+            # what comes after the ids of text are special tokens of turns
+            text_tokens = tokens[tokens < len(counts)]
+            counts += np.bincount(text_tokens, minlength=len(counts))
     nats_V = -np.log(counts / counts.sum())
     return tuple(float(nats_V[dataset.encode(item.target)].sum()) for item in items)
 

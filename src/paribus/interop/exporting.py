@@ -18,7 +18,12 @@ from paribus.interop.family_choice import choose_family
 from paribus.interop.importing import CONFIG_FILE
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.interop.safetensors_folder import TENSORS_FILE
-from paribus.interop.tokenizer import copy_tokenizer, special_token_ids, write_tokenizer
+from paribus.interop.tokenizer import (
+    copy_tokenizer,
+    special_token_ids,
+    write_chat_template,
+    write_tokenizer,
+)
 from paribus.model import Transformer
 from paribus.model.weights import atomic_folder, write_json, write_tensors
 from paribus.record import RUNS
@@ -44,10 +49,11 @@ def export(
     the spec says prevails over it. UnsupportedError where transformers has no class with the same
     mask and wiring. Of the spec, only what no logit depends on is left behind: init, dropout,
     balance loss and the rate of a selection bias. A tokenizer is written beside, for
-    `AutoTokenizer`, and config.json then names our special tokens.
+    `AutoTokenizer`, and config.json then names our special tokens. A model that was trained on
+    conversations takes its chat template along.
     """
     if isinstance(model, Transformer):
-        _write_folder(model, folder, extra_config, tokenizer, None)
+        _write_folder(model, folder, extra_config, tokenizer)
         return
     if extra_config is not None or tokenizer is not None:
         raise SpecError(
@@ -72,7 +78,9 @@ def export_checkpoint(checkpoint: LoadedCheckpoint, model: Transformer, folder: 
         tokenizer = checkpoint.tokenizer
     else:
         tokenizer = None
-    _write_folder(model, folder, checkpoint.origin, tokenizer, source)
+    _write_folder(
+        model, folder, checkpoint.origin, tokenizer, source, chat_template=checkpoint.chat_template
+    )
 
 
 def _write_folder(
@@ -80,7 +88,8 @@ def _write_folder(
     folder: str | Path,
     extra_config: Mapping[str, Any] | None,
     tokenizer: Tokenizer | None,
-    source: Path | None,
+    source: Path | None = None,
+    chat_template: str | None = None,
 ) -> None:
     """The folder, with a tokenizer of ours or the files of an imported one in `source`."""
     family, config, filled_config = choose_family(model.spec)
@@ -92,6 +101,9 @@ def _write_folder(
     with atomic_folder(folder) as draft:
         if tokenizer is not None:
             write_tokenizer(draft, tokenizer, model.spec.max_length)
+            if chat_template is not None:
+                vocabulary = vocabulary_of(tokenizer)
+                write_chat_template(draft, chat_template, vocabulary, model.spec)
         if source is not None:
             copy_tokenizer(source, draft)
         write_json(

@@ -16,16 +16,18 @@ from pydantic import ValidationError
 
 from paribus.batch import N_SPECIAL_TOKENS, Vocabulary
 from paribus.corpus import Tokenizer
+from paribus.corpus.conversations import CHAT_TEMPLATE, Turn, prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import RecordError, UnsupportedError
+from paribus.files import MAX_TOKENIZER_BYTES, read_text
 from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
 from paribus.masks import Causal
 from paribus.model import Transformer, read_origin, restore
 from paribus.model.kernels import KernelChoice
 from paribus.model.weights import read_architecture, read_json
 from paribus.record import RUNS, choose_checkpoint, read_stages
-from paribus.record.file_names import ORIGIN_FILE, TOKENIZER_FILE
+from paribus.record.file_names import CHAT_TEMPLATE_FILE, ORIGIN_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture, resolve
 from paribus.spec.corpus import N_ROLE_TOKENS
 from paribus.spec.objectives import CausalLM, Objective
@@ -90,6 +92,22 @@ class LoadedCheckpoint:
                 " special tokens; use the tokenizer it was trained with"
             )
         return vocabulary
+
+    @cached_property
+    def chat_template(self) -> str | None:
+        """Our template of conversations, where it was trained on any; another's is not ours to
+        follow.
+        """
+        path = self.folder / CHAT_TEMPLATE_FILE
+        if path.is_file() and read_text(path, MAX_TOKENIZER_BYTES) == CHAT_TEMPLATE:
+            return CHAT_TEMPLATE
+        return None
+
+    def encode_prompt(self, text: str) -> list[int]:
+        """A text to answer: one turn of a user, where the model was trained on conversations."""
+        if self.chat_template is None:
+            return self.tokenizer.encode(text)
+        return prompt_tokens([Turn("user", text)], self.tokenizer, self.vocabulary)
 
     def objective(self) -> Objective:
         """What it was trained to predict; of an imported model, what its class is for."""

@@ -18,16 +18,17 @@ from paribus.corpus.dataset import vocabulary_of
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import UnsupportedError
 from paribus.model.weights import write_json
-from paribus.record.file_names import TOKENIZER_FILE
+from paribus.record.file_names import CHAT_TEMPLATE_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture
 
 TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
+GENERATION_CONFIG_FILE = "generation_config.json"
 TOKENIZER_FILES = (
     TOKENIZER_FILE,
     TOKENIZER_CONFIG_FILE,
     "special_tokens_map.json",
     "added_tokens.json",
-    "chat_template.jinja",
+    CHAT_TEMPLATE_FILE,
 )
 
 
@@ -36,6 +37,18 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None
     special_tokens = vocabulary_of(tokenizer).special_tokens
     write_json(folder / TOKENIZER_FILE, _with_special_tokens(tokenizer, special_tokens))
     write_json(folder / TOKENIZER_CONFIG_FILE, _tokenizer_config(special_tokens, max_length))
+
+
+def write_chat_template(
+    folder: Path, template: str, vocabulary: Vocabulary, spec: ResolvedArchitecture
+) -> None:
+    """chat_template.jinja for `apply_chat_template`, and generation_config.json: an answer ends
+    where a turn does.
+    """
+    (folder / CHAT_TEMPLATE_FILE).write_text(template, "utf-8")
+    ids = special_token_ids(vocabulary, spec)
+    ends = [vocabulary.end_of_turn, vocabulary.eos]
+    write_json(folder / GENERATION_CONFIG_FILE, {**ids, "eos_token_id": ends})
 
 
 def copy_tokenizer(source: Path, folder: Path) -> None:

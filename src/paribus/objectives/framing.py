@@ -52,6 +52,7 @@ class ItemLayout:
     document_prefix: Ids  # before a document; cut off with its beginning
     sentinel: Ids  # what stands for the target in the question, and opens the answer
     bars_special_tokens: bool = True  # may an answer hold text alone, and what ends it?
+    in_turns: bool = False  # is an answer a turn of a conversation?
 
     @property
     def context_is_prefix(self) -> bool:
@@ -62,7 +63,11 @@ class ItemLayout:
 
     @property
     def end_tokens(self) -> Ids:
-        """What ends an answer: eos, and after a hidden span the sentinel of the next one."""
+        """What ends an answer: eos, after a hidden span the sentinel of the next one, and in a
+        conversation the end of the turn.
+        """
+        if self.in_turns:
+            return (self.vocabulary.eos, self.vocabulary.end_of_turn)
         if self.sentinel:
             return (self.vocabulary.eos, int(self.vocabulary.sentinel(1)))
         return (self.vocabulary.eos,)

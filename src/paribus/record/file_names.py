@@ -18,6 +18,7 @@ CHECKPOINT_FILE = "checkpoint.json"
 WEIGHTS_FILE = "weights.safetensors"
 LEARNING_FILE = "learning.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
+CHAT_TEMPLATE_FILE = "chat_template.jinja"  # of a run that was trained on conversations
 ORIGIN_FILE = "origin.json"
 LABEL_HEAD_FILE = "label-head.safetensors"  # of a stage that gives labels, with
 LABELS_FILE = "labels.json"

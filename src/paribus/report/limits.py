@@ -35,6 +35,8 @@ SOURCE_DESCRIPTIONS = {
     "pairs": "pairs from the files",
     "labelled": "texts with labels from the files",
     "tagged": "sentences with tags from the files",
+    "conversations": "conversations from the files",
+    "preferences": "preferences from the files",
 }
 
 
@@ -43,6 +45,8 @@ ANONYMOUS_SOURCES = {
     "pairs": "pairs from files",
     "labelled": "texts with labels from files",
     "tagged": "sentences with tags from files",
+    "conversations": "conversations from files",
+    "preferences": "preferences from files",
 }
 
 

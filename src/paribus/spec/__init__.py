@@ -25,10 +25,12 @@ from paribus.spec.architecture import SinusoidalPositions as SinusoidalPositions
 from paribus.spec.base import Spec as Spec
 from paribus.spec.corpus import BPETokenizer as BPETokenizer
 from paribus.spec.corpus import ByteTokenizer as ByteTokenizer
+from paribus.spec.corpus import ConversationFiles as ConversationFiles
 from paribus.spec.corpus import Corpus as Corpus
 from paribus.spec.corpus import Files as Files
 from paribus.spec.corpus import LabelledFiles as LabelledFiles
 from paribus.spec.corpus import PairFiles as PairFiles
+from paribus.spec.corpus import PreferenceFiles as PreferenceFiles
 from paribus.spec.corpus import PythonCode as PythonCode
 from paribus.spec.corpus import PythonDocs as PythonDocs
 from paribus.spec.corpus import PythonLabels as PythonLabels

@@ -1,7 +1,7 @@
 """What is read: sources, their mixture, how text becomes tokens, and what is held out.
 
-A source gives running text or pairs of (source, target); one corpus is all of the one or all of the
-other. Texts with labels are pairs, whose targets are the labels.
+A source gives running text, pairs of (source, target), conversations or preferences; all sources of
+a corpus give the same. Texts with labels are pairs, whose targets are the labels.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from paribus.spec.base import Positive, Share, Spec, read_kind
-from paribus.spec.languages import InventedLanguage, Language
+from paribus.spec.languages import InventedLanguage, Language, LanguageForm
 
 # The special tokens of conversations: who speaks, and where a turn ends.
 ROLES = ("system", "user", "assistant")
@@ -198,6 +198,42 @@ class TaggedFiles(Spec):
     """The source's share of the rows is its weight over the sum of all weights."""
 
 
+class ConversationFiles(Spec):
+    """Conversations from lines of .jsonl: `messages` with a role and a content each, or `prompt`
+    and `response`, and `system` where there is one.
+    """
+
+    kind: Literal["conversations"] = "conversations"
+    paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
+class PreferenceFiles(Spec):
+    """Preferences from lines of .jsonl: `chosen` and `rejected` after a `prompt`, or after
+    `messages`, and `system` where there is one.
+    """
+
+    kind: Literal["preferences"] = "preferences"
+    paths: Paths
+    """Files, folders, globs or tars. A path is relative to the file that names it. One alone
+    needs no list.
+    """
+    errors: DecodeErrors = "strict"
+    """What happens to bytes that are not UTF-8: refused, or replaced and counted."""
+    max_unpacked: MaxUnpacked = None
+    """Bytes that packed files may come to. If left out: in proportion to their size on disk."""
+    weight: Positive = 1.0
+    """The source's share of the rows is its weight over the sum of all weights."""
+
+
 class ByteTokenizer(Spec):
     """One token a byte."""
 
@@ -221,7 +257,9 @@ class TokenizerFile(Spec):
 
 
 InstalledPython = PythonDocs | PythonCode | PythonSummaries | PythonLabels | PythonTags
-FileSource = Files | PairFiles | LabelledFiles | TaggedFiles
+TurnFiles = ConversationFiles | PreferenceFiles
+TextFiles = Files | PairFiles | LabelledFiles | TaggedFiles
+FileSource = TextFiles | TurnFiles
 Source = InstalledPython | FileSource | InventedLanguage
 SourceKind = Annotated[Source, Field(discriminator="kind"), BeforeValidator(read_kind)]
 TokenizerKind = Annotated[
@@ -236,16 +274,34 @@ def gives_labels(source: Source) -> bool:
     return isinstance(source, LabelledFiles | PythonLabels | TaggedFiles | PythonTags)
 
 
-def gives_pairs(source: Source) -> bool:
-    """Whether a source gives pairs; otherwise it gives running text."""
+# What the documents of a source are, and how each is called.
+DOCUMENT_FORMS: dict[LanguageForm, str] = {
+    "pairs": "pairs",
+    "conversations": "conversations",
+    "preferences": "preferences",
+    "text": "running text",
+}
+
+
+def document_form(source: Source) -> LanguageForm:
+    """What the documents of a source are."""
     match source:
         case PythonSummaries() | PairFiles():
-            return True
+            return "pairs"
         case LabelledFiles() | TaggedFiles() | PythonLabels() | PythonTags():
-            return True
+            return "pairs"
+        case ConversationFiles():
+            return "conversations"
+        case PreferenceFiles():
+            return "preferences"
         case Language():
-            return source.form == "pairs"
-    return False
+            return source.form
+    return "text"
+
+
+def gives_pairs(source: Source) -> bool:
+    """Whether a source gives sources with their targets; otherwise it gives running text."""
+    return document_form(source) != "text"
 
 
 class Corpus(Spec):
@@ -254,8 +310,8 @@ class Corpus(Spec):
     """
 
     sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_as_tuple)] = (PythonDocs(),)
-    """Where the text comes from. All sources give running text, or all give pairs. One alone
-    needs no list.
+    """Where the text comes from. All sources give the same: running text, pairs, conversations or
+    preferences. One alone needs no list.
     """
     tokenizer: TokenizerKind = ByteTokenizer()
     """How text becomes tokens."""
@@ -278,10 +334,20 @@ class Corpus(Spec):
                 " ones,"
                 " such as 1 and 2"
             )
-        kinds = {gives_pairs(source): source.kind for source in self.sources}
-        if len(kinds) == 2:
+        forms: dict[LanguageForm, str] = {}
+        for source in self.sources:
+            forms[document_form(source)] = source.kind
+        if len(forms) > 1:
+            in_order: list[LanguageForm] = [form for form in DOCUMENT_FORMS if form in forms]
+            one, other = in_order[:2]
             raise ValueError(
-                f"sources {kinds[True]!r} gives pairs and {kinds[False]!r} running text, which one"
-                " batch cannot hold; use either, or form = 'text' for an invented language"
+                f"sources {forms[one]!r} gives {DOCUMENT_FORMS[one]} and {forms[other]!r}"
+                f" {DOCUMENT_FORMS[other]}, which one batch cannot hold; use either, or form ="
+                f" {other!r} for an invented language"
             )
         return self
+
+    @property
+    def form(self) -> LanguageForm:
+        """What its documents are."""
+        return document_form(self.sources[0])

@@ -113,8 +113,8 @@ def _seeded_arm_faults(design: Design, path: str) -> Iterator[str]:
 
 
 def _is_compared(design: Design, path: str) -> bool:
-    """Is a path of the factor, and does an arm write it? Where the factor is the whole stage, do
-    the arms that have it differ?
+    """Is a path of the factor, and does an arm write it? Where a whole stage is the factor, do
+    arms with as many stages differ in it?
     """
     inside = any(_paths_overlap(path, own) for own in declared_paths(design))
     if not inside:
@@ -122,12 +122,11 @@ def _is_compared(design: Design, path: str) -> bool:
     tables = [indexed_stages(table) for table in arm_tables(design).values()]
     if not any(path in leaves_of(table) for table in tables):
         return False
-    match = STAGE_PATH.match(path)
-    stage = match.group() if match is not None else ""
-    values: list[Any] = []
+    values_by_size: dict[int, list[Any]] = {}
     for table in tables:
-        leaves = leaves_of(merge_tables(indexed_stages(design.base), table))
-        if any(leaf.startswith(stage) for leaf in leaves):
-            values.append(leaves.get(path))
-    is_whole_stage = len(values) < len(tables)
-    return not is_whole_stage or any(value != values[0] for value in values)
+        merged = merge_tables(indexed_stages(design.base), table)
+        size = len(merged.get("stages", ()))
+        values_by_size.setdefault(size, []).append(leaves_of(merged).get(path))
+    if len(values_by_size) == 1:
+        return True
+    return any(value != values[0] for values in values_by_size.values() for value in values)

@@ -10,7 +10,7 @@ from paribus.spec.base import Count, NonNegative, Positive, Spec
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
-LanguageForm = Literal["pairs", "text"]
+LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
 SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
 
 
@@ -24,7 +24,9 @@ class Language(Spec):
     seed: NonNegative = 0
     """Seed of the documents."""
     form: LanguageForm = "pairs"
-    """Pairs of source and target, or both as one document of running text."""
+    """Pairs of source and target, both as one document of running text, conversations of one
+    question and its answer, or preferences for the answer over one with a mistake.
+    """
     weight: Positive = 1.0
     """The source's share of the rows is its weight over the sum of all weights."""
     min_length: Count

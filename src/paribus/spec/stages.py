@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -26,10 +26,8 @@ from paribus.spec.architecture import (
 from paribus.spec.corpus import Corpus, TokenizerFile
 from paribus.spec.objectives import CausalLM, ObjectiveKind
 from paribus.spec.resolved import Stack, is_bidirectional, resolve
+from paribus.spec.stage_kinds import FIRST_KIND, LATER_KINDS, StageKind, kind_faults
 from paribus.spec.training import Training
-
-StageKind = Literal["pretrain", "adapt", "tune"]
-FIRST_KIND: StageKind = "pretrain"
 
 
 def _is_none(value: Any) -> bool:
@@ -63,7 +61,8 @@ class Stage(Spec):
 
     kind: StageKind = FIRST_KIND
     """What the stage is for: `pretrain` for the first, then `adapt` (another objective or mask on
-    running text) or `tune` (tasks as pairs). It is a name: nothing else depends on it.
+    running text), `tune` (tasks as pairs) or `instruct` (conversations). Conversations are for
+    `instruct` alone; otherwise nothing depends on the name.
     """
     architecture: Annotated[
         ArchitectureChange, Field(exclude_if=lambda change: change == ArchitectureChange())
@@ -118,6 +117,11 @@ class RunSpec(Spec):
     def with_last(self, stage: Stage) -> RunSpec:
         """The run with another last stage."""
         return self.model_copy(update={"stages": (*self.stages[:-1], stage)})
+
+
+def reads_conversations(run: RunSpec) -> bool:
+    """Whether a stage of a run was trained on conversations, or on responses that end them."""
+    return any(stage.corpus.form in ("conversations", "preferences") for stage in run.stages)
 
 
 def stage_architectures(run: RunSpec) -> tuple[Architecture, ...]:
@@ -178,17 +182,25 @@ def _chain_faults(run: RunSpec) -> Iterator[str]:
             "stages.0.architecture changes what the run begins with; write it under architecture"
             " instead"
         )
+    for number, stage in enumerate(run.stages):
+        for fault in kind_faults(stage.kind, stage.corpus, stage.objective):
+            yield f"stages.{number}.{fault}"
     before = run.architecture
     for number, stage in enumerate(run.stages[1:], 1):
         if stage.kind == FIRST_KIND:
             yield (
                 f"stages.{number}.kind is {stage.kind!r}, which only the first stage can be; use"
-                " 'adapt' or 'tune'"
+                f" {_one_of(LATER_KINDS)}"
             )
         after = _changed(before, stage.architecture)
         for fault in _change_faults(before, after, stage.architecture):
             yield f"stages.{number}.architecture.{fault}"
         before = after
+
+
+def _one_of(names: Sequence[str]) -> str:
+    *first, last = map(repr, names)
+    return f"{', '.join(first)} or {last}"
 
 
 def _change_faults(

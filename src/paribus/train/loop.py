@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from paribus.corpus import TokenisedCorpus
+from paribus.corpus.conversations import CHAT_TEMPLATE
 from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.errors import DivergedError, RecordError, SpecError
 from paribus.model import build
@@ -23,6 +24,7 @@ from paribus.runtime import cudnn_version, deferred_signals, device_kind, select
 from paribus.spec import Flops, resolve
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.run import RunSpec, addressed_stages
+from paribus.spec.stages import reads_conversations
 from paribus.train import training_state
 from paribus.train.counters import RowSums, Totals, nats_per_target
 from paribus.train.determinism import deterministic_algorithms
@@ -43,6 +45,7 @@ from paribus.train.problem_flops import ProblemShape, problem_shape, row_flops
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
+from paribus.train.training_state import TextFiles
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
@@ -136,7 +139,9 @@ class _Loop:
         spec, dataset = inputs.spec, inputs.dataset
         stage = with_own_draws(spec.last, len(spec.stages) - 1)
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
-        self.watcher, self.tokenizer = watcher, dataset.tokenizer.json
+        self.watcher = watcher
+        chat_template = CHAT_TEMPLATE if reads_conversations(spec) else None
+        self.text_files = TextFiles(dataset.tokenizer.json, chat_template)
         self.inputs = inputs
         model = build(spec.last_architecture, seed=stage.training.seed, device=device)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
@@ -267,7 +272,7 @@ class _Loop:
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
-            training_state.save_training_state(folder, self.learner, self.tokenizer, pending)
+            training_state.save_training_state(folder, self.learner, self.text_files, pending)
 
         self.run.commit_checkpoint(step, fill, self.valid_nats, self.training.keep_last)
         self.timer_start = time.monotonic()

@@ -4,6 +4,7 @@ and open sums.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,15 +12,33 @@ from torch import Tensor
 
 from paribus.model.label_head import fill_label_head, write_label_head
 from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
-from paribus.record.file_names import LEARNING_FILE, SPEC_FILE, TOKENIZER_FILE, WEIGHTS_FILE
+from paribus.record.file_names import (
+    CHAT_TEMPLATE_FILE,
+    LEARNING_FILE,
+    SPEC_FILE,
+    TOKENIZER_FILE,
+    WEIGHTS_FILE,
+)
 from paribus.train.learner import Learner
 
 
+@dataclass(frozen=True)
+class TextFiles:
+    """How text becomes what a model reads: a tokenizer.json, and a template of conversations
+    where it was trained on any.
+    """
+
+    tokenizer: str
+    chat_template: str | None = None
+
+
 def save_training_state(
-    folder: Path, learner: Learner, tokenizer: str, pending: dict[str, Tensor]
+    folder: Path, learner: Learner, text_files: TextFiles, pending: dict[str, Tensor]
 ) -> None:
     """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves."""
-    (folder / TOKENIZER_FILE).write_text(tokenizer, "utf-8")
+    (folder / TOKENIZER_FILE).write_text(text_files.tokenizer, "utf-8")
+    if text_files.chat_template is not None:
+        (folder / CHAT_TEMPLATE_FILE).write_text(text_files.chat_template, "utf-8")
     write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
     write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
     if learner.head is not None:

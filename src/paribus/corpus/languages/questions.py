@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator
 from math import prod
 from random import Random
+from string import ascii_lowercase, digits
 
+from paribus.corpus.conversations import Turn, prompt_bytes
 from paribus.corpus.documents import Document
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
@@ -32,23 +34,32 @@ QUESTIONS_PER_STREAM = 1024  # questions drawn from one stream
 
 
 def language_documents(language: InventedLanguage, progress: Watcher) -> Iterator[Document]:
-    """All questions with their answers, as pairs or as text."""
+    """All questions with their answers, in the form that the language is asked for."""
     with progress.stage(f"inventing {language.kind}", language.n_documents):
         for first in range(0, language.n_documents, QUESTIONS_PER_STREAM):
-            draw = Random(
-                derive_seed(language.seed, "corpus", language.kind, first // QUESTIONS_PER_STREAM)
-            )
+            block = first // QUESTIONS_PER_STREAM
+            draw = Random(derive_seed(language.seed, "corpus", language.kind, block))
+            # a stream of its own: every form of a language asks the same questions
+            mistakes = Random(derive_seed(language.seed, "corpus", language.kind, block, "mistake"))
             together = min(QUESTIONS_PER_STREAM, language.n_documents - first)
             for _ in range(together):
-                yield _document(language, draw_question(language, draw))
+                yield _document(language, draw_question(language, draw), mistakes)
             progress.advance(together)
 
 
-def _document(language: InventedLanguage, question: str) -> Document:
-    texts = question.encode(), language_answer(language, question).encode()
-    if language.form == "pairs":
-        return Document(*texts)
-    return Document(b"".join(texts))
+def _document(language: InventedLanguage, question: str, mistakes: Random) -> Document:
+    answer = language_answer(language, question)
+    match language.form:
+        case "pairs":
+            return Document(question.encode(), answer.encode())
+        case "text":
+            return Document((question + answer).encode())
+        case "conversations":
+            return Document(prompt_bytes([Turn("user", question)]), answer.encode())
+        case "preferences":
+            mistaken = draw_mistake(language, answer, mistakes)
+            prompt = prompt_bytes([Turn("user", question)])
+            return Document(prompt, answer.encode(), mistaken.encode())
 
 
 def draw_question(language: InventedLanguage, rng: Random) -> str:
@@ -98,6 +109,27 @@ def language_answer(language: InventedLanguage, question: str) -> str:
             return translate(language, source)
         case ArithmeticLanguage():
             return str(_arithmetic_value(source, language.modulus))
+
+
+def draw_mistake(language: InventedLanguage, answer: str, rng: Random) -> str:
+    """An answer with one letter changed for another that its language has."""
+    letters = answer_letters(language)
+    place = rng.randrange(len(answer))
+    others = [letter for letter in letters if letter != answer[place]]
+    return answer[:place] + rng.choice(others) + answer[place + 1 :]
+
+
+def answer_letters(language: InventedLanguage) -> str:
+    """The letters that answers of a language are written in."""
+    match language:
+        case ArithmeticLanguage():
+            return digits
+        case TranslationLanguage():
+            return ascii_lowercase
+        case LinearLanguage():
+            return SYMBOLS[: language.modulus]
+        case _:
+            return SYMBOLS[: language.n_symbols]
 
 
 def _draw_letters(rng: Random, n_symbols: int, length: int) -> str:
