@@ -18,7 +18,8 @@ WORDS = [*TEXT.split(), "‹end›"]
 
 def test_no_preset_is_called_like_an_objective():
     assert not set(presets()) & {*OBJECTIVES_BY_KIND, Mixture.model_fields["kind"].default}
-    assert set(OBJECTIVES_BY_KIND) == {*PROBLEM_LAYOUTS, "ul2"}
+    # labels and tags have a head of some width, which a name alone does not say
+    assert set(OBJECTIVES_BY_KIND) == {*PROBLEM_LAYOUTS, "ul2"} - {"labels", "tags"}
 
 
 @pytest.mark.parametrize("kind", OBJECTIVES_BY_KIND)

@@ -24,7 +24,8 @@ from paribus.corpus import document_text
 from paribus.corpus.archives import explain_read_errors, open_members, suffix_of
 from paribus.corpus.decompression_limit import DecompressionLimit
 from paribus.corpus.documents import SourceNotes
-from paribus.corpus.formats import MAX_LINE_BYTES, cut_position
+from paribus.corpus.formats import cut_position
+from paribus.corpus.lines import MAX_LINE_BYTES
 from paribus.corpus.progress import Progress
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.spec import Files
@@ -434,7 +435,7 @@ def test_a_file_that_has_gone_is_named(tmp_path):
 
 def test_a_line_that_no_memory_should_hold_is_refused(tmp_path, monkeypatch):
     assert MAX_LINE_BYTES == 2**28
-    monkeypatch.setattr("paribus.corpus.formats.MAX_LINE_BYTES", 1000)
+    monkeypatch.setattr("paribus.corpus.lines.MAX_LINE_BYTES", 1000)
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "x"}\n' + json.dumps({"text": "y" * 1000}) + "\n")
     with pytest.raises(RecordError, match="line 2 is longer than 1000 bytes; cut it into several"):

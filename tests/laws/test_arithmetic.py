@@ -16,7 +16,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from paribus.batch import Batch
 from paribus.masks import SequenceLayout, dense_mask, rule_at_head
 from paribus.model import build
+from paribus.model.label_head import LabelHead
 from paribus.spec import Architecture, Latent, load, parameters, price, resolve
+from paribus.spec.flops import labelling_flops
 
 LENGTH, PREFIX, SOURCE, N_SEQUENCES = 11, 4, 7, 2
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
@@ -71,6 +73,21 @@ def test_dense_flops_equal_the_counter_on_the_reference_path(
     priced = price(resolve(spec), LENGTH, SOURCE if spec.encoder else None, PREFIX)
     assert priced.training.dense * N_SEQUENCES == counted(spec, backward=True)
     assert priced.prefill.dense * N_SEQUENCES == counted(spec, backward=False, last_word_only=True)
+
+
+@pytest.mark.parametrize(("preset", "changes"), VARIANTS)
+def test_flops_of_labels_equal_the_counter_on_the_reference_path(
+    preset: str, changes: dict[str, Any]
+) -> None:
+    spec = tiny_architecture(preset, changes)
+    model = build(spec, device="meta", kernel="dense", compute="gathered")
+    head = LabelHead(("a", "b", "c"), spec.d_model).to("meta")
+    tokens = torch.zeros(N_SEQUENCES, LENGTH, dtype=torch.long, device="meta")
+    with FlopCounterMode(display=False) as counter:
+        states = model.text_states(Batch.of(tokens, prefix=LENGTH)).states_BTD
+        head(states[:, :1]).sum().backward()
+    priced = labelling_flops(resolve(spec), LENGTH, n_labels=3, n_scored=1)
+    assert priced.dense * N_SEQUENCES == counter.get_total_flops()
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -1,5 +1,6 @@
 """A resumed chain is the same chain: killed at any moment of any stage and resumed, the rows and
-weights of every stage equal the uninterrupted ones, bit for bit, on CPU at the same thread count.
+weights of every stage, and those of a head, equal the uninterrupted ones, bit for bit, on CPU at
+the same thread count.
 """
 
 import os
@@ -9,12 +10,16 @@ from pathlib import Path
 
 import pytest
 from chain_run import chain_spec
+from labelled_texts import labels_run, write_labelled
 from run_attempts import Runner, rows_without_times, runner, wait
 from safetensors.torch import load_file
 
 from paribus.record import latest_checkpoint
 
-N_STEPS = [stage.training.n_steps for stage in chain_spec().stages]
+N_STEPS = {
+    "chain": [stage.training.n_steps for stage in chain_spec().stages],
+    "labels": [stage.training.n_steps for stage in labels_run(Path("texts.jsonl")).stages],
+}
 
 
 def n_saved(root: Path) -> int:
@@ -34,18 +39,18 @@ def kill_after(one: Runner, root: Path, n_steps: int) -> None:
     assert one.heard() == str(-signal.SIGKILL), "it had ended before it was killed"
 
 
-def require_same_after_kills(home: Path, n_kills: int, seed: int) -> None:
+def require_same_after_kills(home: Path, n_kills: int, seed: int, chain: str = "chain") -> None:
     whole, torn = home / "whole", home / "torn"
-    moments = sorted(random.Random(seed).sample(range(sum(N_STEPS) - 5), n_kills))
-    with runner(home, "chain") as one:
+    moments = sorted(random.Random(seed).sample(range(sum(N_STEPS[chain]) - 5), n_kills))
+    with runner(home, chain) as one:
         one.finished("whole")
         for moment in moments:
             kill_after(one, torn, moment)
-    with runner(home, "chain") as another:  # which shares nothing with the one before
+    with runner(home, chain) as another:  # which shares nothing with the one before
         another.finished("torn")
     names = sorted(path.name for path in whole.iterdir())
     assert names == sorted(path.name for path in torn.iterdir())
-    assert len(names) == len(N_STEPS)
+    assert len(names) == len(N_STEPS[chain])
     for name in names:
         assert rows_without_times(torn / name) == rows_without_times(whole / name)
         require_same_state(whole / name, torn / name)
@@ -53,7 +58,10 @@ def require_same_after_kills(home: Path, n_kills: int, seed: int) -> None:
 
 def require_same_state(whole: Path, torn: Path) -> None:
     newest = [latest_checkpoint(folder / "checkpoints").checkpoint for folder in (whole, torn)]
-    for file in ("weights.safetensors", "learning.safetensors"):
+    files = ["weights.safetensors", "learning.safetensors"]
+    if list(whole.glob("checkpoints/*/label-head.safetensors")):
+        files.append("label-head.safetensors")
+    for file in files:
         left, right = (load_file(own.folder / file) for own in newest if own is not None)
         assert left.keys() == right.keys()
         for key in left:
@@ -63,6 +71,12 @@ def require_same_state(whole: Path, torn: Path) -> None:
 
 def test_a_chain_killed_five_times_is_the_same(tmp_path: Path) -> None:
     require_same_after_kills(tmp_path, 5, seed=1)
+
+
+def test_a_chain_that_ends_with_a_head_killed_five_times_is_the_same(tmp_path: Path) -> None:
+    write_labelled(tmp_path / "texts.jsonl")
+    require_same_after_kills(tmp_path, 5, seed=3, chain="labels")
+    assert len(list(tmp_path.glob("torn/*/checkpoints/*/label-head.safetensors"))) > 0
 
 
 @pytest.mark.slow

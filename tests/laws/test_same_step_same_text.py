@@ -17,7 +17,7 @@ from paribus.batch import Vocabulary
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.objectives import Problem, draw_component, separates_documents
 from paribus.spec import resolve
-from paribus.spec.objectives import CausalLM, LastToken, MaskedLM, ReverseLM, SimpleObjective
+from paribus.spec.objectives import CausalLM, LastToken, MaskedLM, ReverseLM, TokenObjective
 from paribus.spec.run import RunSpec, Stage, load_run
 from paribus.train.loader import VALID_SEED, ProblemLoader
 
@@ -101,7 +101,7 @@ def texts(problems: list[Problem], stage: Stage, words: Vocabulary, k: int, seed
     return torch.cat([restored(problem, objective, words) for problem in problems])
 
 
-def restored(problem: Problem, objective: SimpleObjective, words: Vocabulary) -> Tensor:
+def restored(problem: Problem, objective: TokenObjective, words: Vocabulary) -> Tensor:
     read, told = problem.inputs.tokens_BT, problem.targets_BM
     match objective:
         case CausalLM():

@@ -1,5 +1,6 @@
 """A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
-told, one line a folder; the objective `chain` is a run of three stages.
+told, one line a folder; the objective `chain` is a run of three stages, and `labels` one of two
+that ends with a head on the texts of HOME/texts.jsonl.
 
 Each attempt is a process of its own, forked before anything was computed, so that fifty do not
 import torch fifty times. Its number is said as it begins, its exit status when it has ended.
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import torch
 from chain_run import chain_spec, chain_texts
+from labelled_texts import labels_run
 
 from paribus.spec.run import RunSpec, load_run
 from paribus.train.chain import train_chain
@@ -63,7 +65,13 @@ def attempt_run(spec: RunSpec, texts: Texts, root: Path) -> int:
 def main(home: Path, objective: str) -> None:
     torch.set_num_threads(1)
     import_module("torch._dynamo")  # or the optimizer would, at the first step of every attempt
-    spec = chain_spec() if objective == "chain" else run_spec(objective)
+    match objective:
+        case "chain":
+            spec = chain_spec()
+        case "labels":
+            spec = labels_run(home / "texts.jsonl", {"architecture.dropout": 0.1})
+        case _:
+            spec = run_spec(objective)
     texts = chain_texts(spec, home / "cache")
     print("ready", flush=True)
     while line := sys.stdin.readline():

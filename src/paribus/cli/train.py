@@ -80,7 +80,7 @@ def train_run(
 def _print_remarks(page: Console, run: RunSpec, texts: Texts, width_note: str | None) -> None:
     remarks = {width_note: None}  # in order, each once
     for stage, text in zip(run.stages, texts, strict=True):
-        remarks |= dict.fromkeys(corpus_remarks(text, stage.training.length))
+        remarks |= dict.fromkeys(corpus_remarks(text, stage.training.length, stage.objective))
     for remark in remarks:
         if remark is not None:
             print_note(page, remark)

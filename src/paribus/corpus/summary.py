@@ -10,10 +10,12 @@ import numpy as np
 
 from paribus.corpus.conversations import Turn, parse_turns, readable_tokens
 from paribus.corpus.dataset import TokenisedCorpus
+from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.corpus.shards import TURN_FORMS, Shard
 from paribus.corpus.splits import Split
 from paribus.errors import SpecError
 from paribus.runtime import numpy_generator
+from paribus.spec.objectives import Objective, TextLabels, WordTags
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,12 @@ def split_counts(dataset: TokenisedCorpus) -> Iterator[SplitCount]:
             )
 
 
-def corpus_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
-    """What a person should be told of the text before it is read in rows of this length."""
+def corpus_remarks(
+    dataset: TokenisedCorpus, length: int, objective: Objective | None = None
+) -> Iterator[str]:
+    """What a person should be told of the text before an objective reads it in rows of this
+    length.
+    """
     for number, source in enumerate(dataset.index.sources):
         counts = {
             f"{source.n_replaced} faults of UTF-8 were replaced": source.n_replaced,
@@ -63,11 +69,19 @@ def corpus_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
         for remark, n in counts.items():
             if n:
                 yield f"corpus.sources.{number} ({source.kind}): {remark}"
-    yield from truncation_remarks(dataset, length)
+    yield from truncation_remarks(dataset, length, objective)
 
 
-def truncation_remarks(dataset: TokenisedCorpus, length: int) -> Iterator[str]:
-    """What rows of this length leave out of the training pairs."""
+def truncation_remarks(
+    dataset: TokenisedCorpus, length: int, objective: Objective | None = None
+) -> Iterator[str]:
+    """What rows of this length leave out of the training pairs, or of texts with labels."""
+    if isinstance(objective, TextLabels | WordTags):
+        if n_texts := LabelledCorpus(dataset, objective).n_truncated("train", length):
+            yield (
+                f"{n_texts:,} texts are longer than {length - 1} tokens: their ends are left out"
+            )
+        return
     if n_cut := dataset.n_truncated_pairs("train", length):
         yield (
             f"{n_cut:,} pairs are longer than {length} tokens: the beginnings of their sources are"

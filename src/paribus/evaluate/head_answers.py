@@ -115,7 +115,7 @@ def answer_tags(
     chosen: list[list[str]] = []
     for states_ND in states_of_words_that_fit(labeller.asked_model, sentences):
         tags = _head_nats(labeller.head, states_ND)[:, columns].argmin(1)
-        own = [names[tag] for tag in tags]
+        own = [str(names[int(tag)]) for tag in tags]
         for place in np.flatnonzero(np.isnan(states_ND).any(1)):
             own[place] = CUT_WORD
         chosen.append(own)

@@ -1,0 +1,90 @@
+"""Arms that are fine-tuned with a head differ in the factor alone: another column, split, head or
+text is a confound.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from labelled_texts import ARCHITECTURE, TRAINING, labels_run, run_texts, write_labelled
+
+from paribus.design import find_design, make_plan
+from paribus.design.quantities import run_price
+from paribus.design.step_cost import measure_step_costs
+from paribus.errors import ConfoundError
+from paribus.spec import price, resolve
+from paribus.spec.flops import labelling_flops
+from paribus.workspace import Execution, Workspace
+
+
+def table(home: Path) -> dict[str, Any]:
+    source = {"kind": "labelled", "paths": str(home / "texts.jsonl")}
+    return {
+        "question": "Does a causal model label texts better if it may then look both ways?",
+        "factor": "stages.1.architecture.mask",
+        "baseline": "causal",
+        "seeds": 3,
+        "tune": False,
+        "primary": {"measure": {"kind": "pairs", "n_items": 9}, "margin": 0.5},
+        "base": {
+            "architecture": ARCHITECTURE,
+            "training": TRAINING,
+            "corpus": {"sources": [{"kind": "copy", "form": "text", "n_documents": 200}]},
+            "stages": [
+                {},
+                {
+                    "kind": "tune",
+                    "corpus": {"sources": [source], "valid": 0.2, "test": 0.2},
+                    "objective": {"kind": "labels", "n_labels": 2},
+                },
+            ],
+        },
+        "arms": {"causal": {}, "full": {"stages": {"1": {"architecture": {"mask": "full"}}}}},
+    }
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("confounds")
+    write_labelled(home / "texts.jsonl")
+    return home
+
+
+def plan(home: Path, changes: dict[str, Any]) -> None:
+    name, design = find_design(table(home), changes=changes)
+    workspace = Workspace(home / "runs", home / "cache", device="cpu")
+    make_plan(design, name, None, Execution(workspace), show_progress=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("corpus.sources.0.label", "other"),
+        ("corpus.sources.0.text", "other"),
+        ("corpus.sources.0.second", "other"),
+        ("corpus.valid", 0.1),
+        ("corpus.test", 0.1),
+        ("objective.pooling", "last"),
+        ("objective.n_labels", 3),
+        ("training.n_steps", 13),
+        ("training.n_sequences", 4),
+        ("training.optimizer.rate", 3e-4),
+    ],
+)
+def test_what_differs_beside_the_factor_is_refused(home, path, value):
+    changes = {f"arms.full.stages.1.{path}": value}
+    if path.startswith("corpus.sources.0."):
+        source = {"kind": "labelled", "paths": str(home / "texts.jsonl")}
+        changes = {"arms.full.stages.1.corpus.sources": [{**source, path.split(".")[-1]: value}]}
+    with pytest.raises(ConfoundError) as fault:
+        plan(home, changes)
+    assert f"stages.1.{path.split('.')[0]}" in str(fault.value)
+
+
+def test_the_cost_of_a_step_and_the_price_count_the_head(home):
+    run = labels_run(home / "texts.jsonl")
+    cost = measure_step_costs(run, run_texts(run, home / "cache"))[-1]
+    spec = resolve(run.last_architecture)
+    assert cost.training_flops == 8 * labelling_flops(spec, 24, n_labels=2, n_scored=1).dense
+    assert cost.tokens_scored == 8
+    assert run_price(run, cost).parameters == price(spec).parameters + 2 * 32 + 2
