@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from paribus.analyse import column_of
+from paribus.analyse.remarks import begin_remark
 from paribus.analyse.verdict import BOUND_WORDS
 from paribus.report.contrasts import undeclared_interaction
 from paribus.report.numbers import format_count, join_words
@@ -69,6 +70,9 @@ def _limitations(report: ReportData) -> Iterator[str]:
     else:
         others = "How well the arms do another task, or this one asked in other words"
     yield f"{others}: measured was {describe_yardstick(report)}."
+    begin = begin_remark(report.plan)
+    if begin is not None:
+        yield f"What another start would give: {begin}."
     if report.findings.rates is None:
         if report.has_one_learning_rate:
             at = "all trained at one"
