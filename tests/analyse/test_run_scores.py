@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import log
 
 import pytest
+from task_answers import TASK_HEAD, task_evaluation
 
 from paribus.analyse.document_sums import document_sums
 from paribus.analyse.pair_details import pair_new_documents
@@ -17,50 +18,18 @@ from paribus.analyse.run_scores import (
 )
 from paribus.analyse.score_bounds import Floor
 from paribus.errors import RecordError
-from paribus.record import (
-    Answer,
-    Evaluation,
-    EvaluationHead,
-    TaskAnswer,
-    TaskEvaluation,
-    TaskHead,
-)
+from paribus.record import Answer, Evaluation, EvaluationHead, TaskEvaluation
 from paribus.spec.measure import ACCURACY, MATTHEWS, TASK_MEASURES
 
-HEAD = TaskHead(
-    task={"name": "pairs"},
-    name="pairs",
-    measure="accuracy",
-    label="likelihood",
-    protocol={"kind": "zero-shot"},
-    component={},
-    step=9,
-    weights="",
-    window=32,
-    items="abc",
-    n_items=4,
-    n_truncated=0,
-    n_left_out=0,
-    text="",
-    floors={"uniform": 0.5, "majority": 0.52, "length": 0.4},
-    summary={"matthews": 0.25},
-    environment={},
-)
+HEAD = replace(TASK_HEAD, summary={"matthews": 0.25})
 
 
-def task_evaluation(*scores: float, documents: str = "aabb") -> TaskEvaluation:
-    answers = []
-    for number, (score, document) in enumerate(zip(scores, documents, strict=True)):
-        answers.append(
-            TaskAnswer(
-                item=f"i{number}", document=document, score=score, count=1.0, chosen=0, key=0
-            )
-        )
-    return TaskEvaluation(HEAD, tuple(answers))
+def pairs(*scores: float, documents: str = "aabb") -> TaskEvaluation:
+    return replace(task_evaluation(*scores, documents=documents), head=HEAD)
 
 
 def test_the_score_of_a_task_is_the_sum_of_scores_over_counts_in_points():
-    answers = task_evaluation(1, 0, 1, 1)
+    answers = pairs(1, 0, 1, 1)
     assert measure_of(answers) == ACCURACY
     assert score_of(answers) == 75.0
     assert resolution_of(answers) == 25.0
@@ -68,7 +37,7 @@ def test_the_score_of_a_task_is_the_sum_of_scores_over_counts_in_points():
 
 
 def test_the_floor_of_a_task_is_the_highest_and_a_run_below_it_has_a_score():
-    answers = task_evaluation(0, 0, 1, 0)
+    answers = pairs(0, 0, 1, 0)
     assert floor_of(answers) == Floor("majority", 52.0)
     assert reference_score(answers) == 52.0
     assert score_of(answers) == 25.0
@@ -77,7 +46,7 @@ def test_the_floor_of_a_task_is_the_highest_and_a_run_below_it_has_a_score():
 
 
 def test_a_measure_of_all_answers_at_once_is_read_from_the_head():
-    answers = task_evaluation(1, 0, 1, 1)
+    answers = pairs(1, 0, 1, 1)
     own = replace(answers, head=replace(HEAD, measure="matthews"))
     assert measure_of(own) == MATTHEWS
     assert score_of(own) == 25.0
@@ -85,6 +54,24 @@ def test_a_measure_of_all_answers_at_once_is_read_from_the_head():
         score_of(replace(own, head=replace(own.head, summary={})))
     with pytest.raises(RecordError, match="measured in 'luck', which is not known here"):
         score_of(replace(answers, head=replace(HEAD, measure="luck")))
+
+
+def test_the_floor_of_matthews_is_zero_and_that_of_macro_f1_is_of_one_label():
+    answers = pairs(1, 0, 1, 1)
+    keys = (0, 0, 0, 1)
+    rows = tuple(replace(one, key=key) for one, key in zip(answers.answers, keys, strict=True))
+    task = {"labels": ["a", "b"]}
+
+    def floor(measure: str) -> Floor | None:
+        head = replace(HEAD, task=task, measure=measure, summary={measure: 0.1})
+        return floor_of(replace(answers, head=head, answers=rows))
+
+    assert floor("matthews") == Floor("uniform", 0.0)
+    # always a: F1 of a is 2·3/(3+4), of b 0. A guess: (2·1.5/(3+2) + 2·0.5/(1+2)) / 2
+    best = floor("macro f1")
+    assert best is not None
+    assert best.name == "uniform"
+    assert best.value == pytest.approx(100 * (0.6 + 1 / 3) / 2)
 
 
 def test_an_evaluation_is_in_bits_per_byte_and_has_no_floor():
@@ -107,8 +94,8 @@ def test_every_measure_in_points_ends_at_a_hundred():
 def test_the_gain_on_new_documents_is_the_mean_of_points_and_none_where_nothing_adds_up():
     """Ten documents of two items: the arm gets one more right in each, in every seed."""
     documents = "".join(chr(97 + number // 2) for number in range(20))
-    before = {seed: task_evaluation(*([0, 0] * 10), documents=documents) for seed in (1, 2, 3)}
-    after = {seed: task_evaluation(*([1, 0] * 10), documents=documents) for seed in (1, 2, 3)}
+    before = {seed: pairs(*([0, 0] * 10), documents=documents) for seed in (1, 2, 3)}
+    after = {seed: pairs(*([1, 0] * 10), documents=documents) for seed in (1, 2, 3)}
     finding = pair_new_documents(before, after, (1, 2, 3), 0.95, ACCURACY)
     assert finding is not None
     assert finding.interval is not None
