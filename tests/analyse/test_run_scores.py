@@ -10,7 +10,7 @@ from paribus.analyse.document_sums import document_sums
 from paribus.analyse.pair_details import pair_new_documents
 from paribus.analyse.run_scores import (
     floor_of,
-    item_scores,
+    item_totals,
     measure_of,
     reference_score,
     resolution_of,
@@ -81,7 +81,7 @@ def test_an_evaluation_is_in_bits_per_byte_and_has_no_floor():
     assert floor_of(answers) is None
     assert resolution_of(answers) == 0.0
     assert reference_score(answers) == pytest.approx(9.0 / log(2) / 6)
-    assert [one.count for one in item_scores(answers)] == [4, 2]
+    assert [one.count for one in item_totals(answers)] == [4, 2]
 
 
 def test_every_measure_in_points_ends_at_a_hundred():

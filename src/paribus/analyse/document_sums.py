@@ -1,6 +1,6 @@
 """Answers summed by document: items of one document are no independent evidence."""
 
-from paribus.analyse.run_scores import Answers, item_scores
+from paribus.analyse.run_scores import Answers, item_totals
 
 
 def document_sums(answers: Answers) -> dict[str, tuple[float, float]]:
@@ -8,7 +8,7 @@ def document_sums(answers: Answers) -> dict[str, tuple[float, float]]:
     document is one of its own.
     """
     sums: dict[str, tuple[float, float]] = {}
-    for one in item_scores(answers):
+    for one in item_totals(answers):
         total, count = sums.get(one.document, (0.0, 0))
         sums[one.document] = total + one.total, count + one.count
     return sums

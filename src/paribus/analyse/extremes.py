@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from statistics import fmean
 
-from paribus.analyse.run_scores import Answers, item_scores
+from paribus.analyse.run_scores import Answers, item_totals
 from paribus.spec.measure import LIKELIHOOD, Measure
 
 
@@ -49,4 +49,4 @@ def extreme_items(
 
 
 def _scores_by_item(answers: Answers) -> dict[str, float]:
-    return {one.item: one.total / one.count for one in item_scores(answers) if one.count}
+    return {one.item: one.total / one.count for one in item_totals(answers) if one.count}

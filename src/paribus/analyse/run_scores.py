@@ -18,7 +18,7 @@ Answers = Evaluation | TaskEvaluation
 
 
 @dataclass(frozen=True)
-class ItemScore:
+class ItemTotal:
     """The answer to one item: what it adds to the sum of a score, and to its count."""
 
     item: str
@@ -43,16 +43,16 @@ def _measure_by_name(name: str) -> Measure:
     return TASK_MEASURES[name]
 
 
-def item_scores(answers: Answers) -> list[ItemScore]:
+def item_totals(answers: Answers) -> list[ItemTotal]:
     """Every answer as what it adds: bits and bytes of a likelihood, score and count of a task."""
     if isinstance(answers, Evaluation):
         return [
-            ItemScore(one.item, one.document or one.item, one.nats / math.log(2), one.n_bytes)
+            ItemTotal(one.item, one.document or one.item, one.nats / math.log(2), one.n_bytes)
             for one in answers.answers
         ]
     scale = measure_of(answers).scale
     return [
-        ItemScore(one.item, one.document or one.item, scale * one.score, one.count)
+        ItemTotal(one.item, one.document or one.item, scale * one.score, one.count)
         for one in answers.answers
     ]
 
@@ -167,4 +167,4 @@ def _byte_count(evaluation: Evaluation) -> int:
 
 
 def _count(answers: Answers) -> float:
-    return math.fsum(one.count for one in item_scores(answers))
+    return math.fsum(one.count for one in item_totals(answers))

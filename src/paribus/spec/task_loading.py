@@ -116,8 +116,8 @@ def _default_fields(table: Mapping[str, Any]) -> dict[str, Any]:
             return dict(LANGUAGE_CHOICES)
         return dict(LANGUAGE_TASK)
     reader = table.get("reader")
-    if reader is None:
-        return {}
+    if not isinstance(reader, str):
+        return {}  # none, or one that is refused with its place
     if reader not in READERS:
         advice = word_advice(str(reader), tuple(READERS))
         raise SpecError(f"reader is {reader!r}; {advice}use one of {', '.join(READERS)}")
