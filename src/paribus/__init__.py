@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from paribus.cli.rows import verdicts as verdicts
     from paribus.cli.run import run as run
     from paribus.cli.show import show as show
+    from paribus.cli.tasks import tasks as tasks
+    from paribus.cli.terminal.task_evaluation import evaluate_tasks as evaluate_tasks
     from paribus.cli.train import train_run as train_run
     from paribus.cli.watch import watch as watch
     from paribus.generate import Sampling as Sampling
@@ -58,6 +60,7 @@ else:
         "diff": "paribus.cli.diff",
         "doctor": "paribus.cli.doctor",
         "evaluate_run": "paribus.cli.evaluate",
+        "evaluate_tasks": "paribus.cli.terminal.task_evaluation",
         "export": "paribus.interop",
         "fields": "paribus.cli.fields",
         "generate_text": "paribus.cli.generate",
@@ -71,6 +74,7 @@ else:
         "runs": "paribus.record",
         "save": "paribus.model",
         "show": "paribus.cli.show",
+        "tasks": "paribus.cli.tasks",
         "train_run": "paribus.cli.train",
         "verdicts": "paribus.cli.rows",
         "watch": "paribus.cli.watch",

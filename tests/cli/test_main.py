@@ -33,7 +33,7 @@ def test_the_verbs_are_the_files():
     assert (
         " ".join(verbs())
         == "corpus demo diff doctor evaluate export fields generate import plan price report rows"
-        " run runs show train watch"
+        " run runs show tasks train watch"
     )
 
 
@@ -146,7 +146,7 @@ def test_an_unknown_verb_is_met_with_the_nearest(ask):
         == "error: 'shwo' is not a verb of paribus; did you mean 'show'? verbs are corpus, demo,"
         " diff,"
         " doctor, evaluate, export, fields, generate, import, plan, price, report, rows, run,"
-        " runs, show, train, watch\n"
+        " runs, show, tasks, train, watch\n"
     )
 
 
@@ -219,6 +219,7 @@ BARE = {  # what each verb is asked where torch cannot be imported
     "run": ("mixed-attention",),
     "runs": (),
     "show": ("causal",),
+    "tasks": (),
     "train": ("x.toml",),
     "watch": (),
 }

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from labelled_texts import ARCHITECTURE, TRAINING, labels_run, run_texts, write_labelled
 
-from paribus.design import find_design, make_plan
-from paribus.design.quantities import run_price
+from paribus.design import Plan, find_design, make_plan
+from paribus.design.quantities import PlannedArm, quantity_lines, run_price
 from paribus.design.step_cost import measure_step_costs
 from paribus.errors import ConfoundError
+from paribus.evaluate.represent import parameters_used
 from paribus.spec import price, resolve
 from paribus.spec.flops import labelling_flops
 from paribus.workspace import Execution, Workspace
@@ -20,12 +21,12 @@ from paribus.workspace import Execution, Workspace
 def table(home: Path) -> dict[str, Any]:
     source = {"kind": "labelled", "paths": str(home / "texts.jsonl")}
     return {
-        "question": "Does a causal model label texts better if it may then look both ways?",
+        "question": "Is a causal model that learns labels under a full mask better afterwards?",
         "factor": "stages.1.architecture.mask",
         "baseline": "causal",
         "seeds": 3,
         "tune": False,
-        "primary": {"measure": {"kind": "pairs", "n_items": 9}, "margin": 0.5},
+        "primary": {"measure": {"kind": "pseudo", "n_items": 9, "max_bytes": 32}, "margin": 0.5},
         "base": {
             "architecture": ARCHITECTURE,
             "training": TRAINING,
@@ -37,6 +38,7 @@ def table(home: Path) -> dict[str, Any]:
                     "corpus": {"sources": [source], "valid": 0.2, "test": 0.2},
                     "objective": {"kind": "labels", "n_labels": 2},
                 },
+                {"kind": "adapt", "objective": "masked"},
             ],
         },
         "arms": {"causal": {}, "full": {"stages": {"1": {"architecture": {"mask": "full"}}}}},
@@ -50,10 +52,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def plan(home: Path, changes: dict[str, Any]) -> None:
+def plan(home: Path, changes: dict[str, Any] | None = None) -> Plan:
     name, design = find_design(table(home), changes=changes)
     workspace = Workspace(home / "runs", home / "cache", device="cpu")
-    make_plan(design, name, None, Execution(workspace), show_progress=False)
+    return make_plan(design, name, None, Execution(workspace), show_progress=False)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,14 @@ def test_what_differs_beside_the_factor_is_refused(home, path, value):
     assert f"stages.1.{path.split('.')[0]}" in str(fault.value)
 
 
+def test_arms_that_differ_in_the_mask_of_the_stage_with_labels_are_planned(home):
+    planned = plan(home)
+    assert [arm.run.stages[1].objective.kind for arm in planned.arms] == ["labels", "labels"]
+    lines = {line.path: line for line in planned.control_lines}
+    assert lines["stages.1.architecture.mask"].values["full"] == "full"
+    assert lines["stages.1.objective.n_labels"].values == {"causal": 2, "full": 2}
+
+
 def test_the_cost_of_a_step_and_the_price_count_the_head(home):
     run = labels_run(home / "texts.jsonl")
     cost = measure_step_costs(run, run_texts(run, home / "cache"))[-1]
@@ -88,3 +98,29 @@ def test_the_cost_of_a_step_and_the_price_count_the_head(home):
     assert cost.training_flops == 8 * labelling_flops(spec, 24, n_labels=2, n_scored=1).dense
     assert cost.tokens_scored == 8
     assert run_price(run, cost).parameters == price(spec).parameters + 2 * 32 + 2
+
+
+def test_the_control_table_says_which_parameters_the_question_uses(home):
+    t5 = {**ARCHITECTURE, "preset": "t5", "encoder": {"n_layers": 2}}
+    run = labels_run(home / "texts.jsonl")
+    other = labels_run(home / "texts.jsonl", {"architecture": t5, "stages.0.objective": "spans"})
+    arms = []
+    for name, own in (("gpt2", run), ("t5", other)):
+        costs = measure_step_costs(own, run_texts(own, home / "cache"))
+        arm = PlannedArm(
+            name=name,
+            levels={},
+            run=own,
+            texts=run_texts(own, home / "cache"),
+            step_costs=costs,
+            price=run_price(own, costs[-1]),
+            size_match=None,
+        )
+        arms.append(arm)
+    lines = {line.path: line for line in quantity_lines(arms, None)}
+    values = lines["parameters used by this question"].values
+    n_head = 2 * 32 + 2
+    assert values["gpt2"] == parameters_used(resolve(run.last_architecture)) + n_head
+    assert values["t5"] == parameters_used(resolve(other.last_architecture)) + n_head
+    assert values["t5"] < arms[1].price.parameters / 1.5  # its decoder has no part in it
+    assert values["gpt2"] == arms[0].price.parameters  # its output table is that of its input

@@ -9,6 +9,11 @@ measured before is read from there.
 
 An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
 
+With --tasks, one or more runs are asked tasks instead, all of them the same items. The table has
+the score of each, its interval, and what is scored without a model: by a guess, by the most
+frequent answer, by length alone. --shots K gives up to K demonstrations. `paribus tasks` lists what
+there is.
+
 With --lm-eval, tasks of lm-evaluation-harness are run instead of a yardstick. Their prompts are
 laid out as in training, or with --set framing=plain as lm-eval does for models of transformers.
 --set n_fewshot=N gives N demonstrations. RUN/lm-eval keeps one line per item.
@@ -36,6 +41,7 @@ from paribus.cli.terminal.folders import (
     TokenizerOption,
 )
 from paribus.cli.terminal.lm_eval_table import evaluate_lm_eval, print_lm_eval
+from paribus.cli.terminal.task_evaluation import print_tasks
 from paribus.corpus import prepare_corpus
 from paribus.errors import SpecError
 from paribus.evaluate import evaluate_checkpoint
@@ -124,8 +130,28 @@ def _corpus_of(
     return load_text(corpus).corpus
 
 
+def _require_left_out(option: str, others: Mapping[str, Any]) -> None:
+    """SpecError where an option is given that means nothing beside another."""
+    for name, value in others.items():
+        if value is not None:
+            raise SpecError(
+                f"{name} is given beside {option}, which has no use for it; leave it out"
+            )
+
+
+def _require_one_run(names: list[str], shots: int) -> str:
+    if len(names) > 1:
+        raise SpecError(
+            f"{len(names)} runs are named, but only tasks are asked of several at once; name one,"
+            " or give --tasks"
+        )
+    if shots:
+        raise SpecError("--shots is given without --tasks; give tasks, or leave it out")
+    return names[0]
+
+
 def command(
-    run: Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)],
+    names: Annotated[list[str], typer.Argument(metavar="RUN…", help=RUN_HELP)],
     yardstick: Annotated[
         str | None,
         typer.Option(
@@ -141,6 +167,22 @@ def command(
             " May be repeated.",
         ),
     ] = None,
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TASKS",
+            help="Tasks instead of a yardstick, separated by commas: TOML files, names that"
+            " `paribus tasks` lists, or READER:PATH.",
+        ),
+    ] = None,
+    shots: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="K",
+            help="Most demonstrations before an item of a task; as many as fit every run.",
+        ),
+    ] = 0,
     lm_eval: Annotated[
         str | None,
         typer.Option(
@@ -179,6 +221,19 @@ def command(
     fields = parse_settings(settings)
     if n_items is not None:
         fields["n_items"] = n_items
+    if tasks is not None:
+        _require_left_out(
+            "--tasks",
+            {
+                "--lm-eval": lm_eval,
+                "--yardstick": yardstick,
+                "--corpus": corpus,
+                "--sequences": n_sequences,
+            },
+        )
+        print_tasks(names, tasks, shots, fields, tokenizer, Workspace(runs, cache, device), json)
+        return
+    run = _require_one_run(names, shots)
     if lm_eval is not None:
         if yardstick is not None or corpus is not None:
             raise SpecError("--lm-eval is given beside --yardstick or --corpus; leave those out")

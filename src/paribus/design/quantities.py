@@ -40,8 +40,8 @@ from paribus.spec import (
 from paribus.spec.corpus import gives_pairs
 from paribus.spec.design import ArmPair
 from paribus.spec.match import MatchBy
-from paribus.spec.objectives import components_of
-from paribus.spec.price import stage_parameters
+from paribus.spec.objectives import TextLabels, WordTags, components_of
+from paribus.spec.price import question_parameters, stage_parameters
 from paribus.spec.run import RunSpec
 from paribus.train.parent import Texts
 
@@ -172,7 +172,22 @@ def quantity_lines(
         lines.append(_line(name, values, arms, budget))
     reads = {arm.name: _text_read(arm) for arm in arms}
     reasons = {full_quantity_name(name): reason for name, reason in (allow or {}).items()}
-    return (*mark_text_lines(lines, budget, pairs, reads, reasons), *_matched_flops_lines(arms))
+    lines = mark_text_lines(lines, budget, pairs, reads, reasons)
+    return (*lines, *_question_lines(arms), *_matched_flops_lines(arms))
+
+
+def _question_lines(arms: Sequence[PlannedArm]) -> tuple[ControlLine, ...]:
+    """The parameters that answers depend on, where that need not be all of them: a head reads the
+    states of an encoder, not those of the decoder beside it.
+    """
+    if not any(isinstance(arm.run.last.objective, TextLabels | WordTags) for arm in arms):
+        return ()
+    values = {}
+    for arm in arms:
+        spec = resolve(arm.run.last_architecture)
+        values[arm.name] = question_parameters(spec, arm.run.last.objective)
+    mark = Mark.EQUAL if len(set(values.values())) == 1 else Mark.FOLLOWS
+    return (ControlLine(path="parameters used by this question", mark=mark, values=values),)
 
 
 def full_quantity_name(quantity: str) -> str:

@@ -10,7 +10,7 @@ from paribus.masks import Rule, SequenceLayout, appendable, count_visible_pairs
 from paribus.spec.architecture import Latent, MultiHead
 from paribus.spec.flops import Flops, decode_flops, forward_flops, head_flops, training_flops
 from paribus.spec.objectives import Objective, TextLabels, WordTags
-from paribus.spec.parameters import label_head_parameters, parameters
+from paribus.spec.parameters import label_head_parameters, parameters, text_parameters
 from paribus.spec.resolved import ResolvedArchitecture, Stack
 
 
@@ -106,6 +106,17 @@ def stage_parameters(spec: ResolvedArchitecture, objective: Objective) -> Parame
     head = label_head_parameters(spec, objective.n_labels).values()
     n_head = sum(parameter.count for parameter in head)
     return ParameterCounts(counts.total + n_head, counts.non_embedding, counts.active + n_head)
+
+
+def question_parameters(spec: ResolvedArchitecture, objective: Objective) -> int:
+    """How many parameters an answer depends on: of a head for labels, those that read the text and
+    its own; of any other objective, all.
+    """
+    counts = stage_parameters(spec, objective)
+    if not isinstance(objective, TextLabels | WordTags):
+        return counts.total
+    n_head = counts.total - count_parameters(spec).total
+    return n_head + sum(parameter.count for parameter in text_parameters(spec).values())
 
 
 def _problems(

@@ -5,7 +5,6 @@ What is asked is text, cut by bytes, so that it is the same for every arm whatev
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -183,12 +182,21 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
         raise SpecError(list(describe_faults(fault, table, _YardstickTable))) from None
 
 
+def _with_tuples(value: Any) -> Any:
+    """A table in which every list is a tuple, as specs have them."""
+    if isinstance(value, Mapping):
+        return {key: _with_tuples(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(map(_with_tuples, value))
+    return value
+
+
 def read_design_yardstick(table: Mapping[str, Any]) -> DesignYardstick:
     """A yardstick of a design as it was written down."""
     if table["kind"] == TASK:
-        return TaskYardstick.model_validate_json(json.dumps(table))
+        return TaskYardstick.model_validate(_with_tuples(table))
     if table["kind"] == HEAD:
-        return HeadYardstick.model_validate_json(json.dumps(table))
+        return HeadYardstick.model_validate(dict(table))
     return read_yardstick(table)
 
 

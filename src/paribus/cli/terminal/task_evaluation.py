@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from paribus.analyse.task_scores import score_interval
-from paribus.cli.terminal.console import justify_method, print_notes
+from paribus.cli.terminal.console import console, justify_method, print_json, print_notes
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.errors import SpecError
 from paribus.evaluate.tasks import TaskSubject, evaluate_task, overlap_share
@@ -44,29 +44,28 @@ def evaluate_tasks(
     *,
     shots: int = 0,
     changes: dict[str, Any] | None = None,
+    tokenizer: str | Path | None = None,
     workspace: Workspace | None = None,
-    max_positions: int | None = None,
 ) -> list[NamedEvaluation]:
     """Ask tasks of runs, or of checkpoints, all of them the same items.
 
     A task is a file, a table, the name of a built-in one, or `reader:path`. `shots` is the largest
-    number of demonstrations, `changes` are fields of all tasks by dotted path.
+    number of demonstrations, `changes` are fields of all tasks by dotted path, `tokenizer` is that
+    of a checkpoint which has none.
     """
     workspace = workspace or Workspace()
     names = [runs] if isinstance(runs, str | Path) else list(runs)
     sources = [tasks] if isinstance(tasks, str | Path | dict) else list(tasks)
     loaded = [load_task(source, changes) for source in sources]
     _require_distinct(loaded)
-    subjects = [named_subject(name, workspace) for name in names]
+    subjects = [named_subject(name, workspace, tokenizer) for name in names]
     protocol: Protocol = ZeroShot()
     if shots:
         protocol = FewShot(n_demonstrations=shots)
     device = select_device(workspace.device)
     results: list[NamedEvaluation] = []
     for task in loaded:
-        evaluations = evaluate_task(
-            subjects, task, protocol, device=device, max_positions=max_positions
-        )
+        evaluations = evaluate_task(subjects, task, protocol, device=device)
         for name, evaluation in zip(names, evaluations, strict=True):
             results.append(NamedEvaluation(str(name), evaluation))
     return results
@@ -79,9 +78,11 @@ def _require_distinct(tasks: Sequence[Task]) -> None:
             raise SpecError(f"two tasks are called {name!r}; give one of them another name = …")
 
 
-def named_subject(name: str | Path, workspace: Workspace) -> TaskSubject:
+def named_subject(
+    name: str | Path, workspace: Workspace, tokenizer: str | Path | None = None
+) -> TaskSubject:
     """A run or a checkpoint under its name, with the text it was trained on."""
-    checkpoint = load_checkpoint(name, workspace.runs_folder)
+    checkpoint = load_checkpoint(name, workspace.runs_folder, tokenizer=tokenizer)
     print_notes(*checkpoint.notes)
     return TaskSubject(checkpoint, tuple(_training_texts(checkpoint, workspace)))
 
@@ -103,6 +104,29 @@ def _training_texts(
                 "the text is not the text that the run was trained on: its sources have changed"
             )
         yield dataset
+
+
+def print_tasks(
+    names: Sequence[str],
+    tasks: str,
+    shots: int,
+    changes: dict[str, Any],
+    tokenizer: Path | None,
+    workspace: Workspace,
+    json: bool,
+) -> None:
+    """Ask tasks, separated by commas, and print what they score."""
+    sources = [source.strip() for source in tasks.split(",") if source.strip()]
+    if not sources:
+        raise SpecError("--tasks names no task; give files or names, separated by commas")
+    results = evaluate_tasks(
+        names, sources, shots=shots, changes=changes, tokenizer=tokenizer, workspace=workspace
+    )
+    print_notes(*task_remarks(results))
+    if json:
+        print_json(results_json(results))
+    else:
+        console().print(task_table(results))
 
 
 def task_table(results: Sequence[NamedEvaluation]) -> Table:

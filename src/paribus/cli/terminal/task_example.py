@@ -13,7 +13,7 @@ from paribus.errors import SpecError
 from paribus.evaluate.tasks import TaskArm, task_arm
 from paribus.evaluate.tasks.protocols import AskedItem, item_context
 from paribus.evaluate.tasks.target_scores import read_tokens
-from paribus.masks import Causal, Prefix, leaves
+from paribus.masks import Prefix, leaves, looks_ahead
 from paribus.objectives.framing import lay_item
 from paribus.spec import ResolvedArchitecture
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM
@@ -33,9 +33,10 @@ class TaskExample:
 def task_example(arm: TaskArm, item: AskedItem) -> TaskExample:
     """An item with its right answer, as it is laid before a model."""
     context = arm.encode_contexts([item_context(item)])[0]
-    answer = item.references[0]
     if isinstance(item, ChoiceItem):
         answer = item.options[item.key]
+    else:
+        answer = item.references[0]
     target = arm.encode_targets([answer])[0]
     laid = lay_item(arm.layout, item.name, context, target)
     rows = list(read_tokens(arm.layout, laid))
@@ -83,11 +84,11 @@ def usual_objective(spec: ResolvedArchitecture) -> Objective:
     if spec.encoder is not None:
         return PrefixLM()
     masks = spec.stack.masks
-    if all(Causal() in leaves(rule) for rule in masks):
-        if any(Prefix() in leaves(rule) for rule in masks):
-            return PrefixLM()
-        return CausalLM()
-    return MaskedLM()
+    if any(Prefix() in leaves(rule) for rule in masks):
+        return PrefixLM()
+    if looks_ahead(masks):
+        return MaskedLM()
+    return CausalLM()
 
 
 def require_item(items: Sequence[AskedItem], name: str | None) -> AskedItem:

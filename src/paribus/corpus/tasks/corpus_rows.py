@@ -25,7 +25,8 @@ N_SUMMARIES = 4
 MIN_SUMMARY_BYTES = 12
 MAX_CONTEXT_BYTES = 1200
 _WHOLE_DOCUMENT = 2**62  # tokens
-_PACKAGE_NAMES = re.compile(r"\b(?:torch|numpy|scipy|python|np|sp|cpython|pytorch)\b", re.I)
+# words with the name of a package in them, and what packages are called when they are imported
+_PACKAGE_NAMES = re.compile(r"\w*(?:torch|numpy|scipy|python)\w*|\b(?:np|sp)\b", re.IGNORECASE)
 _GAP = "…"
 
 

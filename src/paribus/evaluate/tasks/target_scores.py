@@ -39,7 +39,7 @@ class TargetScores:
     is_greedy: NDArray[np.bool_] | None = None
 
 
-class ReadTokens(NamedTuple):
+class ReadRow(NamedTuple):
     """What a model reads: equal for two targets that differ in their last token alone."""
 
     source: Ids  # of the encoder; () without one
@@ -61,7 +61,7 @@ class ScoredTarget(NamedTuple):
 class _SharedRow:
     """A row with all targets that are scored in it."""
 
-    read: ReadTokens
+    read: ReadRow
     scored: list[ScoredTarget]
 
 
@@ -102,7 +102,7 @@ def shared_rows(layout: ItemLayout, laid_items: Sequence[LaidItem]) -> list[_Sha
     """The rows of all items, those of about one length side by side; a row that several items read
     is there once.
     """
-    rows: dict[ReadTokens, _SharedRow] = {}
+    rows: dict[ReadRow, _SharedRow] = {}
     for number, item in enumerate(laid_items):
         for read, first, targets in read_tokens(layout, item):
             row = rows.get(read)
@@ -117,7 +117,7 @@ def _reading_order(row: _SharedRow) -> tuple[int, Ids, int]:
     return len(row.read.source), row.read.source, len(row.read.tokens)
 
 
-def read_tokens(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadTokens, int, Ids]]:
+def read_tokens(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadRow, int, Ids]]:
     """What is read for an item, the first scored position, and the targets from there on; as
     `item_problems` of `objectives/framing.py` says it with tensors.
 
@@ -127,12 +127,12 @@ def read_tokens(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadTokens
     match layout.framing:
         case "apart":
             tokens = (layout.vocabulary.decoder_start, *before)
-            yield ReadTokens(item.inputs, tokens, 0), len(layout.sentinel), item.target
+            yield ReadRow(item.inputs, tokens, 0), len(layout.sentinel), item.target
         case "together":
-            read = ReadTokens((), (*item.inputs, *before), len(item.inputs))
+            read = ReadRow((), (*item.inputs, *before), len(item.inputs))
             yield read, len(item.inputs) + len(layout.sentinel) - 1, item.target
         case "shifted":
-            read = ReadTokens((), (*item.inputs, *before), 0)
+            read = ReadRow((), (*item.inputs, *before), 0)
             yield read, len(item.inputs) - 1, item.target
         case "in place":
             ends = isinstance(layout.component.objective, LastToken)
@@ -140,7 +140,7 @@ def read_tokens(layout: ItemLayout, item: LaidItem) -> Iterator[tuple[ReadTokens
                 after = () if ends else item.target[place + 1 :]
                 mask = layout.vocabulary.mask
                 tokens = (*item.inputs, *item.target[:place], mask, *after)
-                yield ReadTokens((), tokens, len(tokens)), len(item.inputs) + place, (token,)
+                yield ReadRow((), tokens, len(tokens)), len(item.inputs) + place, (token,)
 
 
 def _batches(rows: Sequence[_SharedRow], max_positions: int) -> Iterator[list[_SharedRow]]:
