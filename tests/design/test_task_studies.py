@@ -166,6 +166,23 @@ def test_answers_to_another_prompt_are_no_answers(choices: tuple[Study, Findings
     assert len(list(folder.iterdir())) == 2
 
 
+def test_a_report_on_choices_is_written_with_names_and_without(
+    choices: tuple[Study, Findings], tmp_path: Path
+):
+    study, _ = choices
+    for anonymous in (False, True):
+        files = write_report(
+            study.folder.name,
+            runs=study.root,
+            formats="html,md,tex,csv",
+            out=tmp_path / f"out-{anonymous}",
+            anonymous=anonymous,
+        )
+        text = next(file for file in files if file.suffix == ".md").read_text("utf-8")
+        assert "accuracy at a task, zero-shot (copies.test)" in text
+        assert "**Floor.** What needs no model scores up to" in text
+
+
 def test_items_that_were_changed_are_refused(choices: tuple[Study, Findings], tmp_path: Path):
     study, findings = choices
     fingerprint = findings.plan.items["copies.test"]

@@ -12,6 +12,7 @@ from paribus.analyse.verdict import BOUND_WORDS
 from paribus.report.contrasts import undeclared_interaction
 from paribus.report.numbers import format_count, join_words
 from paribus.report.report_data import ReportData
+from paribus.spec.yardstick import HEAD
 
 YARDSTICK_DESCRIPTIONS = {
     "halves": "the likelihood of the second half of held-out documents, given the first",
@@ -139,6 +140,8 @@ def describe_yardstick(report: ReportData) -> str:
     table = report.plan.design.primary.measure.table
     if report.measure.is_likelihood:
         description = YARDSTICK_DESCRIPTIONS.get(table["kind"], table["kind"])
+    elif table["kind"] == HEAD:
+        description = f"{report.measure.kind} of a fine-tuned head on held-out texts"
     else:
-        description = f"{report.measure.kind} at a task"
+        description = f"{report.measure.kind} at a task, {table['protocol']['kind']}"
     return f"{description} ({column_of(table)})"

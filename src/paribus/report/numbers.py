@@ -58,15 +58,16 @@ def score(value: float | None, unit: str = "") -> str:
     """1.23456 → 1.2346: a score, or a loss; 73.456 points → 73.46; – where there is none."""
     if value is None:
         return DASH
-    return format_plain(value, _score_decimals(unit))
+    return format_plain(value, score_decimals(unit))
 
 
 def signed_score(value: float, unit: str = "") -> str:
     """0.01234 → +0.0123: a difference of scores."""
-    return format_signed(value, _score_decimals(unit))
+    return format_signed(value, score_decimals(unit))
 
 
-def _score_decimals(unit: str) -> int:
+def score_decimals(unit: str) -> int:
+    """Decimals of a score: fewer of points."""
     if unit == POINTS:
         return POINT_DECIMALS
     return SCORE_DECIMALS
@@ -75,7 +76,7 @@ def _score_decimals(unit: str) -> int:
 def decimals_for_width(width: float, unit: str = "") -> int:
     """As many as give the half-width of an interval two digits: 3 to 6, of points 1 to 6."""
     if not (isfinite(width) and width > 0):
-        return _score_decimals(unit)
+        return score_decimals(unit)
     least = 1 if unit == POINTS else 3
     return min(6, max(least, 1 - floor(log10(width))))
 

@@ -48,12 +48,12 @@ def print_power_table(
     page.print(table)
 
 
-def describe_past_noise(past_noise: PastNoise) -> str:
-    """Which sd the numbers in bits use: an upper bound, because the observed sd is too small
-    more often than not.
+def describe_past_noise(past_noise: PastNoise, unit: str) -> str:
+    """Which sd the numbers in bits or points use: an upper bound, because the observed sd is too
+    small more often than not.
     """
     return (
-        f"bits are at an sd of {significant(past_noise.upper_sd)}, the upper bound from"
+        f"{unit.partition(' ')[0]} are at an sd of {significant(past_noise.upper_sd)}, the upper bound from"
         f" {past_noise.n} seeds of the study {past_noise.study}, whose observed sd is"
         f" {significant(past_noise.sd)}"
     )
