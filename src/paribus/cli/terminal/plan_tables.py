@@ -274,7 +274,8 @@ def _describe_open_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[s
         unit, sd = plan.design.primary.measure.scores.unit, past_noise.upper_sd
         yield (
             f"           in {unit}, {_join_numbers([sd * one for one in effects])}; "
-            f"{_join_numbers([sd * one for one in margins])}; {describe_past_noise(past_noise, unit)}"
+            f"{_join_numbers([sd * one for one in margins])};"
+            f" {describe_past_noise(past_noise, unit)}"
         )
 
 
