@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from paribus.batch import Batch, BatchLayout
-from paribus.errors import SpecError
+from paribus.batch import Batch, BatchLayout, Vocabulary
+from paribus.errors import SpecError, UnsupportedError
+from paribus.vocabulary import vocabulary_with_roles
 
 CPU = torch.device("cpu")
 
@@ -120,3 +121,36 @@ def test_segments_of_another_shape_are_refused():
     message = r"^segments_BT is torch.int64 \[2, 4\] beside tokens .*; give one of their shape$"
     with pytest.raises(SpecError, match=message):
         Batch.of(WORDS).with_segments(torch.zeros(2, 4, dtype=torch.long))
+
+
+OWN = {"begin": 3, "end": 3, "gap 0": 9, "gap 1": 8}
+
+
+def own_vocabulary() -> Vocabulary:
+    return Vocabulary(10, torch.arange(10), OWN)
+
+
+def test_sentinels_of_an_imported_tokenizer_are_looked_up() -> None:
+    vocabulary = own_vocabulary()
+    assert [vocabulary.sentinel(0), vocabulary.sentinel(1)] == [9, 8]
+    found = vocabulary.sentinel(torch.tensor([-1, 1, 0]))
+    assert torch.equal(torch.as_tensor(found), torch.tensor([9, 8, 9]))
+    message = r"no special token 'gap 2' \(it has begin, end, 2 sentinels\)"
+    with pytest.raises(UnsupportedError, match=message):
+        vocabulary.sentinel(2)
+
+
+def test_what_fills_a_row_need_not_be_a_special_token() -> None:
+    assert own_vocabulary().pad == 3
+    assert Vocabulary(10, torch.arange(10), {}).pad == 0
+    assert not Vocabulary(10, torch.arange(10), {}).has_bos
+
+
+def test_tokens_of_roles_are_added_after_all_ids() -> None:
+    vocabulary = vocabulary_with_roles(own_vocabulary())
+    assert vocabulary.role_tokens == {"system": 10, "user": 11, "assistant": 12}
+    assert (vocabulary.end_of_turn, vocabulary.size, vocabulary.n_text) == (13, 14, 10)
+    assert vocabulary.bytes_V[10:].tolist() == [0, 0, 0, 0]
+    assert vocabulary_with_roles(vocabulary).size == 14
+    ours = Vocabulary(10, torch.zeros(117))
+    assert vocabulary_with_roles(ours) is ours

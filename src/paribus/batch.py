@@ -6,16 +6,16 @@ heads, G key/value heads, E head width, F feed-forward width, V vocabulary, L la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from paribus.errors import SpecError, UnsupportedError
-from paribus.spec.corpus import END_OF_TURN, N_ROLE_TOKENS, ROLES
+from paribus.errors import SpecError
 from paribus.spec.corpus import N_SENTINELS as N_SENTINELS
 from paribus.spec.corpus import N_SPECIAL_TOKENS as N_SPECIAL_TOKENS
+from paribus.vocabulary import Vocabulary as Vocabulary
 
 TensorFunction = Callable[[Tensor], Tensor]
 
@@ -183,101 +183,6 @@ class Batch:
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
-    """Which numbers are text and which are signs: the tokenizer's ids come first, then ours in
-    a fixed order.
-
-    An imported model has no room for our special tokens: it has `own` ones among its ids, and
-    asking for another is refused.
-    """
-
-    n_text: int
-    bytes_V: Tensor  # how many bytes of text each id stands for; 0 for a sign
-    own_special_tokens: Mapping[str, int] | None = (
-        None  # ids of "pad", "begin", "end", "start", "mask", as far as there are any
-    )
-
-    @property
-    def pad(self) -> int:
-        return self._special_token("pad", 0)
-
-    @property
-    def eos(self) -> int:
-        """After every document, and after every answer."""
-        return self._special_token("end", 1)
-
-    @property
-    def bos(self) -> int:
-        """Before every document: the end of the one before it, or what an imported tokenizer
-        has for it.
-        """
-        if self.own_special_tokens is None or "begin" not in self.own_special_tokens:
-            return self.eos
-        return self.own_special_tokens["begin"]
-
-    @property
-    def decoder_start(self) -> int:
-        """What a decoder reads before its first token."""
-        return self._special_token("start", 2)
-
-    @property
-    def mask(self) -> int:
-        return self._special_token("mask", 3)
-
-    @property
-    def mode_tokens(self) -> dict[str, int]:
-        """UL2's signs of what kind of denoising is asked."""
-        return {mode: self._special_token(mode, 4 + place) for place, mode in enumerate("RSX")}
-
-    def sentinel(self, number: int | Tensor) -> int | Tensor:
-        """The special token of the n-th hidden span, counted from 0."""
-        return self._special_token("gap", N_SPECIAL_TOKENS - N_ROLE_TOKENS - N_SENTINELS) + number
-
-    @property
-    def role_tokens(self) -> dict[str, int]:
-        """What opens a turn of a conversation, by who speaks."""
-        first = N_SPECIAL_TOKENS - N_ROLE_TOKENS
-        return {role: self._special_token(role, first + place) for place, role in enumerate(ROLES)}
-
-    @property
-    def end_of_turn(self) -> int:
-        return self._special_token(END_OF_TURN, N_SPECIAL_TOKENS - 1)
-
-    @property
-    def special_tokens(self) -> dict[str, int]:
-        """Every sign as it is written for people and other programs, in the order of their ids."""
-        names = (
-            "pad",
-            "end",
-            "start",
-            "mask",
-            *self.mode_tokens,
-            *(f"gap {n}" for n in range(N_SENTINELS)),
-            *ROLES,
-            END_OF_TURN,
-        )
-        return {f"‹{name}›": self.n_text + place for place, name in enumerate(names)}
-
-    @property
-    def size(self) -> int:
-        return self.n_text + (N_SPECIAL_TOKENS if self.own_special_tokens is None else 0)
-
-    def __post_init__(self) -> None:
-        assert self.bytes_V.shape == (self.size,)
-
-    def _special_token(self, name: str, offset: int) -> int:
-        if self.own_special_tokens is None:
-            return self.n_text + offset
-        if name not in self.own_special_tokens:
-            there = ", ".join(self.own_special_tokens) or "none"
-            raise UnsupportedError(
-                f"the model was imported, and its tokenizer has no special token {name!r} (it has"
-                f" {there}); use a model that was trained here"
-            )
-        return self.own_special_tokens[name]
-
-
-@dataclass(frozen=True, eq=False)
 class TextBatch:
     """A slice of global batch k: text as it was read, on the CPU, not yet a problem.
 
@@ -292,6 +197,9 @@ class TextBatch:
     sentences_BT: Tensor  # likewise
     real_BT: Tensor | None = None  # None: no padding
     target_starts_B: Tensor | None = None  # where the target of a pair begins; None: running text
+    # a preference has its source again, with the rejected target; None: there is none
+    rejected_BT: Tensor | None = None
+    rejected_real_BT: Tensor | None = None
     # labels of texts, [B, 1], or of words at their last tokens, [B, T], -1 elsewhere
     labels_BM: Tensor | None = None
 

@@ -131,6 +131,9 @@ class EscapingStream:
     def writable(self) -> bool:
         return True
 
+    def close(self) -> None:
+        """Nothing: the stream is not ours. Libraries that log may close what they logged to."""
+
 
 @contextmanager
 def escaped_streams() -> Iterator[None]:

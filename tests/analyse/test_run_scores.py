@@ -64,6 +64,7 @@ def test_the_floor_of_matthews_is_zero_and_that_of_macro_f1_is_of_one_label():
 
     def floor(measure: str) -> Floor | None:
         head = replace(HEAD, task=task, measure=measure, summary={measure: 0.1})
+        head = replace(head, protocol={"kind": "head"})
         return floor_of(replace(answers, head=head, answers=rows))
 
     assert floor("matthews") == Floor("uniform", 0.0)

@@ -179,12 +179,18 @@ def test_an_encoder_decoder_is_given_its_own_special_tokens(ask, here: Path) -> 
     assert pb.generate_text("t5-ours", "the other", pb.Sampling(n_tokens=9)) == tokenizer.decode(
         said, skip_special_tokens=True
     )
-    told = ask("evaluate", "t5-ours", "--corpus", "text.json", *YARDSTICK)
+    # its tokenizer has no sentinels, so it is not asked for hidden spans
+    assert load_checkpoint("t5-ours").objective().kind == "seq2seq"
+    words = ("--corpus", "text.json", "--yardstick", "halves", *YARDSTICK, "--cache", "cache")
+    assert ask("evaluate", "t5-ours", *words).status == 0
+    (here / "t5-ours/objective.json").unlink()  # as it was before imports recorded one
+    told = ask("evaluate", "t5-ours", *words)
     assert told.status == 1
     assert (
         "t5-ours was not trained here, and neither a config nor a spec says what an encoder or"
         in told.err
     )
+    assert "import it again, which records it, with --objective KIND" in told.err
 
 
 def test_an_imported_decoder_is_measured_as_transformers_would(

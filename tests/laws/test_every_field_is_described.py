@@ -18,7 +18,7 @@ from paribus.spec.tree import models_in, own_docstring
 ROOT = Path(__file__).parents[2]
 NOT_WRITTEN = {  # specs that no table of a file is: what is made of them, and bases of others
     *("Block", "HeldOutYardstick", "HalvesYardstick", "ResolvedArchitecture", "RunSpec", "Spec"),
-    *("Language", "Stack", "Stage", "TextSpec", "_ObjectiveTable", "_YardstickTable"),
+    *("Begin", "Language", "Stack", "Stage", "TextSpec", "_ObjectiveTable", "_YardstickTable"),
     *("TaskData", "_TaskTable"),
 }
 

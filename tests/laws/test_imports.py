@@ -19,6 +19,7 @@ LEVELS = {
     "workspace": 1,
     "watcher": 1,
     "batch": 1,
+    "vocabulary": 1,
     "analyse": 1,
     "corpus": 2,
     "model": 2,
@@ -39,7 +40,7 @@ BELOW_ALL = {
     for name in LEVELS
     for target in ("canonical", "errors", "escapes", "files", "nearest")
 }
-SAME_LEVEL = {("spec", "masks"), ("report", "analyse")} | BELOW_ALL
+SAME_LEVEL = {("spec", "masks"), ("report", "analyse"), ("batch", "vocabulary")} | BELOW_ALL
 FORBIDDEN = {("evaluate", "train"), ("probe", "train"), ("serve", "train"), ("design", "serve")}
 WITHOUT_TORCH = {
     "canonical",

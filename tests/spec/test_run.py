@@ -250,7 +250,7 @@ def test_the_faults_of_a_text_are_named_like_those_of_a_run():
     assert caught.value.problems == (
         (
             "trainig is not a key here; did you mean 'training'? keys are architecture, corpus,"
-            " objective, training, stages"
+            " objective, training, stages, begin"
         ),
         "corpus.sources.0.paths is missing; give it a value",
     )
@@ -267,7 +267,10 @@ def test_an_unknown_table_of_a_run_is_named_with_those_there_are():
     with pytest.raises(SpecError) as caught:
         load_run({"architecure": "gpt2", "training": {"n_steps": 3}})
     said = "architecure is not a key here; did you mean 'architecture'? keys are "
-    assert caught.value.problems[0] == f"{said}architecture, corpus, objective, training, stages"
+    assert (
+        caught.value.problems[0]
+        == f"{said}architecture, corpus, objective, training, stages, begin"
+    )
 
 
 @pytest.mark.parametrize(("given", "limit"), [(False, None), (None, None), (2.5, 2.5)])

@@ -55,3 +55,27 @@ def conversation_table(name: str = "causal") -> dict[str, Any]:
 
 def conversation_run(name: str = "causal", changes: dict[str, Any] | None = None) -> RunSpec:
     return load_run(conversation_table(name), changes)
+
+
+def preference_table(name: str = "causal", own_samples: bool = False) -> dict[str, Any]:
+    """The run of `conversation_table`, and then one that prefers between responses."""
+    table = conversation_table(name)
+    objective: dict[str, Any] = {"kind": "preference"}
+    form = "preferences"
+    if own_samples:
+        objective["own_samples"] = {"n_pairs": 20, "n_samples": 3, "n_tokens": 12}
+        form = "conversations"
+        table["stages"]["1"]["training"] = {"n_steps": 80, "optimizer": {"rate": 1e-2}}
+    table["stages"]["2"] = {
+        "kind": "prefer",
+        "corpus": {"sources": [{**LANGUAGE, "form": form}]},
+        "objective": objective,
+        "training": {"optimizer": {"rate": 3e-3}},
+    }
+    return table
+
+
+def preference_run(
+    name: str = "causal", own_samples: bool = False, changes: dict[str, Any] | None = None
+) -> RunSpec:
+    return load_run(preference_table(name, own_samples), changes)

@@ -12,7 +12,7 @@ from paribus.analyse.task_scores import CONFUSION_MEASURES, confusion_floors
 from paribus.errors import RecordError
 from paribus.record import Evaluation, TaskEvaluation
 from paribus.spec.measure import LIKELIHOOD, TASK_MEASURES, Measure
-from paribus.spec.yardstick import MEASURES
+from paribus.spec.yardstick import HEAD, MEASURES
 
 Answers = Evaluation | TaskEvaluation
 
@@ -106,11 +106,11 @@ def floor_of(answers: Answers) -> Floor | None:
     if isinstance(answers, Evaluation):
         return None
     name, floors = answers.head.measure, answers.head.floors
-    if name in CONFUSION_MEASURES and isinstance(answers.answers[0].key, int):
-        # recorded floors may be those of the accuracy
-        floors = confusion_floors(answers.answers, name, _n_labels(answers))
-    elif name in CONFUSION_MEASURES:
+    if answers.head.protocol.get("kind") == HEAD and name in CONFUSION_MEASURES:
+        # the floors of a head are recorded for its accuracy; those of tags are not known
         floors = {}
+        if isinstance(answers.answers[0].key, int):
+            floors = confusion_floors(answers.answers, name, _n_labels(answers))
     return highest_floor(measure_of(answers), floors.items())
 
 

@@ -7,7 +7,12 @@ one that suits the run's text and objective. The run's last complete checkpoint 
 items are laid out as in its training. RUN/evaluations keeps one line per item, and what was
 measured before is read from there.
 
-An imported decoder is measured on the text that --corpus names, after its own begin-of-text token.
+A run that was fine-tuned with a head is asked for the labels or tags of its held-out texts, and the
+table has accuracy, Matthews' correlation, macro F1 and the floors of a uniform guess and of the
+majority label.
+
+An imported checkpoint is measured on the text that --corpus names, with the special tokens of its
+own tokenizer, as a model of the objective that `paribus import` recorded.
 
 With --tasks, one or more runs are asked tasks instead, all of them the same items. The table has
 the score of each, its interval, and what is scored without a model: by a guess, by the most
@@ -40,6 +45,7 @@ from paribus.cli.terminal.folders import (
     RunsOption,
     TokenizerOption,
 )
+from paribus.cli.terminal.head_table import evaluate_run_head, has_head, print_head
 from paribus.cli.terminal.lm_eval_table import evaluate_lm_eval, print_lm_eval
 from paribus.cli.terminal.task_evaluation import print_tasks
 from paribus.corpus import prepare_corpus
@@ -248,6 +254,13 @@ def command(
         )
         print_lm_eval(result, json)
         return
+    if yardstick is None and corpus is None:
+        workspace = Workspace(runs, cache, device)
+        checkpoint = load_checkpoint(run, workspace.runs_folder, tokenizer=tokenizer)
+        if has_head(checkpoint):
+            text = _corpus_of(checkpoint, None)
+            print_head(evaluate_run_head(checkpoint, text, fields, workspace), json)
+            return
     fields = {"kind": yardstick, **fields}
     evaluation = evaluate_run(
         run,

@@ -2,7 +2,7 @@
 
 
 A run of several stages is shown as one: each later stage below the one it begins from. Stages that
-runs share are shown once.
+runs share are shown once. A run whose first stage began from a checkpoint names it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,13 +38,20 @@ def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     listing = [_entry_stages(entry) for entry in entries]
     by_stage = any(len(stages) > 1 for _, stages in listing)
-    headings = ("run", "stage", "state", "objective", "mask") if by_stage else RUN_HEADINGS
+    headings = ["run", "stage", "state", "objective", "mask"] if by_stage else [*RUN_HEADINGS]
+    by_begin = any(_begin_name(stages) for _, stages in listing)
+    if by_begin:
+        headings.insert(1, "begins from")
     for heading in headings:
         table.add_column(heading, no_wrap=True)
     for heading in ("step", "of", "nats", "valid"):
         table.add_column(heading, justify="right", no_wrap=True)
     for depth, entry, stages in _tree(listing):
-        table.add_row(*_entry_cells(entry, stages, depth, by_stage))
+        name, *cells = _entry_cells(entry, stages, depth, by_stage)
+        if by_begin:
+            # a later stage begins from the one above it
+            cells.insert(0, DASH if depth else _begin_name(stages) or DASH)
+        table.add_row(name, *cells)
     page.print(table)
     for entry in entries:
         for fault in entry.faults:
@@ -54,6 +61,14 @@ def command(runs: RunsOption = Path("runs"), json: JsonOption = False) -> None:
 def _entry_stages(entry: RunEntry) -> EntryStages:
     """A run with its stages; none where they cannot be read."""
     return entry, [] if entry.faults else read_stages(entry.folder)
+
+
+def _begin_name(stages: list[Stage]) -> str | None:
+    """What the checkpoint is called that a chain began with; None for initial weights."""
+    begin = stages[0].get("begin") if stages else None
+    if isinstance(begin, dict):
+        return str(begin.get("name"))
+    return None
 
 
 def _tree(listing: Sequence[EntryStages]) -> Iterator[tuple[int, RunEntry, list[Stage]]]:
@@ -123,6 +138,7 @@ def _entry_json(entry: RunEntry) -> dict[str, Any]:
         "name": entry.name,
         "stages": [stage.get("kind") for stage in stages],
         "parent": run_name(stages[:-1]) if len(stages) > 1 else None,
+        "begin": stages[0].get("begin") if stages else None,
         "state": entry.state,
         "reason": entry.reason,
         "last": entry.last_row,

@@ -29,6 +29,8 @@ from paribus.cli.terminal.folders import (
 )
 from paribus.cli.terminal.training_bar import TrainingBar, print_note, training_bar
 from paribus.corpus import corpus_remarks, prepare_corpus
+from paribus.generate import draw_own_pairs
+from paribus.interop.begin import open_begin
 from paribus.report.numbers import format_plural
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec, load_run, run_width_note
@@ -51,8 +53,8 @@ def train_run(
 
     Under torchrun every process calls it; the first one prints.
     """
-    run = load_run(spec, changes)
     workspace = workspace or Workspace()
+    run = load_run(spec, changes, partial(open_begin, runs=workspace.runs_folder))
     with join_ranks(select_device(workspace.device)) as (ranks, own):
         page = console()
         page.quiet = not ranks.is_leader
@@ -72,6 +74,7 @@ def train_run(
             name=name,
             ranks=ranks,
             watch=pages.watch,
+            draw_pairs=draw_own_pairs,
         )
         page.print(f"{format_plural(outcome.step, 'step')}: {outcome.folder}", soft_wrap=True)
     return outcome

@@ -4,7 +4,7 @@ seed, k).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,15 +15,17 @@ from torch import Tensor
 from paribus.batch import N_SPECIAL_TOKENS, TextBatch, Vocabulary
 from paribus.corpus.cache import Index
 from paribus.corpus.order import SourceMixture
+from paribus.corpus.pair_rows import PairRows, TurnIds
 from paribus.corpus.shards import Shard, n_stored_ids
 from paribus.corpus.splits import SPLITS, Split
-from paribus.corpus.token_rows import PairRows, RunningText, TokenRows, TurnIds
+from paribus.corpus.token_rows import RunningText, TokenRows
 from paribus.corpus.tokenizer import Tokenizer, open_tokenizer
 from paribus.errors import SpecError
 from paribus.record.file_names import TOKENIZER_FILE
 from paribus.runtime import derive_seed
-from paribus.spec.corpus import Corpus, Files, Source, document_form, gives_labels
+from paribus.spec.corpus import Corpus, Files, Source, TokenizerFile, document_form, gives_labels
 from paribus.spec.languages import LanguageForm
+from paribus.vocabulary import TextFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +129,10 @@ class TokenisedCorpus:
 def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) -> TokenisedCorpus:
     """What lies in a folder of the cache, opened."""
     tokenizer = open_tokenizer(folder / TOKENIZER_FILE)
-    vocabulary = vocabulary_of(tokenizer)
+    own_special_tokens = None
+    if isinstance(corpus.tokenizer, TokenizerFile):
+        own_special_tokens = corpus.tokenizer.special_tokens
+    vocabulary = vocabulary_of(tokenizer, own_special_tokens)
     readers: dict[Split, tuple[RunningText | PairRows, ...]] = {}
     for split in SPLITS:
         own = []
@@ -199,14 +204,24 @@ def slice_batch(batch: TextBatch, first: int, last: int) -> TextBatch:
         sentences_BT=batch.sentences_BT[first:last],
         real_BT=rows(batch.real_BT),
         target_starts_B=rows(batch.target_starts_B),
+        rejected_BT=rows(batch.rejected_BT),
+        rejected_real_BT=rows(batch.rejected_real_BT),
         labels_BM=rows(batch.labels_BM),
     )
 
 
-def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """A tokenizer's ids, and our special tokens after them."""
-    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(N_SPECIAL_TOKENS, np.int64)])
-    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts))
+def vocabulary_of(
+    tokenizer: Tokenizer,
+    own_special_tokens: Mapping[str, int] | None = None,
+    frame: TextFrame | None = None,
+) -> Vocabulary:
+    """A tokenizer's ids, and our special tokens after them, unless it has its own among them."""
+    n_added = N_SPECIAL_TOKENS
+    if own_special_tokens is not None:
+        largest = max(own_special_tokens.values(), default=0)
+        n_added = max(largest + 1 - tokenizer.n_text, 0)
+    counts = np.concatenate([tokenizer.bytes_of_ids, np.zeros(n_added, np.int64)])
+    return Vocabulary(tokenizer.n_text, torch.from_numpy(counts), own_special_tokens, frame)
 
 
 def _reader(
@@ -240,19 +255,20 @@ def _assemble_batch(k: int, order: np.ndarray, rows_by_source: list[TokenRows]) 
             values = values.astype(np.int64, copy=False)
         return torch.from_numpy(values)
 
-    real_BT = target_starts_B = None
-    is_real = [rows.is_real for rows in rows_by_source if rows.is_real is not None]
-    if is_real:
-        real_BT = join(is_real)
-    starts = [rows.target_starts for rows in rows_by_source if rows.target_starts is not None]
-    if starts:
-        target_starts_B = join(starts)
+    def join_optional(arrays: list[np.ndarray | None]) -> Tensor | None:
+        given = [array for array in arrays if array is not None]
+        if not given:
+            return None
+        return join(given)
+
     return TextBatch(
         k=k,
         rows_B=torch.arange(len(order)),
         tokens_BT=join([rows.tokens for rows in rows_by_source]),
         documents_BT=join([rows.documents for rows in rows_by_source]),
         sentences_BT=join([rows.sentences for rows in rows_by_source]),
-        real_BT=real_BT,
-        target_starts_B=target_starts_B,
+        real_BT=join_optional([rows.is_real for rows in rows_by_source]),
+        target_starts_B=join_optional([rows.target_starts for rows in rows_by_source]),
+        rejected_BT=join_optional([rows.rejected for rows in rows_by_source]),
+        rejected_real_BT=join_optional([rows.rejected_is_real for rows in rows_by_source]),
     )

@@ -3,16 +3,13 @@
 Running text. In each epoch the documents are shuffled and laid end to end, each followed by `eos`;
 from a random offset this is cut into rows, which are shuffled again, so that neighbours in a batch
 are no neighbours in a text. Each epoch drops fewer tokens than one row, at its start and end, and
-different ones each time. Pairs: one per row, shuffled.
+different ones each time. Pairs are in `pair_rows`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,13 +26,16 @@ MAX_CACHED_ORDER = 2**20  # documents; an epoch with more does not cache their o
 
 @dataclass(frozen=True, eq=False)
 class TokenRows:
-    """Rows as arrays of [B, T]; the last two fields are None for running text."""
+    """Rows as arrays of [B, T]; the fields from `is_real` on are None for running text."""
 
     tokens: IntArray
     documents: IntArray  # the document of each token, counted from 0 within the row
     sentences: IntArray  # the sentence of each token, counted from 0 within the row
     is_real: NDArray[np.bool_] | None = None  # False on padding
     target_starts: IntArray | None = None  # [B], where the target of each pair begins
+    # of preferences, the source with the rejected target; else None
+    rejected: IntArray | None = None
+    rejected_is_real: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class RunningText:
         return TokenRows(
             tokens=tokens,
             documents=per_token((counts > 0).cumsum(1) - 1),
-            sentences=_sentence_numbers(is_sentence_start),
+            sentences=sentence_numbers(is_sentence_start),
         )
 
     def _documents_at(self, seed: int, epoch: int, ranks: IntArray) -> IntArray:
@@ -155,122 +155,7 @@ class RunningText:
         return EpochIndex(block_starts, np.concatenate(orders))
 
 
-class MinRowLengths(NamedTuple):
-    """The shortest rows that hold a whole target and at least one source token, for some pair
-    and for every pair.
-    """
-
-    for_any_pair: int
-    for_every_pair: int
-
-
-@dataclass(frozen=True, eq=False)
-class TurnIds:
-    """What the ids after those of text stand for in a shard of conversations: the special tokens
-    of a vocabulary.
-    """
-
-    n_text: int
-    special_tokens: IntArray
-
-    def vocabulary_ids(self, stored_ids: IntArray) -> IntArray:
-        """Ids of a shard as a model knows them."""
-        place = np.clip(stored_ids - self.n_text, 0, len(self.special_tokens) - 1)
-        return np.where(stored_ids < self.n_text, stored_ids, self.special_tokens[place])
-
-
-@dataclass(frozen=True, eq=False)
-class PairRows:
-    """Rows of one pair each: source, target, `eos`, padding. A source too long for its row
-    loses its beginning.
-
-    If the target leaves no room for its source, the row holds only the beginning of the target,
-    and nothing in it is scored. `name` is part of the seed of every shuffle. `eos` ends a target:
-    in conversations it is the end of a turn.
-    """
-
-    shard: Shard
-    name: str
-    eos: int
-    pad: int
-    turn_ids: TurnIds | None = None  # None: the shard holds text alone
-
-    def n_rows(self, length: int) -> int:
-        """One row per pair, whatever the `length`; RunningText needs it."""
-        return self.shard.n_documents
-
-    def rows(self, seed: int, epoch: int, row_numbers: IntArray, length: int) -> TokenRows:
-        pairs = shuffled_indices(
-            row_numbers,
-            self.shard.n_documents,
-            derive_seed(seed, "corpus", self.name, "documents", epoch),
-        )
-        source_starts = self.shard.document_starts(pairs)
-        target_starts = self.shard.target_starts(pairs)
-        ends = self.shard.document_starts(pairs + 1)
-        # counts eos, which is cut off if the target alone fills the row
-        n_target = np.minimum(ends - target_starts + 1, length)
-        n_source = np.minimum(target_starts - source_starts, length - n_target)
-        positions = np.arange(length)
-        is_real = positions < (n_source + n_target)[:, None]
-        token_indices = (target_starts - n_source)[:, None] + positions
-        is_eos = token_indices == ends[:, None]
-        token_indices = np.clip(token_indices, 0, self.shard.n_tokens - 1)
-        stored_ids = self.shard.tokens[token_indices].astype(np.int64)
-        if self.turn_ids is not None:
-            stored_ids = self.turn_ids.vocabulary_ids(stored_ids)
-        tokens = np.where(is_eos, self.eos, stored_ids)
-        tokens = np.where(is_real, tokens, self.pad)
-        is_sentence_start = self.shard.begins_sentence(token_indices) & is_real & ~is_eos
-        return TokenRows(
-            tokens=tokens,
-            documents=np.zeros_like(tokens),
-            sentences=_sentence_numbers(is_sentence_start),
-            is_real=is_real,
-            target_starts=n_source,
-        )
-
-    def n_truncated(self, length: int) -> int:
-        """Pairs whose source is cut but not lost."""
-        n_pairs = 0
-        for sources, targets in self._pair_lengths():
-            n_pairs += int(((targets < length) & (sources + targets > length)).sum())
-        return n_pairs
-
-    def n_unscored(self, length: int) -> int:
-        """Pairs with no source token in the row, which are therefore not scored: there is no
-        room for it, or the source has no token.
-        """
-        n_pairs = 0
-        for sources, targets in self._pair_lengths():
-            n_pairs += int(((targets >= length) | (sources == 0)).sum())
-        return n_pairs
-
-    @cached_property
-    def min_row_lengths(self) -> MinRowLengths | None:
-        """The shortest rows for the pairs whose source has a token; None if there is no such
-        pair.
-        """
-        shortest, longest = [], []
-        for sources, targets in self._pair_lengths():
-            row_lengths = targets[sources > 0] + 1
-            if len(row_lengths):
-                shortest.append(int(row_lengths.min()))
-                longest.append(int(row_lengths.max()))
-        if shortest:
-            return MinRowLengths(for_any_pair=min(shortest), for_every_pair=max(longest))
-        return None
-
-    def _pair_lengths(self) -> Iterator[tuple[IntArray, IntArray]]:
-        """Tokens of sources, and of targets with their eos, many pairs at a time."""
-        for first in range(0, self.shard.n_documents, LOOKUP_DOCUMENTS):
-            # offsets alternate: source, target, source, …
-            offsets = self.shard.offsets[2 * first : 2 * (first + LOOKUP_DOCUMENTS) + 1]
-            lengths = np.diff(offsets.astype(np.int64))
-            yield lengths[::2], lengths[1::2] + 1
-
-
-def _sentence_numbers(is_sentence_start: NDArray[np.bool_]) -> IntArray:
+def sentence_numbers(is_sentence_start: NDArray[np.bool_]) -> IntArray:
     """Sentence number of each token, from 0. A row's first token never starts a new number."""
     starts_new_number = is_sentence_start.copy()
     starts_new_number[:, 0] = False

@@ -19,9 +19,24 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
+from paribus.record.file_names import (
+    ADDED_TOKENS_FILE,
+    CHAT_TEMPLATE_FILE,
+    SPECIAL_TOKENS_FILE,
+    TOKENIZER_CONFIG_FILE,
+    TOKENIZER_FILE,
+)
 from paribus.spec.corpus import BPETokenizer, TokenizerFile
 from paribus.spec.run import n_ids
 
+# of an imported tokenizer, all that transformers may have written
+TOKENIZER_FILES = (
+    TOKENIZER_FILE,
+    TOKENIZER_CONFIG_FILE,
+    SPECIAL_TOKENS_FILE,
+    ADDED_TOKENS_FILE,
+    CHAT_TEMPLATE_FILE,
+)
 N_BYTES = 256
 MAX_WORDS, MAX_LETTERS = 2**18, 64  # how many words are remembered, and how long ones
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -15,6 +15,8 @@ from paribus.evaluate import answering_component
 from paribus.objectives import require_permitted
 from paribus.spec import resolve
 from paribus.spec.base import Spec
+from paribus.spec.begin import BeginFrom
+from paribus.spec.begin_reading import BeginOpener, take_begin
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
@@ -43,15 +45,16 @@ class Arm:
         return leaves_of(run_table(self.run, self.numbers_stages))
 
 
-def arms_of(design: Design) -> tuple[Arm, ...]:
-    """All arms, the baseline first; SpecError lists what is wrong with any of them."""
+def arms_of(design: Design, open_begin: BeginOpener | None = None) -> tuple[Arm, ...]:
+    """All arms, the baseline first; SpecError lists what is wrong with any of them. `open_begin`
+    opens what an arm begins from.
+    """
     levels, tables = arm_levels(design), arm_tables(design)
-    numbers_stages = any("stages" in table for table in (design.base, *tables.values()))
     problems: dict[str, list[str]] = {}
-    arms: list[Arm] = []
+    loaded_arms: dict[str, _LoadedArm] = {}
     for name, table in tables.items():
         try:
-            arms.append(_load_arm(design, name, levels[name], dict(table), numbers_stages))
+            loaded_arms[name] = _load_arm(design, dict(table), open_begin)
         except SpecError as fault:
             for problem in dict.fromkeys(fault.problems):
                 problems.setdefault(problem, []).append(name)
@@ -60,6 +63,18 @@ def arms_of(design: Design) -> tuple[Arm, ...]:
         for problem, names in problems.items():
             lines.append(_describe_problem(problem, names, len(tables)))
         raise SpecError(lines)
+    numbers_stages = any(loaded.has_stages for loaded in loaded_arms.values())
+    arms: list[Arm] = []
+    for name, loaded in loaded_arms.items():
+        arm = Arm(
+            name=name,
+            levels=levels[name],
+            table=loaded.fields(numbers_stages),
+            run=loaded.run,
+            match=loaded.match,
+            numbers_stages=numbers_stages,
+        )
+        arms.append(arm)
     return tuple(sorted(arms, key=lambda arm: arm.name != design.baseline))
 
 
@@ -71,21 +86,50 @@ def _describe_problem(problem: str, names: Sequence[str], n_arms: int) -> str:
     return f"{', '.join(places)}: {problem}"
 
 
-def _load_arm(
-    design: Design, name: str, levels: Mapping[str, str], table: Table, numbers_stages: bool
-) -> Arm:
+class _LoadedArm(NamedTuple):
+    """An arm whose run is read, before it is known whether paths name stages."""
+
+    table: Table
+    run: RunSpec
+    match: Match | None
+
+    @property
+    def has_stages(self) -> bool:
+        return "stages" in self.table or len(self.run.stages) > 1
+
+    def fields(self, numbers_stages: bool) -> Table:
+        begin = take_begin(dict(self.table), [])
+        if begin is None:
+            return chosen_fields(self.run, self.table["architecture"], numbers_stages)
+        return begun_fields(self.run, begin, numbers_stages)
+
+
+def _load_arm(design: Design, table: Table, open_begin: BeginOpener | None) -> _LoadedArm:
     match = _read_match(table.pop("match", None)) or design.match
     table = merge_tables(_expand_preset(design.base), _expand_preset(table))
-    run = load_run(table)
+    run = load_run(table, open_begin=open_begin)
     require_usable(design, run)
-    return Arm(
-        name=name,
-        levels=levels,
-        table=chosen_fields(run, table["architecture"], numbers_stages),
-        run=run,
-        match=match,
-        numbers_stages=numbers_stages,
-    )
+    if run.begin is not None and run.inherited_folders:
+        raise SpecError(
+            f"begin is a run that itself began from {run.begin.name!r}; name one of its checkpoints"
+        )
+    return _LoadedArm(table, run, match)
+
+
+def begun_fields(run: RunSpec, begin: BeginFrom, numbers_stages: bool) -> Table:
+    """Every field that somebody could write in a run that begins from a checkpoint: not what it
+    takes over from there. One that begins from another run is the chain written out.
+    """
+    table = run_table(run, numbers_stages)
+    if run.begin is None:
+        return table
+    architecture = table["architecture"]
+    changeable = {name: architecture[name] for name in ("mask", "dropout", "max_length")}
+    if architecture["encoder"] is not None:
+        changeable["encoder"] = {"mask": architecture["encoder"]["mask"]}
+    for stage in table.get("stages", {"0": table}).values():
+        stage["corpus"].pop("tokenizer")
+    return {**table, "begin": begin.name, "architecture": changeable}
 
 
 def width_notes(design: Design) -> list[str]:
@@ -200,12 +244,20 @@ def run_table(run: RunSpec, numbers_stages: bool) -> Table:
     """Every field of a run, in the tables a person would write it in: its only stage, or stages by
     their number.
     """
-    architecture = {"architecture": run.architecture.model_dump(mode="json")}
+    tables: Table = {}
+    stages = list(run.stages)
+    architecture = run.architecture
+    if run.begin is not None:
+        tables["begin"] = run.begin.label
+        architecture = stage_architectures(run)[0]
+        stages[0] = stages[0].model_copy(update={"architecture": ArchitectureChange()})
+    tables["architecture"] = architecture.model_dump(mode="json")
     if numbers_stages:
-        stages = {str(number): _stage_table(stage) for number, stage in enumerate(run.stages)}
-        return {**architecture, "stages": stages}
-    tables = {**architecture, **run.last.model_dump(mode="json")}
-    tables.pop("kind", None)
+        by_number = {str(number): _stage_table(stage) for number, stage in enumerate(stages)}
+        return {**tables, "stages": by_number}
+    tables |= stages[0].model_dump(mode="json")
+    if run.begin is None:
+        tables.pop("kind", None)
     return tables
 
 
@@ -216,10 +268,10 @@ def _stage_table(stage: Stage) -> Table:
     return {**table, "architecture": {**changes, **table.get("architecture", {})}}
 
 
-def arm_refusal(design: Design, table: Table) -> str | None:
+def arm_refusal(design: Design, table: Table, open_begin: BeginOpener | None = None) -> str | None:
     """Why a table describes no arm of a design; None if it does."""
     try:
-        require_usable(design, load_run(table))
+        require_usable(design, load_run(table, open_begin=open_begin))
     except SpecError as fault:
         return fault.problems[0]
     return None

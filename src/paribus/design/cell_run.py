@@ -15,6 +15,7 @@ from paribus.design.asked_tasks import AskedTasks
 from paribus.design.cells import Cell
 from paribus.design.measurement import measure_run
 from paribus.errors import DivergedError, InUseError
+from paribus.generate import draw_own_pairs
 from paribus.record import Study, last_row, require_run_integrity
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
@@ -49,7 +50,9 @@ def train_and_measure(
         return nullcontext(watcher or Watcher())
 
     try:
-        result = _retry_while_in_use(lambda: train_chain(run, texts, workspace, watch=watch))
+        result = _retry_while_in_use(
+            lambda: train_chain(run, texts, workspace, watch=watch, draw_pairs=draw_own_pairs)
+        )
         for measure in measures:
             measure_run(result.folder, run, texts, measure, device, asked_tasks or {})
     except DivergedError:

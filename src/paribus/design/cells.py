@@ -192,7 +192,8 @@ def _cell(kind: _CellKind, arm: PlannedArm, seed: int, rate: float, n_steps: int
         seed=seed,
         rate=rate,
         purpose=kind.purpose,
-        run=arm.run.model_copy(update={"stages": tuple(stages)}),
+        # under another seed, the stages of a run that this one begins from are other runs
+        run=arm.run.model_copy(update={"stages": tuple(stages), "inherited_folders": ()}),
         texts=arm.texts,
         measures=kind.measures,
         flops=arm.earlier_flops + arm.step_cost.training_flops * n_steps,

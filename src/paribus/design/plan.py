@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import Any, get_args
 
@@ -36,6 +36,7 @@ from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
 from paribus.errors import ConfoundError, SpecError
 from paribus.evaluate.tasks.run import PreparedTask
+from paribus.interop.begin import open_begin
 from paribus.record import ControlLine, current_environment
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
 from paribus.runtime import cudnn_version, device_kind, select_device
@@ -161,9 +162,10 @@ def make_plan(
     device = select_device(execution.workspace.device)
     require_valid_design(design)
     seeds = reported_seeds(design, n_seeds)
-    arms = arms_of(design)
+    opener = partial(open_begin, runs=execution.workspace.runs_folder)
+    arms = arms_of(design, opener)
     require_known_paths(design, arms)
-    findings = judge_pairs(design, arms)
+    findings = judge_pairs(design, arms, opener)
     _refuse_confounds(field_lines(design, arms, findings))
     sizes = _match_sizes(design, arms)
     datasets: dict[str, TokenisedCorpus] = {}
@@ -233,6 +235,11 @@ def _match_arm(arm: Arm, baseline: RunSpec, length: int) -> SizeMatch | None:
     match = arm.match or Match(by="nothing")
     if match.by == "nothing":
         return None
+    if arm.run.begin is not None:
+        raise SpecError(
+            f"match.by is {match.by!r}, but the arm begins from {arm.run.begin.name!r}, whose"
+            " weights have their size; use 'nothing'"
+        )
     return match_size(
         arm.run.architecture, baseline.architecture, match, *match_lengths(match, length)
     )

@@ -318,9 +318,7 @@ def _arm_quantities(arm: PlannedArm, baseline: PlannedArm) -> dict[str, Any]:
         "bytes_read in all": round(arm.total("bytes_read")),
         "training_flops in all": arm.total("training_flops"),
         "epochs": _epochs_description(arm),
-        "starting weights in common": round(
-            shared_init_share(resolve(arm.run.architecture), _spec(baseline)), 4
-        ),
+        "starting weights in common": round(_shared_start(arm.run, baseline.run), 4),
         "batches": f"{training.n_sequences} × {training.length} of the text, by seed and step",
         "text": ", ".join(dict.fromkeys([text.fingerprint[:16] for text in arm.texts])),
     }
@@ -350,6 +348,15 @@ def _init_std(parameter: Any, spec: ResolvedArchitecture) -> float:
     if parameter.role in ("gain", "bias"):
         return 0.0
     return initial_std(parameter, spec)
+
+
+def _shared_start(run: RunSpec, baseline: RunSpec) -> float:
+    """The share of the weights with which both begin alike."""
+    if run.begin is None and baseline.begin is None:
+        return shared_init_share(resolve(run.architecture), resolve(baseline.architecture))
+    if run.begin is None or baseline.begin is None or run.begin.weights != baseline.begin.weights:
+        return 0.0
+    return 1.0
 
 
 def machine_lines(

@@ -49,6 +49,7 @@ def measure_step_cost(
         stage=stage,
         has_encoder=spec.encoder is not None,
         separates_documents=separates_documents(spec),
+        estimates=True,
     )
     prices: dict[ProblemShape, float] = {}
     tokens_read = positions = tokens_scored = n_bytes = flops = n_input = n_target = 0.0

@@ -129,11 +129,22 @@ def _evaluate_in_folder(folder: Path, measurement: _Measurement) -> Evaluation:
     if path.exists():
         require_unchanged_evaluation(path)
         previous = read_evaluation(path)
-        if previous.head.weights == weights:
+        if previous.head.weights == weights and _is_asked_alike(measurement, previous):
             return previous
     evaluation = _measure_checkpoint(measurement, weights, items)
     write_evaluation(path, evaluation)
     return evaluation
+
+
+def _is_asked_alike(measurement: _Measurement, previous: Evaluation) -> bool:
+    """Were answers given to the question that would be asked now? What an import was trained to
+    predict lies in a file of its own; a run has it for good.
+    """
+    checkpoint, label = measurement.checkpoint, measurement.yardstick.label
+    if checkpoint.run is not None:
+        return True
+    component = answering_component(checkpoint.objective(), label)
+    return previous.head.component == component.model_dump(mode="json")
 
 
 def _measure_checkpoint(

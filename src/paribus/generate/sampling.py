@@ -67,7 +67,7 @@ def continuation(
     """What follows each context: the likeliest token at temperature 0, else one drawn
     by (seed, row, place).
 
-    `inputs_BT` are contexts as `layout` lays them, and `sentinel` opens each answer without being
+    `inputs_BT` are contexts as `layout` lays them, and `opening` opens each answer without being
     part of it. Contexts of several lengths stand at the left of their rows, and `lengths_B` says
     how long each is. After one of the layout's ends, where `is_done` says so of a row's tokens, or
     where the window has no more room, a row is padded.
@@ -75,7 +75,7 @@ def continuation(
     _require_lengths(inputs_BT, lengths_B)
     _require_generation(model, layout, inputs_BT, sampling.n_tokens, lengths_B)
     ends = torch.tensor(layout.end_tokens, device=inputs_BT.device)
-    opening = torch.tensor(layout.sentinel, dtype=inputs_BT.dtype, device=inputs_BT.device)
+    opening = torch.tensor(layout.opening, dtype=inputs_BT.dtype, device=inputs_BT.device)
     answer_BT = opening.expand(len(inputs_BT), -1)
     is_finished = torch.zeros(len(inputs_BT), dtype=torch.bool, device=inputs_BT.device)
     said_B = torch.zeros_like(inputs_BT[:, 0])
@@ -139,7 +139,7 @@ def _require_generation(
     if model.encoder is not None:
         input_lengths = {1}  # a decoder is given its start alone
     for n_inputs in sorted(input_lengths):
-        length = min(n_inputs + len(layout.sentinel) + n_tokens, model.spec.max_length)
+        length = min(n_inputs + len(layout.opening) + n_tokens, model.spec.max_length)
         prefixes = {0, min(n_inputs, length)} if model.encoder is None else {0}
         if not all(can_generate(model, length, prefix) for prefix in prefixes):
             raise UnsupportedError(
@@ -184,7 +184,7 @@ def next_logits(
 ) -> Tensor:
     """Logits of each row for the place after its answer so far, [B, V], in float32.
 
-    `answer` begins with what opens it, the layout's sentinel.
+    `answer` begins with what opens it.
     """
     if layout.framing == "apart":
         start = torch.full_like(inputs[:, :1], layout.vocabulary.decoder_start)

@@ -150,6 +150,7 @@ BART = ModelFamily(
     model_type="bart",
     title="BART",
     class_name="BartForConditionalGeneration",
+    objective="seq2seq",
     config_keys=ConfigKeys(
         modelled={
             "d_model": ModelledKey(int),

@@ -139,6 +139,7 @@ BERT = ModelFamily(
     model_type="bert",
     title="BERT",
     class_name="BertForMaskedLM",
+    objective="masked",
     config_keys=ConfigKeys(
         modelled={
             "hidden_size": ModelledKey(int),

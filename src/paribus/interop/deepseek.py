@@ -225,6 +225,7 @@ DEEPSEEK_V3 = ModelFamily(
     model_type="deepseek_v3",
     title="DeepSeek-V3",
     class_name="DeepseekV3ForCausalLM",
+    objective="causal",
     config_keys=ConfigKeys(
         modelled={
             **SHARED_KEYS,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from paribus.interop.importing import CONFIG_FILE
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.interop.safetensors_folder import TENSORS_FILE
 from paribus.interop.tokenizer import (
+    add_special_tokens,
     copy_tokenizer,
     special_token_ids,
     write_chat_template,
@@ -53,7 +55,8 @@ def export(
     conversations takes its chat template along.
     """
     if isinstance(model, Transformer):
-        _write_folder(model, folder, extra_config, tokenizer)
+        with _folder_draft(model, folder, extra_config, tokenizer):
+            pass
         return
     if extra_config is not None or tokenizer is not None:
         raise SpecError(
@@ -78,20 +81,24 @@ def export_checkpoint(checkpoint: LoadedCheckpoint, model: Transformer, folder: 
         tokenizer = checkpoint.tokenizer
     else:
         tokenizer = None
-    _write_folder(
-        model, folder, checkpoint.origin, tokenizer, source, chat_template=checkpoint.chat_template
-    )
+    with _folder_draft(model, folder, checkpoint.origin, tokenizer) as draft:
+        vocabulary = checkpoint.vocabulary if checkpoint.tokenizer_file else None
+        if source is not None:
+            copy_tokenizer(source, draft)
+            if vocabulary is not None:
+                add_special_tokens(draft, vocabulary)
+        if checkpoint.chat_template is not None and vocabulary is not None:
+            write_chat_template(draft, checkpoint.chat_template, vocabulary, model.spec)
 
 
-def _write_folder(
+@contextmanager
+def _folder_draft(
     model: Transformer,
     folder: str | Path,
     extra_config: Mapping[str, Any] | None,
     tokenizer: Tokenizer | None,
-    source: Path | None = None,
-    chat_template: str | None = None,
-) -> None:
-    """The folder, with a tokenizer of ours or the files of an imported one in `source`."""
+) -> Iterator[Path]:
+    """The folder with config, weights and a tokenizer of ours, to which more may be written."""
     family, config, filled_config = choose_family(model.spec)
     if tokenizer is not None:
         extra_config = {
@@ -101,11 +108,6 @@ def _write_folder(
     with atomic_folder(folder) as draft:
         if tokenizer is not None:
             write_tokenizer(draft, tokenizer, model.spec.max_length)
-            if chat_template is not None:
-                vocabulary = vocabulary_of(tokenizer)
-                write_chat_template(draft, chat_template, vocabulary, model.spec)
-        if source is not None:
-            copy_tokenizer(source, draft)
         write_json(
             draft / CONFIG_FILE,
             {
@@ -115,6 +117,7 @@ def _write_folder(
             },
         )
         write_tensors(draft / TENSORS_FILE, _transformers_tensors(family, model, filled_config))
+        yield draft
 
 
 def _known_extra_keys(

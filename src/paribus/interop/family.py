@@ -33,6 +33,7 @@ class ModelFamily:
     model_type: str
     title: str
     class_name: str
+    objective: str  # the kind that its models are trained with
     config_keys: ConfigKeys
     # obeyed keys, is the head tied → table of a spec
     architecture: Callable[[Config, bool], dict[str, Any]]

@@ -103,6 +103,7 @@ GPT2 = ModelFamily(
     model_type="gpt2",
     title="GPT-2",
     class_name="GPT2LMHeadModel",
+    objective="causal",
     config_keys=ConfigKeys(
         modelled={
             "n_positions": ModelledKey(int),

@@ -14,6 +14,11 @@ from paribus.errors import RecordError, SpecError, UnsupportedError
 from paribus.interop.config_keys import Config, content_problems, split_config
 from paribus.interop.family import ModelFamily
 from paribus.interop.ignored_keys import ignored_key_notes, ignored_keys
+from paribus.interop.recorded_objective import (
+    choose_objective,
+    require_askable,
+    write_objective,
+)
 from paribus.interop.registry import find_family
 from paribus.interop.safetensors_folder import read_safetensors_folder
 from paribus.interop.tensor_pairs import TensorPair
@@ -46,26 +51,39 @@ class ImportedModel(NamedTuple):
 
 
 def import_(
-    folder: str | Path, dtype: torch.dtype = torch.float32, out: str | Path | None = None
+    folder: str | Path,
+    dtype: torch.dtype = torch.float32,
+    out: str | Path | None = None,
+    objective: str | None = None,
 ) -> ImportedModel:
     """The model of a folder with config.json and safetensors, its weights in `dtype` whatever
     they are stored in.
 
     With `out`, a checkpoint is written there, with the tokenizer: `restore`, `generate_text`,
-    `export` … take it.
+    `export` … take it. It records what the model was trained to predict: the objective of this
+    kind, by default that of its family.
     """
-    result = _read_model(Path(folder), dtype)
+    if objective is not None and out is None:
+        raise SpecError(
+            f"objective is {objective!r} without out, but only a checkpoint records it; give out"
+        )
+    config = read_json(Path(folder) / CONFIG_FILE)
+    family = find_family(config, Path(folder) / CONFIG_FILE)
+    chosen = choose_objective(family, objective, Path(folder))
+    result = _read_model(Path(folder), config, family, dtype)
     if out is None:
         return result
+    require_askable(chosen, result.model.spec)
     with atomic_folder(out) as draft:
         write_checkpoint(draft, result.model, result.extra_config)
         copy_tokenizer(Path(folder), draft)
+        write_objective(draft, chosen)
     return result
 
 
-def _read_model(folder: Path, dtype: torch.dtype) -> ImportedModel:
-    config = read_json(folder / CONFIG_FILE)
-    family = find_family(config, folder / CONFIG_FILE)
+def _read_model(
+    folder: Path, config: dict[str, Any], family: ModelFamily, dtype: torch.dtype
+) -> ImportedModel:
     ignored_config = ignored_keys(config, family.class_name)
     read_keys = {name: value for name, value in config.items() if name not in ignored_config}
     filled_config, extra_config = split_config(read_keys, family.config_keys, folder / CONFIG_FILE)

@@ -158,6 +158,7 @@ LLAMA = ModelFamily(
     model_type="llama",
     title="Llama",
     class_name="LlamaForCausalLM",
+    objective="causal",
     config_keys=ConfigKeys(
         modelled={
             **SHARED_KEYS,

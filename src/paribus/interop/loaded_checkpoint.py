@@ -10,38 +10,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from pydantic import ValidationError
 
-from paribus.batch import N_SPECIAL_TOKENS, Vocabulary
+from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.corpus.conversations import CHAT_TEMPLATE, Turn, prompt_tokens
 from paribus.corpus.dataset import vocabulary_of
 from paribus.corpus.tokenizer import open_tokenizer
 from paribus.errors import RecordError, UnsupportedError
 from paribus.files import MAX_TOKENIZER_BYTES, read_text
-from paribus.interop.tokenizer import TOKENIZER_CONFIG_FILE
+from paribus.interop.recorded_objective import read_objective
+from paribus.interop.special_tokens import imported_vocabulary
 from paribus.masks import Causal
 from paribus.model import Transformer, read_origin, restore
 from paribus.model.kernels import KernelChoice
-from paribus.model.weights import read_architecture, read_json
+from paribus.model.weights import read_architecture
 from paribus.record import RUNS, choose_checkpoint, read_stages
-from paribus.record.file_names import CHAT_TEMPLATE_FILE, ORIGIN_FILE, TOKENIZER_FILE
+from paribus.record.file_names import (
+    CHAT_TEMPLATE_FILE,
+    OBJECTIVE_FILE,
+    ORIGIN_FILE,
+    TOKENIZER_FILE,
+)
 from paribus.spec import ResolvedArchitecture, resolve
-from paribus.spec.corpus import N_ROLE_TOKENS
+from paribus.spec.corpus import TokenizerFile
 from paribus.spec.objectives import CausalLM, Objective
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import Stage
-
-# Our name of a special token, its name in config.json and in tokenizer_config.json.
-SPECIAL_TOKEN_KEYS = {
-    "begin": ("bos_token_id", "bos_token"),
-    "pad": ("pad_token_id", "pad_token"),
-    "end": ("eos_token_id", "eos_token"),
-    "start": ("decoder_start_token_id", ""),
-    "mask": ("mask_token_id", "mask_token"),
-}
+from paribus.vocabulary import NO_FRAME
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +78,15 @@ class LoadedCheckpoint:
         """Which ids are text and which are special tokens: ours, or those of an imported
         tokenizer.
         """
-        if self.origin is None:
-            vocabulary = vocabulary_of(self.tokenizer)
+        own_special_tokens = None
+        if self.stage is not None and isinstance(self.stage.corpus.tokenizer, TokenizerFile):
+            own_special_tokens = self.stage.corpus.tokenizer.special_tokens
+        if self.origin is None or self.run is not None:  # it was trained here, framed as here
+            vocabulary = vocabulary_of(self.tokenizer, own_special_tokens)
         else:
-            vocabulary = self._own_vocabulary(self.tokenizer)
+            vocabulary = imported_vocabulary(
+                self.tokenizer, self.tokenizer_file, self.origin, self.spec.n_vocab
+            )
         if vocabulary.size > self.spec.n_vocab:
             raise UnsupportedError(
                 f"{self.folder} has n_vocab {self.spec.n_vocab}, but its tokenizer needs"
@@ -110,82 +112,25 @@ class LoadedCheckpoint:
         return prompt_tokens([Turn("user", text)], self.tokenizer, self.vocabulary)
 
     def objective(self) -> Objective:
-        """What it was trained to predict; of an imported model, what its class is for."""
+        """What it was trained to predict; of an imported model, what was recorded then."""
         if self.run is not None:
             return (self.stage or last_stage_of(self.run)).objective
+        if (self.folder / OBJECTIVE_FILE).is_file():
+            return read_objective(self.folder / OBJECTIVE_FILE)
         if self.spec.encoder is None and set(self.spec.stack.masks) == {Causal()}:
             return CausalLM()
         raise UnsupportedError(
             f"{self.folder} was not trained here, and neither a config nor a spec says what an"
-            " encoder or an encoder-decoder was trained to predict; measure a decoder, or a run"
+            " encoder or an encoder-decoder was trained to predict; import it again, which records"
+            " it, with --objective KIND where its family's own is not it"
         )
 
     def encode_text(self, text: str) -> list[int]:
         """A text as the model is used to read it: an imported tokenizer adds the special tokens
         that it always adds.
         """
-        if self.origin is None or self._has_our_special_tokens(self.tokenizer):
-            return self.tokenizer.encode(text)
-        return self.tokenizer.library.encode(text, add_special_tokens=True).ids
-
-    def _own_vocabulary(self, tokenizer: Tokenizer) -> Vocabulary:
-        n_text, counts = tokenizer.n_text, tokenizer.bytes_of_ids
-        if self._has_our_special_tokens(tokenizer):
-            byte_counts = np.concatenate(
-                [counts[: n_text - N_SPECIAL_TOKENS], np.zeros(N_SPECIAL_TOKENS, np.int64)]
-            )
-            return Vocabulary(n_text - N_SPECIAL_TOKENS, torch.from_numpy(byte_counts))
-        return Vocabulary(n_text, torch.from_numpy(counts), self._own_special_tokens(tokenizer))
-
-    def _has_our_special_tokens(self, tokenizer: Tokenizer) -> bool:
-        """Did the tokenizer leave from here, our special tokens under their names after its
-        text? The last ones were sentinels before there were roles.
-        """
-        n_text = tokenizer.n_text - N_SPECIAL_TOKENS
-        if n_text < 1:
-            return False
-        ours = Vocabulary(n_text, torch.zeros(tokenizer.n_text, dtype=torch.int64)).special_tokens
-        before_roles = list(ours.items())[:-N_ROLE_TOKENS]
-        return all(tokenizer.library.token_to_id(name) == number for name, number in before_roles)
-
-    def _own_special_tokens(self, tokenizer: Tokenizer) -> dict[str, int]:
-        """Ids of the special tokens an imported config names, or else its tokenizer's config."""
-        if self.tokenizer_file:
-            beside = self.tokenizer_file.with_name(TOKENIZER_CONFIG_FILE)
-        else:
-            beside = None
-        if beside is not None and beside.is_file():
-            tokenizer_config = read_json(beside)
-        else:
-            tokenizer_config = {}
-        ids: dict[str, int] = {}
-        for name, (in_config, in_tokenizer) in SPECIAL_TOKEN_KEYS.items():
-            number = _first_id((self.origin or {}).get(in_config))
-            if number is None:
-                number = _token_id(tokenizer, tokenizer_config.get(in_tokenizer))
-            if number is not None and 0 <= number < self.spec.n_vocab:
-                ids[name] = number
-        if "end" in ids:
-            return {"pad": ids["end"], **ids}
-        return ids
-
-
-def _first_id(ids: Any) -> int | None:
-    """An id; the first of several."""
-    first = ids[0] if isinstance(ids, list) and ids else ids
-    if isinstance(first, int) and not isinstance(first, bool):
-        return first
-    return None
-
-
-def _token_id(tokenizer: Tokenizer, token: Any) -> int | None:
-    """The id of a token that tokenizer_config.json names, plainly or as a table with its
-    content.
-    """
-    content = token.get("content") if isinstance(token, dict) else token
-    if isinstance(content, str):
-        return tokenizer.library.token_to_id(content)
-    return None
+        frame = self.vocabulary.frame or NO_FRAME
+        return [*frame.before, *self.tokenizer.encode(text), *frame.after]
 
 
 def load_checkpoint(

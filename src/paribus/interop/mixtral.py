@@ -88,6 +88,7 @@ MIXTRAL = ModelFamily(
     model_type="mixtral",
     title="Mixtral",
     class_name="MixtralForCausalLM",
+    objective="causal",
     config_keys=ConfigKeys(
         modelled={
             **SHARED_KEYS,

@@ -69,6 +69,7 @@ OPENAI_GPT = ModelFamily(
     model_type="openai-gpt",
     title="GPT",
     class_name="OpenAIGPTLMHeadModel",
+    objective="causal",
     config_keys=ConfigKeys(
         modelled={
             "n_positions": ModelledKey(int),

@@ -175,6 +175,7 @@ T5 = ModelFamily(
     model_type="t5",
     title="T5",
     class_name="T5ForConditionalGeneration",
+    objective="spans",
     config_keys=ConfigKeys(
         modelled={
             "n_positions": ModelledKey(

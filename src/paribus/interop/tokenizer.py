@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +15,14 @@ from tokenizers import Tokenizer as Library
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
 from paribus.corpus.dataset import vocabulary_of
-from paribus.corpus.tokenizer import open_tokenizer
+from paribus.corpus.tokenizer import TOKENIZER_FILES, open_tokenizer
 from paribus.errors import UnsupportedError
+from paribus.files import MAX_TOKENIZER_BYTES, read_text
 from paribus.model.weights import write_json
-from paribus.record.file_names import CHAT_TEMPLATE_FILE, TOKENIZER_FILE
+from paribus.record.file_names import CHAT_TEMPLATE_FILE, TOKENIZER_CONFIG_FILE, TOKENIZER_FILE
 from paribus.spec import ResolvedArchitecture
 
-TOKENIZER_CONFIG_FILE = "tokenizer_config.json"
 GENERATION_CONFIG_FILE = "generation_config.json"
-TOKENIZER_FILES = (
-    TOKENIZER_FILE,
-    TOKENIZER_CONFIG_FILE,
-    "special_tokens_map.json",
-    "added_tokens.json",
-    CHAT_TEMPLATE_FILE,
-)
 
 
 def write_tokenizer(folder: Path, tokenizer: Tokenizer, max_length: int) -> None:
@@ -61,6 +54,24 @@ def copy_tokenizer(source: Path, folder: Path) -> None:
             shutil.copyfile(source / name, folder / name)
 
 
+def add_special_tokens(folder: Path, vocabulary: Vocabulary) -> None:
+    """Write the special tokens that were added after an imported tokenizer's ids into its
+    tokenizer.json.
+    """
+    if not (folder / TOKENIZER_FILE).is_file():
+        return
+    tokenizer, added = open_tokenizer(folder / TOKENIZER_FILE), dict[str, int]()
+    by_id = sorted(vocabulary.named_special_tokens.items(), key=lambda one: one[1])
+    for name, number in by_id:  # the library numbers what is new in the order that it reads
+        if number >= tokenizer.n_text:
+            added[f"‹{name}›"] = number
+    if added:
+        table = json.loads(read_text(folder / TOKENIZER_FILE, MAX_TOKENIZER_BYTES))
+        _require_new_names(tokenizer, added)
+        table["added_tokens"] += [_added_token(name, number) for name, number in added.items()]
+        write_json(folder / TOKENIZER_FILE, table)
+
+
 def tokenizer_notes(source: Path) -> Iterator[str]:
     """What a person should know where a folder has no tokenizer that can be brought along."""
     if not (source / TOKENIZER_FILE).is_file():
@@ -89,14 +100,7 @@ def _with_special_tokens(tokenizer: Tokenizer, special_tokens: dict[str, int]) -
     """The tokenizer's table with our special tokens among its tokens; nothing else is added to a
     text, as in training.
     """
-    clashes = sorted(
-        tokenizer.library.get_vocab(with_added_tokens=True).keys() & special_tokens.keys()
-    )
-    if clashes:
-        raise UnsupportedError(
-            f"the tokenizer has a token {clashes[0]!r} of its own, which is the name of one of"
-            " our special tokens; rename it in its tokenizer.json"
-        )
+    _require_new_names(tokenizer, special_tokens)
     table = json.loads(tokenizer.json)
     table["post_processor"] = None
     table["added_tokens"] += [_added_token(name, number) for name, number in special_tokens.items()]
@@ -107,6 +111,17 @@ def _with_special_tokens(tokenizer: Tokenizer, special_tokens: dict[str, int]) -
     library = Library.from_str(json.dumps(table))
     assert all(library.token_to_id(name) == number for name, number in special_tokens.items())
     return table
+
+
+def _require_new_names(tokenizer: Tokenizer, special_tokens: Mapping[str, int]) -> None:
+    clashes = sorted(
+        tokenizer.library.get_vocab(with_added_tokens=True).keys() & special_tokens.keys()
+    )
+    if clashes:
+        raise UnsupportedError(
+            f"the tokenizer has a token {clashes[0]!r} of its own, which is the name of one of"
+            " our special tokens; rename it in its tokenizer.json"
+        )
 
 
 def _added_token(name: str, number: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from paribus.batch import Batch, Vocabulary
+from paribus.batch import Batch
 from paribus.errors import SpecError, UnsupportedError
 from paribus.objectives.answering import answering_component
 from paribus.objectives.permission import separates_documents
@@ -35,6 +35,7 @@ from paribus.spec.objectives import (
     Seq2Seq,
     SpanCorruption,
 )
+from paribus.vocabulary import NO_FRAME, TextFrame, Vocabulary
 
 Ids = tuple[int, ...]
 _ROWS = torch.zeros(1, dtype=torch.int64)  # numbers of rows, which only dropout asks for
@@ -51,6 +52,7 @@ class ItemLayout:
     mode_token: Ids  # before all else
     document_prefix: Ids  # before a document; cut off with its beginning
     sentinel: Ids  # what stands for the target in the question, and opens the answer
+    frame: TextFrame = NO_FRAME  # around a whole text, as an imported tokenizer puts it
     bars_special_tokens: bool = True  # may an answer hold text alone, and what ends it?
     in_turns: bool = False  # is an answer a turn of a conversation?
 
@@ -62,20 +64,37 @@ class ItemLayout:
         return self.framing != "shifted"
 
     @property
+    def question_begin(self) -> Ids:
+        """What stands before all else, whatever is cut."""
+        return (*self.mode_token, *self.frame.before)
+
+    @property
+    def question_end(self) -> Ids:
+        """What stands after a context, or in place after the target."""
+        return (*self.sentinel, *self.frame.after)
+
+    @property
+    def opening(self) -> Ids:
+        """What opens an answer, and is not scored."""
+        if self.framing == "apart":
+            return (*self.frame.before, *self.sentinel)
+        return self.sentinel
+
+    @property
     def end_tokens(self) -> Ids:
         """What ends an answer: eos, after a hidden span the sentinel of the next one, and in a
         conversation the end of the turn.
         """
         if self.in_turns:
             return (self.vocabulary.eos, self.vocabulary.end_of_turn)
-        if self.sentinel:
+        if self.sentinel and self.vocabulary.n_sentinels > 1:
             return (self.vocabulary.eos, int(self.vocabulary.sentinel(1)))
         return (self.vocabulary.eos,)
 
     def context_room(self, n_target: int) -> int:
         """How many tokens of the context fit, with what begins it."""
-        question = self.window - len(self.mode_token) - len(self.sentinel)
-        answer = len(self.sentinel) + n_target
+        question = self.window - len(self.question_begin) - len(self.question_end)
+        answer = len(self.opening) + n_target
         if self.framing != "apart":
             return question - answer
         if answer <= self.window:
@@ -93,9 +112,14 @@ def item_layout(
         framing == "apart" or (framing == "together" and not pairs)
     )
     mode_token = document_prefix = sentinel = ()
+    frame = NO_FRAME
     if component.mode is not None and has_mode:
         mode_token = (vocabulary.mode_tokens[component.mode],)
-    if not pairs and not separates_documents(spec):
+    if vocabulary.frame is not None and framing in ("apart", "in place"):
+        frame = vocabulary.frame
+    elif vocabulary.frame is not None and vocabulary.frame.before:
+        document_prefix = vocabulary.frame.before
+    elif not pairs and not separates_documents(spec) and vocabulary.has_bos:
         document_prefix = (vocabulary.bos,)
     if isinstance(component.objective, SpanCorruption):
         sentinel = (int(vocabulary.sentinel(0)),)
@@ -107,6 +131,7 @@ def item_layout(
         mode_token=mode_token,
         document_prefix=document_prefix,
         sentinel=sentinel,
+        frame=frame,
     )
 
 
@@ -174,9 +199,15 @@ def lay_item(
         raise SpecError(
             f"item {name} has a {lacking} without a token; give it text that the tokenizer keeps"
         )
-    return LaidItem(
-        (*layout.mode_token, *end, *layout.sentinel), tuple(target), max(len(context) - room, 0)
-    )
+    n_truncated = max(len(context) - room, 0)
+    return LaidItem(_question(layout, end), tuple(target), n_truncated)
+
+
+def _question(layout: ItemLayout, context: Ids) -> Ids:
+    """A context with what stands around it; in place, the end of a text follows its target."""
+    if layout.framing == "in place":
+        return (*layout.question_begin, *context)
+    return (*layout.question_begin, *context, *layout.question_end)
 
 
 @dataclass(frozen=True)
@@ -195,11 +226,11 @@ def lay_context(layout: ItemLayout, context: Sequence[int], n_tokens: int) -> La
     In one sequence the two share the window. Where both do not fit, the context keeps half of it,
     and the answer has fewer tokens.
     """
-    n_own = len(layout.mode_token) + len(layout.sentinel)
+    n_own = len(layout.question_begin) + len(layout.question_end)
     if layout.framing == "apart":
         room = layout.window - n_own
     else:
-        shared = layout.window - n_own - len(layout.sentinel)
+        shared = layout.window - n_own - len(layout.opening)
         if layout.framing != "in place":
             shared += 1  # the last token is said, and not read
         room = max(shared - n_tokens, shared // 2)
@@ -210,7 +241,7 @@ def lay_context(layout: ItemLayout, context: Sequence[int], n_tokens: int) -> La
             f"a context of {len(context)} tokens leaves nothing to go on from in a window of"
             f" {layout.window}; give text that the tokenizer keeps, or a model with a longer window"
         )
-    return LaidContext((*layout.mode_token, *end, *layout.sentinel), max(len(context) - room, 0))
+    return LaidContext(_question(layout, end), max(len(context) - room, 0))
 
 
 def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
@@ -241,7 +272,7 @@ def item_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
 
 def _passage(layout: ItemLayout, item: LaidItem) -> SourceTarget:
     source = torch.tensor([item.inputs])
-    target = torch.tensor([(*layout.sentinel, *item.target)])
+    target = torch.tensor([(*layout.opening, *item.target)])
     return SourceTarget(
         source_BS=source,
         target_BM=target,
@@ -251,15 +282,15 @@ def _passage(layout: ItemLayout, item: LaidItem) -> SourceTarget:
 
 
 def _score_target_only(problem: Problem, layout: ItemLayout) -> Problem:
-    """The target alone is scored, not the sentinel before it."""
+    """The target alone is scored, not what opens the answer."""
     weights = problem.weights_BM.clone()
-    weights[:, : len(layout.sentinel)] = 0
+    weights[:, : len(layout.opening)] = 0
     return replace(problem, weights_BM=weights)
 
 
 def _in_place_problems(layout: ItemLayout, item: LaidItem) -> Iterator[Problem]:
     """Each token of the target under a mask; after it all the others, or nothing."""
-    whole = (*item.inputs, *item.target)
+    whole = (*item.inputs, *item.target, *layout.frame.after)
     ends = isinstance(layout.component.objective, LastToken)
     for place, token in enumerate(item.target, len(item.inputs)):
         after = () if ends else whole[place + 1 :]

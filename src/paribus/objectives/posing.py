@@ -4,6 +4,8 @@ micro-batch.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from torch import Tensor
 from paribus.batch import Batch, TextBatch, Vocabulary
 from paribus.errors import SpecError
 from paribus.objectives.label_problem import label_problem
+from paribus.objectives.preference import both_answers, interleaved
 from paribus.objectives.problem import Problem
 from paribus.objectives.problem_layout import (
     document_positions,
@@ -27,6 +30,7 @@ from paribus.spec.objectives import (
     MaskedLM,
     MixtureComponent,
     Objective,
+    Preference,
     ReverseLM,
     Seq2Seq,
     SimpleObjective,
@@ -47,6 +51,16 @@ def pose_problem(
     """The problem that an objective makes of a text; `separates_documents` says whether the mask
     does.
     """
+    if isinstance(objective, Preference):
+        one_answer = partial(
+            pose_problem,
+            Seq2Seq(),
+            vocabulary=vocabulary,
+            seed=seed,
+            has_encoder=has_encoder,
+            separates_documents=separates_documents,
+        )
+        return interleaved(*map(one_answer, both_answers(text)))
     component = draw_component(objective, seed, text.k)
     framing = problem_layout(component.objective, has_encoder)
     _require_matching_text(component.objective, text)

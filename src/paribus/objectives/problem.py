@@ -27,6 +27,20 @@ class Problem:
     # the positions whose states are pooled into the one that answers; None: each answers by itself
     pooled_BT: Tensor | None = None
     pooling: Pooling | None = None
+    in_pairs: bool = False  # are rows 2i and 2i + 1 a chosen and a rejected response?
+
+    @property
+    def n_terms(self) -> Tensor:
+        """How many terms the loss is a mean of: targets, or pairs of responses."""
+        if not self.in_pairs:
+            return self.weights_BM.sum()
+        return self.scored_pairs.sum()
+
+    @property
+    def scored_pairs(self) -> Tensor:
+        """Which pairs of responses have anything to score, [B / 2], 1 or 0."""
+        is_scored_B = (self.weights_BM > 0).any(1)
+        return is_scored_B.view(-1, 2).all(1).to(self.weights_BM.dtype)
 
     def map_tensors(self, function: TensorFunction) -> Problem:
         """A problem with a function applied to each of its tensors."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from paribus.batch import N_SENTINELS, TextBatch, Vocabulary
 from paribus.errors import SpecError
@@ -93,22 +94,28 @@ def fit_span_plan(
             break
     else:
         raise SpecError(f"objective 'spans' does not fit a length of {length}; use a longer one")
-    if plan.n_spans > N_SENTINELS:
+    _require_sentinels(plan, length, N_SENTINELS)
+    return plan
+
+
+def _require_sentinels(plan: SpanPlan, length: int, n_sentinels: int) -> None:
+    if plan.n_spans > n_sentinels:
         raise SpecError(
             f"objective 'spans' cuts {length} tokens into {plan.n_spans} spans, but there are"
-            f" {N_SENTINELS} sentinels; use a longer mean_span, a lower rate or a shorter length"
+            f" {n_sentinels} sentinels; use a longer mean_span, a lower rate or a shorter length"
         )
-    return plan
 
 
 def _corrupt_text(
     plan: SpanPlan, text: TextBatch, vocabulary: Vocabulary, seed: int
 ) -> SourceTarget:
+    _require_sentinels(plan, text.tokens_BT.shape[1], vocabulary.n_sentinels)
     tokens, documents = (values[:, : plan.n_text] for values in (text.tokens_BT, text.documents_BT))
     spans = draw_spans(
         plan, numpy_generator_per_name(seed, "spans", text.k, last_names=text.rows_B.tolist())
     )
-    sentinels = spans.span_numbers_BT + vocabulary.sentinel(0)
+    sentinels = vocabulary.sentinel(spans.span_numbers_BT)
+    assert isinstance(sentinels, Tensor)
     ends = torch.full_like(tokens[:, 0], vocabulary.eos)
     source, target = corrupt_spans(spans, tokens, sentinels, ends)
     source_documents, target_documents = corrupt_spans(

@@ -10,6 +10,8 @@ _PLACES = {
     "corpus": ("paths", "path"),  # of a source of files, of a tokenizer
     "task": ("paths", "train", "valid", "max_unpacked"),
 }  # by the table they stand in
+_BEGIN = "begin"
+_BEGIN_PLACES = ("name", "path")  # of what a run begins from, which its sha256 says
 
 
 def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
@@ -30,12 +32,17 @@ def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
 
 def without_places(value: Any, places: Collection[str] = ()) -> Any:
     """A spec as plain values without the paths of a corpus or a task: its text, or its items, have
-    a fingerprint, wherever its files lie.
+    a fingerprint, wherever its files lie. What a run begins from has a sha256, whatever it is
+    called.
     """
     if isinstance(value, Mapping):
         table = {}
         for key, own in value.items():
-            if key not in places:
+            if key == _BEGIN and isinstance(own, Mapping):
+                table[key] = {name: own[name] for name in own if name not in _BEGIN_PLACES}
+            elif key == _BEGIN and isinstance(own, str):
+                continue
+            elif key not in places:
                 table[key] = without_places(own, _PLACES.get(key, places))
         return table
     if isinstance(value, list | tuple):

@@ -19,6 +19,7 @@ EnvironmentChanges = dict[str, tuple[Any, Any]]  # name → (then, now)
 
 NUMERIC_SOURCES = (
     "batch.py",
+    "vocabulary.py",
     "corpus",
     "evaluate",
     "masks",

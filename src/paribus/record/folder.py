@@ -6,6 +6,8 @@ runs/3f9c0a1be2d47c58/
   rows.jsonl           what was measured
   checkpoints/         step-000000100, step-000000200
   evaluations/         answers to yardsticks and tasks, a file each
+  own-pairs.jsonl      pairs of own responses, where a stage prefers between such
+  lm-eval/             samples of lm-evaluation-harness, a file each
   state                running | finished | failed: why
   checksums.jsonl      the sha256 of each of these files
   lock                 who is at it
@@ -23,7 +25,9 @@ from paribus.record.file_names import (
     CHECKSUMS_FILE,
     ENVIRONMENT_FILE,
     EVALUATIONS,
+    LM_EVAL,
     LOCK_FILE,
+    OWN_PAIRS_FILE,
     ROWS_FILE,
     SPEC_FILE,
     STATE_FILE,
@@ -39,6 +43,8 @@ _ENTRIES = (
     ROWS_FILE,
     CHECKPOINTS,
     EVALUATIONS,
+    OWN_PAIRS_FILE,
+    LM_EVAL,
     STATE_FILE,
     CHECKSUMS_FILE,
     LOCK_FILE,

@@ -84,11 +84,19 @@ class StageRecord(Shape):
     corpus: CorpusRecord
 
 
+class BeginRecord(Shape):
+    """A checkpoint that a run begins with."""
+
+    name: str
+    weights: str  # the sha256 of its weights
+
+
 class RunRecord(WholeShape):
     """The run of an arm: its architecture and its stages."""
 
     architecture: dict[str, Any]  # of the first stage
     stages: list[StageRecord] = Field(min_length=1)
+    begin: BeginRecord | None = None  # None: initial weights
 
     @property
     def last_architecture(self) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from paribus.record.file_names import (
     CHECKPOINTS,
     ENVIRONMENT_FILE,
     EVALUATIONS,
+    LM_EVAL,
     LOCK_FILE,
     ROWS_FILE,
     SPEC_FILE,
@@ -193,7 +194,7 @@ def _resume_run(
     folder: Path, stages: Sequence[StageTable], environment: Environment, accept: bool
 ) -> Run:
     leftovers = list(remove_leftovers(folder))
-    for part in (CHECKPOINTS, EVALUATIONS):
+    for part in (CHECKPOINTS, EVALUATIONS, LM_EVAL):
         for name in remove_leftovers(folder / part):
             leftovers.append(f"{part}/{name}")
     _ensure_spec(folder, stages)

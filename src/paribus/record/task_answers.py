@@ -198,7 +198,7 @@ def _parse_head(table: dict[str, Any]) -> TaskHead:
 
 
 def _answer_row(answer: TaskAnswer) -> dict[str, Any]:
-    row = asdict(answer)
+    row = dict(vars(answer))  # `asdict` would copy every tuple, and there may be 100,000 rows
     odd: dict[str, Any] = {}
     for name in _FLOATS:
         if not math.isfinite(row[name]):

@@ -7,7 +7,8 @@ a corpus give the same. Texts with labels are pairs, whose targets are the label
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -21,11 +22,17 @@ N_ROLE_TOKENS = len(ROLES) + 1
 N_SENTINELS = 96
 # ids that are no text: pad, end, start, mask, three modes, sentinels, roles and the end of a turn
 N_SPECIAL_TOKENS = 7 + N_SENTINELS + N_ROLE_TOKENS
+_SPECIAL_TOKEN_NAMES = ("begin", "pad", "end", "start", "mask", *"RSX", *ROLES, END_OF_TURN)
+_SENTINEL_NAME = re.compile(r"gap \d+", re.ASCII)
 
 TEXT_SEPARATOR = "\n"  # between the two texts of a labelled pair, which are read as one
 
 FilePortion = Literal["slice", "all"]
 DecodeErrors = Literal["strict", "replace"]
+
+
+def _is_none(value: Any) -> bool:
+    return value is None
 
 
 def _as_tuple(value: Any) -> Any:
@@ -254,6 +261,35 @@ class TokenizerFile(Spec):
     kind: Literal["file"] = "file"
     path: Annotated[str, Field(min_length=1)]
     """The tokenizer.json. A path is relative to the file that names it."""
+    special_tokens: Annotated[
+        dict[str, Annotated[int, Field(ge=0)]] | None, Field(exclude_if=_is_none)
+    ] = None
+    """Ids of the special tokens that the tokenizer has itself, by our names: `begin`, `end`, `pad`,
+    `start` (of a decoder), `mask`, `gap 0` and so on. If left out: ours are added after its ids.
+    """
+
+    @model_validator(mode="after")
+    def _require_known_names(self) -> Self:
+        for name in self.special_tokens or ():
+            if name not in _SPECIAL_TOKEN_NAMES and not _SENTINEL_NAME.fullmatch(name):
+                raise ValueError(
+                    f"special_tokens has {name!r}, which is no special token; use"
+                    f" {', '.join(_SPECIAL_TOKEN_NAMES)}, or 'gap 0', 'gap 1' and so on"
+                )
+        return self
+
+
+def tokenizer_with_roles(tokenizer: TokenizerFile, n_text: int) -> TokenizerFile:
+    """A tokenizer that has special tokens of its own, of which `n_text` is the number of ids, with
+    those of roles and of the end of a turn after all others; as it is where it has them.
+    """
+    if tokenizer.special_tokens is None:
+        return tokenizer
+    ids = dict(tokenizer.special_tokens)
+    for name in (*ROLES, END_OF_TURN):
+        if name not in ids:
+            ids[name] = max(n_text, max(ids.values(), default=-1) + 1)
+    return tokenizer.model_copy(update={"special_tokens": ids})
 
 
 InstalledPython = PythonDocs | PythonCode | PythonSummaries | PythonLabels | PythonTags

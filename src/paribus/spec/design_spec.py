@@ -30,7 +30,7 @@ from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
 DesignScale = Literal["smoke", "laptop", "hour", "paper"]
 SCALES: tuple[DesignScale, ...] = ("smoke", "laptop", "hour", "paper")
-RUN_TABLES = ("architecture", "corpus", "objective", "training", "stages")
+RUN_TABLES = ("architecture", "corpus", "objective", "training", "stages", "begin")
 
 
 class Tune(Spec):

@@ -18,6 +18,7 @@ from paribus.errors import SpecError
 from paribus.masks import Rule
 from paribus.spec.architecture import Architecture
 from paribus.spec.base import Spec
+from paribus.spec.begin import BeginFrom
 from paribus.spec.corpus import Corpus
 from paribus.spec.design import SCALES, Design
 from paribus.spec.objectives import ObjectiveKind
@@ -36,6 +37,7 @@ RUN_TABLES: dict[str, Any] = {
     "objective": ObjectiveKind,
     "training": Training,
     "stages": Stage,
+    "begin": BeginFrom,
 }
 ROOTS: dict[str, Any] = {
     **RUN_TABLES,

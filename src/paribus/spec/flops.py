@@ -45,6 +45,16 @@ def training_flops(
     return (forward_flops(spec, layout, source_length) + head_flops(spec, n_scored)) * 3
 
 
+def preference_flops(
+    spec: ResolvedArchitecture, layout: SequenceLayout, source_length: int, n_scored: int
+) -> Flops:
+    """One response forward and backward, and forward once more through the model that it is
+    compared with.
+    """
+    forward = forward_flops(spec, layout, source_length) + head_flops(spec, n_scored)
+    return training_flops(spec, layout, source_length, n_scored) + forward
+
+
 def labelling_flops(spec: ResolvedArchitecture, length: int, n_labels: int, n_scored: int) -> Flops:
     """One text forward and backward through the layers that read it, and the logits of labels at
     so many places.

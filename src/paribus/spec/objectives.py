@@ -147,11 +147,40 @@ class WordTags(Spec):
     """Number of tags in the training text, which is the width of the head."""
 
 
+class OwnSamples(Spec):
+    """Responses of the model that a stage begins with, ranked by an exact reward: the share of the
+    answer's letters that stand in their places.
+    """
+
+    n_pairs: Count = 1000
+    """Number of pairs whose rewards differ, for training. Ties are left out."""
+    n_samples: Annotated[int, Field(ge=2)] = 4
+    """Responses that are drawn to each prompt. The best and the worst are a pair."""
+    temperature: Positive = 1.0
+    """Temperature of the draws."""
+    n_tokens: Count = 64
+    """Tokens of the longest response. One that does not end by then is left out."""
+
+
+class Preference(Spec):
+    """Direct preference optimisation (arXiv 2305.18290): of two responses the chosen one is made
+    likelier than the rejected one, compared with the model that the stage begins with.
+    """
+
+    kind: Literal["preference"] = "preference"
+    beta: Positive = 0.1
+    """How much a change of log-likelihood counts as reward. A smaller one allows larger changes."""
+    own_samples: Annotated[OwnSamples | None, Field(exclude_if=lambda own: own is None)] = None
+    """Pairs from the model's own responses to an invented language. If left out: the pairs are
+    those of the corpus.
+    """
+
+
 class MixtureComponent(Spec):
     """One objective of a mixture: how often, and under which mode token."""
 
     objective: SimpleKind
-    """The objective: any kind but `mixture`, `ul2`, `labels` and `tags`."""
+    """The objective: any kind but `mixture`, `ul2`, `labels`, `tags` and `preference`."""
     weight: Positive = 1.0
     """How often it is drawn: its weight over the sum of all weights."""
     mode: Mode | None = None
@@ -241,6 +270,7 @@ ObjectiveKind = Annotated[
     | Seq2Seq
     | TextLabels
     | WordTags
+    | Preference
     | Mixture
     | UL2,
     Field(discriminator="kind"),
@@ -251,7 +281,7 @@ TokenObjective = (
 )
 HeadObjective = TextLabels | WordTags  # those that have a head of their own
 SimpleObjective = TokenObjective | HeadObjective
-Objective = SimpleObjective | Mixture | UL2
+Objective = SimpleObjective | Preference | Mixture | UL2
 # those a name alone describes; a mixture is what it is made of, and a head has a width
 OBJECTIVES_BY_KIND: dict[str, type[Objective]] = {
     model.model_fields["kind"].default: model for model in (*get_args(TokenObjective), UL2)
@@ -277,11 +307,15 @@ UL2_COMPONENTS = (
 
 
 def components_of(objective: Objective) -> tuple[MixtureComponent, ...]:
-    """What an objective is made of; a simple one is its only part."""
+    """What an objective is made of; a simple one is its only part, and that of a preference is how
+    each of its responses is asked for.
+    """
     match objective:
         case UL2():
             return UL2_COMPONENTS
         case Mixture():
             return objective.components
+        case Preference():  # whose responses follow what comes before them, as in a pair
+            return (MixtureComponent(objective=Seq2Seq()),)
         case _:
             return (MixtureComponent(objective=objective),)

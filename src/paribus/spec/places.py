@@ -18,6 +18,8 @@ Keys = tuple[str, ...]
 FILES: tuple[Keys, ...] = (
     ("corpus", "sources", "paths"),
     ("corpus", "tokenizer", "path"),
+    ("begin",),
+    ("begin", "name"),
 )
 TASK_FILES = ("paths", "train", "valid")  # of a task
 
@@ -146,6 +148,8 @@ def _place_value(value: Any, folder: Path, at: Keys) -> Any:
     if isinstance(value, list | tuple):
         return [_place_value(inner, folder, at) for inner in value]
     if _in_run(at) in FILES and isinstance(value, str):
+        if at[-1] in ("begin", "name") and "/" not in value:
+            return value  # the name of a run
         return _join_folder(value, folder)
     return value
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,11 +9,22 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from paribus.errors import SpecError, describe_first
-from paribus.files import MAX_TOKENIZER_BYTES, expand_home, looked_for, read_text
 from paribus.spec.architecture import Architecture
 from paribus.spec.base import Spec
-from paribus.spec.corpus import N_SPECIAL_TOKENS, BPETokenizer, ByteTokenizer, Corpus, TokenizerFile
+from paribus.spec.begin import BeginFrom
+from paribus.spec.begin_reading import (
+    BeginOpener,
+    BeginPoint,
+    Tokenizer,
+    begin_change,
+    take_begin,
+    with_begin_defaults,
+)
+from paribus.spec.corpus import Corpus, TokenizerFile, tokenizer_with_roles
 from paribus.spec.design_base import with_base
+from paribus.spec.id_counts import derived_sizes as derived_sizes
+from paribus.spec.id_counts import n_ids as n_ids
+from paribus.spec.id_counts import n_text as n_text
 from paribus.spec.merging import (
     fill_default_kinds,
     in_setting_order,
@@ -26,23 +36,21 @@ from paribus.spec.objectives import Objective, ObjectiveKind
 from paribus.spec.places import place_design, place_run
 from paribus.spec.reading import (
     describe_faults,
-    dict_of_unique_keys,
     merged_table,
     parse_architecture,
     read_table,
 )
 from paribus.spec.spelling import key_advice
+from paribus.spec.stages import ROLE_FORMS, indexed_stages, require_valid_chain
 from paribus.spec.stages import RunSpec as RunSpec
 from paribus.spec.stages import Stage as Stage
 from paribus.spec.stages import addressed_stages as addressed_stages
-from paribus.spec.stages import indexed_stages, require_valid_chain
 from paribus.spec.training import Training
 from paribus.spec.widths import width_note
 
-MAX_IDS = 2**22  # of a tokenizer: several times the largest there is
 TABLE_NAMES = "architecture, corpus, objective and training"
 STAGE_KEYS = ("corpus", "objective", "training")
-RUN_KEYS = ("architecture", *STAGE_KEYS, "stages")
+RUN_KEYS = ("architecture", *STAGE_KEYS, "stages", "begin")
 DESIGN_ONLY_KEYS = ("question", "base")  # no run has these
 SpecSource = str | Path | Mapping[str, Any]
 SpecT = TypeVar("SpecT", bound=Spec)
@@ -76,6 +84,13 @@ def load_text(
         folder = Path(source).parent
     table = _base_table(_changed_table({} if source is None else source, changes), folder)
     problems = list(_unknown_key_faults(table))
+    begin = take_begin(table, problems)
+    if begin is not None:
+        raise SpecError(
+            f"begin is {begin.name!r}, whose tokenizer the text is written with, and it cannot be"
+            " looked up here; name the text in a file without it, with corpus.tokenizer ="
+            " { kind = 'file', path = … }"
+        )
     if "stages" in table:
         stages = _numbered_tables(indexed_stages(table)["stages"], problems)
         table = merge_tables(table, stages[0] if stages else {})
@@ -87,17 +102,25 @@ def load_text(
     return text
 
 
-def load_run(source: SpecSource, changes: Mapping[str, Any] | None = None) -> RunSpec:
+def load_run(
+    source: SpecSource,
+    changes: Mapping[str, Any] | None = None,
+    open_begin: BeginOpener | None = None,
+) -> RunSpec:
     """A run from a TOML or JSON file or a mapping: tables `architecture`, `corpus`, `objective`
     and `training`, or `stages` that have the last three each.
 
     Where the architecture does not say, its n_vocab is the tokenizer's and its max_length the
-    greatest length that a stage trains at.
+    greatest length that a stage trains at. `open_begin` opens what a run begins from; without it,
+    a run that begins from something is refused.
     """
     table = _changed_table(source, changes)
     _refuse_design(table, source)
     architecture_table = table.pop("architecture", None)
     problems = list(_unknown_key_faults(table))
+    begin = take_begin(table, problems)
+    if begin is not None and not problems:
+        return _load_begun_run(table, architecture_table, _open_begin(begin, open_begin))
     stages = _read_stages(table, problems)
     if architecture_table is None:
         problems.append("architecture is missing; name a preset, or give a table")
@@ -106,19 +129,70 @@ def load_run(source: SpecSource, changes: Mapping[str, Any] | None = None) -> Ru
         architecture = _parse_run_architecture(architecture_table, stages, problems)
     if problems or stages is None or architecture is None:
         raise SpecError(problems)
-    run = RunSpec(architecture=architecture, stages=stages)
+    run = RunSpec(architecture=architecture, stages=with_roles(stages))
     require_valid_chain(run)
     return run
 
 
-def _read_stages(table: Mapping[str, Any], problems: list[str]) -> tuple[Stage, ...] | None:
+def _open_begin(begin: BeginFrom, open_begin: BeginOpener | None) -> BeginPoint:
+    if open_begin is None:
+        raise SpecError(
+            f"begin is {begin.name!r}, and what it is cannot be looked up here; `paribus train` and"
+            " `paribus plan` can"
+        )
+    return open_begin(begin)
+
+
+def _load_begun_run(table: dict[str, Any], architecture_table: Any, point: BeginPoint) -> RunSpec:
+    """A run that begins from another run, whose stages come first, or from a checkpoint."""
+    problems: list[str] = []
+    stages = _read_stages(with_begin_defaults(table, point), problems, point)
+    if stages is None:
+        raise SpecError(problems)
+    change = begin_change(point, architecture_table, stages[0], problems)
+    if problems:
+        raise SpecError(problems)
+    first, *others = with_roles(stages)
+    first = first.model_copy(update={"architecture": change})
+    run = RunSpec(
+        architecture=point.architecture,
+        stages=(*point.stages, first, *others),
+        rerun=point.rerun,
+        begin=point.begin,
+        inherited_folders=point.folders,
+    )
+    require_valid_chain(run)
+    return run
+
+
+def with_roles(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Stages of which those from the first that reads conversations on have tokens of roles."""
+    result: list[Stage] = []
+    has_roles = False
+    for stage in stages:
+        has_roles = has_roles or stage.corpus.form in ROLE_FORMS
+        tokenizer = stage.corpus.tokenizer
+        if has_roles and isinstance(tokenizer, TokenizerFile):
+            own = tokenizer_with_roles(tokenizer, n_text(stage.corpus))
+            corpus = stage.corpus.model_copy(update={"tokenizer": own})
+            stage = stage.model_copy(update={"corpus": corpus})
+        result.append(stage)
+    return tuple(result)
+
+
+def _read_stages(
+    table: Mapping[str, Any], problems: list[str], point: BeginPoint | None = None
+) -> tuple[Stage, ...] | None:
     """The stages of a run; None where one of them cannot be read. `problems` then says why.
 
-    Tables beside `stages` are shared: each stage stands on them.
+    Tables beside `stages` are shared: each stage stands on them. All of them have the tokenizer of
+    what the run begins from, or that of the first.
     """
     shared = {key: table[key] for key in STAGE_KEYS if key in table}
     if "stages" not in table:
         kind = {"kind": table["kind"]} if "kind" in table else {}
+        if point is not None:
+            _share_tokenizer(shared, point.tokenizer, "", repr(point.name), problems)
         stage = _validate(Stage, {**kind, **shared}, problems)
         return None if stage is None else (stage,)
     if "kind" in table:
@@ -127,8 +201,12 @@ def _read_stages(table: Mapping[str, Any], problems: list[str]) -> tuple[Stage, 
     stages: list[Stage | None] = []
     for number, own in enumerate(tables):
         merged = merge_tables(shared, own)
-        if number > 0:
-            _share_tokenizer(merged, stages[0], number, problems)
+        if point is not None:
+            where = f"stages.{number}."
+            _share_tokenizer(merged, point.tokenizer, where, repr(point.name), problems)
+        elif number > 0 and (first := stages[0]) is not None:
+            tokenizer, where = first.corpus.tokenizer, f"stages.{number}."
+            _share_tokenizer(merged, tokenizer, where, "its first stage", problems)
         faults: list[str] = []
         stages.append(_validate(Stage, merged, faults))
         problems.extend(f"stages.{number}.{fault}" for fault in faults)
@@ -158,22 +236,20 @@ def _numbered_tables(value: Any, problems: list[str]) -> list[Mapping[str, Any]]
 
 
 def _share_tokenizer(
-    table: dict[str, Any], first: Stage | None, number: int, problems: list[str]
+    table: dict[str, Any], shared: Tokenizer, where: str, owner: str, problems: list[str]
 ) -> None:
-    """A later stage has the tokenizer of the first, which need not be written again."""
-    if first is None:
-        return
+    """A stage has the tokenizer of what it begins from, which need not be written again."""
     corpus = table.get("corpus", {})
     if not isinstance(corpus, Mapping):
         return
-    tokenizer = first.corpus.tokenizer.model_dump(mode="json")
+    tokenizer = shared.model_dump(mode="json")
     written = corpus.get("tokenizer", tokenizer)
     if isinstance(written, str):
         written = {"kind": written}
     if isinstance(written, Mapping) and not written.items() <= tokenizer.items():
         problems.append(
-            f"stages.{number}.corpus.tokenizer is {dict(written)}, but a run has one tokenizer,"
-            f" that of its first stage ({tokenizer}); leave it out"
+            f"{where}corpus.tokenizer is {dict(written)}, but a run has one tokenizer, that of"
+            f" {owner} ({tokenizer}); leave it out"
         )
     table["corpus"] = {**corpus, "tokenizer": tokenizer}
 
@@ -303,53 +379,3 @@ def _parse_run_architecture(
     except SpecError as fault:
         problems.extend(f"architecture.{problem}" for problem in fault.problems)
         return None
-
-
-def derived_sizes(stages: Sequence[Stage]) -> dict[str, int]:
-    """The sizes of an architecture that follow from text and training where nobody writes them."""
-    return {
-        "n_vocab": n_text(stages[0].corpus) + N_SPECIAL_TOKENS,
-        "max_length": max(stage.training.length for stage in stages),
-    }
-
-
-def n_text(corpus: Corpus) -> int:
-    """How many tokens the tokenizer has."""
-    match corpus.tokenizer:
-        case ByteTokenizer():
-            return 256
-        case BPETokenizer(n_vocab=n_vocab):
-            return n_vocab
-        case TokenizerFile(path=path):
-            return _n_file_ids(expand_home("corpus.tokenizer.path", path))
-
-
-def _n_file_ids(path: Path) -> int:
-    try:
-        return n_ids(read_text(path, MAX_TOKENIZER_BYTES))
-    except OSError as fault:
-        raise SpecError(
-            f"corpus.tokenizer.path {path} cannot be read: {fault.strerror}; give a"
-            f" tokenizer.json{looked_for(path)}"
-        ) from fault
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        raise SpecError(
-            f"corpus.tokenizer.path {path} is not a tokenizer.json: {fault}; give one of the"
-            " tokenizers library"
-        ) from fault
-
-
-def n_ids(tokenizer: str) -> int:
-    """One more than the largest id of a tokenizer.json; ValueError where one is no id, or no
-    table has room for it.
-    """
-    table = json.loads(tokenizer, object_pairs_hook=dict_of_unique_keys)
-    words = table["model"]["vocab"]  # with their ids, or in the order of those
-    word_ids = range(len(words)) if isinstance(words, list) else words.values()
-    ids = [*word_ids, *(token["id"] for token in table.get("added_tokens", ()))]
-    for number in ids:
-        if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < MAX_IDS:
-            raise ValueError(
-                f"it has the id {number!r}, where ids are whole numbers from 0 to {MAX_IDS - 1:,}"
-            )
-    return max(ids) + 1

@@ -6,7 +6,6 @@ anew. All stages of a run have one tokenizer, that of the first.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,11 +22,18 @@ from paribus.spec.architecture import (
     Share,
     Spec,
 )
+from paribus.spec.begin import Begin
 from paribus.spec.corpus import Corpus, TokenizerFile
 from paribus.spec.objectives import CausalLM, ObjectiveKind
 from paribus.spec.resolved import Stack, is_bidirectional, resolve
 from paribus.spec.stage_kinds import FIRST_KIND, LATER_KINDS, StageKind, kind_faults
 from paribus.spec.training import Training
+
+# Text in turns: special tokens of roles are added where an imported tokenizer lacks them, from the
+# first stage that reads it on.
+ROLE_FORMS = ("conversations", "preferences")
+# of the architecture, what a later stage may change
+CHANGEABLE_FIELDS = "mask, encoder.mask, dropout and max_length"
 
 
 def _is_none(value: Any) -> bool:
@@ -61,8 +67,9 @@ class Stage(Spec):
 
     kind: StageKind = FIRST_KIND
     """What the stage is for: `pretrain` for the first, then `adapt` (another objective or mask on
-    running text), `tune` (tasks as pairs) or `instruct` (conversations). Conversations are for
-    `instruct` alone; otherwise nothing depends on the name.
+    running text), `tune` (tasks as pairs), `instruct` (conversations) or `prefer` (the better of
+    two responses). Conversations are for `instruct`, preferences for `prefer`; otherwise nothing
+    depends on the name.
     """
     architecture: Annotated[
         ArchitectureChange, Field(exclude_if=lambda change: change == ArchitectureChange())
@@ -79,10 +86,14 @@ class Stage(Spec):
 class RunSpec(Spec):
     """An architecture and its stages, in order."""
 
-    architecture: Architecture  # of the first stage
+    architecture: Architecture  # of the first stage, or of what it begins with
     stages: tuple[Stage, ...]
     # The same run made again, to see whether it repeats, has another number and so another folder.
     rerun: Annotated[int, Field(ge=0, exclude_if=lambda number: number == 0)] = 0
+    # Weights that no stage of the run has trained; None: initial ones.
+    begin: Annotated[Begin | None, Field(exclude_if=_is_none)] = None
+    # The folders of the first stages, where a run begins from another whose stages they are.
+    inherited_folders: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
     @property
     def last(self) -> Stage:
@@ -121,15 +132,44 @@ class RunSpec(Spec):
 
 def reads_conversations(run: RunSpec) -> bool:
     """Whether a stage of a run was trained on conversations, or on responses that end them."""
-    return any(stage.corpus.form in ("conversations", "preferences") for stage in run.stages)
+    return any(stage.corpus.form in ROLE_FORMS for stage in run.stages)
 
 
 def stage_architectures(run: RunSpec) -> tuple[Architecture, ...]:
     """The architecture of each stage: that of the stage before, with its changes."""
-    architectures = itertools.accumulate(
-        [stage.architecture for stage in run.stages], _changed, initial=run.architecture
-    )
-    return tuple(architectures)[1:]
+    architectures: list[Architecture] = []
+    architecture = run.architecture
+    for stage in run.stages:
+        changed = _changed(architecture, stage.architecture)
+        architecture = _with_added_rows(changed, stage.corpus.tokenizer)
+        architectures.append(architecture)
+    return tuple(architectures)
+
+
+def _with_added_rows(architecture: Architecture, tokenizer: Any) -> Architecture:
+    """An architecture with a row for each special token that was added to an imported tokenizer's
+    own: the one change of shape.
+    """
+    if not isinstance(tokenizer, TokenizerFile) or tokenizer.special_tokens is None:
+        return architecture
+    n_needed = max(tokenizer.special_tokens.values(), default=-1) + 1
+    if n_needed <= architecture.n_vocab:
+        return architecture
+    return architecture.model_copy(update={"n_vocab": n_needed})
+
+
+def changed_fields(before: Architecture, after: Architecture) -> ArchitectureChange:
+    """In which of the fields that a stage may change two architectures differ."""
+    fields: dict[str, Any] = {}
+    for name in ("mask", "dropout", "max_length"):
+        value = getattr(after, name)
+        if value != getattr(before, name):
+            fields[name] = value
+    if before.encoder is not None and after.encoder is not None:
+        mask = after.encoder.mask
+        if mask is not None and mask != before.encoder.mask:
+            fields["encoder"] = EncoderChange(mask=mask)
+    return ArchitectureChange(**fields)
 
 
 def _changed(architecture: Architecture, change: ArchitectureChange) -> Architecture:
@@ -149,11 +189,13 @@ def addressed_stages(run: RunSpec, texts: Sequence[str]) -> list[dict[str, Any]]
     its number there, too.
     """
     again = {"rerun": run.rerun} if run.rerun else {}
-    tables = []
+    tables: list[dict[str, Any]] = []
     for stage, architecture, text in zip(run.stages, stage_architectures(run), texts, strict=True):
         own = stage.model_dump(mode="json", exclude={"architecture"})
         table = {"architecture": architecture.model_dump(mode="json"), "text": text}
         tables.append({**table, **own, **again})
+    if run.begin is not None:
+        tables[0]["begin"] = run.begin.model_dump(mode="json", exclude={"path"})
     return tables
 
 
@@ -163,7 +205,10 @@ def stage_corpus(corpus: Corpus, first: Corpus, tokenizer: Path) -> Corpus:
     """
     if corpus == first:
         return corpus
-    return corpus.model_copy(update={"tokenizer": TokenizerFile(path=str(tokenizer))})
+    file = TokenizerFile(path=str(tokenizer))
+    if isinstance(corpus.tokenizer, TokenizerFile):
+        file = corpus.tokenizer.model_copy(update={"path": str(tokenizer)})
+    return corpus.model_copy(update={"tokenizer": file})
 
 
 def require_valid_chain(run: RunSpec) -> None:
@@ -174,23 +219,28 @@ def require_valid_chain(run: RunSpec) -> None:
 
 
 def _chain_faults(run: RunSpec) -> Iterator[str]:
-    first = run.stages[0]
-    if first.kind != FIRST_KIND:
-        yield f"stages.0.kind is {first.kind!r}, but nothing was trained before; use {FIRST_KIND!r}"
-    if first.architecture != ArchitectureChange():
-        yield (
-            "stages.0.architecture changes what the run begins with; write it under architecture"
-            " instead"
-        )
+    first, n_first = run.stages[0], 0
+    if run.begin is None:
+        n_first = 1
+        if first.kind != FIRST_KIND:
+            yield (
+                f"stages.0.kind is {first.kind!r}, but nothing was trained before; use"
+                f" {FIRST_KIND!r}"
+            )
+        if first.architecture != ArchitectureChange():
+            yield (
+                "stages.0.architecture changes what the run begins with; write it under"
+                " architecture instead"
+            )
     for number, stage in enumerate(run.stages):
-        for fault in kind_faults(stage.kind, stage.corpus, stage.objective):
+        for fault in kind_faults(stage.kind, stage.corpus, stage.objective, stage.training):
             yield f"stages.{number}.{fault}"
     before = run.architecture
-    for number, stage in enumerate(run.stages[1:], 1):
+    for number, stage in enumerate(run.stages[n_first:], n_first):
         if stage.kind == FIRST_KIND:
             yield (
-                f"stages.{number}.kind is {stage.kind!r}, which only the first stage can be; use"
-                f" {_one_of(LATER_KINDS)}"
+                f"stages.{number}.kind is {stage.kind!r}, which only a stage that begins with"
+                f" initial weights can be; use {_one_of(LATER_KINDS)}"
             )
         after = _changed(before, stage.architecture)
         for fault in _change_faults(before, after, stage.architecture):

@@ -12,7 +12,8 @@ from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
 from paribus.spec.stages import stage_corpus
 from paribus.train.loop import TrainOutcome, require_trainable, train
-from paribus.train.parent import Texts
+from paribus.train.own_pairs import DrawPairs
+from paribus.train.parent import Texts, n_finished_stages
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
@@ -39,31 +40,44 @@ def train_chain(
     name: str | None = None,
     ranks: Ranks = SINGLE_RANK,
     watch: WatchStage | None = None,
+    draw_pairs: DrawPairs | None = None,
 ) -> TrainOutcome:
     """Train every stage of a run, or go on where it stopped; a finished stage is left as it is.
 
-    Runs that share their first stages share the folders of these. `name` is for the last stage.
-    Where a stage diverges, those after it diverge with it.
+    Runs that share their first stages share the folders of these. A run that begins from another
+    leaves its stages as they are. `name` is for the last stage.
+    Where a stage diverges, those after it diverge with it. `draw_pairs` is for a stage that prefers
+    between own responses.
     """
     watch = watch or (lambda _: nullcontext(Watcher()))
     chain = [run.first_stages(number + 1) for number in range(len(run.stages))]
     for own, text in zip(chain, texts, strict=True):  # before any of them is trained
         require_trainable(own, text)
     outcome = None
-    for number, own in enumerate(chain):
-        is_last = number == len(chain) - 1
+    for number in range(n_finished_stages(run, workspace.runs_folder), len(chain)):
+        own, is_last = chain[number], number == len(chain) - 1
         try:
             with watch(number) as watcher:
                 outcome = train(
                     own,
                     texts[: number + 1],
                     workspace,
-                    name=name if is_last else None,
+                    name=name if is_last else _inherited_folder(run, number),
                     ranks=ranks,
                     watcher=watcher,
+                    draw_pairs=draw_pairs,
                 )
         except DivergedError:
             if is_last:  # else the stages after it record that they have nothing to begin with
                 raise
     assert outcome is not None
     return outcome
+
+
+def _inherited_folder(run: RunSpec, number: int) -> str | None:
+    """The name of an earlier stage's folder, where it is that of a run which this one begins
+    from.
+    """
+    if number < len(run.inherited_folders):
+        return run.inherited_folders[number]
+    return None

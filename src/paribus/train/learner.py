@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -22,7 +22,8 @@ from paribus.spec.parameters import Role, label_head_parameters
 from paribus.spec.training import Training
 from paribus.train.cuda_graph import CUDAGraphRunner
 from paribus.train.determinism import deterministic_algorithms, require_determinism
-from paribus.train.model_loss import MicroBatchLoss, ModelWithLoss
+from paribus.train.model_loss import MicroBatchLoss, ModelWithLoss, ParentComparison
+from paribus.train.preference import PREFERENCE_SUMS
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.schedule import learning_rate_at
 
@@ -39,6 +40,7 @@ class StepSums:
     target_count: Tensor
     byte_count: Tensor
     gradient_norm: Tensor
+    preference_sums: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Learner:
@@ -53,6 +55,7 @@ class Learner:
         vocabulary: Vocabulary,
         ranks: Ranks = SINGLE_RANK,
         head: LabelHead | None = None,
+        comparison: ParentComparison | None = None,
     ):
         _require_divisible(model, training, ranks)
         self.model, self.training, self.ranks, self.head = model, training, ranks, head
@@ -61,7 +64,7 @@ class Learner:
         self.device = model.embedding.weight.device
         if training.deterministic:
             require_determinism(self.device)
-        self.model_loss = ModelWithLoss(model, training, vocabulary, head)
+        self.model_loss = ModelWithLoss(model, training, vocabulary, head, comparison)
         self.data_parallel = ranks.data_parallel(self.model_loss)
         self.optimizer = _optimizer(self._parameter_roles(), training, self.device)
         # Written in place: a replayed step reads and writes these very tensors. the step at hand
@@ -103,10 +106,10 @@ class Learner:
         self, step: int, micro_batches: Sequence[Problem], n_targets: float | None = None
     ) -> StepSums:
         """One step over this rank's micro-batches of a global batch; `n_targets` counts the
-        targets of all ranks.
+        targets of all ranks, or their pairs of responses.
         """
         if n_targets is None:
-            n_targets = sum(float(micro_batch.weights_BM.sum()) for micro_batch in micro_batches)
+            n_targets = sum(float(micro_batch.n_terms) for micro_batch in micro_batches)
         self.step_number.fill_(step)
         self.n_targets.fill_(max(n_targets, 1.0))
         self.has_no_targets.fill_(n_targets == 0)
@@ -150,10 +153,11 @@ class Learner:
         norm = self._step_optimizer()
         self._update_selection_biases(losses)
         counts = torch.stack([loss.counts for loss in losses]).sum(0)
-        nats, targets, n_bytes = self.ranks.all_reduce_(
+        nats, targets, n_bytes, *others = self.ranks.all_reduce_(
             torch.where(self.diverged > 0, 0.0, counts)
         ).unbind()
-        return StepSums(nats, targets, n_bytes, norm)
+        preference_sums: dict[str, Tensor] = dict(zip(PREFERENCE_SUMS, others, strict=False))
+        return StepSums(nats, targets, n_bytes, norm, preference_sums)
 
     def _backward_micro_batch(self, problem: Problem, is_last: bool) -> MicroBatchLoss:
         """The gradient of one micro-batch added to the others'; with the last one it is summed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from paribus.batch import TextBatch
@@ -12,7 +12,7 @@ from paribus.corpus import Split, TokenisedCorpus, slice_batch
 from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.objectives import Problem, pose_problem
 from paribus.spec.corpus import gives_pairs
-from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.objectives import Preference, TextLabels, WordTags
 from paribus.spec.run import Stage
 from paribus.train.ranks import SINGLE_RANK, Ranks
 
@@ -29,6 +29,7 @@ class ProblemLoader:
     separates_documents: bool
     ranks: Ranks = SINGLE_RANK
     pin_memory: bool = False  # in memory that a CUDA device fetches from by itself
+    estimates: bool = False  # may answers stand for own responses, which are not drawn yet?
 
     @property
     def has_padding(self) -> bool:
@@ -46,7 +47,11 @@ class ProblemLoader:
         """The text of global batch k, as the objective reads it."""
         training = self.stage.training
         source = self.labelled or self.dataset
-        return source.text_batch(split, data_seed, k, training.n_sequences, training.length)
+        text = source.text_batch(split, data_seed, k, training.n_sequences, training.length)
+        is_preference = isinstance(self.stage.objective, Preference)
+        if self.estimates and is_preference and text.rejected_BT is None:
+            return replace(text, rejected_BT=text.tokens_BT, rejected_real_BT=text.real_BT)
+        return text
 
     def problems_at(self, k: int) -> list[Problem]:
         """This rank's micro-batches of global batch k."""

@@ -6,46 +6,49 @@ import math
 import signal
 import time
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from paribus.corpus import TokenisedCorpus
-from paribus.corpus.conversations import CHAT_TEMPLATE
 from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.corpus.own_pairs import with_own_pairs
 from paribus.errors import DivergedError, RecordError, SpecError
-from paribus.model import build
+from paribus.model import Transformer, build
 from paribus.model.label_head import build_label_head
 from paribus.objectives import Problem, require_permitted, separates_documents
 from paribus.record import RowWriter, Run, current_environment, named_folder, open_run_folder
 from paribus.runtime import cudnn_version, deferred_signals, device_kind, select_device
 from paribus.spec import Flops, resolve
-from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.objectives import Preference, TextLabels, WordTags
 from paribus.spec.run import RunSpec, addressed_stages
-from paribus.spec.stages import reads_conversations
 from paribus.train import training_state
-from paribus.train.counters import RowSums, Totals, nats_per_target
+from paribus.train.counters import RowSums, Totals, mean_loss, nats_per_target, preference_numbers
 from paribus.train.determinism import deterministic_algorithms
 from paribus.train.learner import Learner
 from paribus.train.loader import ProblemLoader
 from paribus.train.memory import require_training_memory
+from paribus.train.model_loss import ParentComparison
+from paribus.train.own_pairs import DrawPairs, describe_own_pairs, draw_with, own_pairs_of_run
 from paribus.train.parent import (
     Texts,
+    begin_checkpoint,
     name_of_run,
     parent_checkpoint,
     parent_folder,
     require_finished_parent,
     require_parent_environment,
     take_over_weights,
+    with_carried_files,
     with_own_draws,
 )
 from paribus.train.problem_flops import ProblemShape, problem_shape, row_flops
 from paribus.train.ranks import SINGLE_RANK, Ranks
 from paribus.train.resume import ResumePoint, find_resume_point
 from paribus.train.schedule import learning_rate_at
-from paribus.train.training_state import TextFiles
+from paribus.train.training_state import text_files
 from paribus.watcher import Watcher
 from paribus.workspace import Workspace
 
@@ -68,20 +71,22 @@ def train(
     name: str | None = None,
     ranks: Ranks = SINGLE_RANK,
     watcher: Watcher | None = None,
+    draw_pairs: DrawPairs | None = None,
 ) -> TrainOutcome:
     """Train the last stage of a run, or go on training; a finished one is left as it is.
 
     `text` is that of the stage; of several stages, one for each. The stage before must be
     finished: `train_chain` trains all of them. Where it begins is noted before its first step. A
     signal saves the run after its step and leaves by SystemExit(128 + signal). Of several ranks
-    the first one keeps the record and is watched; the others learn with it.
+    the first one keeps the record and is watched; the others learn with it. `draw_pairs` gives
+    the pairs of a stage that prefers between own responses (`generate.draw_own_pairs`).
     """
     texts = (text,) if isinstance(text, TokenisedCorpus) else text
     require_trainable(spec, texts[-1])
     device = select_device(workspace.device)
     require_training_memory(spec, device)
     parent = parent_folder(spec, texts, workspace.runs_folder)
-    inputs = StageInputs(spec, texts[-1], parent)
+    inputs = StageInputs(spec, texts[-1], parent, draw_pairs)
     if not ranks.is_leader:
         return _Loop(None, inputs, device, ranks, Watcher()).train()
     here = current_environment(
@@ -109,9 +114,10 @@ def require_trainable(spec: RunSpec, dataset: TokenisedCorpus) -> None:
     else:
         for split in ("train", "valid"):
             dataset.require_rows(split, stage.training.length)
-    if dataset.vocabulary.size > spec.architecture.n_vocab:
+    n_vocab = spec.last_architecture.n_vocab
+    if dataset.vocabulary.size > n_vocab:
         raise SpecError(
-            f"architecture.n_vocab is {spec.architecture.n_vocab}, but the tokenizer and our"
+            f"architecture.n_vocab is {n_vocab}, but the tokenizer and our"
             f" special tokens need {dataset.vocabulary.size}; use that or more, or leave it out"
         )
 
@@ -123,6 +129,7 @@ class StageInputs:
     spec: RunSpec
     dataset: TokenisedCorpus
     parent: Path | None  # the folder of the stage before; None: it starts from initial weights
+    draw_pairs: DrawPairs | None = None
 
 
 class _Loop:
@@ -139,10 +146,9 @@ class _Loop:
         spec, dataset = inputs.spec, inputs.dataset
         stage = with_own_draws(spec.last, len(spec.stages) - 1)
         self.run, self.training, self.device, self.ranks = run, stage.training, device, ranks
-        self.watcher = watcher
-        chat_template = CHAT_TEMPLATE if reads_conversations(spec) else None
-        self.text_files = TextFiles(dataset.tokenizer.json, chat_template)
-        self.inputs = inputs
+        self.watcher, self.inputs = watcher, inputs
+        # what each checkpoint holds beside weights and the optimizer's memory
+        self.files = text_files(spec, dataset)
         model = build(spec.last_architecture, seed=stage.training.seed, device=device)
         has_encoder, documents = model.encoder is not None, separates_documents(model.spec)
         self.loader = ProblemLoader(
@@ -157,7 +163,13 @@ class _Loop:
         if self.loader.labelled is not None:
             names = self.loader.labelled.names
             head = build_label_head(names, model.spec, stage.training.seed, device)
-        self.learner = Learner(model, stage.training, dataset.vocabulary, ranks, head)
+        self.comparison = None
+        if isinstance(stage.objective, Preference):
+            reference = build(spec.last_architecture, device=device).requires_grad_(False)
+            self.comparison = ParentComparison(reference, stage.objective.beta)
+        self.learner = Learner(
+            model, stage.training, dataset.vocabulary, ranks, head, self.comparison
+        )
         self.row_sums, self.seconds, self.timer_start = RowSums(torch.zeros(())), 0.0, 0.0
         self.totals: dict[int, Totals] = {-1: Totals()}  # after each step since the last row
         self.tokens_scored, self.bytes_scored = 0.0, 0.0
@@ -178,12 +190,17 @@ class _Loop:
         return TrainOutcome(start.folder, self.training.n_steps, tuple(self.notes))
 
     def _train_from(self, resume_point: ResumePoint) -> None:
-        if resume_point.checkpoint is not None:
-            self._restore_state(resume_point.checkpoint, resume_point.step)
-        elif self.inputs.parent is not None:
-            require_finished_parent(self.inputs.parent)
-            checkpoint = parent_checkpoint(self.inputs.parent, self.inputs.spec)
-            take_over_weights(self.learner.model, checkpoint)
+        checkpoint = resume_point.checkpoint
+        if checkpoint is not None:
+            self._restore_state(checkpoint, resume_point.step)
+        else:
+            checkpoint = self._first_checkpoint()
+            self._take_over(self.learner.model, checkpoint)
+        if checkpoint is not None:
+            self.files = with_carried_files(self.files, checkpoint)
+        if self.comparison is not None:
+            self._take_over(self.comparison.reference, self._first_checkpoint())
+            self._prepare_own_pairs(self.comparison.reference, resume_point)
         if self.run is None:
             rows, cut = (None, None)
         else:
@@ -194,6 +211,39 @@ class _Loop:
             self._train_steps(resume_point.step + 1, rows, caught_signals)
         if self.run is not None:
             self.run.finish()
+
+    def _first_checkpoint(self) -> Path | None:
+        """The checkpoint whose weights the stage begins with; None for initial weights."""
+        spec, parent = self.inputs.spec, self.inputs.parent
+        if parent is not None:
+            require_finished_parent(parent)
+            return parent_checkpoint(parent, spec)
+        if spec.begin is not None:
+            return begin_checkpoint(spec.begin)
+        return None
+
+    def _take_over(self, model: Transformer, checkpoint: Path | None) -> None:
+        """Give a model the weights that the stage begins with."""
+        if checkpoint is not None:
+            take_over_weights(model, checkpoint, self.training.seed)
+
+    def _prepare_own_pairs(self, reference: Transformer, resume_point: ResumePoint) -> None:
+        """Read pairs of own responses where the stage asks for them: those that were drawn when it
+        began, or drawn now by the rank that leads.
+        """
+        stage, dataset = self.loader.stage, self.inputs.dataset
+        if not isinstance(stage.objective, Preference) or stage.objective.own_samples is None:
+            return
+        own = None
+        if self.run is not None:
+            own = own_pairs_of_run(
+                self.run.folder,
+                lambda: draw_with(self.inputs.draw_pairs, reference, dataset, stage),
+                is_resumed=resume_point.checkpoint is not None,
+            )
+            self._note(describe_own_pairs(own, self.run.folder))
+        own = self.ranks.broadcast(own)
+        self.loader = replace(self.loader, dataset=with_own_pairs(dataset, own))
 
     def _note(self, text: str) -> None:
         self.notes.append(text)
@@ -218,7 +268,7 @@ class _Loop:
         self.timer_start = time.monotonic()
         for step, micro_batches in enumerate(self.loader.prefetch(first, n_steps), first):
             self.valid_nats = None  # a score is of one state and no other
-            own_targets = sum(float(problem.weights_BM.sum()) for problem in micro_batches)
+            own_targets = sum(float(problem.n_terms) for problem in micro_batches)
             n_tokens = sum(problem.inputs.n_tokens for problem in micro_batches)
             n_targets, signals, tokens_read = self.ranks.summed(
                 own_targets, float(bool(caught_signals)), n_tokens
@@ -272,7 +322,7 @@ class _Loop:
         pending = {**self.row_sums.sums, "counters": torch.tensor(counters, dtype=torch.float64)}
 
         def fill(folder: Path) -> None:
-            training_state.save_training_state(folder, self.learner, self.text_files, pending)
+            training_state.save_training_state(folder, self.learner, self.files, pending)
 
         self.run.commit_checkpoint(step, fill, self.valid_nats, self.training.keep_last)
         self.timer_start = time.monotonic()
@@ -364,9 +414,10 @@ class _Loop:
             "bytes_scored": int(self.bytes_scored),
             "dense_flops": totals.dense_flops,
             "seconds": round(self.seconds, 3),
-            "nats": nats_per_target(sums["nats_sum"], sums["target_count"]),
+            "nats": mean_loss(sums),
             "rate": learning_rate_at(step, self.training),
             "gradient_norm": self.row_sums.gradient_norm.item(),
+            **preference_numbers(sums),
         }
         if with_validation:
             self.valid_nats = row["valid_nats"] = self._validation_loss()

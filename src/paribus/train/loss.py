@@ -53,11 +53,11 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         ctx: Any, states: Tensor, table: Tensor, bias: Tensor | None, loss: _LossSpec
     ) -> tuple[Tensor, Tensor]:
         (targets, weights), z_loss, with_gradient = loss
-        states, table = _to_bf16_on_cuda(states), _to_bf16_on_cuda(table)
+        states, table = to_bf16_on_cuda(states), to_bf16_on_cuda(table)
         bias = None if bias is None else bias.to(states.dtype)
         # a CPU multiplies faster so
         table_DV = table.T.contiguous() if table.device.type == "cpu" else table.T
-        gradients = _Gradients(states, table, bias) if with_gradient else None
+        gradients = HeadGradients(states, table, bias) if with_gradient else None
         weights = weights.to(torch.promote_types(states.dtype, torch.float32))
         logsumexp, target_logit = torch.empty_like(weights), torch.empty_like(weights)
         for rows in _chunks(len(states), len(table), states.device):
@@ -83,7 +83,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         return *ctx.gradients.scale_by(grad), None
 
 
-class _Gradients:
+class HeadGradients:
     """What each chunk's slope says about states, table and bias; the last two are summed in
     full precision.
     """
@@ -118,7 +118,7 @@ class _Gradients:
         )
 
 
-def _to_bf16_on_cuda(tensor: Tensor) -> Tensor:
+def to_bf16_on_cuda(tensor: Tensor) -> Tensor:
     if tensor.device.type == "cuda":
         return tensor.to(torch.bfloat16)
     return tensor
@@ -126,9 +126,13 @@ def _to_bf16_on_cuda(tensor: Tensor) -> Tensor:
 
 def _chunks(n_rows: int, n_vocab: int, device: torch.device) -> list[slice]:
     """Chunks of equal size, none of them too large to hold."""
-    if device.type == "cpu":
-        most = CPU_CHUNK_ROWS
-    else:
-        most = max(CHUNK_LOGITS // n_vocab, 1)
+    most = max_chunk_rows(n_vocab, device)
     size = -(-n_rows // -(-n_rows // most))
     return [slice(begin, begin + size) for begin in range(0, n_rows, size)]
+
+
+def max_chunk_rows(n_vocab: int, device: torch.device) -> int:
+    """Positions whose logits are held at a time."""
+    if device.type == "cpu":
+        return CPU_CHUNK_ROWS
+    return max(CHUNK_LOGITS // n_vocab, 1)

@@ -6,10 +6,14 @@ import torch
 
 from paribus.runtime import require_memory
 from paribus.spec import resolve
+from paribus.spec.objectives import Preference
 from paribus.spec.price import stage_parameters
 from paribus.spec.run import RunSpec
 
-BYTES_PER_PARAMETER = 4 * 4  # bytes: a weight, its gradient and two moments, in float32
+BYTES_PER_WEIGHT = 4
+BYTES_PER_PARAMETER = (
+    4 * BYTES_PER_WEIGHT
+)  # bytes: a weight, its gradient and two moments, in float32
 # of a batch: which token it is, of which document, whether a sentence begins
 BYTES_PER_TOKEN = 3 * 8
 BYTES_PER_VALUE = 2  # of what a layer keeps for its gradient, in the shortest precision there is
@@ -23,8 +27,11 @@ def training_bytes(spec: RunSpec) -> int:
     n_tokens = training.n_sequences * training.length
     n_layers = sum(len(stack.layers) for stack in resolved.stacks)
     n_kept = n_tokens // training.n_micro_batches * resolved.d_model * n_layers
+    n_bytes = BYTES_PER_PARAMETER
+    if isinstance(spec.last.objective, Preference):
+        n_bytes += BYTES_PER_WEIGHT  # of the model that the stage begins with
     return (
-        BYTES_PER_PARAMETER * stage_parameters(resolved, spec.last.objective).total
+        n_bytes * stage_parameters(resolved, spec.last.objective).total
         + BYTES_PER_TOKEN * n_tokens
         + BYTES_PER_VALUE * n_kept
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from paribus.objectives import Problem
 from paribus.spec import Experts
 from paribus.spec.training import Training
 from paribus.train.loss import nats_sum
+from paribus.train.preference import HeadInputs, PreferenceResult, Responses, preference_loss
 
 # Compiled forms kept, of all models of a process; beyond its defaults dynamo would go back to the
 # slow form in silence.
@@ -30,13 +32,34 @@ class MicroBatchLoss(NamedTuple):
     """The loss of one micro-batch; `choices` counts how often each expert was chosen."""
 
     loss: Tensor
-    counts: Tensor  # nats, targets, bytes
+    counts: Tensor  # nats, targets, bytes, and of preferences PREFERENCE_SUMS
     choices: dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class ParentComparison:
+    """The model that responses are compared with, which does not learn, and how much a change of
+    log-likelihood counts.
+    """
+
+    reference: Transformer
+    beta: float
+
+
+class LossOfStates(NamedTuple):
+    """Nats that are reported, what is trained on, and the states they came from; of preferences
+    their sums.
+    """
+
+    nats: Tensor
+    loss: Tensor
+    hidden: HiddenStates
+    preference_sums: Tensor | None = None
 
 
 class ModelWithLoss(nn.Module):
     """A model with its loss, compiled on CUDA up to the logits; a head gives labels in place of
-    tokens.
+    tokens, and a comparison makes it the loss of preferences.
     """
 
     def __init__(
@@ -45,9 +68,11 @@ class ModelWithLoss(nn.Module):
         training: Training,
         vocabulary: Vocabulary,
         head: LabelHead | None = None,
+        comparison: ParentComparison | None = None,
     ):
         super().__init__()
         self.model, self.spec, self.head = model, training, head
+        self.comparison = comparison
         self.device = model.embedding.weight.device
         self.bytes_V = vocabulary.bytes_V.to(self.device)
         if self.device.type == "mps":
@@ -59,8 +84,12 @@ class ModelWithLoss(nn.Module):
             self.hidden_states = model.hidden_states
         else:
             self.hidden_states = model.text_states
+        if comparison is not None:
+            self.reference_states = comparison.reference.hidden_states
         if compiles:
             self.hidden_states = _compile_hidden_states(self.hidden_states)
+        if compiles and comparison is not None:
+            self.reference_states = _compile_hidden_states(self.reference_states)
         places = model.dropout_sites if compiles and model.spec.dropout else ()
         if places:
             self.site_keys = dropout_site_keys(training.seed, places, self.device)
@@ -68,19 +97,22 @@ class ModelWithLoss(nn.Module):
             self.site_keys = None
 
     def forward(self, problem: Problem, step: Tensor, n_targets: Tensor) -> MicroBatchLoss:
-        """`n_targets` counts the targets of the whole global batch, so that the losses of
-        micro-batches add up to its mean.
+        """`n_targets` counts the targets of the whole global batch, or its pairs of responses, so
+        that the losses of micro-batches add up to its mean.
         """
-        nats, loss, hidden = self._compute_loss(
+        nats, loss, hidden, preference_sums = self._compute_loss(
             problem, DropoutKey(self.spec.seed, step, site_keys=self.site_keys)
         )
         loss = loss / n_targets
         experts = self.model.architecture.feed_forward
         if isinstance(experts, Experts) and hidden.loads:
             balance = balance_loss(list(hidden.loads.values()), experts)
-            share = len(problem.targets_BM) / self.spec.n_sequences
+            n_rows = self.spec.n_sequences * (2 if problem.in_pairs else 1)
+            share = len(problem.targets_BM) / n_rows
             loss = loss if balance is None else loss + balance * share
         counts = [nats.detach(), problem.weights_BM.sum(), self._n_bytes(problem)]
+        if preference_sums is not None:
+            counts += preference_sums.unbind()
         choices = {place: load.choices_BN.detach().sum(0) for place, load in hidden.loads.items()}
         return MicroBatchLoss(
             loss, torch.stack([count.to(self.sum_dtype) for count in counts]), choices
@@ -94,13 +126,10 @@ class ModelWithLoss(nn.Module):
 
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:
-        """Nats and number of targets, without dropout."""
-        nats, _, _ = self._compute_loss(problem, None)
-        return nats.item(), problem.weights_BM.sum().item()
+        """Nats and number of targets, or of pairs of responses, without dropout."""
+        return self._compute_loss(problem, None).nats.item(), problem.n_terms.item()
 
-    def _compute_loss(
-        self, problem: Problem, dropout_key: DropoutKey | None
-    ) -> tuple[Tensor, Tensor, HiddenStates]:
+    def _compute_loss(self, problem: Problem, dropout_key: DropoutKey | None) -> LossOfStates:
         """Nats of the answers, what is trained on, and the states they came from."""
         # bf16 on CUDA; elsewhere full precision, since bf16 may be hundreds of times slower there.
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
@@ -110,9 +139,29 @@ class ModelWithLoss(nn.Module):
                 states, table, bias = self.model.head_inputs(scored)
             else:
                 states, table, bias = scored, self.head.weight, self.head.bias
+        if self.comparison is not None:
+            policy = HeadInputs(states.flatten(0, 1), table, bias)
+            result = self._compare(problem, policy, self.comparison)
+            return LossOfStates(result.loss_sum, result.loss_sum, hidden, result.sums)
         targets, weights = problem.targets_BM.flatten(), problem.weights_BM.flatten()
         nats, loss = nats_sum(states.flatten(0, 1), table, bias, targets, weights, self.spec.z_loss)
-        return nats, loss, hidden
+        return LossOfStates(nats, loss, hidden)
+
+    def _compare(
+        self, problem: Problem, policy: HeadInputs, comparison: ParentComparison
+    ) -> PreferenceResult:
+        """The loss of pairs of responses, compared with the model that the stage began with."""
+        with (
+            torch.no_grad(),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"),
+        ):
+            hidden = self.reference_states(problem.inputs, None)
+            states, table, bias = comparison.reference.head_inputs(
+                _scored_states(problem, hidden.states_BTD)
+            )
+        responses = Responses(problem.targets_BM, problem.weights_BM, problem.scored_pairs)
+        reference = HeadInputs(states.flatten(0, 1), table, bias)
+        return preference_loss(policy, reference, responses, comparison.beta)
 
 
 def _scored_states(problem: Problem, states_BTD: Tensor) -> Tensor:

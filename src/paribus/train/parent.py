@@ -4,23 +4,38 @@ up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from paribus.corpus import TokenisedCorpus
+from paribus.corpus.tokenizer import TOKENIZER_FILES
 from paribus.errors import DivergedError, RecordError
+from paribus.files import MAX_TOKENIZER_BYTES, read_bytes
 from paribus.model import Transformer
 from paribus.model.weights import read_tensors, require_tensors
 from paribus.record import latest_checkpoint, named_folder, run_name
+from paribus.record.disk import file_sha256
 from paribus.record.environment import Environment, require_same_environment
-from paribus.record.file_names import CHECKPOINTS, ENVIRONMENT_FILE, STATE_FILE, WEIGHTS_FILE
+from paribus.record.file_names import (
+    CHAT_TEMPLATE_FILE,
+    CHECKPOINTS,
+    ENVIRONMENT_FILE,
+    ORIGIN_FILE,
+    STATE_FILE,
+    WEIGHTS_FILE,
+)
 from paribus.record.folder import read_environments
 from paribus.record.state import read_state
 from paribus.record.study import DIVERGED_PREFIX
-from paribus.runtime import derive_seed
+from paribus.runtime import derive_seed, torch_generator
+from paribus.spec.begin import N_SHOWN_DIGITS, Begin
 from paribus.spec.run import RunSpec, Stage, addressed_stages
 
+# with a row for each id
+ROW_TENSORS = ("embedding.weight", "head.weight", "head.bias")
 Texts = tuple[TokenisedCorpus, ...]  # of a run, one for each stage
 
 
@@ -33,7 +48,42 @@ def parent_folder(run: RunSpec, texts: Texts, runs: Path) -> Path | None:
     """The folder of the stage before the last; None where there is only one stage."""
     if run.parent is None:
         return None
+    if len(run.parent.stages) == len(run.inherited_folders):
+        return named_folder(runs, run.inherited_folders[-1])
     return named_folder(runs, name_of_run(run.parent, texts[:-1]))
+
+
+def n_finished_stages(run: RunSpec, runs: Path) -> int:
+    """How many of the first stages need not be looked at: those of the run that this one begins
+    from, all but the last, where that is finished.
+    """
+    if not run.inherited_folders:
+        return 0
+    state = read_state(named_folder(runs, run.inherited_folders[-1]) / STATE_FILE)
+    if state is None or state.status != "finished":
+        return 0
+    return len(run.inherited_folders) - 1
+
+
+def begin_checkpoint(begin: Begin) -> Path:
+    """The folder of the checkpoint that a run begins with; RecordError where it is not there, or
+    holds other weights than when the run was made.
+    """
+    folder = Path(begin.path)
+    path = folder / WEIGHTS_FILE
+    if not begin.path or not path.is_file():
+        raise RecordError(
+            f"the run begins from {begin.name!r}, but {path} is not there; restore it, or name it"
+            " with begin"
+        )
+    found = file_sha256(path)
+    if found != begin.weights:
+        raise RecordError(
+            f"the run begins from {begin.name!r}, whose weights had the sha256"
+            f" {begin.weights[:N_SHOWN_DIGITS]}…, but {path} now has {found[:N_SHOWN_DIGITS]}…;"
+            " restore it, or begin a new run from it"
+        )
+    return folder
 
 
 def require_finished_parent(folder: Path) -> None:
@@ -70,14 +120,47 @@ def parent_checkpoint(folder: Path, run: RunSpec) -> Path:
 
 
 @torch.no_grad()
-def take_over_weights(model: Transformer, checkpoint: Path) -> None:
-    """Give a model the weights of a checkpoint, which must have its shapes."""
+def take_over_weights(model: Transformer, checkpoint: Path, seed: int) -> None:
+    """Give a model the weights of a checkpoint, which must have its shapes; rows of special tokens
+    that it lacks are drawn.
+    """
     path = checkpoint / WEIGHTS_FILE
     weights, state = read_tensors(path), model.state_dict()
+    for name in ROW_TENSORS:
+        if name in weights and name in state:
+            weights[name] = with_added_rows(weights[name], len(state[name]), seed, name)
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     require_tensors(weights, shapes, path)
     for name, tensor in state.items():
         tensor.copy_(weights[name])
+
+
+def with_added_rows(tensor: Tensor, n_rows: int, seed: int, name: str) -> Tensor:
+    """A table with rows for special tokens after its own. They are drawn from a stream of their
+    own, with the mean and the spread of the rows that are there.
+    """
+    n_added = n_rows - len(tensor)
+    if n_added <= 0:
+        return tensor
+    own = tensor.float()
+    shape = (n_added, *tensor.shape[1:])
+    drawn = torch.randn(shape, generator=torch_generator(seed, "added rows", name))
+    rows = own.mean(0) + own.std(0) * drawn
+    return torch.cat([tensor, rows.to(tensor.dtype)])
+
+
+def with_carried_files(files: Mapping[str, bytes], folder: Path) -> dict[str, bytes]:
+    """The files of a checkpoint with those that go along with imported weights: what the config
+    said beside the architecture, and the tokenizer as it came. A template of ours stays.
+    """
+    result = dict(files)
+    if not (folder / ORIGIN_FILE).is_file():
+        return result
+    for name in (ORIGIN_FILE, *TOKENIZER_FILES):
+        is_ours = name == CHAT_TEMPLATE_FILE and name in files
+        if (folder / name).is_file() and not is_ours:
+            result[name] = read_bytes(folder / name, MAX_TOKENIZER_BYTES)
+    return result
 
 
 def with_own_draws(stage: Stage, number: int) -> Stage:

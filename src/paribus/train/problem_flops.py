@@ -7,8 +7,8 @@ from typing import NamedTuple
 from paribus.masks import SequenceLayout
 from paribus.objectives import Problem
 from paribus.spec import Flops, ResolvedArchitecture
-from paribus.spec.flops import labelling_flops, training_flops
-from paribus.spec.objectives import Objective, TextLabels, WordTags
+from paribus.spec.flops import labelling_flops, preference_flops, training_flops
+from paribus.spec.objectives import Objective, Preference, TextLabels, WordTags
 
 
 class ProblemShape(NamedTuple):
@@ -33,4 +33,7 @@ def row_flops(spec: ResolvedArchitecture, objective: Objective, shape: ProblemSh
     """One row forward and backward, with the logits of tokens or of labels."""
     if isinstance(objective, TextLabels | WordTags):
         return labelling_flops(spec, shape.length, objective.n_labels, shape.n_scored)
-    return training_flops(spec, SequenceLayout(shape.length), shape.source_length, shape.n_scored)
+    layout = SequenceLayout(shape.length)
+    if isinstance(objective, Preference):
+        return preference_flops(spec, layout, shape.source_length, shape.n_scored)
+    return training_flops(spec, layout, shape.source_length, shape.n_scored)

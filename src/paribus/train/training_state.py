@@ -4,12 +4,14 @@ and open sums.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from paribus.corpus import TokenisedCorpus
+from paribus.corpus.conversations import CHAT_TEMPLATE
 from paribus.model.label_head import fill_label_head, write_label_head
 from paribus.model.weights import read_tensors, require_tensors, write_json, write_tensors
 from paribus.record.file_names import (
@@ -19,26 +21,29 @@ from paribus.record.file_names import (
     TOKENIZER_FILE,
     WEIGHTS_FILE,
 )
+from paribus.spec.stages import RunSpec, reads_conversations
 from paribus.train.learner import Learner
 
 
-@dataclass(frozen=True)
-class TextFiles:
+def text_files(spec: RunSpec, dataset: TokenisedCorpus) -> dict[str, bytes]:
     """How text becomes what a model reads: a tokenizer.json, and a template of conversations
     where it was trained on any.
     """
-
-    tokenizer: str
-    chat_template: str | None = None
+    files = {TOKENIZER_FILE: dataset.tokenizer.json.encode()}
+    if reads_conversations(spec):
+        files[CHAT_TEMPLATE_FILE] = CHAT_TEMPLATE.encode()
+    return files
 
 
 def save_training_state(
-    folder: Path, learner: Learner, text_files: TextFiles, pending: dict[str, Tensor]
+    folder: Path, learner: Learner, files: Mapping[str, bytes], pending: dict[str, Tensor]
 ) -> None:
-    """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves."""
-    (folder / TOKENIZER_FILE).write_text(text_files.tokenizer, "utf-8")
-    if text_files.chat_template is not None:
-        (folder / CHAT_TEMPLATE_FILE).write_text(text_files.chat_template, "utf-8")
+    """Fill a checkpoint's folder; its spec and weights are a native checkpoint by themselves.
+
+    `files` are written as they are: the tokenizer, and what goes along with imported weights.
+    """
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
     write_json(folder / SPEC_FILE, learner.model.architecture.model_dump(mode="json"))
     write_tensors(folder / WEIGHTS_FILE, learner.model.state_dict())
     if learner.head is not None:

@@ -3,6 +3,8 @@ are.
 """
 
 import json
+import tarfile
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -208,18 +210,69 @@ def test_gsm8k_and_squad_have_their_answers_as_references(tmp_path: Path) -> Non
         generation("squad", tmp_path / "s.json")
 
 
-REAL = [
+WHOLE = [  # archives of one format
     ("blimp", "blimp.tar.xz", 67_000),
     ("lambada", "lambada.tar.xz", 5153),
+    ("gsm8k", "gsm8k.tar.xz", 7473 + 1319),
+    ("trec", "trec.tar.xz", 4965 + 500 + 500),
 ]
+ADAPTED = "commonsense-llm-adapters.tar.xz"
+INSIDE = [  # archives of several, and a file in each
+    ("mmlu", "mmlu.tar.xz", "*/test/*.csv", 14_042),
+    ("instruction-choices", ADAPTED, "*/ARC-Easy/test.json", 2376),
+    ("instruction-choices", ADAPTED, "*/ARC-Challenge/test.json", 1172),
+    ("instruction-choices", ADAPTED, "*/openbookqa/test.json", 500),
+    ("instruction-choices", ADAPTED, "*/piqa/test.json", 1838),
+    ("instruction-choices", ADAPTED, "*/social_i_qa/test.json", 1954),
+    ("instruction-choices", ADAPTED, "*/boolq/test.json", 3270),
+    ("winogrande", ADAPTED, "*/winogrande/test.json", 1267),
+    ("sst2", "sst2-agnews.tar.xz", "*/SST-2/test.tsv", 872),
+    ("ag-news", "sst2-agnews.tar.xz", "*/agnews/test.tsv", 7600),
+    ("cola", "glue-small.tar.xz", "*/CoLA/dev.tsv", 1043),
+    ("rte", "glue-small.tar.xz", "*/RTE/dev.tsv", 277),
+    ("e2e", "e2e-nlg.tar.xz", "*/testset_w_refs.csv", 630),
+]
+real = pytest.mark.skipif(not SHARED.is_dir(), reason="the real files are not here")
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the real files are not here")
-@pytest.mark.parametrize(("reader", "archive", "n_items"), REAL)
-def test_real_files_are_read_out_of_their_archives(reader: str, archive: str, n_items: int) -> None:
-    task = load_task(f"{reader}:{SHARED / archive}")
+def n_items(reader: str, *paths: Path) -> int:
+    task = load_task({"reader": reader, "paths": list(map(str, paths))})
     if isinstance(task, GenerationTask):
-        assert len(generation_items(task)) == n_items
-    else:
-        assert isinstance(task, ChoicesTask)
-        assert len(choice_items(task)) == n_items
+        return len(generation_items(task))
+    assert isinstance(task, ChoicesTask | LabelsTask)
+    return len(choice_items(task))
+
+
+def unpack(archive: str, pattern: str, folder: Path) -> list[Path]:
+    """The files of an archive that match a pattern."""
+    paths: list[Path] = []
+    with tarfile.open(SHARED / archive) as tar:
+        for entry in tar:
+            if entry.isfile() and fnmatch(entry.name, pattern):
+                tar.extract(entry, folder, filter="data")
+                paths.append(folder / entry.name)
+    return paths
+
+
+@real
+@pytest.mark.parametrize(("reader", "archive", "number"), WHOLE)
+def test_real_archives_are_read_without_unpacking(reader: str, archive: str, number: int) -> None:
+    assert n_items(reader, SHARED / archive) == number
+
+
+@real
+@pytest.mark.parametrize(("reader", "archive", "pattern", "number"), INSIDE)
+def test_real_files_have_all_their_items(
+    tmp_path: Path, reader: str, archive: str, pattern: str, number: int
+) -> None:
+    assert n_items(reader, *unpack(archive, pattern, tmp_path)) == number
+
+
+@real
+def test_real_translations_lie_beside_each_other(tmp_path: Path) -> None:
+    pattern = "*/raw/test_2016_flickr.[de][en].gz"
+    target, source = sorted(unpack("multi30k.tar.xz", pattern, tmp_path))
+    items = generation("parallel-lines", source, target)
+    assert len(items) == 1000
+    assert items[0].source.startswith("A man in an orange hat")
+    assert items[0].references[0].startswith("Ein Mann mit einem orangefarbenen Hut")

@@ -7,6 +7,7 @@ from typing import Any
 import lm_eval
 import pytest
 import torch
+from conversation_run import conversation_table
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
 from lm_eval.tasks import TaskManager
@@ -221,6 +222,19 @@ def test_trained_text_is_continued_as_the_verb_continues_it(home: Path, name: st
     model = model_of(home, name, "trained")
     (said,) = model.generate_until(instances("generate_until", [("abc", {"max_gen_toks": 6})]))
     assert said == pb.generate_text(home / "runs" / name, "abc", pb.Sampling(n_tokens=6))
+
+
+def test_a_model_of_conversations_reads_a_context_as_a_turn(home: Path) -> None:
+    workspace = Workspace(home / "runs", cache=home / "cache", device="cpu")
+    pb.train_run(conversation_table(), name="turns", workspace=workspace)
+    model = model_of(home, "turns", "trained")
+    laid = model.framing.lay_pair("abc", " cba")
+    assert laid.inputs == tuple(model.checkpoint.encode_prompt("abc"))
+    assert laid.inputs != tuple(model.checkpoint.tokenizer.encode("abc"))
+    (said,) = model.generate_until(instances("generate_until", [("abc", {"max_gen_toks": 6})]))
+    assert said == pb.generate_text(home / "runs/turns", "abc", pb.Sampling(n_tokens=6))
+    plain = model_of(home, "turns", "plain").framing.lay_pair("abc", " cba")
+    assert plain.inputs == tuple(model.checkpoint.tokenizer.encode("abc"))
 
 
 def test_draws_of_a_request_differ_when_it_is_repeated(home: Path) -> None:

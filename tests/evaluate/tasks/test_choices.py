@@ -8,11 +8,17 @@ from byte_models import BYTE_TOKENIZER, byte_model
 from scipy import stats
 from tiny_model import tiny_architecture
 
+from paribus.analyse.task_scores import macro_f1, matthews
 from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import ask_choices, choice_floors
-from paribus.evaluate.tasks.floors import option_scores, tie_score
+from paribus.evaluate.tasks.floors import (
+    choose_options,
+    label_floors,
+    option_scores,
+    padded_options,
+)
 from paribus.model import build
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
 
@@ -56,7 +62,7 @@ def test_an_option_has_the_nats_that_likelihoods_give(preset: str, objective: Ob
 
 def test_four_scores_as_computed_by_hand() -> None:
     nats, alone = np.array([6.0, 8.0]), np.array([7.0, 12.0])
-    tokens, n_bytes = (2, 4), (10, 10)
+    tokens, n_bytes = np.array([2.0, 4.0]), np.array([10.0, 10.0])
     scores = {}
     for way in ("sum", "token", "byte", "unconditional"):
         scores[way] = option_scores(nats, tokens, n_bytes, alone, way).tolist()
@@ -68,10 +74,11 @@ def test_four_scores_as_computed_by_hand() -> None:
     }
 
 
-def test_ties_are_split() -> None:
-    assert tie_score(np.array([1.0, 1.0, 0.0]), 1) == (0.5, 0)
-    assert tie_score(np.array([1.0, 1.0, 0.0]), 2) == (0.0, 0)
-    assert tie_score(np.array([1.0, 2.0]), 1) == (1.0, 1)
+def test_ties_are_split_and_options_that_are_not_there_never_chosen() -> None:
+    scores = padded_options([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [-2.0, -1.0]], -math.inf)
+    right, chosen = choose_options(scores, np.array([1, 2, 1]))
+    assert right.tolist() == [0.5, 0.0, 1.0]
+    assert chosen.tolist() == [0, 0, 1]
 
 
 def test_floors_as_computed_by_hand() -> None:
@@ -94,6 +101,18 @@ def test_floors_as_computed_by_hand() -> None:
     # 1/3 against 2/2, 1/3 against 1/2, and 1 against 2
     by_byte = choice_floors(items, tokens, n_bytes, "byte")["length"]
     assert by_byte == pytest.approx((1 + 1 + 0 + 1 / 3) / 4)
+
+
+def test_floors_of_labels_are_by_their_own_measure() -> None:
+    options = ("yes", "no")
+    items = [ChoiceItem(str(n), "", "", options, int(n >= 3)) for n in range(4)]
+    tokens, n_bytes = [(1, 1)] * 4, [(3, 2)] * 4
+    floors = label_floors(items, tokens, n_bytes, "byte", matthews)
+    assert floors == {"uniform": 0.0, "majority": 0.0, "length": 0.0}
+    by_f1 = label_floors(items, tokens, n_bytes, "byte", macro_f1)
+    # always "yes", which is right three times, and has the fewest tokens per byte
+    assert by_f1["majority"] == by_f1["length"] == pytest.approx((2 * 3 / 7 + 0) / 2)
+    assert by_f1["uniform"] == pytest.approx((2 * 1.5 / 5 + 2 * 0.5 / 3) / 2)
 
 
 def test_without_a_context_nothing_is_unconditional() -> None:

@@ -143,18 +143,24 @@ def task_table(results: Sequence[NamedEvaluation]) -> Table:
 
 def task_remarks(results: Sequence[NamedEvaluation]) -> Iterator[str]:
     """What a person should know beside the numbers."""
+    names: set[str] = set()
     for result in results:
         head = result.evaluation.head
-        where = f"{result.run}, {head.name}"
+        if head.label == "pseudo-likelihood":
+            yield (
+                f"{result.run}, {head.name}: pseudo-likelihoods are no probabilities; compare them"
+                " with their like"
+            )
+        if head.name in names:
+            continue
+        names.add(head.name)
         if head.n_left_out:
             yield (
-                f"{where}: {head.n_left_out} items do not fit every model that is asked, and are"
-                " left out for all"
+                f"{head.name}: {head.n_left_out} items do not fit every model that is asked, and"
+                " are left out for all"
             )
         if head.n_truncated:
-            yield f"{where}: {head.n_truncated} contexts were cut at the same byte for all"
-        if head.label == "pseudo-likelihood":
-            yield f"{where}: pseudo-likelihoods are no probabilities; compare them with their like"
+            yield f"{head.name}: {head.n_truncated} contexts were cut at the same byte for all"
 
 
 def results_json(results: Sequence[NamedEvaluation]) -> list[dict[str, Any]]:
@@ -182,7 +188,7 @@ def is_above_floor(evaluation: TaskEvaluation) -> bool | None:
     interval.
     """
     interval, floor = score_interval(evaluation), evaluation.highest_floor
-    if interval is None or floor is None or evaluation.head.measure in _PLAIN_MEASURES:
+    if interval is None or floor is None:
         return None
     return interval[0] > floor
 
@@ -205,7 +211,7 @@ def _cells(result: NamedEvaluation) -> dict[str, str]:
     for floor in FLOORS:
         cells[floor] = DASH
         if floor in head.floors:
-            cells[floor] = format_percent(head.floors[floor])
+            cells[floor] = _format(head.floors[floor], measure)
     above = is_above_floor(evaluation)
     overlap = overlap_share(evaluation)
     return {

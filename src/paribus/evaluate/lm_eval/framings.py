@@ -4,8 +4,9 @@ lm-eval's own `hf` model would.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
@@ -26,6 +27,9 @@ from paribus.objectives.framing import (
 FramingName = Literal["trained", "plain"]
 FRAMINGS: tuple[FramingName, ...] = ("trained", "plain")
 MAX_SHOWN = 40  # letters of a continuation in a message
+N_REMEMBERED = 2**12  # texts: the options of a question share its context
+
+Encode = Callable[[str], Sequence[int]]
 
 
 class RequestFraming(Protocol):
@@ -58,13 +62,22 @@ def open_framing(name: str, checkpoint: LoadedCheckpoint) -> RequestFraming:
     """The framing of this name for a checkpoint; SpecError with the reason where it has none."""
     component = answering_component(checkpoint.objective(), "likelihood")
     spec, vocabulary = checkpoint.spec, checkpoint.vocabulary
+    encode = lru_cache(N_REMEMBERED)(checkpoint.tokenizer.encode)
     trained = item_layout(component, spec, vocabulary, trained_window(checkpoint))
     match name:
         case "trained":
-            return TrainedFraming(checkpoint, trained)
+            trained = replace(trained, in_turns=checkpoint.chat_template is not None)
+            encode_prompt = lru_cache(N_REMEMBERED)(checkpoint.encode_prompt)
+            return TrainedFraming(encode, encode_prompt, trained)
         case "plain":
             plain = plain_layout(spec, vocabulary, spec.max_length, trained.context_is_prefix)
-            return PlainFraming(checkpoint, replace(plain, bars_special_tokens=False))
+            plain = replace(plain, bars_special_tokens=False)
+            if plain.framing == "apart":
+                scoring = plain
+            else:
+                scoring = replace(plain, window=plain.window + 1)
+            encode_context = lru_cache(N_REMEMBERED)(checkpoint.encode_text)
+            return PlainFraming(encode, encode_context, plain, scoring)
         case _:
             raise SpecError(f"framing is {name!r}; use {' or '.join(FRAMINGS)}")
 
@@ -74,10 +87,11 @@ class TrainedFraming:
     """Context and continuation as texts of their own, with the special tokens of training.
 
     Where nothing precedes a context in training and there is none, the end of a document stands
-    for it.
+    for it. A model that was trained on conversations reads a context as the turn of a user.
     """
 
-    checkpoint: LoadedCheckpoint
+    encode: Encode
+    encode_prompt: Encode
     scoring: ItemLayout
 
     @property
@@ -86,20 +100,16 @@ class TrainedFraming:
 
     def lay_pair(self, context: str, continuation: str) -> LaidItem:
         context, continuation = _move_trailing_space(context, continuation)
-        tokenizer = self.checkpoint.tokenizer
-        return self._lay(
-            repr(continuation[:MAX_SHOWN]),
-            tokenizer.encode(context),
-            tokenizer.encode(continuation),
-        )
+        name = repr(continuation[:MAX_SHOWN])
+        return self._lay(name, self._encode_context(context), self.encode(continuation))
 
     def lay_windows(self, text: str) -> Iterator[LaidItem]:
         layout = self.scoring
         longest = layout.window - len(layout.sentinel)
         if layout.framing != "apart":
             longest -= len(layout.mode_token) + len(layout.sentinel) + 1
-        tokens = self.checkpoint.tokenizer.encode(text)
-        later = TrainedFraming(self.checkpoint, replace(layout, document_prefix=()))
+        tokens = self.encode(text)
+        later = replace(self, scoring=replace(layout, document_prefix=()))
         for number, (context, target) in enumerate(
             _windows(tokens, layout.vocabulary.bos, longest)
         ):
@@ -109,7 +119,12 @@ class TrainedFraming:
                 yield later._lay("of a text", context, target)
 
     def context_tokens(self, context: str, n_tokens: int) -> Ids:
-        return self._or_end(self.checkpoint.tokenizer.encode(context))
+        return self._or_end(self._encode_context(context))
+
+    def _encode_context(self, context: str) -> Sequence[int]:
+        if not context:
+            return ()
+        return self.encode_prompt(context)
 
     def _lay(self, name: str, context: Sequence[int], target: Sequence[int]) -> LaidItem:
         return lay_item(self.scoring, name, self._or_end(context), target)
@@ -126,40 +141,34 @@ class PlainFraming:
     a text that is too long loses its beginning.
     """
 
-    checkpoint: LoadedCheckpoint
+    encode: Encode
+    encode_context: Encode  # with what an imported tokenizer always adds
     generation: ItemLayout
-
-    @property
-    def scoring(self) -> ItemLayout:
-        """The layout with one token more in one sequence: the last of a target is not read."""
-        if self.generation.framing == "apart":
-            return self.generation
-        return replace(self.generation, window=self.generation.window + 1)
+    scoring: ItemLayout  # in one sequence one token longer: the last of a target is not read
 
     def lay_pair(self, context: str, continuation: str) -> LaidItem:
         name = repr(continuation[:MAX_SHOWN])
         context, continuation = _move_trailing_space(context, continuation)
-        own = self.checkpoint.tokenizer.encode
         if not context:
-            tokens = own(continuation)
-            if tokens[:1] == [self._prefix_token]:
+            tokens = self.encode(continuation)
+            if tuple(tokens[:1]) == (self._prefix_token,):
                 return lay_item(self.scoring, name, tokens[:1], tokens[1:])
             return lay_item(self.scoring, name, (self._prefix_token,), tokens)
-        context_tokens = self.checkpoint.encode_text(context)
+        context_tokens = self.encode_context(context)
         if self.scoring.framing == "apart":
-            target = own(continuation)
+            target = self.encode(continuation)
         else:
-            whole = self.checkpoint.encode_text(context + continuation)
+            whole = self.encode_context(context + continuation)
             target = whole[len(context_tokens) :]
         return lay_item(self.scoring, name, context_tokens, target)
 
     def lay_windows(self, text: str) -> Iterator[LaidItem]:
-        tokens = self.checkpoint.encode_text(text)
+        tokens = self.encode_context(text)
         for context, target in _windows(tokens, self._prefix_token, self.generation.window):
             yield lay_item(self.scoring, "of a text", context, target)
 
     def context_tokens(self, context: str, n_tokens: int) -> Ids:
-        tokens = self.checkpoint.encode_text(context) or [self._prefix_token]
+        tokens = self.encode_context(context) or (self._prefix_token,)
         n_read = self.generation.window
         if self.generation.framing != "apart":
             n_read -= n_tokens

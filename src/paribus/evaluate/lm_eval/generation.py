@@ -9,8 +9,8 @@ from typing import Any
 from lm_eval.models.utils import normalize_gen_kwargs
 
 from paribus.errors import UnsupportedError
-from paribus.evaluate.item_scores import BATCH_POSITIONS, DEFAULT_POSITIONS
 from paribus.evaluate.lm_eval.framings import RequestFraming
+from paribus.evaluate.tasks.target_scores import MAX_BATCH_POSITIONS
 from paribus.generate import Sampling, generate_answers
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint
 from paribus.model import Transformer
@@ -109,7 +109,7 @@ class TextGenerator:
             return n_sequences <= self.n_sequences
         device = self.model.embedding.weight.device.type
         n_positions = (len(longest.context) + longest.n_tokens) * n_sequences
-        return n_positions <= BATCH_POSITIONS.get(device, DEFAULT_POSITIONS)
+        return n_positions <= MAX_BATCH_POSITIONS.get(device, 2**14)
 
     def _stop(self, until: Sequence[str]) -> Callable[[Ids], bool] | None:
         if not until:

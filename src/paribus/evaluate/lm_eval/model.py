@@ -11,10 +11,10 @@ from lm_eval.api.model import LM, CacheHook
 
 from paribus.canonical import canonical_hash
 from paribus.errors import RecordError, SpecError
-from paribus.evaluate.item_scores import ItemScore, item_scores
 from paribus.evaluate.likelihood import CHECK_LENGTH, require_unseen
 from paribus.evaluate.lm_eval.framings import open_framing
 from paribus.evaluate.lm_eval.generation import TextGenerator, text_request
+from paribus.evaluate.tasks.target_scores import target_scores
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.objectives import require_permitted
 from paribus.objectives.answering import mixture_of_one
@@ -98,7 +98,7 @@ class ParibusLM(LM):
         would have said.
         """
         laid_items = [self.framing.lay_pair(*request.args) for request in requests]
-        return [(-score.nats, score.is_greedy) for score in self._scores(laid_items)]
+        return self._scores(laid_items)
 
     def loglikelihood_rolling(self, requests: Sequence[Instance]) -> list[float]:
         """Log p of each text, in nats, window by window."""
@@ -108,8 +108,8 @@ class ParibusLM(LM):
                 laid_items.append(item)
                 owners.append(number)
         sums = [0.0] * len(requests)
-        for owner, score in zip(owners, self._scores(laid_items), strict=True):
-            sums[owner] -= score.nats
+        for owner, (score, _) in zip(owners, self._scores(laid_items), strict=True):
+            sums[owner] += score
         return sums
 
     def generate_until(self, requests: Sequence[Instance]) -> list[str]:
@@ -144,10 +144,29 @@ class ParibusLM(LM):
             answers[CACHE_KEY] = own
         super().set_cache_hook(cache_hook)
 
-    def _scores(self, laid_items: Sequence[LaidItem]) -> list[ItemScore]:
+    def _scores(self, laid_items: Sequence[LaidItem]) -> list[tuple[float, bool]]:
+        """Log p of each target, and whether it is greedy; those of about one length are read
+        together.
+        """
         layout = self.framing.scoring
         require_unseen(self.model, layout, laid_items)
-        return item_scores(self.model, layout, laid_items, self.n_sequences)
+        order = sorted(range(len(laid_items)), key=lambda number: _n_tokens(laid_items[number]))
+        size = self.n_sequences or len(order) or 1
+        scores = [(0.0, False)] * len(order)
+        for start in range(0, len(order), size):
+            numbers = order[start : start + size]
+            some = [laid_items[number] for number in numbers]
+            answers = target_scores(self.model, layout, some, with_greedy=True)
+            assert answers.is_greedy is not None
+            for number, nats, is_greedy in zip(
+                numbers, answers.nats.tolist(), answers.is_greedy.tolist(), strict=True
+            ):
+                scores[number] = (-nats, is_greedy)
+        return scores
+
+
+def _n_tokens(item: LaidItem) -> int:
+    return len(item.inputs) + len(item.target)
 
 
 def _parse_batch_size(value: object) -> int | None:

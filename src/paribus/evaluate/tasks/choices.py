@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks.arms import TaskArm, asked_model_arm
-from paribus.evaluate.tasks.floors import choice_floors, option_scores, tie_score
+from paribus.evaluate.tasks.floors import (
+    choice_floors,
+    choose_options,
+    option_scores,
+    padded_options,
+)
 from paribus.evaluate.tasks.target_scores import target_scores
 from paribus.masks import looks_ahead
 from paribus.model import Transformer
@@ -20,6 +28,8 @@ from paribus.objectives.framing import Ids, LaidItem, item_problems, lay_item
 from paribus.record import TaskAnswer
 from paribus.spec.tasks import Normalisation
 
+T = TypeVar("T")
+Options = Sequence[Sequence[float]]  # of each item, one value for each option
 NORMALISATIONS: tuple[Normalisation, ...] = ("sum", "token", "byte", "unconditional")
 
 
@@ -65,37 +75,57 @@ def ask_choices(
     bounds = list(pairwise(np.cumsum([0, *n_options]).tolist()))
     tokens = _by_item([len(target) for target in targets], bounds)
     n_bytes = _by_item([len(option.encode()) for option in options], bounds)
-    answers: list[TaskAnswer] = []
+    own_nats = _by_item(nats.tolist(), bounds)
+    own_alone = _by_item(nats_alone.tolist(), bounds)
     ways: tuple[Normalisation, ...] = NORMALISATIONS
     if not has_contexts:
         ways = NORMALISATIONS[:-1]
-    right: dict[Normalisation, float] = dict.fromkeys(ways, 0.0)
-    for number, (item, (first, last)) in enumerate(zip(items, bounds, strict=True)):
-        own, own_alone = nats[first:last], nats_alone[first:last]
-        results: dict[Normalisation, tuple[float, int]] = {}
-        for way in ways:
-            values = option_scores(own, tokens[number], n_bytes[number], own_alone, way)
-            results[way] = tie_score(values, item.key)
-            right[way] += results[way][0]
-        score, chosen = results[normalisation]
+        own_alone = [()] * len(items)
+    results = _choose(items, ways, (own_nats, tokens, n_bytes, own_alone))
+    right, chosen = (values.tolist() for values in results[normalisation])
+    answers: list[TaskAnswer] = []
+    for number, (item, (first, _)) in enumerate(zip(items, bounds, strict=True)):
         answers.append(
             TaskAnswer(
                 item=item.name,
                 document=item.document,
-                score=score,
+                score=right[number],
                 count=1.0,
-                chosen=chosen,
+                chosen=chosen[number],
                 key=item.key,
-                option_nats=tuple(own.tolist()),
+                option_nats=own_nats[number],
                 option_tokens=tokens[number],
                 option_bytes=n_bytes[number],
                 n_truncated_tokens=laid[first].n_truncated,
-                option_unconditional_nats=tuple(own_alone.tolist()),
+                option_unconditional_nats=own_alone[number],
             )
         )
     floors = choice_floors(items, tokens, n_bytes, normalisation)
-    accuracy = {f"by {way}": total / len(items) for way, total in right.items()}
+    accuracy = {f"by {way}": float(results[way][0].mean()) for way in ways}
     return ChoiceAnswers(tuple(answers), accuracy, floors)
+
+
+def _choose(
+    items: Sequence[ChoiceItem],
+    ways: Sequence[Normalisation],
+    values: tuple[Options, Options, Options, Options],
+) -> dict[Normalisation, tuple[NDArray[np.float64], NDArray[np.int64]]]:
+    """By each normalisation, the score of every item and the option that is chosen; `values` are
+    nats, tokens, bytes and unconditional nats of the options.
+    """
+    nats, tokens, n_bytes, alone = values
+    keys = np.array([item.key for item in items])
+    nats_NO = padded_options(nats, math.inf)  # an option that is not there is never chosen
+    tokens_NO = padded_options(tokens, 1.0)
+    bytes_NO = padded_options(n_bytes, 1.0)
+    alone_NO = nats_NO
+    if "unconditional" in ways:
+        alone_NO = padded_options(alone, 0.0)
+    results: dict[Normalisation, tuple[NDArray[np.float64], NDArray[np.int64]]] = {}
+    for way in ways:
+        scores = option_scores(nats_NO, tokens_NO, bytes_NO, alone_NO, way)
+        results[way] = choose_options(scores, keys)
+    return results
 
 
 def _lay(
@@ -116,5 +146,5 @@ def _require_unseen(model: Transformer, arm: TaskArm, laid_items: Sequence[LaidI
             require_no_leak(arm.layout.component.objective, problem, model.spec)
 
 
-def _by_item(values: Sequence[int], bounds: Sequence[tuple[int, int]]) -> list[tuple[int, ...]]:
+def _by_item(values: Sequence[T], bounds: Sequence[tuple[int, int]]) -> list[tuple[T, ...]]:
     return [tuple(values[first:last]) for first, last in bounds]

@@ -5,12 +5,15 @@ A score says something where it lies above the highest of them.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.analyse.task_scores import Confusion
 from paribus.corpus.tasks import ChoiceItem
 from paribus.spec.tasks import Normalisation
 
@@ -28,20 +31,56 @@ def choice_floors(
     }
 
 
-def tie_score(scores: NDArray[np.float64], key: int) -> tuple[float, int]:
-    """1, or a share where several options are the best; 0 if the right one is not among them. And
-    the first of the best.
+def label_floors(
+    items: Sequence[ChoiceItem],
+    tokens: Counts,
+    n_bytes: Counts,
+    normalisation: Normalisation,
+    measure: Callable[[Confusion], NDArray[np.float64]],
+) -> dict[str, float]:
+    """The floors by a measure of keys and choices: a guess, the most frequent label, length alone.
+
+    All items have the same options, as labels in words do. Where options tie, each is chosen in
+    part.
     """
-    best = scores == scores.max()
-    if not best[key]:
-        return 0.0, int(best.argmax())
-    return float(1 / best.sum()), int(best.argmax())
+    n_labels = len(items[0].options)
+    keys = np.array([item.key for item in items])
+    n_items = np.bincount(keys, minlength=n_labels).astype(np.float64)
+    constant = np.zeros((n_labels, n_labels))
+    constant[:, n_items.argmax()] = n_items
+    scores = _length_scores(tokens, n_bytes, normalisation)
+    is_best = scores == scores.max(1, keepdims=True)
+    by_length = np.zeros((n_labels, n_labels))
+    np.add.at(by_length, keys, is_best / is_best.sum(1, keepdims=True))
+    uniform = np.repeat(n_items[:, None] / n_labels, n_labels, axis=1)
+    confusions = {"uniform": uniform, "majority": constant, "length": by_length}
+    return {name: float(measure(confusion)) for name, confusion in confusions.items()}
+
+
+def padded_options(values: Sequence[Sequence[float]], padding: float) -> NDArray[np.float64]:
+    """Values of the options of each item, [items, options]; items with fewer are padded."""
+    lengths = np.array([len(own) for own in values])
+    is_real = np.arange(lengths.max()) < lengths[:, None]
+    matrix = np.full(is_real.shape, padding)
+    matrix[is_real] = np.fromiter(chain.from_iterable(values), np.float64)
+    return matrix
+
+
+def choose_options(
+    scores_NO: NDArray[np.float64], keys_N: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Of each item 1, or a share where several options are the best, or 0 where the right one is
+    not among them; and the first of the best.
+    """
+    is_best = scores_NO == scores_NO.max(1, keepdims=True)
+    right_N = is_best[np.arange(len(keys_N)), keys_N] / is_best.sum(1)
+    return right_N, is_best.argmax(1)
 
 
 def option_scores(
     nats: NDArray[np.float64],
-    tokens: Sequence[int],
-    n_bytes: Sequence[int],
+    tokens: NDArray[np.float64],
+    n_bytes: NDArray[np.float64],
     unconditional_nats: NDArray[np.float64],
     normalisation: Normalisation,
 ) -> NDArray[np.float64]:
@@ -50,9 +89,9 @@ def option_scores(
         case "sum":
             return -nats
         case "token":
-            return -nats / np.array(tokens)
+            return -nats / tokens
         case "byte":
-            return -nats / np.array(n_bytes)
+            return -nats / n_bytes
         case "unconditional":
             return unconditional_nats - nats
 
@@ -78,10 +117,16 @@ def _majority(items: Sequence[ChoiceItem]) -> float:
 def _length(
     items: Sequence[ChoiceItem], tokens: Counts, n_bytes: Counts, normalisation: Normalisation
 ) -> float:
+    keys = np.array([item.key for item in items])
+    return float(choose_options(_length_scores(tokens, n_bytes, normalisation), keys)[0].mean())
+
+
+def _length_scores(
+    tokens: Counts, n_bytes: Counts, normalisation: Normalisation
+) -> NDArray[np.float64]:
     """Every token equally likely: nats are in proportion to tokens, after any context."""
-    total = 0.0
-    for item, own_tokens, own_bytes in zip(items, tokens, n_bytes, strict=True):
-        nats = np.array(own_tokens, np.float64)
-        scores = option_scores(nats, own_tokens, own_bytes, nats, normalisation)
-        total += tie_score(scores, item.key)[0]
-    return total / len(items)
+    nats = padded_options(tokens, math.inf)  # an option that is not there is never chosen
+    alone = padded_options(tokens, 0.0)
+    return option_scores(
+        nats, padded_options(tokens, 1.0), padded_options(n_bytes, 1.0), alone, normalisation
+    )

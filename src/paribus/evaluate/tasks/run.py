@@ -11,7 +11,6 @@ import torch
 
 from paribus.analyse.task_scores import (
     CONFUSION_MEASURES,
-    confusion_floors,
     confusion_matrix,
 )
 from paribus.canonical import canonical_hash
@@ -26,7 +25,8 @@ from paribus.corpus.tasks.items import iterate_texts
 from paribus.errors import SpecError
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks.arms import TaskArm, task_arm
-from paribus.evaluate.tasks.choices import ask_choices
+from paribus.evaluate.tasks.choices import ChoiceAnswers, ask_choices
+from paribus.evaluate.tasks.floors import label_floors
 from paribus.evaluate.tasks.generation import ask_generation
 from paribus.evaluate.tasks.overlap import overlapping_items
 from paribus.evaluate.tasks.protocols import AskedItem, PreparedItems, prepare_items
@@ -222,11 +222,12 @@ def _ask(
         vocabulary=checkpoint.vocabulary,
         window=subject.window,
     )
-    arm, floors = subject.arm(), None
+    arm = subject.arm()
     if isinstance(task, GenerationTask):
         generated = [item for item in items if isinstance(item, GenerationItem)]
         result = ask_generation(asked_model, task, generated)
         measure, label, summary = task.measure, GENERATION, result.summary
+        floors = result.floors
     else:
         assert isinstance(task, ChoicesTask | LabelsTask)
         choices = [item for item in items if isinstance(item, ChoiceItem)]
@@ -238,11 +239,11 @@ def _ask(
             max_positions=max_positions,
         )
         measure, label, summary = "accuracy", arm.label, dict(result.accuracy)
+        floors = result.floors
         if isinstance(task, LabelsTask):
             measure = task.measure
             summary |= _label_measures(result.answers, len(task.labels))
-            if measure in CONFUSION_MEASURES:
-                floors = confusion_floors(result.answers, measure, len(task.labels))
+            floors = _label_floors(task, choices, result)
     answers = _with_overlap(subject, prepared, _with_truncation(arm, prepared, result.answers))
     head = TaskHead(
         task=task.model_dump(mode="json"),
@@ -259,7 +260,7 @@ def _ask(
         n_truncated=sum(n > 0 for n in prepared.prepared.n_truncated_bytes),
         n_left_out=prepared.prepared.n_left_out,
         text=subject.texts[-1].fingerprint if subject.texts else "",
-        floors=result.floors if floors is None else floors,
+        floors=floors,
         summary=summary,
         environment=current_environment(
             torch.get_num_threads(), device.type, cudnn_version(device)
@@ -280,6 +281,18 @@ def _protocol_table(prepared: PreparedTask) -> dict[str, object]:
 def _label_measures(answers: Sequence[TaskAnswer], n_labels: int) -> dict[str, float]:
     confusion = confusion_matrix(answers, n_labels)
     return {name: float(measure(confusion)) for name, measure in CONFUSION_MEASURES.items()}
+
+
+def _label_floors(
+    task: LabelsTask, items: Sequence[ChoiceItem], result: ChoiceAnswers
+) -> dict[str, float]:
+    """The floors by the task's own measure."""
+    if task.measure not in CONFUSION_MEASURES:
+        return result.floors
+    tokens = [answer.option_tokens for answer in result.answers]
+    n_bytes = [answer.option_bytes for answer in result.answers]
+    measure = CONFUSION_MEASURES[task.measure]
+    return label_floors(items, tokens, n_bytes, task.normalisation, measure)
 
 
 def _with_truncation(

@@ -24,9 +24,9 @@ from paribus.objectives import target_nats
 from paribus.objectives.framing import Ids, ItemLayout, LaidItem
 from paribus.spec.objectives import LastToken
 
-# positions that are read at a time, and those whose logits are held
+# positions that are read at a time, and logits that are held
 MAX_BATCH_POSITIONS = {"cuda": 2**16, "cpu": 2**12}
-MAX_LOGIT_POSITIONS = {"cuda": 2**13, "cpu": 2**9}
+MAX_LOGITS = {"cuda": 2**27, "cpu": 2**21}
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ def _logits(
     """Logits at scored positions alone, a few at a time, and the targets there."""
     row_M, position_M, target_M = places_3M
     states_MD = states_BTD[row_M, position_M]
-    chunk = MAX_LOGIT_POSITIONS.get(states_BTD.device.type, 2**11)
+    chunk = max(1, MAX_LOGITS.get(states_BTD.device.type, 2**24) // model.spec.n_vocab)
     for states, targets in zip(states_MD.split(chunk), target_M.split(chunk), strict=True):
         yield model.logits(states), targets
 

@@ -1,0 +1,139 @@
+"""What a run begins from, opened: another run with its stages, or a checkpoint with its
+tokenizer.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import RecordError, SpecError, UnsupportedError
+from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint, stages_of
+from paribus.model.weights import read_architecture
+from paribus.record import read_stages, run_name
+from paribus.record.disk import file_sha256
+from paribus.record.file_names import WEIGHTS_FILE
+from paribus.spec import Architecture, parse_architecture
+from paribus.spec.begin import N_SHOWN_DIGITS, Begin, BeginFrom
+from paribus.spec.begin_reading import BeginPoint
+from paribus.spec.corpus import TokenizerFile
+from paribus.spec.objectives import Objective
+from paribus.spec.stages import Stage, changed_fields
+
+
+def open_begin(request: BeginFrom, runs: Path) -> BeginPoint:
+    """What a run begins from: a run in `runs`, or a checkpoint anywhere."""
+    checkpoint = load_checkpoint(request.name, runs)
+    if checkpoint.run is not None and not _names_checkpoint(request.name, checkpoint):
+        if request.weights is not None:
+            raise SpecError(
+                f"begin.weights is given, but {request.name!r} is a run, whose address says what it"
+                " is; leave it out, or name one of its checkpoints"
+            )
+        return _open_run(checkpoint.run, runs)
+    return _open_checkpoint(request, checkpoint)
+
+
+def _names_checkpoint(name: str, checkpoint: LoadedCheckpoint) -> bool:
+    """Does a name lead to a checkpoint itself, and not to the run that it is of?"""
+    return (Path(name) / WEIGHTS_FILE).is_file() and Path(name).samefile(checkpoint.folder)
+
+
+def _open_checkpoint(request: BeginFrom, checkpoint: LoadedCheckpoint) -> BeginPoint:
+    weights = file_sha256(checkpoint.folder / WEIGHTS_FILE)
+    if request.weights not in (None, weights):
+        raise SpecError(
+            f"begin.weights is {request.weights[:N_SHOWN_DIGITS]}…, but the weights of"
+            f" {request.name!r} have the sha256 {weights[:N_SHOWN_DIGITS]}…; restore them, or leave"
+            " it out"
+        )
+    tokenizer_file = _tokenizer_file(checkpoint)
+    begin = Begin(
+        name=_checkpoint_name(checkpoint),
+        weights=weights,
+        tokenizer=file_sha256(tokenizer_file),
+        path=str(checkpoint.folder),
+    )
+    architecture = read_architecture(checkpoint.folder)
+    return BeginPoint(
+        name=begin.name,
+        architecture=architecture,
+        last_architecture=architecture,
+        tokenizer=TokenizerFile(
+            path=str(tokenizer_file), special_tokens=_special_tokens(checkpoint)
+        ),
+        objective=_objective(checkpoint),
+        begin=begin,
+    )
+
+
+def _tokenizer_file(checkpoint: LoadedCheckpoint) -> Path:
+    if checkpoint.tokenizer_file is None:
+        raise RecordError(
+            f"{checkpoint.folder} holds no tokenizer.json, so no run can begin from it: it would"
+            " not know what its ids stand for; put the one that it was trained with there"
+        )
+    return checkpoint.tokenizer_file
+
+
+def _special_tokens(checkpoint: LoadedCheckpoint) -> dict[str, int] | None:
+    """Ids of special tokens that the tokenizer has itself; None where ours come after its ids."""
+    vocabulary, tokenizer = checkpoint.vocabulary, checkpoint.tokenizer
+    if vocabulary.own_special_tokens is None and vocabulary.n_text == tokenizer.n_text:
+        return None
+    return vocabulary.named_special_tokens
+
+
+def _objective(checkpoint: LoadedCheckpoint) -> Objective | None:
+    try:
+        return checkpoint.objective()
+    except UnsupportedError:  # of an import that records none: the stage must say what it asks
+        return None
+
+
+def _checkpoint_name(checkpoint: LoadedCheckpoint) -> str:
+    """What a checkpoint is called: its folder, and the run that it is of."""
+    name = checkpoint.folder.absolute().name
+    if checkpoint.run is None:
+        return name
+    return f"{checkpoint.run.absolute().name}/{name}"
+
+
+def _open_run(folder: Path, runs: Path) -> BeginPoint:
+    if folder.absolute().parent != Path(runs).absolute():
+        raise SpecError(
+            f"begin is the run {folder}, which is not in {runs}, where its stages would be trained"
+            " again; use --runs, or name one of its checkpoints"
+        )
+    tables = read_stages(folder)
+    stages, architectures = _changed_stages(stages_of(folder), tables)
+    folders = [run_name(tables[: number + 1]) for number in range(len(tables) - 1)]
+    return BeginPoint(
+        name=folder.name,
+        architecture=architectures[0],
+        last_architecture=architectures[-1],
+        tokenizer=stages[-1].corpus.tokenizer,
+        objective=stages[-1].objective,
+        begin=_recorded_begin(tables[0]),
+        stages=stages,
+        folders=(*folders, folder.name),
+        rerun=tables[0].get("rerun", 0),
+    )
+
+
+def _recorded_begin(table: dict[str, Any]) -> Begin | None:
+    if "begin" in table:
+        return Begin.model_validate(table["begin"])
+    return None
+
+
+def _changed_stages(
+    stages: tuple[Stage, ...], tables: list[dict[str, Any]]
+) -> tuple[tuple[Stage, ...], list[Architecture]]:
+    """Stages with what each changed of the architecture, which a record holds whole."""
+    architectures = [parse_architecture(table["architecture"]) for table in tables]
+    changed = [stages[0]]
+    for stage, before, after in zip(stages[1:], architectures, architectures[1:], strict=False):
+        change = changed_fields(before, after)
+        changed.append(stage.model_copy(update={"architecture": change}))
+    return tuple(changed), architectures
