@@ -230,7 +230,7 @@ def test_a_signal_between_runs_leaves_with_75_too(
         signal.raise_signal(number)
 
     before = signal.getsignal(number)
-    monkeypatch.setattr("paribus.design.cell_run.evaluate", struck)
+    monkeypatch.setattr("paribus.design.measurement.evaluate", struck)
     with pytest.raises(SystemExit) as left, resumable_exit(), WorkerPool(means) as crew:
         execute_cells(cells, kept, crew, Silent())
     assert left.value.code == RESUME_STATUS
