@@ -4,6 +4,7 @@ import math
 
 from paribus.analyse import ExtremeItem, extreme_items
 from paribus.record import Answer, Evaluation, EvaluationHead
+from paribus.spec.measure import ACCURACY, MATTHEWS
 
 
 def answered(*bits: float) -> Evaluation:
@@ -30,5 +31,12 @@ def test_without_a_common_seed_there_are_none():
     assert extreme_items({1: answered(1, 2)}, {2: answered(1, 2)}, 1) == ((), ())
 
 
-def test_a_gain_is_fewer_bits():
-    assert ExtremeItem("i", 3.0, 2.0).gain == 1.0
+def test_a_gain_is_fewer_bits_or_more_points():
+    lower, _ = extreme_items({1: answered(3, 1)}, {1: answered(2, 1)}, 1)
+    assert lower[0] == ExtremeItem("i0", 3.0, 2.0, 1.0)
+    higher, _ = extreme_items({1: answered(3, 1)}, {1: answered(2, 1)}, 1, ACCURACY)
+    assert higher[0] == ExtremeItem("i1", 1.0, 1.0, 0.0)
+
+
+def test_a_measure_of_all_items_at_once_has_no_extreme_items():
+    assert extreme_items({1: answered(1, 2)}, {1: answered(2, 1)}, 1, MATTHEWS) == ((), ())

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from paribus.analyse import crossed_interval, gains_per_byte, interval, new_document_finding
+from paribus.analyse import crossed_interval, gains_per_count, interval, new_document_finding
 from paribus.errors import SpecError
 
 N_ITEMS = 200
@@ -72,7 +72,7 @@ def test_the_ratio_estimator_keeps_every_seeds_bits_per_byte() -> None:
     bits = size * (0.01 + 0.002 * rng.normal(size=(5, 1))) + np.sqrt(size) * rng.normal(
         size=(5, 37)
     )
-    z = gains_per_byte(bits, size)
+    z = gains_per_count(bits, size)
     assert z.mean(axis=1) == pytest.approx(bits.sum(axis=1) / size.sum(), rel=1e-12)
     assert crossed_interval(z).effect == pytest.approx(bits.sum() / (5 * size.sum()))
 
@@ -99,6 +99,6 @@ def test_tables_must_be_whole() -> None:
     with pytest.raises(SpecError, match="items: 1 of 6 are not numbers; give seeds that trained"):
         crossed_interval([[1, 2], [3, np.nan], [5, 6]])
     with pytest.raises(
-        SpecError, match=r"bytes: \(3,\) for 2 documents; give each its bytes, above 0"
+        SpecError, match=r"counts: \(3,\) for 2 documents; give each its count of bytes or items"
     ):
-        gains_per_byte([[1, 2], [3, 4], [5, 6]], [1, 2, 3])
+        gains_per_count([[1, 2], [3, 4], [5, 6]], [1, 2, 3])

@@ -78,7 +78,7 @@ def test_paths_as_they_stand_in_files_are_understood(ask, path, words):
         (
             "traning",
             "did you mean 'training'? tables are architecture, corpus, objective, training, stages,"
-            " begin, design",
+            " begin, task, protocol, design",
         ),
         ("training.optimizer.rate.x", "training.optimizer.rate.x is not a field"),
         ("design.base.foo", "design.base.foo is not a field"),

@@ -19,7 +19,7 @@ from trained_study import CPU, N_STEPS, RATE, make_small_plan
 
 from paribus.design import execute as module
 from paribus.design import worker_pool as crews
-from paribus.design.cell_run import cell_score, find_evaluation, is_complete, train_and_measure
+from paribus.design.cell_run import cell_score, find_answers, is_complete, train_and_measure
 from paribus.design.cells import Cell, reported_cells
 from paribus.design.execute import execute_cells, resumable_exit
 from paribus.design.study_watcher import StudyWatcher
@@ -143,12 +143,12 @@ def test_answers_of_an_earlier_step_of_other_text_or_to_another_yardstick_do_not
         assert old in whole
         path.write_text(whole.replace(old, new, 1))
         if "n_items" not in old:  # which also counts the answers below
-            assert find_evaluation(cell, kept, cell.measures[0]) is None
+            assert find_answers(cell, kept, cell.measures[0]) is None
             assert not is_complete(cell, kept)
     path.write_text(whole)
     assert is_complete(cell, kept)
     evaluate(kept.root / cell.name, PseudoHalves(n_items=3, max_bytes=24), cell.dataset, device=CPU)
-    found = find_evaluation(cell, kept, cell.measures[0])
+    found = find_answers(cell, kept, cell.measures[0])
     assert found is not None
     assert found.head.n_items == 11
 
@@ -230,7 +230,7 @@ def test_a_signal_between_runs_leaves_with_75_too(
         signal.raise_signal(number)
 
     before = signal.getsignal(number)
-    monkeypatch.setattr("paribus.design.cell_run.evaluate", struck)
+    monkeypatch.setattr("paribus.design.measurement.evaluate", struck)
     with pytest.raises(SystemExit) as left, resumable_exit(), WorkerPool(means) as crew:
         execute_cells(cells, kept, crew, Silent())
     assert left.value.code == RESUME_STATUS

@@ -1,8 +1,14 @@
-"""Claims resolve: each has a source that is described, and a shipped design that tests it."""
+"""Claims resolve: each has a source that is described, and a shipped design that judges the pairs
+it is about. Its status follows from the rows of the study that is kept.
+"""
 
+import csv
+import json
 import re
 import tomllib
 from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
 
@@ -12,7 +18,42 @@ from paribus.spec.design_reading import load_design
 ROOT = Path(__file__).parents[2]
 SOURCES = re.findall(r"^## (\S+)$", (ROOT / "docs/references.md").read_text("utf-8"), re.MULTILINE)
 CLAIMS = tomllib.loads((ROOT / "designs/claims.toml").read_text("utf-8"))["claims"]
-VERDICTS = {"better", "worse", "equivalent", "inconclusive", "unstable", "not run"}
+VERDICTS = {"better", "worse", "equivalent", "not worse", "inconclusive", "unstable", "no verdict"}
+UNDECIDED = {"inconclusive", "unstable", "no verdict", "withheld", "at floor", "at ceiling"}
+FIELDS = {"source", "claim", "tested_by", "pairs", "supported_by", "status", "verdict"}
+OF_A_KEPT_STUDY = {"regime", "kept"}
+KEPT = [claim for claim in CLAIMS if "kept" in claim]
+JUDGED = [claim for claim in KEPT if claim["status"] != "not tested as made"]
+
+Claim = dict[str, Any]
+
+
+def name_claim(claim: Claim) -> str:
+    return claim["claim"][:40]
+
+
+def kept_words(claim: Claim) -> list[str]:
+    """The words of the kept study on the pairs of a claim, from its report's table or its rows."""
+    folder = ROOT / claim["kept"]
+    words = {}
+    if (folder / "verdicts.csv").is_file():
+        with (folder / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                words[row["arm"], row["against"]] = row["verdict"]
+    else:
+        told = (folder / "report.md").read_text("utf-8")
+        for arm, against, word in re.findall(r"^\| (.+?) against (.+?) \| (\w+)", told, re.M):
+            words[arm, against] = word
+    return [words.get(tuple(pair), "not judged") for pair in claim["pairs"]]
+
+
+def rules_out_a_loss_of_the_margin(claim: Claim) -> bool:
+    """Does the one-sided test against a loss of the margin reject, for every pair?"""
+    lows = {}
+    with (ROOT / claim["kept"] / "verdicts.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            lows[row["arm"], row["against"]] = row["plus_margin_low"]
+    return all(float(lows[tuple(pair)]) > 0 for pair in claim["pairs"])
 
 
 def test_the_designs_lie_beside_their_claims() -> None:
@@ -21,29 +62,79 @@ def test_the_designs_lie_beside_their_claims() -> None:
     assert len(CLAIMS) >= len(shipped_designs())
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["claim"][:40])
-def test_a_claim_names_its_source_the_design_that_tests_it_and_a_verdict(
-    claim: dict[str, str],
-) -> None:
-    assert claim.keys() == {"source", "claim", "tested_by", "verdict"}
+@pytest.mark.parametrize("claim", CLAIMS, ids=name_claim)
+def test_a_claim_names_its_source_the_design_that_tests_it_and_a_verdict(claim: Claim) -> None:
+    expected = FIELDS if claim["status"] == "not run" else FIELDS | OF_A_KEPT_STUDY
+    assert claim.keys() == expected
     assert claim["source"] in SOURCES
     assert claim["tested_by"] in shipped_designs()
-    assert claim["verdict"].split(":")[0] in VERDICTS
     assert claim["claim"].endswith(".")
-    if claim["verdict"] != "not run":
-        assert (ROOT / claim["verdict"].rsplit("; ")[-1] / "rows.csv").is_file()
+    if claim["status"] == "not run":
+        assert claim["verdict"] == "not run"
+    else:
+        assert claim["verdict"].split(":")[0] in VERDICTS
+        assert (ROOT / claim["kept"] / "rows.csv").is_file()
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim["claim"][:40])
-def test_no_claim_rests_on_runs_in_mid_schedule_or_on_a_sweep(claim: dict[str, str]) -> None:
+@pytest.mark.parametrize("claim", CLAIMS, ids=name_claim)
+def test_the_design_judges_the_pairs_that_a_claim_is_about(claim: Claim) -> None:
+    design = load_design(designs_folder() / f"{claim['tested_by']}.toml")
+    family = set(design.comparisons or ())
+    if design.comparisons is None:
+        family = {(name, design.baseline) for name in design.arms}
+    assert claim["pairs"]
+    for arm, against in claim["pairs"]:
+        assert (arm, against) in family
+
+
+@pytest.mark.parametrize("claim", JUDGED, ids=name_claim)
+def test_the_status_follows_from_the_words_of_the_kept_study(claim: Claim) -> None:
+    words = kept_words(claim)
+    if claim["verdict"].startswith("not worse"):
+        assert rules_out_a_loss_of_the_margin(claim)
+        words = ["not worse"] * len(words)
+    assert {claim["verdict"].split(":")[0]} == set(words)
+    if set(words) <= set(claim["supported_by"]):
+        assert claim["status"] == "supported"
+    elif set(words) & UNDECIDED:
+        assert claim["status"] == "undecided"
+    else:
+        assert claim["status"] == "contradicted"
+
+
+def test_the_direction_of_an_encoder_is_not_answered_with_another_pair() -> None:
+    (claim,) = [one for one in CLAIMS if "looking both ways" in one["claim"]]
+    assert kept_words(claim) == ["not judged", "not judged"]
+    assert claim["status"] == "not tested as made"
+    kept = json.loads((ROOT / claim["kept"] / "plan.json").read_text("utf-8"))["design"]
+    new = load_design(designs_folder() / "encoder-decoder.toml", "hour")
+    assert not set(kept["seeds"]) & set(new.seeds)
+
+
+@pytest.mark.parametrize("claim", KEPT, ids=name_claim)
+def test_the_regime_is_that_of_the_kept_rows(claim: Claim) -> None:
+    regime = claim["regime"]
+    assert regime.keys() == {"parameters", "tokens_per_parameter", "text"}
+    with (ROOT / claim["kept"] / "rows.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["purpose"] == "reported"]
+    tokens = fmean(float(row["tokens_read"]) for row in rows)
+    report = (ROOT / claim["kept"] / "report.md").read_text("utf-8")
+    assert regime["parameters"] in report
+    n_parameters = float(regime["parameters"].removesuffix("M")) * 1e6
+    assert tokens / n_parameters == pytest.approx(regime["tokens_per_parameter"], rel=0.01)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=name_claim)
+def test_no_claim_rests_on_runs_in_mid_schedule_or_on_a_sweep(claim: Claim) -> None:
     """A word at an equal total is claimed only of a study whose report says that its runs were
     annealed to it.
     """
     claimed = re.findall(
         r"at equal (?:FLOPs|seconds),? \w+|at the base rate,? \w+", claim["verdict"]
     )
-    kept = ROOT / claim["verdict"].rsplit("; ")[-1] / "report.md"
-    assert not claimed or "runs annealed to that length" in kept.read_text("utf-8")
+    if claimed:
+        kept = ROOT / claim["kept"] / "report.md"
+        assert "runs annealed to that length" in kept.read_text("utf-8")
 
 
 def test_no_claim_is_made_twice_and_every_design_tests_one() -> None:

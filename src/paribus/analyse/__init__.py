@@ -52,7 +52,7 @@ from paribus.analyse.multiplier import compute_multiplier as compute_multiplier
 from paribus.analyse.new_documents import CrossedInterval as CrossedInterval
 from paribus.analyse.new_documents import NewDocumentFinding as NewDocumentFinding
 from paribus.analyse.new_documents import crossed_interval as crossed_interval
-from paribus.analyse.new_documents import gains_per_byte as gains_per_byte
+from paribus.analyse.new_documents import gains_per_count as gains_per_count
 from paribus.analyse.new_documents import new_document_finding as new_document_finding
 from paribus.analyse.pairing import Pairing as Pairing
 from paribus.analyse.pairing import pairing as pairing
@@ -76,12 +76,12 @@ from paribus.analyse.rate_sweep import gains_by_rate as gains_by_rate
 from paribus.analyse.rate_sweep import require_off_plateau as require_off_plateau
 from paribus.analyse.rate_sweep import require_valid_sweep as require_valid_sweep
 from paribus.analyse.rate_sweep import short_sweep_remark as short_sweep_remark
+from paribus.analyse.run_answers import column_of as column_of
+from paribus.analyse.run_answers import read_answers as read_answers
+from paribus.analyse.run_scores import score_of as score_of
+from paribus.analyse.run_scores import unigram_bits as unigram_bits
 from paribus.analyse.run_table import RowTable as RowTable
-from paribus.analyse.run_table import column_of as column_of
-from paribus.analyse.run_table import is_evaluation_of as is_evaluation_of
-from paribus.analyse.run_table import score_of as score_of
 from paribus.analyse.run_table import study_rows as study_rows
-from paribus.analyse.run_table import unigram_bits as unigram_bits
 from paribus.analyse.side_checks import leave_one_out as leave_one_out
 from paribus.analyse.side_checks import sign_flip as sign_flip
 from paribus.analyse.study_findings import primary_evaluations as primary_evaluations

@@ -16,9 +16,10 @@ from paribus.analyse.new_documents import NO_STATEMENT, NewDocumentFinding
 from paribus.analyse.pair_details import gain_curve, gains_at_rates, pair_new_documents, pairing_of
 from paribus.analyse.plan_rules import has_open_seeds, plan_measure
 from paribus.analyse.plan_verdicts import PlanVerdicts, pairs_across_bracket
+from paribus.analyse.run_scores import Answers
 from paribus.analyse.run_table import Row
 from paribus.analyse.tuning import pair_tuning_uncertainty
-from paribus.record import Evaluation
+from paribus.analyse.verdict import BOUND_WORDS
 from paribus.record.plan import PlanRecord
 
 NO_STATEMENT_WHEN_OPEN = (
@@ -33,7 +34,7 @@ class PairData:
     plan: PlanRecord
     scores: Mapping[str, Scores]
     runs: Mapping[str, Mapping[int, list[Row]]]
-    evaluations: Mapping[str, Mapping[int, Evaluation]]
+    evaluations: Mapping[str, Mapping[int, Answers]]
     rates: dict[str, Any] | None
     lengths: Mapping[str, LengthCurves]
 
@@ -67,7 +68,7 @@ def _arm_finding(pair: ArmPair, judgement: Judgement, pair_data: PairData) -> Ar
 
 
 def _multiplier(judgement: Judgement, lengths: LengthCurves) -> Multiplier | None:
-    if judgement.comparison is None:
+    if judgement.comparison is None or judgement.verdict.word in BOUND_WORDS:
         return None
     gains = {one.seed: one.gain for one in judgement.seeds if one.gain is not None}
     return compute_multiplier(judgement.comparison, gains, lengths)

@@ -25,6 +25,8 @@ NO_CLAIM_WORDS = (
     "no verdict",
     "withheld",
     "identical",
+    "at floor",
+    "at ceiling",
 )  # words that claim nothing
 _DIGITS = 4
 

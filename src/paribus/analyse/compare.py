@@ -141,7 +141,8 @@ def compare(
     margins = _require_margins(criterion.margin, gains)
     alpha, gain_moments = criterion.alpha, moments(gains)
     n, effect, sd = gain_moments.n, float(gain_moments.mean), float(gain_moments.sd)
-    _require_noise(n, effect, sd)
+    if effect and sd <= _ROUNDING * abs(effect):
+        sd = _smallest_spread(n, effect, criterion)
     intervals = _open_n_intervals if criterion.open_ended else _fixed_n_intervals
     outer, inner, p = intervals(n, effect, sd, alpha)
     mean = _mean_margin(criterion.margin, margins)
@@ -287,9 +288,13 @@ def _require_gains(gains: Sequence[float]) -> None:
             )
 
 
-def _require_noise(n: int, effect: float, sd: float) -> None:
-    if effect and sd <= _ROUNDING * abs(effect):
-        raise SpecError(
-            f"gains: {effect:g} in each of {n} seeds, so the seed does not reach the runs; "
-            "train every run under a seed of its own"
-        )
+def _smallest_spread(n: int, effect: float, criterion: Criterion) -> float:
+    """The spread of gains that are all the same. Of scores that count items it is what one item is
+    worth: they come in steps, and no smaller one could be seen. Of others it is a fault.
+    """
+    if criterion.bounds is not None and criterion.bounds.resolution:
+        return criterion.bounds.resolution
+    raise SpecError(
+        f"gains: {effect:g} in each of {n} seeds, so the seed does not reach the runs; "
+        "train every run under a seed of its own"
+    )

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import starmap
 
 from paribus.analyse.advice import next_look_advice
-from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.bound_verdict import compare_scores, comparison_at_bounds
+from paribus.analyse.compare import Comparison
 from paribus.analyse.criterion import Criterion, Margin
 from paribus.analyse.factorial import (
     Factorial,
@@ -85,7 +86,10 @@ def contrast_findings(
     if factorial is None:
         factorial_findings = ()
     else:
-        factorial_findings = _factorial_findings(plan, factorial, criterion)
+        factorial_findings = tuple(
+            _at_bounds(one, scores, plan_measure(plan), criterion)
+            for one in _factorial_findings(plan, factorial, criterion)
+        )
     contrasts = plan.design.contrasts
     if not isinstance(contrasts, Mapping):
         return factorial_findings
@@ -105,6 +109,24 @@ def contrast_findings(
     return (*factorial_findings, *declared_findings)
 
 
+def _at_bounds(
+    finding: ContrastFinding,
+    scores: Mapping[str, Scores],
+    measure: Measure,
+    criterion: Criterion,
+) -> ContrastFinding:
+    """An effect of two factors, `at floor` or `at ceiling` where all of its arms are."""
+    if finding.comparison is None:
+        return finding
+    arms = [
+        list(trained_scores(scores[arm]).values())
+        for arm in finding.weights
+        if finding.weights[arm]
+    ]
+    comparison = comparison_at_bounds(finding.comparison, arms, measure, criterion.bounds)
+    return replace(finding, comparison=comparison)
+
+
 def _declared_contrast(
     name: str,
     weights: Mapping[str, float],
@@ -118,7 +140,8 @@ def _declared_contrast(
         complete = {arm: trained_scores(scores[arm]) for arm in weights}
         gains = contrast_by_seed(complete, weights, measure)
         own = replace(criterion, margin=margin).for_seeds(seeds)
-        comparison = compare(gains, own, unit=measure.unit)
+        arms = [list(one.values()) for arm, one in complete.items() if weights[arm]]
+        comparison = compare_scores(arms, gains, measure, own)
     except SpecError as fault:
         return ContrastFinding(
             name=name, weights=weights, comparison=None, is_judged=True, reason=str(fault)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from paribus.analyse.looks import FAMILY_ALPHA, alpha_at_look
+from paribus.analyse.score_bounds import ScoreBounds
 from paribus.analyse.verdict import Test
 from paribus.errors import SpecError
 
@@ -31,7 +32,8 @@ class Criterion:
     `family_alpha`. `seeds` are those declared; None means those that were run. `open_ended` means
     that seeds may be added until the verdict is clear, so the intervals hold at every number of
     seeds. `test` asks for any difference, or only whether an arm is not worse. `remarks` say how
-    the runs were made, and are printed with the verdict.
+    the runs were made, and are printed with the verdict. `bounds` are where the scores of a task
+    end.
     """
 
     margin: Margin | None = None
@@ -43,6 +45,7 @@ class Criterion:
     open_ended: bool = False
     test: Test = "two-sided"
     remarks: tuple[str, ...] = ()
+    bounds: ScoreBounds | None = None
 
     def __post_init__(self) -> None:
         problems = []

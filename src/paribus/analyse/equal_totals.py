@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.bound_verdict import compare_scores
+from paribus.analyse.compare import Comparison
 from paribus.analyse.criterion import Criterion
 from paribus.analyse.interval import MIN_SEEDS, interval
 from paribus.analyse.run_table import select_rows
@@ -146,7 +147,8 @@ def compare_annealed_at_equal_total(
     at = min(totals)
     try:
         own = (criterion or Criterion()).for_seeds(seeds)
-        comparison = compare(gains, own, unit=measure.unit)
+        arms = [[rows[seed][column] for seed in seeds] for rows in (before, after)]
+        comparison = compare_scores(arms, gains, measure, own)
     except SpecError as fault:
         return EqualTotalComparison(by=by, is_equal=False, at=at, reason=str(fault))
     return EqualTotalComparison(by=by, is_equal=False, at=at, comparison=comparison)

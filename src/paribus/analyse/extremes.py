@@ -9,42 +9,44 @@ from dataclasses import dataclass
 from operator import itemgetter
 from statistics import fmean
 
-from paribus.record import Evaluation
+from paribus.analyse.run_scores import Answers, item_totals
+from paribus.spec.measure import LIKELIHOOD, Measure
 
 
 @dataclass(frozen=True)
 class ExtremeItem:
-    """One item: bits a byte in both arms, the mean over the seeds that both trained in."""
+    """One item: its score in both arms, the mean over the seeds that both trained in."""
 
     item: str
-    baseline_bits: float
-    arm_bits: float
-
-    @property
-    def gain(self) -> float:
-        return self.baseline_bits - self.arm_bits
+    baseline_score: float
+    arm_score: float
+    gain: float
 
 
 def extreme_items(
-    baseline: Mapping[int, Evaluation], arm: Mapping[int, Evaluation], n: int
+    baseline: Mapping[int, Answers],
+    arm: Mapping[int, Answers],
+    n: int,
+    measure: Measure = LIKELIHOOD,
 ) -> tuple[tuple[ExtremeItem, ...], tuple[ExtremeItem, ...]]:
     """The n items with the highest gain, the highest first, and the n with the lowest, the
-    lowest first.
+    lowest first; none of a measure that gives no item a score of its own.
     """
     seeds = sorted(baseline.keys() & arm.keys())
-    if not seeds:
+    if not seeds or not measure.adds_up:
         return (), ()
-    before = [_bits_by_item(baseline[seed]) for seed in seeds]
-    after = [_bits_by_item(arm[seed]) for seed in seeds]
+    before = [_scores_by_item(baseline[seed]) for seed in seeds]
+    after = [_scores_by_item(arm[seed]) for seed in seeds]
     items = []
     for item in sorted(set(before[0]).intersection(*before, *after)):
         read_item = itemgetter(item)
-        baseline_bits, arm_bits = fmean(map(read_item, before)), fmean(map(read_item, after))
-        items.append(ExtremeItem(item, baseline_bits, arm_bits))
+        baseline_score, arm_score = fmean(map(read_item, before)), fmean(map(read_item, after))
+        gain = measure.gain(baseline_score, arm_score)
+        items.append(ExtremeItem(item, baseline_score, arm_score, gain))
     ranking = sorted(items, key=lambda one: (-one.gain, one.item))
     n = min(n, len(ranking) // 2)
     return tuple(ranking[:n]), tuple(ranking[len(ranking) - n :][::-1])
 
 
-def _bits_by_item(evaluation: Evaluation) -> dict[str, float]:
-    return {answer.item: answer.bits_per_byte for answer in evaluation.answers}
+def _scores_by_item(answers: Answers) -> dict[str, float]:
+    return {one.item: one.total / one.count for one in item_totals(answers) if one.count}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from paribus.analyse.contrasts import ContrastFinding
@@ -22,9 +22,11 @@ from paribus.analyse.plan_rules import declares_pooled_noise, has_open_seeds, pl
 from paribus.analyse.plan_verdicts import plan_criterion
 from paribus.analyse.pooled_noise import PooledNoise
 from paribus.analyse.positive_control import ControlFinding
+from paribus.analyse.run_scores import Answers
 from paribus.analyse.run_table import Row, RowTable, select_rows
+from paribus.analyse.score_bounds import ScoreBounds, row_bounds
 from paribus.analyse.variance import NoiseSources
-from paribus.record import Evaluation, IntegrityCheck, PlanLock
+from paribus.record import IntegrityCheck, PlanLock
 from paribus.record.plan import PlanRecord
 from paribus.spec.measure import Measure
 
@@ -68,7 +70,7 @@ class Findings:
     remarks: tuple[str, ...]
     runs: Mapping[str, Mapping[int, list[Row]]]  # arm → seed → the rows of a run that finished
     # arm → seed → what it said to the primary yardstick's items
-    evaluations: Mapping[str, Mapping[int, Evaluation]]
+    evaluations: Mapping[str, Mapping[int, Answers]]
     seeds: tuple[int, ...]  # those the verdict is read from: all, or those of a look
     look: Look | None  # where the design declares any
     # where it declares one noise for all arms, and enough of them trained
@@ -142,7 +144,13 @@ class Findings:
 
     def criterion_against(self, arm: str) -> Criterion:
         """What a pair is judged by against this arm."""
-        return plan_criterion(self.plan, self.seeds, self.margins, ()).for_reference_arm(arm)
+        criterion = plan_criterion(self.plan, self.seeds, self.margins, ()).for_reference_arm(arm)
+        return replace(criterion, bounds=self.bounds)
+
+    @property
+    def bounds(self) -> ScoreBounds | None:
+        """Where the scores of the primary yardstick end; None of a likelihood."""
+        return row_bounds(self.reported_rows, self.measure)
 
     def arm(self, name: str) -> ArmFinding:
         """An arm against the baseline, or where it is not, in the first pair that judges it."""

@@ -7,7 +7,8 @@ from math import isfinite
 
 from scipy.stats import binomtest
 
-from paribus.analyse.compare import Comparison, compare
+from paribus.analyse.bound_verdict import compare_scores
+from paribus.analyse.compare import Comparison
 from paribus.analyse.criterion import Criterion, format_seeds
 from paribus.analyse.gain import Scale, gain
 from paribus.analyse.interval import MIN_SEEDS
@@ -124,7 +125,8 @@ def judge_arm(
     seeds, comparison = [row.seed for row in rows], None
     if len(gains) >= MIN_SEEDS:
         own = criterion.for_seeds(seeds).for_seeds(list(gains))
-        comparison = compare(list(gains.values()), own, unit=measure.unit)
+        arms = [[scores[seed] for seed in gains] for scores in map(trained_scores, (baseline, arm))]
+        comparison = compare_scores(arms, list(gains.values()), measure, own)
     before = trained_count(len(trained_scores(baseline)), len(rows))
     after = trained_count(len(trained_scores(arm)), len(rows))
     return Judgement(

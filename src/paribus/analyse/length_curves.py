@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from paribus.analyse.interval import moments, t_interval
 from paribus.analyse.plan_rules import plan_measure
-from paribus.analyse.run_table import ENDED_OUTCOMES, Row, column_of, select_rows
+from paribus.analyse.run_answers import column_of
+from paribus.analyse.run_table import ENDED_OUTCOMES, Row, select_rows
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
 from paribus.spec.design import MIN_LENGTHS

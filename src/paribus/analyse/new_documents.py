@@ -72,19 +72,21 @@ def crossed_interval(z_SI: ArrayLike, level: float = 0.95) -> CrossedInterval:
     )
 
 
-def gains_per_byte(bits_SI: ArrayLike, bytes_I: ArrayLike) -> NDArray[np.float64]:
-    """Gains in bits, by seed and document, as linearised gains in bits per byte.
+def gains_per_count(gains_SI: ArrayLike, counts_I: ArrayLike) -> NDArray[np.float64]:
+    """Summed gains, by seed and document, as linearised gains per count: bits per byte, or points
+    per item.
 
-    z_si = δ + (m / Σ bytes)(bits_si − δ·bytes_i), δ = Σ bits / (n Σ bytes): a ratio estimator. Its
-    mean over documents is, for each seed, exactly the gain in bits per byte of all the text.
+    z_si = δ + (m / Σ count)(gain_si − δ·count_i), δ = Σ gain / (n Σ count): a ratio estimator. Its
+    mean over documents is, for each seed, exactly the gain in the score over all documents.
     """
-    bits, size = _require_table(bits_SI), np.asarray(bytes_I, dtype=np.float64)
-    if size.shape != bits.shape[1:] or not (size > 0).all():
+    gains, counts = _require_table(gains_SI), np.asarray(counts_I, dtype=np.float64)
+    if counts.shape != gains.shape[1:] or not (counts > 0).all():
         raise SpecError(
-            f"bytes: {size.shape} for {bits.shape[1]} documents; give each its bytes, above 0"
+            f"counts: {counts.shape} for {gains.shape[1]} documents; give each its count of bytes"
+            " or items, above 0"
         )
-    mean_gain = bits.sum() / (len(bits) * size.sum())
-    return mean_gain + len(size) / size.sum() * (bits - mean_gain * size)
+    mean_gain = gains.sum() / (len(gains) * counts.sum())
+    return mean_gain + len(counts) / counts.sum() * (gains - mean_gain * counts)
 
 
 def new_document_finding(

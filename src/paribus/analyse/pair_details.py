@@ -4,22 +4,31 @@ and on other text.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from operator import sub
 from typing import Any
 
 from paribus.analyse.curves import GainAtStep, paired_gain_curve, seed_curves
+from paribus.analyse.document_sums import document_sums
 from paribus.analyse.equal_totals import VALIDATION_MEASURE
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.judgement import Scores
-from paribus.analyse.new_documents import NewDocumentFinding, gains_per_byte, new_document_finding
+from paribus.analyse.new_documents import (
+    NO_STATEMENT,
+    NewDocumentFinding,
+    gains_per_count,
+    new_document_finding,
+)
 from paribus.analyse.pairing import Pairing, pairing
 from paribus.analyse.rate_sweep import gains_by_rate
+from paribus.analyse.run_scores import Answers
 from paribus.analyse.run_table import Row
 from paribus.errors import SpecError
-from paribus.record import Evaluation
 from paribus.spec.measure import Measure
+
+NOT_ADDITIVE = (
+    f"{NO_STATEMENT}: {{measure}} is computed from all items at once, so no item has a gain of its"
+    " own."
+)
 
 
 def pairing_of(baseline: Scores, arm: Scores, seeds: Sequence[int]) -> Pairing | None:
@@ -45,36 +54,31 @@ def gain_curve(
 
 
 def pair_new_documents(
-    baseline: Mapping[int, Evaluation],
-    arm: Mapping[int, Evaluation],
+    baseline: Mapping[int, Answers],
+    arm: Mapping[int, Answers],
     seeds: Sequence[int],
     level: float,
     measure: Measure,
 ) -> NewDocumentFinding | None:
+    """What may be said of documents that were not read: gains by seed and document, by a ratio
+    estimator where items add up. Of a measure that does not add up over items, nothing.
+    """
     if len(seeds) < MIN_SEEDS or not set(seeds) <= baseline.keys() & arm.keys():
         return None
+    if not measure.adds_up:
+        return NewDocumentFinding(None, NOT_ADDITIVE.format(measure=measure.kind))
     first = baseline[seeds[0]]
     for one in (*baseline.values(), *arm.values()):
         if one.head.items != first.head.items:
             return None
-    documents = [answer.document or answer.item for answer in first.answers]
-    order = list(dict.fromkeys(documents))
-    if len(order) < 2:
+    counts = {name: count for name, (_, count) in document_sums(first).items()}
+    if len(counts) < 2:
         return None
-
-    def bits(evaluation: Evaluation) -> list[float]:
-        sums = dict.fromkeys(order, 0.0)
-        for document, answer in zip(documents, evaluation.answers, strict=True):
-            sums[document] += answer.nats / math.log(2)
-        return list(sums.values())
-
-    sizes = dict.fromkeys(order, 0)
-    for document, answer in zip(documents, first.answers, strict=True):
-        sizes[document] += answer.n_bytes
     gains = []
     for seed in seeds:
-        gains.append(list(map(sub, bits(baseline[seed]), bits(arm[seed]))))
-    return new_document_finding(gains_per_byte(gains, list(sizes.values())), level, measure.unit)
+        before, after = document_sums(baseline[seed]), document_sums(arm[seed])
+        gains.append([measure.gain(before[name][0], after[name][0]) for name in counts])
+    return new_document_finding(gains_per_count(gains, list(counts.values())), level, measure.unit)
 
 
 def gains_at_rates(

@@ -9,16 +9,25 @@ from itertools import product
 
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.looks import FAMILY_ALPHA, Look, alpha_at_look, look_at
+from paribus.analyse.run_answers import column_of
 from paribus.analyse.run_table import ENDED_OUTCOMES, Row
 from paribus.analyse.verdict import Test
 from paribus.record.plan import PlanRecord
 from paribus.spec.measure import Measure
-from paribus.spec.yardstick import MEASURES
+from paribus.spec.yardstick import table_measure
 
 
 def plan_measure(plan: PlanRecord) -> Measure:
     """What the scores of the primary yardstick are."""
-    return MEASURES[plan.design.primary.measure.kind]
+    return table_measure(plan.design.primary.measure.table)
+
+
+def column_measure(plan: PlanRecord, column: str) -> Measure:
+    """What the scores of a yardstick's column are."""
+    for yardstick in (plan.design.primary.measure, *plan.design.others):
+        if column_of(yardstick.table) == column:
+            return table_measure(yardstick.table)
+    return plan_measure(plan)
 
 
 def has_open_seeds(plan: PlanRecord) -> bool:

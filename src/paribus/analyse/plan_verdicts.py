@@ -25,7 +25,9 @@ from paribus.analyse.plan_rules import (
     plan_test,
 )
 from paribus.analyse.pooled_noise import PooledNoise, judge_with_pooled_noise
-from paribus.analyse.run_table import Row, column_of
+from paribus.analyse.run_answers import column_of
+from paribus.analyse.run_table import Row
+from paribus.analyse.score_bounds import row_bounds
 from paribus.analyse.tuning import (
     contrast_with_doubt,
     judgement_with_doubt,
@@ -61,6 +63,7 @@ def judge_plan(
     scores = scores_by_arm(plan, rows, seeds, column)
     undertrained_scores = undertrained_scores_by_arm(rows, column)
     criterion = plan_criterion(plan, seeds, margins, remarks)
+    criterion = replace(criterion, bounds=row_bounds(rows, plan_measure(plan)))
     pairs, pooled_noise = _judge_pairs(plan, scores, undertrained_scores, criterion)
     against_baseline = criterion.for_reference_arm(plan.baseline)
     factorial = plan_factorial(plan, scores, undertrained_scores, against_baseline)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, sqrt
 from statistics import fmean
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from paribus.analyse.margins import NO_EQUIVALENT, Margins
 from paribus.analyse.plan_rules import plan_measure
 from paribus.analyse.power import always_valid_t
 from paribus.analyse.run_table import select_rows
+from paribus.analyse.score_bounds import row_bounds
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_design import ControlLengthRecord
@@ -83,12 +84,14 @@ def judge_control(
     *,
     family_alpha: float = FAMILY_ALPHA,
     open_ended: bool = False,
+    resolution: float = 0.0,
 ) -> ControlFinding:
     """Does a control work, by its losses in the seeds where both it and the baseline have a
     score?
 
     mean − t·s/√n above zero, t at 1 − share with n − 1 df; where the number of seeds is open,
-    `always_valid_t`.
+    `always_valid_t`. Of scores that count items, losses that are all the same have the spread of
+    one item, `resolution`.
     """
     n = len(losses)
     finding = ControlFinding(
@@ -108,7 +111,10 @@ def judge_control(
         return replace(finding, effect=effect, reason=reason)
     own = moments([losses[seed] for seed in sorted(losses)])
     effect, error = float(own.mean), float(own.standard_error)
-    if float(own.sd) <= _ROUNDING * abs(effect):
+    is_constant = float(own.sd) <= _ROUNDING * abs(effect)
+    if is_constant and resolution and effect:
+        error = resolution / sqrt(n)
+    elif is_constant:
         reason = "it loses the same in every seed, so the seed does not reach its runs"
         return replace(finding, effect=effect, reason=reason)
     if open_ended:
@@ -140,13 +146,20 @@ def control_finding(
     before = _scores_by_seed(reported_rows, column)
     after = _scores_by_seed(_control_rows(plan, own), column)
     measure, losses = plan_measure(plan), {}
+    bounds = row_bounds(reported_rows, measure)
     for seed in seeds:
         if seed in before and seed in after:
             # what the control loses is what the baseline gains on it
             losses[seed] = measure.gain(after[seed], before[seed])
     name, kind = control_name_and_kind(plan)
     return judge_control(
-        name, kind, losses, len(seeds), family_alpha=family_alpha, open_ended=open_ended
+        name,
+        kind,
+        losses,
+        len(seeds),
+        family_alpha=family_alpha,
+        open_ended=open_ended,
+        resolution=0.0 if bounds is None else bounds.resolution,
     )
 
 

@@ -37,7 +37,10 @@ def locate_best(sweep: SweepLosses, known_rates: Sequence[float]) -> Neighbourho
                 *_rates_past_edge(max(known_rates), 2.0),
             ),
         )
-    best = min(usable, key=lambda rate: usable[rate])
+    lowest = min(usable.values())
+    # scores in steps may be equal: the middle of the best ones
+    equals = sorted(rate for rate, loss in usable.items() if loss == lowest)
+    best = equals[len(equals) // 2]
     below = _find_neighbour(best, known_rates, usable, -1)
     above = _find_neighbour(best, known_rates, usable, 1)
     return Neighbourhood(

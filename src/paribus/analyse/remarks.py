@@ -23,10 +23,24 @@ def plan_remarks(plan: PlanRecord, seeds: Sequence[int]) -> tuple[str, ...]:
         look_remarks = (f"a look at {len(seeds)} of {n_seeds} seeds",)
     else:
         look_remarks = ()
-    remark = rate_remark(plan)
-    if remark:
-        return (*look_remarks, remark)
-    return look_remarks
+    remarks = [rate_remark(plan), begin_remark(plan)]
+    return (*look_remarks, *filter(None, remarks))
+
+
+def begin_remark(plan: PlanRecord) -> str | None:
+    """That all arms begin from one checkpoint: how it was trained does not vary over seeds, so the
+    interval holds later noise alone. None where arms begin with weights of their own seeds.
+    """
+    names, weights = [], set[str]()
+    for arm in plan.order:
+        begin = plan.arms[arm].run.table.get("begin")
+        if begin is None:
+            return None
+        names.append(begin["name"])
+        weights.add(begin["weights"])
+    if len(weights) > 1:
+        return None
+    return f"all arms begin from {names[0]}, so the interval holds only the noise after it"
 
 
 def rate_remark(plan: PlanRecord) -> str | None:

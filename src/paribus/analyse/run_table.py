@@ -9,17 +9,24 @@ from html import escape
 from itertools import chain
 from typing import Any
 
-from paribus.analyse.judgement import score_if_trained
+from paribus.analyse.run_answers import column_of, read_answers
+from paribus.analyse.run_scores import (
+    Answers,
+    floor_of,
+    raw_score,
+    resolution_of,
+    score_of,
+    unigram_bits,
+)
 from paribus.analyse.undertrained import UNDERTRAINED, UNDERTRAINED_REASON, has_risen
 from paribus.errors import UnsupportedError
-from paribus.record import CellRecord, Evaluation, Study, last_row, read_evaluations, read_rows
+from paribus.record import CellRecord, Study, TaskEvaluation, last_row, read_rows
 from paribus.record.file_names import ROWS_FILE, SPEC_FILE
 from paribus.record.folder import read_stages
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
 from paribus.record.rows import NONFINITE
-from paribus.spec.measure import LIKELIHOOD, Measure
-from paribus.spec.yardstick import MEASURES
+from paribus.spec.yardstick import tuning_table
 
 Row = dict[str, Any]
 WORSE_THAN_UNIGRAM = "worse than the unigram model"
@@ -116,16 +123,17 @@ def study_rows(study: Study) -> RowTable:
 
 def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
     yardsticks = measures_of(plan, cell.purpose)
-    evaluations = _find_evaluations(study, plan, cell, yardsticks)
+    text = plan.arms[cell.arm].text
+    answers = read_answers(study.root / cell.run, yardsticks, text, cell.n_steps, plan.items)
     column = None  # of the yardstick that counts
     if yardsticks:
         column = column_of(yardsticks[0])
-    outcome, reason = _cell_outcome(study, cell, evaluations, column)
+    outcome, reason = _cell_outcome(study, cell, answers, column)
     scores: Row = {}
     if outcome in ENDED_OUTCOMES:
-        scores = {name: score_of(one) for name, one in evaluations.items()}
+        scores = {name: score_of(one) for name, one in answers.items()}
     if outcome == UNDERTRAINED and column is not None:
-        scores[column] = bits_per_byte_of(evaluations[column])
+        scores[column] = raw_score(answers[column])
     path = study.root / cell.run / ROWS_FILE
     last = (last_row(path) if path.exists() else None) or {}
     return {
@@ -140,19 +148,27 @@ def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
         "outcome": outcome,
         "reason": reason,
         **scores,
-        "unigram": _unigram(None if column is None else evaluations.get(column)),
+        **_reference_columns(None if column is None else answers.get(column)),
         **{name: last.get(name) for name in COUNTER_COLUMNS},
         **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
     }
 
 
-def _unigram(evaluation: Evaluation | None) -> float | None:
-    """What the yardstick that counts costs the unigram model, in bits a byte; None where no
-    record says it.
+def _reference_columns(answers: Answers | None) -> Row:
+    """What needs no model, at the yardstick that counts: what the unigram model takes, in bits a
+    byte, or the highest floor of a task and what one item is worth. None where no record says it.
     """
-    if evaluation is None:
-        return None
-    return unigram_bits(evaluation)
+    if answers is None:
+        return {"unigram": None}
+    if not isinstance(answers, TaskEvaluation):
+        return {"unigram": unigram_bits(answers)}
+    floor = floor_of(answers)
+    return {
+        "unigram": None,
+        "floor": None if floor is None else floor.value,
+        "floor_name": None if floor is None else floor.name,
+        "item_worth": resolution_of(answers),
+    }
 
 
 def _variance_columns(study: Study, cell: CellRecord) -> Row:
@@ -180,57 +196,33 @@ def measures_of(plan: PlanRecord, purpose: str) -> list[dict[str, Any]]:
         return []
     primary, tune = plan.design.primary.measure.table, plan.design.tune
     if purpose == "sweep" and tune is not None:
-        return [{**primary, "split": tune.split}]
+        return [tuning_table(primary, tune.split)]
     if purpose in ("sweep", "length", "bracket", "variance"):
         return [primary]
     return [primary, *(other.table for other in plan.design.others)]
 
 
-def is_evaluation_of(
-    evaluation: Evaluation, yardstick: Mapping[str, Any], text: str, n_steps: int
-) -> bool:
-    """Are these a finished run's answers to this yardstick on this text? Others may lie beside
-    them.
-    """
-    head = evaluation.head
-    return head.yardstick == yardstick and head.text == text and head.step == n_steps - 1
-
-
-def _find_evaluations(
-    study: Study, plan: PlanRecord, cell: CellRecord, yardsticks: Sequence[Mapping[str, Any]]
-) -> dict[str, Evaluation]:
-    """What a cell's run answered, by the name of the column."""
-    text = plan.arms[cell.arm].text
-    run_evaluations = list(read_evaluations(study.root / cell.run))
-    evaluations = {}
-    for yardstick in yardsticks:
-        for one in run_evaluations:
-            if is_evaluation_of(one, yardstick, text, cell.n_steps):
-                evaluations[column_of(yardstick)] = one
-    return evaluations
-
-
 def _cell_outcome(
-    study: Study, cell: CellRecord, evaluation: Mapping[str, Evaluation], primary: str | None
+    study: Study, cell: CellRecord, answers: Mapping[str, Answers], primary: str | None
 ) -> tuple[str, str]:
     """How a run stands and why; one that was not measured, and is to be, is still open."""
     outcome, reason = study.run_outcome(cell.run)
     if outcome != "finished" or primary is None:
         return outcome, reason
-    if primary not in evaluation:
+    if primary not in answers:
         return "open", "trained, not measured yet"
-    if score_of(evaluation[primary]) is None:
-        return outcome_without_score(evaluation[primary], study, cell.run)
+    if score_of(answers[primary]) is None:
+        return outcome_without_score(answers[primary], study, cell.run)
     return outcome, reason
 
 
-def outcome_without_score(evaluation: Evaluation, study: Study, run: str) -> tuple[str, str]:
+def outcome_without_score(answers: Answers, study: Study, run: str) -> tuple[str, str]:
     """How a finished run whose answers have no value ended, and why.
 
     It diverged where its answers are not finite or its loss has risen; else it was not trained long
     enough.
     """
-    if not math.isfinite(bits_per_byte_of(evaluation)):
+    if not math.isfinite(raw_score(answers)):
         return "diverged", "its answers are not finite"
     if has_risen(_loss_history(study, run)):
         return "diverged", f"{WORSE_THAN_UNIGRAM}, after its loss had risen"
@@ -247,57 +239,3 @@ def _loss_history(study: Study, run: str) -> list[float]:
         if len(losses) > 1:
             return losses
     return []
-
-
-def column_of(yardstick: Mapping[str, Any]) -> str:
-    """What a yardstick's column is called: its kind and split, in bits a byte."""
-    return f"{yardstick['kind']}.{yardstick['split']}"
-
-
-def column_measure(column: str) -> Measure:
-    """What the scores of a yardstick's column are."""
-    kind, _, _ = column.partition(".")
-    return MEASURES[kind]
-
-
-def score_of(evaluation: Evaluation) -> float | None:
-    """Bits a byte; None where it is not a number, or worse than the unigram model: the run has
-    learnt nothing.
-
-    Every token of a target costs the unigram model the same whatever is in sight, so the rule holds
-    of a pseudo-likelihood as of a likelihood. Older records do not say what it would have cost.
-    """
-    if evaluation.head.unigram_nats is None:
-        unigram = math.inf
-    else:
-        unigram = evaluation.head.unigram_nats
-    nats = score_if_trained(
-        _nats_sum(evaluation),
-        unigram,
-        LIKELIHOOD,  # answers are in nats
-    )
-    if nats is None:
-        return None
-    return bits_per_byte_of(evaluation)
-
-
-def unigram_bits(evaluation: Evaluation) -> float | None:
-    """Bits per byte of the unigram model on the same targets; None in older records, which do
-    not say it.
-    """
-    if evaluation.head.unigram_nats is None:
-        return None
-    return evaluation.head.unigram_nats / math.log(2) / _byte_count(evaluation)
-
-
-def bits_per_byte_of(evaluation: Evaluation) -> float:
-    """Bits per byte of all answers, whatever they are worth."""
-    return _nats_sum(evaluation) / math.log(2) / _byte_count(evaluation)
-
-
-def _nats_sum(evaluation: Evaluation) -> float:
-    return math.fsum(answer.nats for answer in evaluation.answers)
-
-
-def _byte_count(evaluation: Evaluation) -> int:
-    return sum(answer.n_bytes for answer in evaluation.answers)

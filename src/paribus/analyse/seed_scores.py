@@ -10,7 +10,8 @@ from statistics import fmean, stdev
 
 from paribus.analyse.findings import Findings
 from paribus.analyse.interval import MIN_SEEDS, interval
-from paribus.analyse.run_table import Row, column_measure, select_rows
+from paribus.analyse.plan_rules import column_measure
+from paribus.analyse.run_table import Row, select_rows
 from paribus.analyse.undertrained import UNDERTRAINED
 
 SAME_RATE = 1e-9  # rates that differ by less are one rate
@@ -65,7 +66,7 @@ def explored_gain(findings: Findings, arm: str, column: str) -> ExploredGain:
     """
     before = seed_scores(findings, findings.baseline, column)
     after = seed_scores(findings, arm, column)
-    measure = column_measure(column)
+    measure = column_measure(findings.plan, column)
     gains = [measure.gain(before[seed], after[seed]) for seed in before if seed in after]
     if len(gains) < MIN_SEEDS:
         return ExploredGain(None, None, None, len(gains))

@@ -14,18 +14,13 @@ from paribus.analyse.plan_rules import has_open_seeds, look_of, plan_alpha, verd
 from paribus.analyse.plan_verdicts import contrasts_across_bracket, judge_plan, scores_by_arm
 from paribus.analyse.positive_control import ControlFinding, control_finding, margins_by_control
 from paribus.analyse.remarks import environment_remarks, padding_remarks, plan_remarks
-from paribus.analyse.run_table import (
-    Row,
-    RowTable,
-    column_of,
-    is_evaluation_of,
-    select_rows,
-    study_rows,
-)
+from paribus.analyse.run_answers import column_of, read_answers
+from paribus.analyse.run_scores import Answers
+from paribus.analyse.run_table import Row, RowTable, select_rows, study_rows
 from paribus.analyse.schemas import read_rates
 from paribus.analyse.variance import NoiseSources, noise_sources
 from paribus.analyse.withholding import withhold_if_changed
-from paribus.record import Evaluation, Study, read_evaluations, read_rows
+from paribus.record import Study, read_rows
 from paribus.record.file_names import ROWS_FILE
 from paribus.record.plan import PlanRecord
 from paribus.record.plan_file import read_plan
@@ -130,17 +125,16 @@ def _baseline_noise(table: RowTable, baseline: str, column: str) -> NoiseSources
     return noise_sources(baseline, scores)
 
 
-def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Evaluation]]:
+def primary_evaluations(study: Study, table: Sequence[Row]) -> dict[str, dict[int, Answers]]:
     """Arm → seed → what a reported run that finished said to the primary yardstick's items."""
     plan = read_plan(study)
-    measure_table = plan.design.primary.measure.table
-    evaluations: dict[str, dict[int, Evaluation]] = {arm: {} for arm in plan.order}
+    yardstick = plan.design.primary.measure.table
+    column = column_of(yardstick)
+    evaluations: dict[str, dict[int, Answers]] = {arm: {} for arm in plan.order}
     for row in select_rows(table, purposes=["reported"]):
         if row["outcome"] == "finished":
-            run_evaluations = list(read_evaluations(study.root / row["run"]))
-            text = plan.arms[row["arm"]].text
-            for one in run_evaluations:
-                if is_evaluation_of(one, measure_table, text, row["n_steps"]):
-                    evaluations[row["arm"]][row["seed"]] = one
-                    break
+            folder, text = study.root / row["run"], plan.arms[row["arm"]].text
+            answers = read_answers(folder, [yardstick], text, row["n_steps"], plan.items)
+            if column in answers:
+                evaluations[row["arm"]][row["seed"]] = answers[column]
     return evaluations

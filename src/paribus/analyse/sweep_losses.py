@@ -22,8 +22,9 @@ class SweepLosses:
     """Losses by rate, none where a seed failed, and the loss of the unigram model."""
 
     losses: Mapping[float, Sequence[float]]
-    unigram: float | None
+    unigram: float | None  # of a task, its highest floor
     sign: int  # 1 where a score is a loss, −1 where more is better
+    is_likelihood: bool = True
 
     def usable_losses(self, rates: Iterable[float]) -> dict[float, float]:
         """The mean losses of those rates that a fit may use."""
@@ -42,7 +43,10 @@ class SweepLosses:
         return tuple(rate for rate in rates if rate not in self.losses)
 
     def unigram_gain(self, best: float | None) -> float | None:
-        if best is None or not self.unigram:
+        """What the best rate gained over the unigram model, as a share of its loss; None of a
+        task, which has floors.
+        """
+        if best is None or not self.unigram or not self.is_likelihood:
             return None
         return (self.unigram - fmean(self.losses[best])) / abs(self.unigram)
 
@@ -55,7 +59,7 @@ def sweep_losses(points: Sequence[Point], unigram: float | None, measure: Measur
         losses[rate] = [sign * score for score in complete_scores(own)]
     if unigram is not None:
         unigram = sign * unigram
-    return SweepLosses(losses, unigram, sign)
+    return SweepLosses(losses, unigram, sign, measure.is_likelihood)
 
 
 def scores_by_rate(points: Sequence[Point]) -> dict[float, list[float | None]]:

@@ -84,6 +84,22 @@ CONFUSION_MEASURES: dict[str, Callable[[Confusion], NDArray[np.float64]]] = {
 }
 
 
+def confusion_floors(
+    answers: Sequence[TaskAnswer], measure: str, n_labels: int
+) -> dict[str, float]:
+    """What a measure of the confusion matrix gives to a uniform guess, and to the one label that
+    scores best if it is always chosen.
+    """
+    own, keys = CONFUSION_MEASURES[measure], np.zeros(n_labels)
+    for answer in answers:
+        keys[int(answer.key)] += 1
+    guesses = np.repeat(keys[:, None] / n_labels, n_labels, 1)
+    always = np.zeros((n_labels, n_labels, n_labels))  # by the label that is always chosen
+    for label in range(n_labels):
+        always[label, :, label] = keys
+    return {"uniform": float(own(guesses)), "majority": float(own(always).max())}
+
+
 def _confusion_interval(
     answers: Sequence[TaskAnswer],
     measure: Callable[[Confusion], NDArray[np.float64]],

@@ -13,7 +13,11 @@ VerdictWord = Literal[
     "unstable",
     "no verdict",
     "withheld",
+    "at floor",
+    "at ceiling",
 ]
+# nothing was learnt of a difference: the task has no room for one
+BOUND_WORDS = ("at floor", "at ceiling")
 Ends = tuple[float, float]
 # what a design asks: any difference, or only that nothing is lost
 Test = Literal["two-sided", "not worse"]
@@ -33,7 +37,7 @@ class Verdict:
     doubt: str = ""
 
     def __str__(self) -> str:
-        joint = ": " if self.word == "no verdict" else ", "
+        joint = ": " if self.word in ("no verdict", *BOUND_WORDS) else ", "
         text = f"{self.word}{joint}{self.detail}" if self.detail else self.word
         if self.doubt:
             return f"{text} ({self.doubt})"

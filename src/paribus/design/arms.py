@@ -20,10 +20,12 @@ from paribus.spec.begin_reading import BeginOpener, take_begin
 from paribus.spec.design import Design, Table, arm_levels, arm_tables, leaves_of
 from paribus.spec.match import Match
 from paribus.spec.merging import merge_tables
+from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
 from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
 from paribus.spec.widths import width_note
+from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,12 +213,31 @@ def _require_measurable(design: Design, run: RunSpec) -> None:
     problems = []
     for measure in (design.primary.measure, *design.others):
         try:
-            answering_component(run.last.objective, measure.scores.kind)
+            _require_answers(measure, run)
         except SpecError as fault:
             for problem in fault.problems:
                 problems.append(f"the yardstick {measure.kind!r} cannot be used: {problem}")
     if problems:
         raise SpecError(problems)
+
+
+def _require_answers(measure: DesignYardstick, run: RunSpec) -> None:
+    objective = run.last.objective
+    has_head = isinstance(objective, TextLabels | WordTags)
+    if isinstance(measure, HeadYardstick):
+        if not has_head:
+            raise SpecError(
+                f"objective.kind is {objective.kind!r}, which trains no head; end with a stage"
+                " whose objective is 'labels' or 'tags'"
+            )
+    elif isinstance(measure, TaskYardstick):
+        if has_head:
+            raise SpecError(
+                f"objective.kind is {objective.kind!r}, and a head is not asked in words; use the"
+                " yardstick 'head'"
+            )
+    else:
+        answering_component(objective, measure.label)
 
 
 def run_table(run: RunSpec, numbers_stages: bool) -> Table:

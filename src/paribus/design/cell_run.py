@@ -9,16 +9,18 @@ from contextlib import nullcontext
 
 import torch
 
-from paribus.analyse import is_evaluation_of, score_of, unigram_bits
+from paribus.analyse import column_of, read_answers, score_of
+from paribus.analyse.run_scores import Answers, reference_score
+from paribus.design.asked_tasks import AskedTasks
 from paribus.design.cells import Cell
+from paribus.design.measurement import measure_run
 from paribus.errors import DivergedError, InUseError
-from paribus.evaluate import evaluate
 from paribus.generate import draw_own_pairs
-from paribus.record import Evaluation, Study, last_row, read_evaluations, require_run_integrity
+from paribus.record import Study, last_row, require_run_integrity
 from paribus.record.file_names import ROWS_FILE
 from paribus.runtime import select_device
 from paribus.spec.run import RunSpec
-from paribus.spec.yardstick import Yardstick
+from paribus.spec.yardstick import DesignYardstick
 from paribus.train.chain import train_chain
 from paribus.train.loop import TrainOutcome
 from paribus.train.parent import Texts
@@ -31,9 +33,11 @@ RETRY_SECONDS = 0.5  # seconds between tries to open a run that is in use
 def train_and_measure(
     run: RunSpec,
     texts: Texts,
-    measures: Sequence[Yardstick],
+    measures: Sequence[DesignYardstick],
     workspace: Workspace,
     watcher: Watcher | None = None,
+    *,
+    asked_tasks: AskedTasks | None = None,
 ) -> None:
     """Train and measure; what is done already is not done again, and a run that diverges is a
     result.
@@ -50,13 +54,7 @@ def train_and_measure(
             lambda: train_chain(run, texts, workspace, watch=watch, draw_pairs=draw_own_pairs)
         )
         for measure in measures:
-            evaluate(
-                result.folder,
-                measure,
-                texts[-1],
-                device=device,
-                n_sequences=run.last.training.n_sequences,
-            )
+            measure_run(result.folder, run, texts, measure, device, asked_tasks or {})
     except DivergedError:
         pass
     finally:
@@ -92,24 +90,24 @@ def is_complete(cell: Cell, study: Study) -> bool:
 
 def _is_measured(cell: Cell, study: Study) -> bool:
     """Has a cell's run answered every yardstick?"""
-    return all(find_evaluation(cell, study, measure) is not None for measure in cell.measures)
+    return all(find_answers(cell, study, measure) is not None for measure in cell.measures)
 
 
-def find_evaluation(cell: Cell, study: Study, measure: Yardstick) -> Evaluation | None:
+def find_answers(cell: Cell, study: Study, measure: DesignYardstick) -> Answers | None:
     """What a cell's run answered to a yardstick, if it was asked."""
-    question, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
-    for evaluation in read_evaluations(study.root / cell.name):
-        if is_evaluation_of(evaluation, question, text, cell.n_steps):
-            return evaluation
-    return None
+    table, text = measure.model_dump(mode="json"), cell.dataset.fingerprint
+    answers = read_answers(study.root / cell.name, [table], text, cell.n_steps, cell.items)
+    return answers.get(column_of(table))
 
 
-def cell_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
-    """Bits a byte; None where the run diverged, or does worse than the unigram model."""
-    evaluation = find_evaluation(cell, study, measure)
-    if evaluation is None:
+def cell_score(cell: Cell, study: Study, measure: DesignYardstick) -> float | None:
+    """The score in the measure's unit; None where the run diverged, or its likelihood is worse
+    than the unigram model's.
+    """
+    answers = find_answers(cell, study, measure)
+    if answers is None:
         return None
-    return score_of(evaluation)
+    return score_of(answers)
 
 
 def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
@@ -122,11 +120,11 @@ def cell_held_out_loss(cell: Cell, study: Study) -> float | None:
     return row.get("valid_nats")
 
 
-def cell_unigram_score(cell: Cell, study: Study, measure: Yardstick) -> float | None:
-    """Bits a byte of the unigram model on the items that a cell's run was asked; None where
-    that is not on record.
+def cell_reference_score(cell: Cell, study: Study, measure: DesignYardstick) -> float | None:
+    """The score that needs no model on the items that a cell's run was asked: the unigram model's,
+    or the highest floor of a task; None where that is not on record.
     """
-    evaluation = find_evaluation(cell, study, measure)
-    if evaluation is None:
+    answers = find_answers(cell, study, measure)
+    if answers is None:
         return None
-    return unigram_bits(evaluation)
+    return reference_score(answers)

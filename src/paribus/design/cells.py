@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from paribus.record.study import Purpose
 from paribus.spec.design import SWEEP_SEED, Design, length_arms
 from paribus.spec.run import RunSpec, Stage
 from paribus.spec.training import Training, scaled_training, steps_of_share
-from paribus.spec.yardstick import Yardstick
+from paribus.spec.yardstick import DesignYardstick
 from paribus.train.parent import Texts, name_of_run
 
 
@@ -32,9 +32,11 @@ class Cell:
     purpose: Purpose
     run: RunSpec
     texts: Texts  # one for each stage
-    measures: tuple[Yardstick, ...]
+    measures: tuple[DesignYardstick, ...]
     flops: float
     design_fingerprint: str  # the fingerprint of the design
+    # of the tasks of the plan, by column: the fingerprint of the items that every arm is asked
+    items: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def name(self) -> str:
@@ -98,10 +100,10 @@ def sweep_cells(
     """
     tune = plan.design.tune
     assert tune is not None
-    kind = _CellKind("stage_sweep", (), plan.design_fingerprint)
+    kind = _cell_kind("stage_sweep", (), plan)
     if is_last:
         measure = plan.design.primary.measure.model_copy(update={"split": tune.split})
-        kind = _CellKind("sweep", (measure,), plan.design_fingerprint)
+        kind = _cell_kind("sweep", (measure,), plan)
     cells: list[Cell] = []
     for number in range(tune.n_seeds):
         for rate, arm in _rates_by_arm(plan, rates, extra_rates or {}):
@@ -125,7 +127,7 @@ def _rates_by_arm(
 def reported_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """Every arm under every reported seed, seed by seed, so that what is there is paired."""
     measures = (plan.design.primary.measure, *plan.design.others)
-    kind = _CellKind("reported", measures, plan.design_fingerprint)
+    kind = _cell_kind("reported", measures, plan)
     return tuple(
         _cell(kind, arm, seed, rates[arm.name], arm.n_steps)
         for seed, arm in itertools.product(plan.seeds, plan.arms)
@@ -141,7 +143,7 @@ def length_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     names = length_arms(plan.design)
     arms = [arm for arm in plan.arms if arm.name in names]
     shares = [share for share in plan.design.lengths or () if share < 1]
-    kind = _CellKind("length", (plan.design.primary.measure,), plan.design_fingerprint)
+    kind = _cell_kind("length", (plan.design.primary.measure,), plan)
     return tuple(
         _cell(kind, arm, seed, rates[arm.name], steps_of_share(arm.n_steps, share))
         for seed, arm, share in itertools.product(plan.seeds, arms, shares)
@@ -156,7 +158,7 @@ def bracket_cells(plan: Plan, rates: Mapping[str, float]) -> tuple[Cell, ...]:
     """
     if plan.design.tune is None or not plan.design.tune.bracket:
         return ()
-    kind = _CellKind("bracket", (plan.design.primary.measure,), plan.design_fingerprint)
+    kind = _cell_kind("bracket", (plan.design.primary.measure,), plan)
     return tuple(
         _cell(kind, arm, seed, bracket_rate(rates[arm.name], side), arm.n_steps)
         for side, seed, arm in itertools.product(SIDES, plan.seeds, plan.arms)
@@ -167,8 +169,13 @@ class _CellKind(NamedTuple):
     """What cells of one round share."""
 
     purpose: Purpose
-    measures: tuple[Yardstick, ...]
+    measures: tuple[DesignYardstick, ...]
     design_fingerprint: str
+    items: Mapping[str, str]
+
+
+def _cell_kind(purpose: Purpose, measures: tuple[DesignYardstick, ...], plan: Plan) -> _CellKind:
+    return _CellKind(purpose, measures, plan.design_fingerprint, plan.items)
 
 
 def _cell(kind: _CellKind, arm: PlannedArm, seed: int, rate: float, n_steps: int) -> Cell:
@@ -191,6 +198,7 @@ def _cell(kind: _CellKind, arm: PlannedArm, seed: int, rate: float, n_steps: int
         measures=kind.measures,
         flops=arm.earlier_flops + arm.step_cost.training_flops * n_steps,
         design_fingerprint=kind.design_fingerprint,
+        items=kind.items,
     )
 
 

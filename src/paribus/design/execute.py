@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from paribus.corpus import TokenisedCorpus
+from paribus.design.asked_tasks import asked_tasks
 from paribus.design.cell_run import is_complete, train_and_measure
 from paribus.design.cells import Cell
 from paribus.design.study_watcher import StudyWatcher
@@ -95,6 +96,7 @@ def _run_sequentially(
                 cell.measures,
                 workspace,
                 run_watcher,
+                asked_tasks=asked_tasks(cell.items, study.folder),
             )
         except ParibusError as caught:
             fault = failures[str(cell)] = str(caught)

@@ -5,16 +5,21 @@ with room to answer.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 
+from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
+from paribus.corpus.labelled_rows import LabelledCorpus
 from paribus.design.quantities import PlannedArm
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate import Item, answering_component, items_fingerprint, select_items
+from paribus.evaluate.head_answers import labelled_items
 from paribus.evaluate.likelihood import context_ids, target_ids
 from paribus.objectives.framing import item_layout, lay_item
 from paribus.spec import resolve
 from paribus.spec.design import Design
-from paribus.spec.yardstick import Yardstick
+from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick, Yardstick
 
 ItemTokens = tuple[str, list[int], list[int]]  # an item's name, context and target
 
@@ -24,6 +29,11 @@ def require_items_fit(design: Design, arms: Sequence[PlannedArm]) -> None:
     fit them.
     """
     for where, measure in _measures(design):
+        if isinstance(measure, TaskYardstick):
+            continue  # its items are made to fit every arm
+        if isinstance(measure, HeadYardstick):
+            _require_same_labels(measure, arms)
+            continue
         problems = []
         for problem, names in _misfits(measure, arms).items():
             problems.append(f"{where} in {', '.join(names)}: {problem}")
@@ -50,7 +60,7 @@ def _misfits(measure: Yardstick, arms: Sequence[PlannedArm]) -> dict[str, list[s
     return problems
 
 
-def _measures(design: Design) -> Iterator[tuple[str, Yardstick]]:
+def _measures(design: Design) -> Iterator[tuple[str, DesignYardstick]]:
     """Every yardstick an arm is asked, and where it is written."""
     primary = design.primary.measure
     yield "primary.measure", primary
@@ -63,8 +73,22 @@ def _measures(design: Design) -> Iterator[tuple[str, Yardstick]]:
         )
 
 
+def _require_same_labels(measure: HeadYardstick, arms: Sequence[PlannedArm]) -> None:
+    """SpecError where the heads of some arms would be asked other texts, or for other labels."""
+    fingerprints = {}
+    for arm in arms:
+        objective = arm.run.last.objective
+        assert isinstance(objective, TextLabels | WordTags)
+        labelled = LabelledCorpus(arm.dataset, objective)
+        items = labelled_items(labelled, measure.split)
+        fingerprints[arm.dataset.fingerprint] = canonical_hash(
+            [list(labelled.names), *map(asdict, items)]
+        )
+    _require_same_items(measure, arms, fingerprints)
+
+
 def _require_same_items(
-    measure: Yardstick, arms: Sequence[PlannedArm], item_fingerprints: dict[str, str]
+    measure: DesignYardstick, arms: Sequence[PlannedArm], item_fingerprints: dict[str, str]
 ) -> None:
     first = item_fingerprints[arms[0].dataset.fingerprint]
     others = []
@@ -101,7 +125,7 @@ def _misfit_reason(
     stage, spec = arm.run.last, resolve(arm.run.last_architecture)
     window = min(stage.training.length, spec.max_length)
     layout = item_layout(
-        answering_component(stage.objective, measure.scores.kind),
+        answering_component(stage.objective, measure.label),
         spec,
         arm.dataset.vocabulary,
         window,

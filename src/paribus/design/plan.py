@@ -4,9 +4,9 @@ can see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from html import escape
 from typing import Any, get_args
 
@@ -14,6 +14,7 @@ import torch
 
 from paribus.corpus import TokenisedCorpus, prepare_corpus
 from paribus.design.arms import Arm, arms_of
+from paribus.design.asked_tasks import plan_tasks, task_fingerprints
 from paribus.design.control import FindingsByPair, describe_confounds, field_lines, judge_pairs
 from paribus.design.field_paths import require_known_paths, unused_allowances
 from paribus.design.item_checks import require_items_fit
@@ -34,6 +35,7 @@ from paribus.design.series import Series
 from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
 from paribus.errors import ConfoundError, SpecError
+from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
 from paribus.record import ControlLine, current_environment
 from paribus.record.plan_lock import design_fingerprint, plan_fingerprint
@@ -43,6 +45,7 @@ from paribus.spec.design import OPEN_SEEDS, Budget, Design, compared_pairs, n_ju
 from paribus.spec.design_reading import require_valid_design
 from paribus.spec.match import Match, match_lengths
 from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import TaskYardstick
 from paribus.train.chain import prepare_texts
 from paribus.workspace import Execution
 
@@ -67,6 +70,8 @@ class Plan:
     # to be reported; of an open design, as many as it is to be carried to now
     seeds: tuple[int, ...]
     series: Series | None = None  # where it is a later study of a series
+    # by their columns: the items that every arm is asked
+    tasks: Mapping[str, PreparedTask] = field(default_factory=dict)
     # of the design as it was frozen, where arms were changed since by what sweeps have found
     frozen_design: str | None = None
 
@@ -108,7 +113,12 @@ class Plan:
             if len(arm.texts) > 1:
                 text = [own.fingerprint for own in arm.texts]
             runs[arm.name] = (arm.run.model_dump(mode="json"), text)
-        return design_fingerprint(self.design.model_dump(mode="json"), runs)
+        return design_fingerprint(self.design.model_dump(mode="json"), runs, items=self.items)
+
+    @cached_property
+    def items(self) -> dict[str, str]:
+        """The fingerprint of the items of each task, by its column."""
+        return task_fingerprints(self.tasks)
 
     @property
     def fingerprint(self) -> str:
@@ -169,6 +179,7 @@ def make_plan(
 
     ready = [_plan_arm(arm, size, text) for arm, size in zip(arms, sizes, strict=True)]
     require_items_fit(design, ready)
+    tasks = plan_tasks(design, ready)
     _require_declared_match(design, arms, ready)
     ready = _apply_budget(design, ready)
     require_scalable(design, ready)
@@ -184,6 +195,7 @@ def make_plan(
         control_lines=(*lines, *machine_lines(ready, here, device)),
         environment=here,
         seeds=seeds,
+        tasks=tasks,
     )
 
 
@@ -369,8 +381,9 @@ def tuning_description(design: Design) -> str | None:
         part = ""
     else:
         part = f", over {design.tune.share:.0%} of the steps"
+    held_out = "items" if isinstance(design.primary.measure, TaskYardstick) else "text"
     return (
         f"{design.tune.n_rates} rates a factor 2 apart, then two half an octave beside the vertex,"
         f" {design.tune.n_seeds} seeds, vertex of a parabola within an octave, on"
-        f" {design.tune.split} text{part}"
+        f" {design.tune.split} {held_out}{part}"
     )

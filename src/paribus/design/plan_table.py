@@ -27,6 +27,8 @@ def described(plan: Plan) -> dict[str, Any]:
     design, table = plan.design, dict[str, Any]()
     if plan.series is not None:
         table["series"] = plan.series.table
+    if plan.items:
+        table["items"] = dict(plan.items)
     return table | {
         "format": PLAN_FORMAT,
         "edition": EDITION,

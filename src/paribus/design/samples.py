@@ -4,17 +4,20 @@ telling items ask.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 
-from paribus.analyse import RowTable, extreme_items, primary_evaluations, study_rows
+from paribus.analyse import RowTable, column_of, extreme_items, primary_evaluations, study_rows
+from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.corpus.tasks import ChoiceItem, LabelItem
 from paribus.design.plan import Plan
 from paribus.design.quantities import PlannedArm
 from paribus.errors import UnsupportedError
 from paribus.evaluate import select_items
+from paribus.evaluate.head_answers import labelled_items
 from paribus.generate import Sampling, generate_answers
 from paribus.interop.loaded_checkpoint import LoadedCheckpoint, load_checkpoint
 from paribus.model import Transformer
@@ -22,6 +25,8 @@ from paribus.objectives.framing import ItemLayout, generation_layout
 from paribus.record import CHECKPOINTS, Study, latest_checkpoint
 from paribus.record.samples import ItemText, PromptSample, write_item_texts, write_samples
 from paribus.spec.design import judged_pairs
+from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.yardstick import HeadYardstick, TaskYardstick
 
 N_SAMPLE_TOKENS = 80  # of a sample
 N_EXTREMES = 5  # items of each arm, best and worst
@@ -103,14 +108,36 @@ def _continuation(prompt: str, sampled_model: SampledModel | None) -> str:
 def _item_texts(plan: Plan, study: Study, table: RowTable) -> dict[str, ItemText]:
     """The items with the largest differences; they are the same in every arm."""
     answers = primary_evaluations(study, table)
-    names = set[str]()
+    primary, names = plan.design.primary.measure, set[str]()
     for name, against in judged_pairs(plan.design):
-        for side in extreme_items(answers[against], answers[name], N_EXTREMES):
+        extremes = extreme_items(answers[against], answers[name], N_EXTREMES, primary.scores)
+        for side in extremes:
             names.update([extreme.item for extreme in side])
     if not names:
         return {}
-    texts = {}
-    for item in select_items(plan.arms[0].dataset, plan.design.primary.measure):
-        if item.name in names:
-            texts[item.name] = ItemText(item.context, item.target)
-    return texts
+    return {name: text for name, text in _all_item_texts(plan) if name in names}
+
+
+def _all_item_texts(plan: Plan) -> Iterator[tuple[str, ItemText]]:
+    """Every item of the primary yardstick by its name: what is read, and what would be right."""
+    primary, arm = plan.design.primary.measure, plan.arms[0]
+    if isinstance(primary, HeadYardstick):
+        objective = arm.run.last.objective
+        assert isinstance(objective, TextLabels | WordTags)
+        labelled = LabelledCorpus(arm.dataset, objective)
+        for item in labelled_items(labelled, primary.split):
+            if isinstance(item, LabelItem):
+                yield item.name, ItemText(f"{item.text} ", labelled.names[item.label])
+            else:
+                tags = [labelled.names[number] for number in item.tags]
+                yield item.name, ItemText(f"{' '.join(item.words)} ", " ".join(tags))
+    elif isinstance(primary, TaskYardstick):
+        prepared = plan.tasks[column_of(primary.model_dump(mode="json"))]
+        for item in prepared.prepared.items:
+            if isinstance(item, ChoiceItem):
+                yield item.name, ItemText(item.context, item.options[item.key])
+            else:
+                yield item.name, ItemText(item.source, item.references[0])
+    else:
+        for item in select_items(arm.dataset, primary):
+            yield item.name, ItemText(item.context, item.target)

@@ -21,6 +21,7 @@ from paribus.design.tune import (
     next_extra_rates,
     rate_optima,
     rates_record,
+    require_above_floor,
     require_fair_sweep,
     require_tunable,
     sweep_scores,
@@ -144,6 +145,7 @@ def _tune_rates(
     """
     grid, more = rate_grid(plan.design, plan.arms), dict[str, tuple[float, ...]]()
     require_fair_sweep(plan.design, grid)
+    written_rate = plan.arms[0].run.last.training.optimizer.rate
     n_extensions, pool = 0, runner.pool
     name = "sweep" if is_last else f"stage {len(plan.arms[0].run.stages)} sweep"
     while True:
@@ -155,7 +157,8 @@ def _tune_rates(
         if result.failures or result.open_elsewhere:
             return None, result
         sweeps = sweep_scores(cells, study)
-        optima = rate_optima(sweeps, grid)
+        require_above_floor(sweeps, plan.arms[0].name)
+        optima = rate_optima(sweeps, grid, written_rate)
         longer = extended_grid(grid, optima, n_extensions)
         if longer != grid:
             grid, n_extensions = longer, n_extensions + 1

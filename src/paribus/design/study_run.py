@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.design.asked_tasks import write_tasks
 from paribus.design.cell_run import is_complete
 from paribus.design.cells import (
     Cell,
@@ -64,6 +65,7 @@ def freeze(plan: Plan, study: Study) -> None:
         plan.fingerprint, plan.design_fingerprint, plan.rule, code, _changed_fields(plan, study)
     )
     study.write_plan(plan_record(plan).table)
+    write_tasks(study.folder, plan.tasks)
 
 
 def freeze_or_describe_departure(plan: Plan, study: Study) -> str | None:

@@ -13,10 +13,23 @@ from paribus.analyse import (
     require_off_plateau,
     require_valid_sweep,
 )
+from paribus.analyse.floor_check import (
+    AT_FLOOR_REMARK,
+    best_point,
+    is_above_floor,
+    sweep_floor,
+)
+from paribus.analyse.run_scores import Answers
 from paribus.analyse.sweep_losses import Point
-from paribus.design.cell_run import cell_held_out_loss, cell_score, cell_unigram_score
+from paribus.design.cell_run import (
+    cell_held_out_loss,
+    cell_reference_score,
+    cell_score,
+    find_answers,
+)
 from paribus.design.cells import Cell
 from paribus.design.seeds import possible_seeds
+from paribus.errors import SpecError
 from paribus.record import Study
 from paribus.spec.design import SWEEP_SEED, Design
 from paribus.spec.measure import LIKELIHOOD, Measure
@@ -34,6 +47,12 @@ class ArmSweep:
     unigram_score: float | None = None
     n_steps: int = 0
     measure: Measure = LIKELIHOOD
+    answers: dict[float, list[Answers]] = field(default_factory=dict)  # of a task, by rate
+
+    @property
+    def is_at_floor(self) -> bool:
+        """Is no rate above the floor of a task? What has no floor is not at one."""
+        return sweep_floor(self.answers) is not None and not is_above_floor(self.answers)
 
 
 def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
@@ -48,18 +67,61 @@ def sweep_scores(cells: Iterable[Cell], study: Study) -> dict[str, ArmSweep]:
         sweep.measure = measure.scores
         sweep.points.append((cell.rate, cell_score(cell, study, measure)))
         if sweep.unigram_score is None:
-            sweep.unigram_score = cell_unigram_score(cell, study, measure)
+            sweep.unigram_score = cell_reference_score(cell, study, measure)
+        if not measure.scores.is_likelihood:
+            answers = find_answers(cell, study, measure)
+            own = sweep.answers.setdefault(cell.rate, [])
+            if answers is not None:
+                own.append(answers)
     return sweeps
 
 
-def rate_optima(sweeps: Mapping[str, ArmSweep], grid: Sequence[float]) -> dict[str, Optimum]:
-    """Each arm's best rate, or what is to be tried next."""
+def rate_optima(
+    sweeps: Mapping[str, ArmSweep], grid: Sequence[float], written_rate: float | None = None
+) -> dict[str, Optimum]:
+    """Each arm's best rate, or what is to be tried next; of an arm at the floor of a task, whose
+    sweep says nothing of a rate, the rate as written.
+    """
+    written_rate = written_rate or grid[len(grid) // 2]
     optima = {}
     for arm, own in sweeps.items():
-        optima[arm] = refine_vertex(
-            own.points, grid, unigram=own.unigram_score, measure=own.measure
-        )
+        if own.is_at_floor:
+            optima[arm] = Optimum(
+                rate=written_rate,
+                inside=True,
+                coefficients=None,
+                left_out=(),
+                remark=AT_FLOOR_REMARK,
+                best=written_rate,
+            )
+        else:
+            optima[arm] = refine_vertex(
+                own.points, grid, unigram=own.unigram_score, measure=own.measure
+            )
     return optima
+
+
+def require_above_floor(sweeps: Mapping[str, ArmSweep], baseline: str) -> None:
+    """SpecError where the baseline is at the floor of the task at every rate: nothing could be
+    told of the others.
+    """
+    own = sweeps[baseline]
+    if not own.is_at_floor:
+        return
+    floor = sweep_floor(own.answers)
+    best = best_point(own.points, own.measure.lower_is_better)
+    assert floor is not None
+    if best is None:
+        found = "no run of its sweep trained"
+    else:
+        found = (
+            f"the best rate of its sweep, {best[0]:g}, scores {best[1]:.4g} {own.measure.unit},"
+            f" which its items cannot tell from the {floor.value:.4g} of {floor.description}"
+        )
+    raise SpecError(
+        f"tune: {baseline} is at floor: {found}; the study stops here, for arms at the floor cannot"
+        " be told apart: use a longer training, a larger model, an easier task or more items"
+    )
 
 
 def extended_grid(

@@ -19,12 +19,13 @@ from typing import Any, TextIO
 
 from paribus.corpus import TokenisedCorpus, VerifiedText, prepare_corpus, reopen_text
 from paribus.corpus.verified_text import FileStamp
+from paribus.design.asked_tasks import AskedTasks
 from paribus.design.cell_run import train_and_measure
 from paribus.errors import ParibusError
 from paribus.escapes import escaped_streams
 from paribus.spec.corpus import Corpus
 from paribus.spec.run import RunSpec
-from paribus.spec.yardstick import read_yardstick
+from paribus.spec.yardstick import read_design_yardstick
 from paribus.train.chain import prepare_texts
 from paribus.train.parent import Texts
 from paribus.workspace import Workspace
@@ -37,18 +38,27 @@ def _run_job(line: str) -> dict[str, Any]:
         train_and_measure(
             run,
             _open_texts(run, job),
-            list(map(read_yardstick, job["measures"])),
+            list(map(read_design_yardstick, job["measures"])),
             Workspace(
                 job["root"],
                 device=job["device"],
                 accept_environment=job["accept_environment"],
             ),
+            asked_tasks=_read_asked_tasks(job),
         )
     except ParibusError as fault:
         return {"failed": str(fault)}
     except Exception:
         return {"failed": traceback.format_exc(limit=4)}
     return {}
+
+
+def _read_asked_tasks(job: dict[str, Any]) -> AskedTasks:
+    """Where the items of each task are kept, and their fingerprint, by column."""
+    tasks = {}
+    for column, (path, fingerprint) in job.get("asked_tasks", {}).items():
+        tasks[column] = (Path(path), fingerprint)
+    return tasks
 
 
 def _open_texts(run: RunSpec, job: dict[str, Any]) -> Texts:

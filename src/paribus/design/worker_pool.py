@@ -18,6 +18,7 @@ from typing import Any, Self
 import torch
 
 from paribus.corpus import TokenisedCorpus, VerifiedText, reverify_text, verify_text
+from paribus.design.asked_tasks import asked_tasks
 from paribus.design.cells import Cell
 from paribus.design.study_watcher import StudyWatcher
 from paribus.errors import RecordError
@@ -140,6 +141,10 @@ class WorkerPool:
         return {
             "run": cell.run.model_dump(mode="json"),
             "measures": [measure.model_dump(mode="json") for measure in cell.measures],
+            "asked_tasks": {
+                column: [str(path), fingerprint]
+                for column, (path, fingerprint) in asked_tasks(cell.items, study.folder).items()
+            },
             "root": str(study.root),
             "texts": [asdict(self.verified_text(text)) for text in cell.texts],
             "device": self.device.type,

@@ -156,6 +156,21 @@ def _document_name(document: LabelledDocument) -> str:
     return canonical_hash(document.text)[:N_NAME_DIGITS]
 
 
+def labelled_items(
+    labelled: LabelledCorpus, split: Split
+) -> tuple[LabelItem, ...] | tuple[TagItem, ...]:
+    """The items of a split; SpecError where it has none."""
+    if labelled.kind == "labels":
+        items = corpus_texts(labelled, split)
+    else:
+        items = corpus_sentences(labelled, split)
+    if not items:
+        raise SpecError(
+            f"split {split!r} has no labelled text; hold out a share such as corpus.{split} = 0.1"
+        )
+    return items
+
+
 def evaluate_head(
     run_folder: Path, labelled: LabelledCorpus, device: torch.device, split: Split = "test"
 ) -> TaskEvaluation:
@@ -165,14 +180,7 @@ def evaluate_head(
     checkpoint = latest_checkpoint(run_folder / CHECKPOINTS).checkpoint
     if checkpoint is None:
         raise RecordError(f"{run_folder} has no complete checkpoint; train it further")
-    if labelled.kind == "labels":
-        items = corpus_texts(labelled, split)
-    else:
-        items = corpus_sentences(labelled, split)
-    if not items:
-        raise SpecError(
-            f"split {split!r} has no labelled text; hold out a share such as corpus.test = 0.1"
-        )
+    items = labelled_items(labelled, split)
     weights = canonical_hash(
         [file_sha256(checkpoint.folder / name) for name in (WEIGHTS_FILE, LABEL_HEAD_FILE)]
     )

@@ -140,7 +140,7 @@ def _is_asked_alike(measurement: _Measurement, previous: Evaluation) -> bool:
     """Were answers given to the question that would be asked now? What an import was trained to
     predict lies in a file of its own; a run has it for good.
     """
-    checkpoint, label = measurement.checkpoint, measurement.yardstick.scores.kind
+    checkpoint, label = measurement.checkpoint, measurement.yardstick.label
     if checkpoint.run is not None:
         return True
     component = answering_component(checkpoint.objective(), label)
@@ -153,7 +153,7 @@ def _measure_checkpoint(
     checkpoint, yardstick = measurement.checkpoint, measurement.yardstick
     dataset, device = measurement.dataset, measurement.device
     label, objective, vocabulary = (
-        yardstick.scores.kind,
+        yardstick.label,
         checkpoint.objective(),
         checkpoint.vocabulary,
     )

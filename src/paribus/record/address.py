@@ -1,12 +1,15 @@
 """The name of a run: a fingerprint of its chain of stages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from paribus.canonical import canonical_hash
 
 StageTable = Mapping[str, Any]
-_PLACES = ("paths", "path")  # of a source of files, of a tokenizer
+_PLACES = {
+    "corpus": ("paths", "path"),  # of a source of files, of a tokenizer
+    "task": ("paths", "train", "valid", "max_unpacked"),
+}  # by the table they stand in
 _BEGIN = "begin"
 _BEGIN_PLACES = ("name", "path")  # of what a run begins from, which its sha256 says
 
@@ -27,9 +30,10 @@ def run_address(stages: Sequence[StageTable], with_places: bool = False) -> str:
     return canonical_hash({"parent": parent, "stage": stage})
 
 
-def without_places(value: Any, in_corpus: bool = False) -> Any:
-    """A spec as plain values without the paths of a corpus: its text has a fingerprint,
-    wherever its files lie. What a run begins from has a sha256, whatever it is called.
+def without_places(value: Any, places: Collection[str] = ()) -> Any:
+    """A spec as plain values without the paths of a corpus or a task: its text, or its items, have
+    a fingerprint, wherever its files lie. What a run begins from has a sha256, whatever it is
+    called.
     """
     if isinstance(value, Mapping):
         table = {}
@@ -38,9 +42,9 @@ def without_places(value: Any, in_corpus: bool = False) -> Any:
                 table[key] = {name: own[name] for name in own if name not in _BEGIN_PLACES}
             elif key == _BEGIN and isinstance(own, str):
                 continue
-            elif not (in_corpus and key in _PLACES):
-                table[key] = without_places(own, in_corpus or key == "corpus")
+            elif key not in places:
+                table[key] = without_places(own, _PLACES.get(key, places))
         return table
     if isinstance(value, list | tuple):
-        return [without_places(own, in_corpus) for own in value]
+        return [without_places(own, places) for own in value]
     return value

@@ -40,6 +40,8 @@ SAMPLES_FILE = "samples.json"
 ITEMS_FILE = "items.json"
 
 _STEP = "step-"
+_ASKED = "asked-"
+_ASKED_DIGITS = 16
 _TASK = "task-"
 
 
@@ -51,6 +53,11 @@ def checkpoint_name(step: int) -> str:
 def checkpoint_step(name: str) -> int:
     """The step whose checkpoint has this name."""
     return int(name.removeprefix(_STEP))
+
+
+def asked_items_name(fingerprint: str) -> str:
+    """What the file is called that holds the items of a task as every arm of a study is asked."""
+    return f"{_ASKED}{fingerprint[:_ASKED_DIGITS]}.jsonl"
 
 
 def task_answers_name(digest: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from paribus.canonical import canonical_hash
 from paribus.errors import RecordError
 from paribus.record.address import run_address
 from paribus.record.checksums import file_faults, read_checksums
@@ -25,6 +26,7 @@ from paribus.record.file_names import (
     ENVIRONMENT_FILE,
     EVALUATIONS,
     ITEMS_FILE,
+    LABEL_HEAD_FILE,
     MANIFEST_FILE,
     PLAN_FILE,
     PLAN_LOCK_FILE,
@@ -181,7 +183,7 @@ def _computed_design_fingerprint(plan: PlanRecord, with_places: bool = False) ->
     for name, arm in table["arms"].items():
         earlier = arm.get("earlier_texts")
         runs[name] = (arm["run"], [*earlier, arm["text"]] if earlier else arm["text"])
-    return design_fingerprint(table["design"], runs, with_places)
+    return design_fingerprint(table["design"], runs, with_places, items=table.get("items"))
 
 
 def _run_faults(folder: Path) -> tuple[str, ...] | None:
@@ -227,8 +229,17 @@ def _evaluation_faults(folder: Path) -> Iterator[str]:
     heads.extend(map(read_task_head, task_evaluation_paths(folder)))
     for head in heads:
         place = folder / CHECKPOINTS / checkpoint_name(head.step)
-        if place.is_dir() and manifest_sha256(place, WEIGHTS_FILE) != head.weights:
+        if place.is_dir() and head.weights not in _weights_of(place):
             yield (
                 f"{CHECKPOINTS}/{place.name}/{MANIFEST_FILE} is not of the weights that were"
                 " measured"
             )
+
+
+def _weights_of(checkpoint: Path) -> tuple[str | None, ...]:
+    """The sha256 of a checkpoint's weights, and of them with its head where it has one."""
+    weights = manifest_sha256(checkpoint, WEIGHTS_FILE)
+    head = manifest_sha256(checkpoint, LABEL_HEAD_FILE)
+    if head is None:
+        return (weights,)
+    return weights, canonical_hash([weights, head])

@@ -186,6 +186,8 @@ class PlanRecord(Shape):
     series: SeriesRecord | None = None
     order: list[str] = Field(min_length=1)
     arms: dict[str, ArmRecord]
+    # of each task, by its column: the fingerprint of the items that every arm is asked
+    items: dict[str, str] = Field(default_factory=dict)
     control: list[ControlLine]
     environment: dict[str, Any]
     rule: str

@@ -23,16 +23,26 @@ _OLDER_NAMES = {"made": "frozen_at"}  # of fields, in locks of earlier versions
 
 
 def design_fingerprint(
-    design: Mapping[str, Any], runs: Mapping[str, Sequence[Any]], with_places: bool = False
+    design: Mapping[str, Any],
+    runs: Mapping[str, Sequence[Any]],
+    with_places: bool = False,
+    *,
+    items: Mapping[str, str] | None = None,
 ) -> str:
-    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text.
+    """Of a design as it comes out; `runs` holds each arm's run and the fingerprint of its text,
+    `items` the fingerprint of the items of each task.
 
     Where files lie is no part of it; `with_places` it is as it was in earlier versions.
     """
     empty_fields = [name for name in _NEWER_FIELDS if not design.get(name)]
     left_out = (*_UNHASHED_FIELDS, *empty_fields)
     fields = {name: value for name, value in design.items() if name not in left_out}
-    whole = {"design": fields, "runs": {arm: list(own) for arm, own in runs.items()}}
+    whole: dict[str, Any] = {
+        "design": fields,
+        "runs": {arm: list(own) for arm, own in runs.items()},
+    }
+    if items:
+        whole["items"] = dict(items)
     return canonical_hash(whole if with_places else without_places(whole))
 
 

@@ -37,6 +37,8 @@ ZERO_PHRASES = {
     "not worse": "is no loss as large as the margin",
     "inconclusive": "cannot be told from zero by these runs",
     "identical": "is exactly zero: the same runs",
+    "at floor": "cannot be read: every arm of it is at the floor of the task",
+    "at ceiling": "cannot be read: every arm of it is at the ceiling of the task",
 }
 
 

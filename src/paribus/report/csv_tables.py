@@ -117,21 +117,22 @@ def curve_rows(report: ReportData) -> list[dict[str, Any]]:
 
 
 def document_rows(report: ReportData) -> list[dict[str, Any]]:
-    """One row a document and reported run: how many bits its targets took, of how many bytes.
+    """One row a document and reported run: how many bits its targets took, of how many bytes; of
+    a task, the score of its items and their count.
 
     The interval on new documents comes from these. An anonymous report numbers the documents.
     """
     numbers: dict[str, str] = {}
     rows = []
+    columns = ("bits", "bytes") if report.measure.is_likelihood else ("score", "count")
     for arm in report.order:
         for seed, evaluation in sorted(report.findings.evaluations[arm].items()):
-            for document, (bits, n_bytes) in document_sums(evaluation).items():
+            for document, (total, count) in document_sums(evaluation).items():
                 name = document
                 if report.anonymous:
                     name = numbers.setdefault(document, f"document-{len(numbers) + 1}")
-                rows.append(
-                    {"arm": arm, "seed": seed, "document": name, "bits": bits, "bytes": n_bytes}
-                )
+                row = {"arm": arm, "seed": seed, "document": name}
+                rows.append({**row, **dict(zip(columns, (total, count), strict=True))})
     return rows
 
 

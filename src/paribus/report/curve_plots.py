@@ -36,7 +36,7 @@ from paribus.report.numbers import (
 )
 from paribus.report.report_data import ReportData
 from paribus.report.verdicts import quote_comparison
-from paribus.spec.measure import LIKELIHOOD
+from paribus.spec.measure import LIKELIHOOD, POINTS
 
 HEIGHT = 300
 # validation text is scored by the training's own loss, whatever the primary yardstick measures
@@ -52,9 +52,10 @@ STEP_TOOLTIPS = ("pair:N", "read:N", "mean gain:N", "band:N")
 ChartRow = dict[str, Any]
 
 
-def bits_axis() -> alt.Y:
-    """The axis of scores on validation text."""
-    return alt.Y("bits:Q", title=f"{VALIDATION.unit}, validation text", scale=alt.Scale(zero=False))
+def score_axis(unit: str) -> alt.Y:
+    """The axis of scores on what was held out for validation."""
+    held_out = "validation items" if unit == POINTS else "validation text"
+    return alt.Y("bits:Q", title=f"{unit}, {held_out}", scale=alt.Scale(zero=False))
 
 
 def learning_plot(report: ReportData) -> Plot | None:
@@ -88,7 +89,7 @@ def learning_plot(report: ReportData) -> Plot | None:
 
 
 def _learning_spec(points: Mapping[str, Sequence[ChartRow]], report: ReportData) -> dict[str, Any]:
-    arms, x, y = list(points), TOKENS_AXIS, bits_axis()
+    arms, x, y = list(points), TOKENS_AXIS, score_axis(VALIDATION.unit)
     base = alt.Chart(chart_data(list(chain.from_iterable(points.values())), report.order))
     shade, dash = arm_colours(report.order, arms), arm_dashes(report.order, arms)
     lines = base.mark_line(strokeWidth=1.2, opacity=0.75).encode(

@@ -44,10 +44,11 @@ def detail_lines(report: ReportData) -> list[tuple[str, ...]]:
 
 
 def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding], str]]]:
+    unit = report.measure.unit
     return (
         ("verdict", lambda arm: arm.judgement.verdict.word),
         (
-            f"gain, {report.measure.unit}",
+            f"gain, {unit}",
             _from_comparison(_describe_effect),
         ),
         ("spread of paired gains", _from_comparison(lambda one: significant(one.sd))),
@@ -86,8 +87,14 @@ def _line_makers(report: ReportData) -> Sequence[tuple[str, Callable[[ArmFinding
             "contexts cut, what it is judged against",
             lambda arm: _describe_truncated(arm.against, report),
         ),
-        ("gain on new documents", _from_crossed_interval(_describe_new_documents)),
-        ("to expect there, the wider of the two intervals", _describe_hull),
+        (
+            "gain on new documents",
+            _from_crossed_interval(lambda one: _describe_new_documents(one, unit)),
+        ),
+        (
+            "to expect there, the wider of the two intervals",
+            lambda arm: _describe_hull(arm, unit),
+        ),
         (
             "its variance between seeds",
             _from_crossed_interval(lambda interval: significant(interval.seed_variance)),
@@ -156,15 +163,19 @@ def _describe_sign_test(comparison: Comparison) -> str:
     return comparison.sign_test.description
 
 
-def _describe_hull(arm: ArmFinding) -> str:
+def _describe_hull(arm: ArmFinding, unit: str) -> str:
     gain = expected_gain(arm)
     if gain is not None and gain.is_hull:
-        return format_interval(gain.low, gain.high, _digits(gain))
+        return format_interval(gain.low, gain.high, _digits_in(gain, unit))
     return DASH
 
 
-def _digits(comparison: Comparison | CrossedInterval | ExpectedGain) -> int:
-    return decimals_for_width((comparison.high - comparison.low) / 2)
+def _digits(comparison: Comparison) -> int:
+    return _digits_in(comparison, comparison.unit)
+
+
+def _digits_in(interval: Comparison | CrossedInterval | ExpectedGain, unit: str) -> int:
+    return decimals_for_width((interval.high - interval.low) / 2, unit)
 
 
 def _describe_effect(comparison: Comparison) -> str:
@@ -201,8 +212,8 @@ def _describe_correlation(pairing: Pairing | None) -> str:
     )
 
 
-def _describe_new_documents(interval: CrossedInterval) -> str:
-    digits = _digits(interval)
+def _describe_new_documents(interval: CrossedInterval, unit: str) -> str:
+    digits = _digits_in(interval, unit)
     ends = format_interval(interval.low, interval.high, digits)
     return f"{format_signed(interval.effect, digits)}; {ends}, at {percent_level(interval.level)}"
 

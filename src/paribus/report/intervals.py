@@ -20,7 +20,7 @@ from paribus.report.numbers import (
 
 
 def digits_of(comparison: Comparison) -> int:
-    return decimals_for_width((comparison.high - comparison.low) / 2)
+    return decimals_for_width((comparison.high - comparison.low) / 2, comparison.unit)
 
 
 def format_interval(low: float, high: float, digits: int) -> str:

@@ -44,7 +44,9 @@ def item_examples(report: ReportData) -> list[ItemExamples]:
     answers = report.findings.evaluations
     examples = []
     for arm in report.findings.arms:
-        best, worst = extreme_items(answers[arm.against], answers[arm.name], N_EXAMPLES)
+        best, worst = extreme_items(
+            answers[arm.against], answers[arm.name], N_EXAMPLES, report.measure
+        )
         if best:
             examples.append(_arm_examples(arm, best, worst, report))
     return examples
@@ -93,5 +95,5 @@ def _make_example(item: ExtremeItem, report: ReportData) -> ItemExample:
         context=text.context,
         target=text.target,
         gain=format_signed(item.gain, 3),
-        scores=f"{format_plain(item.baseline_bits, 3)} → {format_plain(item.arm_bits, 3)}",
+        scores=f"{format_plain(item.baseline_score, 3)} → {format_plain(item.arm_score, 3)}",
     )

@@ -33,6 +33,8 @@ SHORT_VERDICTS = {
     "unstable": "unstable",
     "withheld": "withheld",
     "no verdict": "no verdict (not trained long enough)",
+    "at floor": "at floor",
+    "at ceiling": "at ceiling",
 }  # in a typeset table
 _LATEX = str.maketrans(
     {

@@ -7,9 +7,12 @@ from pathlib import PurePath
 from typing import Any
 
 from paribus.analyse import column_of
+from paribus.analyse.remarks import begin_remark
+from paribus.analyse.verdict import BOUND_WORDS
 from paribus.report.contrasts import undeclared_interaction
 from paribus.report.numbers import format_count, join_words
 from paribus.report.report_data import ReportData
+from paribus.spec.yardstick import HEAD
 
 YARDSTICK_DESCRIPTIONS = {
     "halves": "the likelihood of the second half of held-out documents, given the first",
@@ -63,10 +66,14 @@ def _limitations(report: ReportData) -> Iterator[str]:
         " tokens."
     )
     yield f"What happens on other text: all of it was {sources_read(report, baseline)}."
-    yield (
-        "How good the text is that the arms write, or how well they do a task: measured was"
-        f" {describe_yardstick(report)}."
-    )
+    if report.measure.is_likelihood:
+        others = "How good the text is that the arms write, or how well they do a task"
+    else:
+        others = "How well the arms do another task, or this one asked in other words"
+    yield f"{others}: measured was {describe_yardstick(report)}."
+    begin = begin_remark(report.plan)
+    if begin is not None:
+        yield f"What another start would give: {begin}."
     if report.findings.rates is None:
         if report.has_one_learning_rate:
             at = "all trained at one"
@@ -80,6 +87,11 @@ def _limitations(report: ReportData) -> Iterator[str]:
     if "inconclusive" in words:
         yield (
             "That arms are equal where the verdict is inconclusive: it says that these runs cannot"
+            " tell."
+        )
+    if words & set(BOUND_WORDS):
+        yield (
+            "That arms are equal where the verdict is at floor or at ceiling: there the task cannot"
             " tell."
         )
     if report.findings.margin is not None and words & {"better", "worse"}:
@@ -125,5 +137,11 @@ def describe_source(source: Mapping[str, Any]) -> str:
 
 def describe_yardstick(report: ReportData) -> str:
     """The primary yardstick in words."""
-    measure = report.plan.design.primary.measure.table
-    return f"{YARDSTICK_DESCRIPTIONS.get(measure['kind'], measure['kind'])} ({column_of(measure)})"
+    table = report.plan.design.primary.measure.table
+    if report.measure.is_likelihood:
+        description = YARDSTICK_DESCRIPTIONS.get(table["kind"], table["kind"])
+    elif table["kind"] == HEAD:
+        description = f"{report.measure.kind} of a fine-tuned head on held-out texts"
+    else:
+        description = f"{report.measure.kind} at a task, {table['protocol']['kind']}"
+    return f"{description} ({column_of(table)})"

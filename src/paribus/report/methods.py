@@ -14,6 +14,7 @@ from paribus.report.numbers import (
     join_words,
     percent_level,
     quote_arm,
+    score,
     significant,
 )
 from paribus.report.report_data import ReportData
@@ -40,7 +41,7 @@ def methods(material: ReportData) -> str:
 
 
 def _sentences(material: ReportData) -> Iterator[str]:
-    plan, design = material.plan, material.plan.design.table
+    plan = material.plan
     arms = join_words(list(map(quote_arm, material.order)))
     yield (
         f"We compare {format_plural(len(material.order), 'arm')}, {arms}, which differ in"
@@ -55,10 +56,9 @@ def _sentences(material: ReportData) -> Iterator[str]:
         f"Each arm is trained under {format_plural(seeds, 'seed')}; runs of the same seed are"
         " paired."
     )
-    n_items = design["primary"]["measure"]["n_items"]
     yield (
         f"The primary measure is {describe_yardstick(material)}, in"
-        f" {plan_measure(plan).unit}, on up to {n_items} items."
+        f" {plan_measure(plan).unit}, on {_describe_items(material)}."
     )
     yield f"Margin: {material.findings.margin_description}."
     n_words = material.findings.n_comparisons
@@ -97,6 +97,22 @@ def _equal_sentences(material: ReportData) -> Iterator[str]:
         yield f"Arms are matched by {match['by'].replace('_', ' ')}."
     if design.get("budget") is not None:
         yield f"Arms are trained for equal {_BUDGETS[design['budget']]}."
+
+
+def _describe_items(material: ReportData) -> str:
+    """How many items were asked: of a task, as many as there are."""
+    most = material.plan.design.primary.measure.table.get("n_items")
+    if material.measure.is_likelihood:
+        return f"up to {most} items"
+    n_items = 0
+    for by_seed in material.findings.evaluations.values():
+        for answers in by_seed.values():
+            n_items = max(n_items, answers.head.n_items)
+    floor = material.findings.bounds and material.findings.bounds.floor
+    if not floor:
+        return f"{n_items} items"
+    value = score(floor.value, material.measure.unit)
+    return f"{n_items} items, of which {floor.description} scores {value}"
 
 
 def _text_sentences(material: ReportData) -> Iterator[str]:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import floor, isfinite, log10
 from typing import Any
 
+from paribus.spec.measure import POINTS
+
 MINUS = "−"
 DASH = "–"
 MAX_LISTED = 3  # so many are told one by one
@@ -14,6 +16,7 @@ DIGITS = 3  # of a number in short
 ROUGH = 2  # digits of what is an estimate of noise itself
 LEVEL_DIGITS = 4
 SCORE_DECIMALS = 4
+POINT_DECIMALS = 2
 EXACT_DIGITS = 12  # numbers that agree to so many are equal: sums of floats agree to no more
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")  # a hyphen that stands for a minus
 _COUNT_SUFFIXES = ("", "k", "M", "B", "T")  # a model of 7B parameters
@@ -51,23 +54,31 @@ def rough(value: float) -> str:
     return significant(value, ROUGH)
 
 
-def score(value: float | None) -> str:
-    """1.23456 → 1.2346: a score, or a loss; – where there is none."""
+def score(value: float | None, unit: str = "") -> str:
+    """1.23456 → 1.2346: a score, or a loss; 73.456 points → 73.46; – where there is none."""
     if value is None:
         return DASH
-    return format_plain(value, SCORE_DECIMALS)
+    return format_plain(value, score_decimals(unit))
 
 
-def signed_score(value: float) -> str:
+def signed_score(value: float, unit: str = "") -> str:
     """0.01234 → +0.0123: a difference of scores."""
-    return format_signed(value, SCORE_DECIMALS)
+    return format_signed(value, score_decimals(unit))
 
 
-def decimals_for_width(width: float) -> int:
-    """As many as give the half-width of an interval two digits: 3 to 6."""
+def score_decimals(unit: str) -> int:
+    """Decimals of a score: fewer of points."""
+    if unit == POINTS:
+        return POINT_DECIMALS
+    return SCORE_DECIMALS
+
+
+def decimals_for_width(width: float, unit: str = "") -> int:
+    """As many as give the half-width of an interval two digits: 3 to 6, of points 1 to 6."""
     if not (isfinite(width) and width > 0):
-        return 4
-    return min(6, max(3, 1 - floor(log10(width))))
+        return score_decimals(unit)
+    least = 1 if unit == POINTS else 3
+    return min(6, max(least, 1 - floor(log10(width))))
 
 
 def format_scaled(value: float, unit: str = "", digits: int = DIGITS) -> str:

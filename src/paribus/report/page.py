@@ -46,7 +46,7 @@ from paribus.report.limits import describe_yardstick, limitations
 from paribus.report.mask_gallery import SIDE, mask_gallery
 from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
-from paribus.report.numbers import true_minus
+from paribus.report.numbers import score_decimals, true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
 from paribus.report.positive_control import describe_control
 from paribus.report.rate_gains import describe_sweep_cost, rate_table
@@ -174,6 +174,7 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "seeds": seed_lines(report),
         "seeds_by_arm": seed_table(report, column),
         "summary": score_summary(report, column),
+        "decimals": score_decimals(report.measure.unit),
         "behind": detail_lines(report),
         "behind_heading": details_heading(report),
         "other_heading": SECONDARY_HEADING,

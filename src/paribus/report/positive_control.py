@@ -114,13 +114,13 @@ def _describe_control_result(control: ControlFinding, report: ReportData) -> str
 
 
 def _control_phrases(control: ControlFinding, report: ReportData) -> Iterator[str]:
+    unit = report.measure.unit
     if isinf(control.low):
         digits = DIGITS_WITHOUT_BOUND
         bound = "no bound yet"
     else:
-        digits = decimals_for_width(abs(control.effect - control.low))
+        digits = decimals_for_width(abs(control.effect - control.low), unit)
         bound = f"a loss of at least {format_plain(control.low, digits)}"
-    unit = report.measure.unit
     verb = "loses" if control.effect >= 0 else "gains"
     effect = f"{format_plain(abs(control.effect), digits)} {unit}"
     baseline = quote_arm(report.findings.baseline)

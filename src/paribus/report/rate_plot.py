@@ -17,7 +17,7 @@ from paribus.report.charts import (
     chart_spec,
     layer_charts,
 )
-from paribus.report.curve_plots import HEIGHT, VALIDATION, ChartRow, bits_axis
+from paribus.report.curve_plots import HEIGHT, ChartRow, score_axis
 from paribus.report.numbers import (
     quote_arm,
     score,
@@ -36,7 +36,7 @@ def rate_plot(report: ReportData) -> Plot | None:
         return None
     points, chosen_rates = [], []
     for arm in report.order:
-        points += _rate_points(arm, sweeps[arm])
+        points += _rate_points(arm, sweeps[arm], report.measure.unit)
         chosen_rates.append(f"{significant(sweeps[arm]['rate'])} for {quote_arm(arm)}")
     description = f"Rate curves; the chosen rates are {'; '.join(chosen_rates)}."
     return Plot(
@@ -46,7 +46,7 @@ def rate_plot(report: ReportData) -> Plot | None:
         " parabola in log₂ rate over the rates it was fitted to; the dashed line is the chosen"
         " rate.",
         spec=chart_spec(_rate_chart(sweeps, points, report), description, HEIGHT),
-        heading=("arm", "rate", VALIDATION.unit),
+        heading=("arm", "rate", report.measure.unit),
         numbers=tuple((point["arm"], point["at"], point["score"]) for point in points),
     )
 
@@ -54,7 +54,7 @@ def rate_plot(report: ReportData) -> Plot | None:
 def _rate_chart(
     sweeps: Mapping[str, Sweep], points: Sequence[ChartRow], report: ReportData
 ) -> alt.LayerChart:
-    x, y, shade = _rate_axis(sweeps), bits_axis(), arm_colours(report.order)
+    x, y, shade = _rate_axis(sweeps), score_axis(report.measure.unit), arm_colours(report.order)
     tooltips = list(map(alt.Tooltip, RATE_TOOLTIPS))
     dots = (
         alt.Chart(chart_data(points, report.order))
@@ -88,11 +88,11 @@ def _rate_axis(sweeps: Mapping[str, Sweep]) -> alt.X:
     )
 
 
-def _rate_points(arm: str, sweep: Sweep) -> Iterator[ChartRow]:
+def _rate_points(arm: str, sweep: Sweep, unit: str) -> Iterator[ChartRow]:
     for rate, loss in sweep["points"]:
         if loss is not None:
             at = significant(rate)
-            yield {"arm": arm, "rate": rate, "bits": loss, "score": score(loss), "at": at}
+            yield {"arm": arm, "rate": rate, "bits": loss, "score": score(loss, unit), "at": at}
 
 
 def _rate_grid(sweep: Sweep) -> list[float]:

@@ -27,6 +27,7 @@ _INSIDE = re.compile(
 )
 _PATH_MARK = re.compile(r"\w[\\/.]|[\\/.]\w")  # what a path has and a plain word has not
 _HOME = re.compile(r"(?:/home/|/Users/|\\Users\\|pytest-of-)([^/\\\s]+)")
+_TASK_FILES = ("train", "valid")  # of a task; of a corpus they are shares
 # Behind a private word: nothing that makes it another word, but for the number of a study in its
 # series, as in NAME-2.
 _WORD_END = r"(?!\w|-(?!\d+(?![\w-])))"
@@ -151,7 +152,8 @@ def _spec_files(value: Any) -> Iterator[str]:
     """
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            if key == "paths" or (key == "path" and "kind" in value):
+            is_place = key == "paths" or (key == "path" and "kind" in value)
+            if is_place or key in _TASK_FILES:
                 yield from _texts(inner)
             else:
                 yield from _spec_files(inner)
@@ -164,6 +166,7 @@ def _texts(value: Any) -> Iterator[str]:
     """A text, or those among some values."""
     if isinstance(value, str):
         yield value
+    if not isinstance(value, list | tuple):
         return
     for inner in value:
         if isinstance(inner, str):

@@ -16,13 +16,14 @@ from paribus.analyse import (
     Total,
     annealed_lengths,
     column_of,
-    compare,
     compare_annealed_at_equal_total,
     compare_at_equal_total,
 )
+from paribus.analyse.bound_verdict import compare_scores
 from paribus.analyse.findings import ArmFinding
 from paribus.analyse.interval import MIN_SEEDS
 from paribus.analyse.seed_scores import scores_at_rate
+from paribus.analyse.verdict import BOUND_WORDS
 from paribus.errors import SpecError
 from paribus.report.intervals import format_interval
 from paribus.report.numbers import (
@@ -100,7 +101,7 @@ def _merge_equal_lines(lines: list[SensitivityLine]) -> list[SensitivityLine]:
 
 def _equal_total_line(arm: ArmFinding, report: ReportData, by: Total) -> SensitivityLine:
     name, runs = TOTAL_NAMES[by], report.findings.runs
-    if arm.judgement.verdict.word == "no verdict":
+    if arm.judgement.verdict.word in ("no verdict", *BOUND_WORDS):
         return SensitivityLine(arm.name, name, DASH, NOTHING_TO_COMPARE)
     at_total = compare_at_equal_total(runs[arm.against], runs[arm.name], by)
     comparable = report.has_same_task(arm.name, arm.against)
@@ -172,7 +173,8 @@ def _same_verdict(arm: ArmFinding, comparison: Comparison) -> str:
 
 
 def _describe_gain(gain: Comparison | MidScheduleGain) -> str:
-    digits = decimals_for_width((gain.high - gain.low) / 2)
+    unit = gain.unit if isinstance(gain, Comparison) else ""  # mid-schedule: bits per byte
+    digits = decimals_for_width((gain.high - gain.low) / 2, unit)
     return f"{format_signed(gain.effect, digits)}, {format_interval(gain.low, gain.high, digits)}"
 
 
@@ -186,7 +188,7 @@ def _against_note(arm: ArmFinding, report: ReportData) -> str:
 def _base_rate_line(arm: ArmFinding, report: ReportData) -> SensitivityLine:
     rate = report.stage(report.findings.baseline).training.optimizer.rate
     by = f"the base rate, {rate:g}"
-    if arm.judgement.verdict.word == "no verdict":
+    if arm.judgement.verdict.word in ("no verdict", *BOUND_WORDS):
         return SensitivityLine(arm.name, by, DASH, NOTHING_TO_COMPARE)
     if report.findings.rates is None:
         return _untuned_rate_line(arm, report, by)
@@ -207,10 +209,11 @@ def _line_at_base_rate(
         why = "the reported seeds were not all trained at it, at the reported length"
         return SensitivityLine(arm.name, by, NOT_KNOWN, why)
     try:
-        at_rate = compare(
+        at_rate = compare_scores(
+            [[scores[seed] for seed in seeds] for scores in (before, after)],
             [findings.measure.gain(before[seed], after[seed]) for seed in seeds],
+            findings.measure,
             findings.criterion_against(arm.against).for_seeds(seeds),
-            unit=findings.measure.unit,
         )
     except SpecError as fault:
         return SensitivityLine(arm.name, by, DASH, str(fault))

@@ -42,7 +42,7 @@ def describe_series(report: ReportData) -> list[str]:
     sentences = [f"{place}. {NOT_JUDGED}"]
     unit = report.measure.unit
     for study in series.earlier:
-        gains = "; ".join(_describe_gain(gain, report.order) for gain in study.gains)
+        gains = "; ".join(_describe_gain(gain, report.order, unit) for gain in study.gains)
         sentences.append(
             f"{_describe_earlier(study)}, gains in {unit}, without a verdict: {gains}."
         )
@@ -83,12 +83,12 @@ def _quote_label(label: str, arms: Sequence[str]) -> str:
     return label
 
 
-def _describe_gain(gain: GainRecord, arms: Sequence[str]) -> str:
+def _describe_gain(gain: GainRecord, arms: Sequence[str], unit: str) -> str:
     name = _quote_label(gain.of, arms)
     if gain.gain is None or gain.low is None or gain.high is None or gain.level is None:
         return f"{name} {DASH}"
     width = (gain.high - gain.low) / 2
-    digits = decimals_for_width(width)
+    digits = decimals_for_width(width, unit)
     if isinf(width):
         return f"{name} {format_signed(gain.gain, digits)}"
     ends = (

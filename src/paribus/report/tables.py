@@ -9,6 +9,7 @@ from typing import Any
 
 from paribus.analyse import column_of
 from paribus.analyse.findings import ArmFinding
+from paribus.analyse.plan_rules import column_measure
 from paribus.analyse.seed_scores import explored_gain, moments, seed_scores
 from paribus.record import ControlLine, Mark
 from paribus.report.numbers import (
@@ -96,8 +97,9 @@ def seed_lines(report: ReportData) -> list[SeedLine]:
     rows = {(row["arm"], row["seed"]): row for row in report.findings.reported_rows}
     lines: list[SeedLine] = []
     for seed in report.findings.seeds:
-        scores = [_format_score(rows[arm, seed], column) for arm in report.order]
-        gains = [_format_gain(arm, seed) for arm in report.findings.arms]
+        unit = report.measure.unit
+        scores = [_format_score(rows[arm, seed], column, unit) for arm in report.order]
+        gains = [_format_gain(arm, seed, unit) for arm in report.findings.arms]
         lines.append(SeedLine(seed, tuple(scores), tuple(gains)))
     return lines
 
@@ -123,7 +125,8 @@ def _gain_moments(arm: ArmFinding) -> tuple[str, str]:
     comparison = arm.judgement.comparison
     if comparison is None:
         return DASH, DASH
-    return signed_score(comparison.effect), score(comparison.sd)
+    unit = comparison.unit
+    return signed_score(comparison.effect, unit), score(comparison.sd, unit)
 
 
 def score_summary(report: ReportData, column: str) -> list[tuple[str, str]]:
@@ -131,11 +134,12 @@ def score_summary(report: ReportData, column: str) -> list[tuple[str, str]]:
     of how many it is.
     """
     n_seeds = len(report.findings.seeds)
+    unit = column_measure(report.plan, column).unit
     summaries: list[tuple[str, str]] = []
     for arm in report.order:
         own = moments(list(seed_scores(report.findings, arm, column).values()))
         count = "" if own.n == n_seeds else f" ({own.n} of {n_seeds})"
-        summaries.append((score(own.mean) + count, score(own.sd)))
+        summaries.append((score(own.mean, unit) + count, score(own.sd, unit)))
     return summaries
 
 
@@ -149,7 +153,9 @@ def secondary_tables(report: ReportData) -> list[tuple[str, list[tuple[str, ...]
     tables: list[tuple[str, list[tuple[str, ...]]]] = []
     for yardstick in report.plan.design.others:
         name = column_of(yardstick.table)
-        tables.append((name, _secondary_lines(report, name)))
+        measure = column_measure(report.plan, name)
+        title = name if measure.is_likelihood else f"{name}, {measure.kind} in {measure.unit}"
+        tables.append((title, _secondary_lines(report, name)))
     return tables
 
 
@@ -167,19 +173,20 @@ def _exploratory_gain(report: ReportData, arm: str, column: str) -> tuple[str, s
     gain = explored_gain(report.findings, arm, column)
     if gain.effect is None or gain.low is None or gain.high is None:
         return DASH, DASH, str(gain.n)
-    digits = decimals_for_width((gain.high - gain.low) / 2)
+    unit = column_measure(report.plan, column).unit
+    digits = decimals_for_width((gain.high - gain.low) / 2, unit)
     interval = f"{format_signed(gain.low, digits)} to {format_signed(gain.high, digits)}"
     return format_signed(gain.effect, digits), interval, str(gain.n)
 
 
-def _format_score(row: dict[str, Any], column: str) -> str:
+def _format_score(row: dict[str, Any], column: str, unit: str) -> str:
     value = row.get(column)
     if row["outcome"] == "finished" and value is not None:
-        return score(value)
+        return score(value, unit)
     return row["outcome"]
 
 
-def _format_gain(arm: ArmFinding, seed: int) -> str:
+def _format_gain(arm: ArmFinding, seed: int, unit: str) -> str:
     """A comparison's gain in one seed."""
     gain = None
     for one in arm.judgement.seeds:
@@ -187,4 +194,4 @@ def _format_gain(arm: ArmFinding, seed: int) -> str:
             gain = one.gain
     if gain is None:
         return DASH
-    return signed_score(gain)
+    return signed_score(gain, unit)

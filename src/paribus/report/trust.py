@@ -16,7 +16,7 @@ from paribus.report.trust_power import (
     symmetry_checks,
 )
 from paribus.report.trust_provenance import failure_checks, machine_check, plan_check
-from paribus.report.trust_scope import new_document_check, size_check, window_checks
+from paribus.report.trust_scope import bound_checks, new_document_check, size_check, window_checks
 
 
 def trust_checks(report: ReportData) -> list[TrustCheck]:
@@ -35,6 +35,7 @@ def trust_checks(report: ReportData) -> list[TrustCheck]:
         size_check(report),
         *text_checks(report),
         *window_checks(report),
+        *bound_checks(report),
         new_document_check(report),
         machine_check(report),
         plan_check(report),

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from paribus.analyse.expected_gain import ExpectedGain, expected_gain
+from paribus.analyse.verdict import BOUND_WORDS
 from paribus.report.numbers import (
     DIGITS,
     MAX_LISTED,
@@ -20,6 +21,7 @@ from paribus.report.numbers import (
     join_words,
     percent_level,
     quote_arm,
+    score,
 )
 from paribus.report.report_data import ReportData
 from paribus.report.trust_check import TrustCheck, yes_unless
@@ -63,6 +65,23 @@ def window_checks(report: ReportData) -> Iterator[TrustCheck]:
         yield TrustCheck("Window", "mind", text)
 
 
+def bound_checks(report: ReportData) -> Iterator[TrustCheck]:
+    """Where the scores of a task end, and which arms are there; nothing of a likelihood."""
+    bounds, unit = report.findings.bounds, report.measure.unit
+    if bounds is None:
+        return
+    if bounds.floor is None:
+        yield TrustCheck("Floor", "mind", "The task has no floor on record.")
+        return
+    value = f"{score(bounds.floor.value, unit)} {unit}"
+    text = f"What needs no model scores up to {value}: {bounds.floor.description}."
+    words = {arm.judgement.verdict.word for arm in report.findings.arms}
+    at_bounds = [word for word in BOUND_WORDS if word in words]
+    if at_bounds:
+        text += f" Some comparisons are {join_words(at_bounds)}, and tell nothing of a difference."
+    yield TrustCheck("Floor", yes_unless(bool(at_bounds)), text)
+
+
 def new_document_check(report: ReportData) -> TrustCheck:
     """Which gains to expect on documents that were not among the items."""
     gains = dict(_expected_gains(report))
@@ -71,7 +90,8 @@ def new_document_check(report: ReportData) -> TrustCheck:
         return TrustCheck(DOCUMENTS, "mind", text)
     hulls = [name for name, gain in gains.items() if gain.is_hull]
     narrower = _describe_narrower(hulls, len(gains))
-    expected = f"Gains to expect on new documents{_describe_gains(gains)}."
+    unit = report.measure.unit
+    expected = f"Gains to expect on new documents{_describe_gains(gains, unit)}."
     text = f"The verdict is about these items. {expected}{narrower}"
     return TrustCheck(DOCUMENTS, yes_unless(bool(narrower)), text)
 
@@ -83,16 +103,16 @@ def _expected_gains(report: ReportData) -> Iterator[tuple[str, ExpectedGain]]:
             yield quote_comparison(arm, report.findings.baseline), gain
 
 
-def _describe_gains(gains: Mapping[str, ExpectedGain]) -> str:
+def _describe_gains(gains: Mapping[str, ExpectedGain], unit: str) -> str:
     """Every gain with its interval; of many, the lowest and the highest."""
     if len(gains) <= MAX_LISTED:
-        each = [f"{name} {_describe_interval(gain)}" for name, gain in gains.items()]
+        each = [f"{name} {_describe_interval(gain, unit)}" for name, gain in gains.items()]
         return f": {join_words(each)}"
     order = sorted(gains, key=lambda name: gains[name].effect)
     low, high = order[0], order[-1]
     return (
-        f" lie between {_describe_interval(gains[low])} for {low} and"
-        f" {_describe_interval(gains[high])} for {high}"
+        f" lie between {_describe_interval(gains[low], unit)} for {low} and"
+        f" {_describe_interval(gains[high], unit)} for {high}"
     )
 
 
@@ -111,8 +131,8 @@ def _describe_narrower(names: list[str], of: int) -> str:
     )
 
 
-def _describe_interval(gain: ExpectedGain) -> str:
-    digits = decimals_for_width((gain.high - gain.low) / 2)
+def _describe_interval(gain: ExpectedGain, unit: str) -> str:
+    digits = decimals_for_width((gain.high - gain.low) / 2, unit)
     return (
         f"{format_signed(gain.low, digits)} to {format_signed(gain.high, digits)}"
         f" ({percent_level(gain.level)})"

@@ -9,12 +9,13 @@ from math import isinf
 
 from paribus.analyse import Comparison
 from paribus.analyse.advice import Advice
+from paribus.analyse.bound_verdict import SAME_SCORES
 from paribus.analyse.findings import ArmFinding
 from paribus.analyse.run_table import Row
 from paribus.analyse.sign_test import NOT_CONFIRMED, TOO_FEW_SEEDS
 from paribus.analyse.undertrained import UNDERTRAINED
 from paribus.report.intervals import describe_compute, describe_gain
-from paribus.report.numbers import format_plural, quote_arm, rough, significant
+from paribus.report.numbers import capitalise, format_plural, quote_arm, rough, significant
 from paribus.report.positive_control import equivalence_caveat
 from paribus.report.report_data import ReportData
 from paribus.report.series import describe_seeds
@@ -186,8 +187,14 @@ def _verdict_sentence(arm: ArmFinding, against: str, within: str) -> str:
             return f"{name} is not worse than {baseline} by as much as the margin{detail}"
         case "inconclusive":
             return f"These runs cannot tell {name} from {baseline}{detail}"
+        case "identical" if verdict == SAME_SCORES:
+            return f"{name} and {baseline} score the same in every seed: nothing can be compared"
         case "identical":
             return f"{name} and {baseline} are the same runs: nothing was compared"
+        case "at floor":
+            return f"Neither {name} nor {baseline} is above the floor of the task"
+        case "at ceiling":
+            return f"{name} and {baseline} are both at the ceiling of the task"
         case "unstable":
             return f"{name} against {baseline} is unstable: {verdict.detail}"
         case "withheld":
@@ -231,6 +238,11 @@ def _verdict_meaning(comparison: Comparison, word: str, unit: str) -> str:
             return (
                 f"The interval holds zero and is not inside the margin of {margin}: neither a"
                 " difference nor its absence is shown."
+            )
+        case "at floor" | "at ceiling":
+            return (
+                f"{capitalise(comparison.verdict.detail)}. A task that cannot tell two arms apart"
+                " does not show that they are equal."
             )
         case "unstable":
             return (

@@ -18,7 +18,7 @@ from paribus.spec.design import (
     control_margin,
 )
 from paribus.spec.factor_faults import factor_faults, overruled_faults
-from paribus.spec.yardstick import Yardstick
+from paribus.spec.yardstick import DesignYardstick, TaskYardstick
 
 MAX_ALPHA = 0.05  # of false alarms, over all looks
 MAX_COMBINATIONS = 1_000  # of levels: thirty factors of two would be a billion arms
@@ -119,8 +119,8 @@ def _measure_faults(design: Design) -> Iterator[str]:
     names = [_yardstick_name(measure) for measure in (design.primary.measure, *design.others)]
     if len(set(names)) < len(names):
         yield (
-            f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, the"
-            " primary's included"
+            f"others: the yardsticks are {', '.join(names)}; use each kind once on a split, and"
+            " each task, the primary's included"
         )
     yield from _margin_faults(design)
     yield from _length_faults(design)
@@ -132,7 +132,12 @@ def _measure_faults(design: Design) -> Iterator[str]:
 
 
 def _margin_faults(design: Design) -> Iterator[str]:
-    margin = design.primary.margin
+    margin, measure = design.primary.margin, design.primary.measure.scores
+    if isinstance(margin, float) and measure.ceiling is not None and margin >= measure.ceiling:
+        yield (
+            f"primary.margin is {margin:g}, and scores end at {measure.ceiling:g} {measure.unit};"
+            " use a difference that an arm could have, such as 2"
+        )
     if not isinstance(margin, str):
         return
     if compute_margin(margin) is None and control_margin(margin) is None:
@@ -165,11 +170,14 @@ def _length_faults(design: Design) -> Iterator[str]:
     lengths_text = f"is {list(lengths)}" if lengths else "is missing"
     yield (
         f"primary.margin is {margin!r}, which is priced from runs of {MIN_LENGTHS} lengths or more,"
-        f" and lengths {lengths_text}; write {LENGTHS_EXAMPLE}, or a margin in bits per byte"
+        f" and lengths {lengths_text}; write {LENGTHS_EXAMPLE}, or a margin in"
+        f" {design.primary.measure.scores.unit}"
     )
 
 
-def _yardstick_name(measure: Yardstick) -> str:
+def _yardstick_name(measure: DesignYardstick) -> str:
+    if isinstance(measure, TaskYardstick):
+        return f"the task {measure.task.name} on {measure.split}"
     return f"{measure.kind} on {measure.split}"
 
 

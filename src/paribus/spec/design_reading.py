@@ -29,6 +29,7 @@ from paribus.spec.places import place_design
 from paribus.spec.reading import describe_faults, read_table
 from paribus.spec.spelling import word_advice
 from paribus.spec.stages import indexed_stages
+from paribus.spec.task_loading import open_tasks
 from paribus.spec.unknown_keys import unknown_keys
 
 DESIGN_KEYS = (*Design.model_fields, "scales")
@@ -52,10 +53,11 @@ def load_design(
     problems = list(_unknown_key_faults(table))
     for key in set(table) - set(DESIGN_KEYS):
         del table[key]
-    table = _apply_scale(_index_stages(with_base(table, folder)), scale, folder)
+    table = open_tasks(_index_stages(with_base(table, folder)))
+    table = open_tasks(_apply_scale(table, scale, folder))
     for path in in_setting_order(changes or {}):
         set_at_path(table, path, (changes or {})[path])
-        table = _index_stages(with_base(table, Path()))
+        table = open_tasks(_index_stages(with_base(table, Path())))
     try:
         design = Design.model_validate(fill_default_kinds(table, Design))
     except ValidationError as fault:

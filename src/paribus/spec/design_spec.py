@@ -25,7 +25,7 @@ from paribus.spec.design_values import (
 from paribus.spec.factor import Factor, Table
 from paribus.spec.match import Match
 from paribus.spec.variance import Variance, read_variance
-from paribus.spec.yardstick import DocumentHalves, YardstickKind
+from paribus.spec.yardstick import DesignYardstickKind, DocumentHalves
 
 Budget = Literal["tokens_read", "tokens_scored", "bytes_read", "training_flops"]
 DesignScale = Literal["smoke", "laptop", "hour", "paper"]
@@ -55,11 +55,12 @@ class Tune(Spec):
 class Primary(Spec):
     """The one yardstick a verdict is read from."""
 
-    measure: YardstickKind = DocumentHalves()
+    measure: DesignYardstickKind = DocumentHalves()
     """The yardstick that the verdict is read from."""
     margin: Annotated[Positive | str | None, BeforeValidator(read_margin)] = None
-    """The smallest difference that matters: a number of bits per byte, `5 % compute` or `25 % of
-    control`. If left out: nothing is called equivalent.
+    """The smallest difference that matters: a number in the unit of the measure (bits per byte, or
+    points of a task), `5 % compute` or `25 % of control`. If left out: nothing is called
+    equivalent.
     """
     test: Literal["two-sided", "not worse"] = "two-sided"
     """`not worse` asks only whether a loss of the margin is ruled out."""
@@ -128,7 +129,7 @@ class Design(Spec):
     """No longer offered: `true` is refused. Older studies were judged so."""
     primary: Primary = Primary()
     """The one yardstick that a verdict is read from, its margin and its test."""
-    others: Annotated[tuple[YardstickKind, ...], BeforeValidator(as_tuple)] = ()
+    others: Annotated[tuple[DesignYardstickKind, ...], BeforeValidator(as_tuple)] = ()
     """Further yardsticks, which are shown and never judged."""
     report: Literal["last"] = "last"
     """Which checkpoint is measured."""

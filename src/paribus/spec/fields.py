@@ -41,9 +41,9 @@ RUN_TABLES: dict[str, Any] = {
 }
 ROOTS: dict[str, Any] = {
     **RUN_TABLES,
-    "design": Design,
     "task": TaskKind,
     "protocol": ProtocolKind,
+    "design": Design,
 }
 
 
@@ -155,7 +155,8 @@ def _inside(place: _Place, name: str) -> Iterator[_Place]:
     of_kind = [model for model in models if kind_of(model) == name]
     if of_kind and len(models) > 1:
         yield _Place(of_kind[0])
-        return
+        if name not in of_kind[0].model_fields:
+            return  # a task is a kind of yardstick, and has a field of that name
     for model in models:
         for field in _fields(model):
             if field.key == name:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.spec.design import level_name
+from paribus.spec.task_readers import READERS
 
 Table = dict[str, Any]
 Keys = tuple[str, ...]
@@ -59,7 +60,36 @@ def place_design(table: Mapping[str, Any], folder: Path) -> Table:
     for key, place in (("arms", place_run), ("factors", _place_factor), ("scales", place_design)):
         if isinstance(result.get(key), Mapping):
             result[key] = _place_each(result[key], place, folder)
+    if isinstance(result.get("primary"), Mapping):
+        result["primary"] = dict(result["primary"])
+        if "measure" in result["primary"]:
+            result["primary"]["measure"] = _place_yardstick(result["primary"]["measure"], folder)
+    if isinstance(result.get("others"), list):
+        result["others"] = [_place_yardstick(one, folder) for one in result["others"]]
     return result
+
+
+def _place_yardstick(yardstick: Any, folder: Path) -> Any:
+    """A yardstick whose task, if it is one, lies where the design does."""
+    if not isinstance(yardstick, Mapping) or "task" not in yardstick:
+        return yardstick
+    return {**yardstick, "task": place_task_source(yardstick["task"], folder)}
+
+
+def place_task_source(source: Any, folder: Path) -> Any:
+    """A task as a design names it, with paths that lead to the same files from the working
+    directory: a table, a file, or `READER:PATH`. The name of a built-in task is left as it is.
+    """
+    if isinstance(source, Mapping):
+        return place_task(source, folder)
+    if not isinstance(source, str):
+        return source
+    reader, colon, path = source.partition(":")
+    if colon and reader in READERS:
+        return f"{reader}:{_join_folder(path, folder)}"
+    if Path(source).suffix in (".toml", ".json"):
+        return _join_folder(source, folder)
+    return source
 
 
 def _place_each(

@@ -116,8 +116,8 @@ def _default_fields(table: Mapping[str, Any]) -> dict[str, Any]:
             return dict(LANGUAGE_CHOICES)
         return dict(LANGUAGE_TASK)
     reader = table.get("reader")
-    if reader is None:
-        return {}
+    if not isinstance(reader, str):
+        return {}  # none, or one that is refused with its place
     if reader not in READERS:
         advice = word_advice(str(reader), tuple(READERS))
         raise SpecError(f"reader is {reader!r}; {advice}use one of {', '.join(READERS)}")
@@ -134,3 +134,29 @@ def _with_tuples(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(map(_with_tuples, value))
     return value
+
+
+def open_tasks(design: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a design in which every task that it names, as a yardstick, is a whole table."""
+    result = dict(design)
+    primary = result.get("primary")
+    if isinstance(primary, Mapping) and "measure" in primary:
+        measure = _open_task(primary["measure"], "primary.measure")
+        result["primary"] = {**primary, "measure": measure}
+    others = result.get("others")
+    if isinstance(others, list | tuple):
+        result["others"] = [_open_task(one, f"others.{place}") for place, one in enumerate(others)]
+    return result
+
+
+def _open_task(yardstick: Any, where: str) -> Any:
+    if not isinstance(yardstick, Mapping) or "task" not in yardstick:
+        return yardstick
+    task = yardstick["task"]
+    if not isinstance(task, str | Path | Mapping):
+        return yardstick  # which is refused with its place
+    try:
+        table = load_task(task).model_dump()
+    except SpecError as fault:
+        raise SpecError([f"{where}.{problem}" for problem in fault.problems]) from None
+    return {**yardstick, "kind": yardstick.get("kind", "task"), "task": table}

@@ -13,10 +13,17 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from paribus.errors import SpecError
 from paribus.spec.base import MAX_SIZE, Count, Spec, read_kind
 from paribus.spec.corpus import Corpus, gives_pairs
-from paribus.spec.measure import LIKELIHOOD, PSEUDO_LIKELIHOOD, Measure
+from paribus.spec.measure import (
+    LIKELIHOOD,
+    PSEUDO_LIKELIHOOD,
+    TASK_MEASURES,
+    LikelihoodKind,
+    Measure,
+)
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
 from paribus.spec.reading import describe_faults
+from paribus.spec.tasks import LabelMeasure, ProtocolKind, TaskKind, ZeroShot
 
 HeldOutSplit = Literal["valid", "test"]
 ByteSize = Annotated[int, Field(ge=8, le=MAX_SIZE)]  # two characters of UTF-8 at least
@@ -26,6 +33,7 @@ class HeldOutYardstick(Spec):
     """The base of yardsticks: so many items of one split, or all there are."""
 
     scores: ClassVar[Measure] = LIKELIHOOD
+    label: ClassVar[LikelihoodKind] = "likelihood"
     split: HeldOutSplit = "test"
     """Which held-out documents are measured."""
     n_items: Count = 200
@@ -72,11 +80,49 @@ class PseudoHalves(HalvesYardstick):
     """Σ log p(token | others) over the second half: each token masked in turn. No likelihood."""
 
     scores: ClassVar[Measure] = PSEUDO_LIKELIHOOD
+    label: ClassVar[LikelihoodKind] = "pseudo-likelihood"
     kind: Literal["pseudo"] = "pseudo"
+
+
+class TaskYardstick(Spec):
+    """A task: the score of a run over its items, above the floor that needs no model."""
+
+    kind: Literal["task"] = "task"
+    task: TaskKind
+    """The task: a table, a file with one, the name of a built-in one, or `READER:PATH`."""
+    protocol: ProtocolKind = ZeroShot()
+    """How it is asked, the same for every arm."""
+    split: HeldOutSplit = "test"
+    """Which items are asked. A sweep asks those that the task holds out for validation."""
+
+    @property
+    def scores(self) -> Measure:
+        """What its scores are."""
+        return task_measure(self.task.model_dump())
+
+
+class HeadYardstick(Spec):
+    """The labels or tags that a fine-tuned head gives to held-out texts of its own corpus."""
+
+    kind: Literal["head"] = "head"
+    measure: LabelMeasure = "accuracy"
+    """What is reported of the answers."""
+    split: HeldOutSplit = "test"
+    """Which held-out texts are asked."""
+
+    @property
+    def scores(self) -> Measure:
+        """What its scores are."""
+        return TASK_MEASURES[self.measure]
 
 
 Yardstick = DocumentHalves | HeldOutPairs | PseudoHalves
 YardstickKind = Annotated[Yardstick, Field(discriminator="kind"), BeforeValidator(read_kind)]
+# what the arms of a design are measured with
+DesignYardstick = Yardstick | TaskYardstick | HeadYardstick
+DesignYardstickKind = Annotated[
+    DesignYardstick, Field(discriminator="kind"), BeforeValidator(read_kind)
+]
 
 
 MEASURES: Mapping[str, Measure] = {
@@ -84,6 +130,29 @@ MEASURES: Mapping[str, Measure] = {
     "pairs": HeldOutPairs.scores,
     "pseudo": PseudoHalves.scores,
 }  # by the kind that a record names
+TASK = "task"  # the kind of a yardstick that is a task
+HEAD = "head"  # the kind of one that asks a fine-tuned head
+
+
+def table_measure(table: Mapping[str, Any]) -> Measure:
+    """What the scores of a yardstick are, as a record holds it."""
+    if table["kind"] == TASK:
+        return task_measure(table["task"])
+    if table["kind"] == HEAD:
+        return TASK_MEASURES[table["measure"]]
+    return MEASURES[table["kind"]]
+
+
+def task_measure(task: Mapping[str, Any]) -> Measure:
+    """What the scores of a task are: as it says, or accuracy."""
+    return TASK_MEASURES[task.get("measure", "accuracy")]
+
+
+def tuning_table(table: Mapping[str, Any], split: str) -> dict[str, Any]:
+    """The yardstick that rates are tuned with, as a record holds it: the primary on another
+    split.
+    """
+    return {**table, "split": split}
 
 
 def default_yardstick(corpus: Corpus, objective: Objective) -> Yardstick:
@@ -111,6 +180,24 @@ def load_yardstick(kind: str, changes: Mapping[str, Any] | None = None) -> Yards
         return _YardstickTable.model_validate(table).yardstick
     except ValidationError as fault:
         raise SpecError(list(describe_faults(fault, table, _YardstickTable))) from None
+
+
+def _with_tuples(value: Any) -> Any:
+    """A table in which every list is a tuple, as specs have them."""
+    if isinstance(value, Mapping):
+        return {key: _with_tuples(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return tuple(map(_with_tuples, value))
+    return value
+
+
+def read_design_yardstick(table: Mapping[str, Any]) -> DesignYardstick:
+    """A yardstick of a design as it was written down."""
+    if table["kind"] == TASK:
+        return TaskYardstick.model_validate(_with_tuples(table))
+    if table["kind"] == HEAD:
+        return HeadYardstick.model_validate(dict(table))
+    return read_yardstick(table)
 
 
 def read_yardstick(table: Mapping[str, Any]) -> Yardstick:

@@ -19,6 +19,7 @@ from paribus.cli.terminal.power_table import (
 from paribus.design import Plan, StudyCost, group_identical_arms
 from paribus.design.arms import width_notes
 from paribus.design.study_cost import n_rates_per_seed
+from paribus.evaluate.tasks.run import PreparedTask
 from paribus.record import ControlLine, Mark
 from paribus.report.numbers import (
     describe_weights,
@@ -131,6 +132,8 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
     for name, weights in declared_contrasts(plan.design).items():
         page.print(f"contrast   {name}: {describe_weights(weights)}", soft_wrap=True, markup=False)
     page.print(f"control    {_describe_control(plan)}", soft_wrap=True, markup=False)
+    for column, prepared in plan.tasks.items():
+        page.print(f"items      {column}: {_describe_items(prepared)}", markup=False)
     margin = plan.design.primary.margin
     if margin is None:
         margin = "none: no verdict can be 'equivalent'"
@@ -140,6 +143,18 @@ def print_cost(plan: Plan, cost: StudyCost, page: Console, past_noise: PastNoise
             "test       not worse: one-sided, whether a loss of the margin is ruled out",
             soft_wrap=True,
         )
+
+
+def _describe_items(prepared: PreparedTask) -> str:
+    """How many items of a task every arm is asked, and how many do not fit them all."""
+    own = prepared.prepared
+    text = f"{format_plural(len(own.items), 'item')} for every arm"
+    if own.n_left_out:
+        text += f", {own.n_left_out} left out that do not fit all of them"
+    n_cut = sum(n > 0 for n in own.n_truncated_bytes)
+    if n_cut:
+        text += f", {n_cut} of them cut at the same byte for all"
+    return text
 
 
 def _describe_runs(cost: StudyCost) -> str:
@@ -228,7 +243,7 @@ def _describe_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[str]:
         unit = plan.design.primary.measure.scores.unit
         yield (
             f"           in {unit}, {rough(effect * past_noise.upper_sd)} and"
-            f" {rough(margin * past_noise.upper_sd)}; {describe_past_noise(past_noise)}"
+            f" {rough(margin * past_noise.upper_sd)}; {describe_past_noise(past_noise, unit)}"
         )
 
 
@@ -259,7 +274,8 @@ def _describe_open_power(plan: Plan, past_noise: PastNoise | None) -> Iterator[s
         unit, sd = plan.design.primary.measure.scores.unit, past_noise.upper_sd
         yield (
             f"           in {unit}, {_join_numbers([sd * one for one in effects])}; "
-            f"{_join_numbers([sd * one for one in margins])}; {describe_past_noise(past_noise)}"
+            f"{_join_numbers([sd * one for one in margins])};"
+            f" {describe_past_noise(past_noise, unit)}"
         )
 
 

@@ -48,12 +48,13 @@ def print_power_table(
     page.print(table)
 
 
-def describe_past_noise(past_noise: PastNoise) -> str:
-    """Which sd the numbers in bits use: an upper bound, because the observed sd is too small
-    more often than not.
+def describe_past_noise(past_noise: PastNoise, unit: str) -> str:
+    """Which sd the numbers in bits or points use: an upper bound, because the observed sd is too
+    small more often than not.
     """
+    scale = unit.partition(" ")[0]
     return (
-        f"bits are at an sd of {significant(past_noise.upper_sd)}, the upper bound from"
+        f"{scale} are at an sd of {significant(past_noise.upper_sd)}, the upper bound from"
         f" {past_noise.n} seeds of the study {past_noise.study}, whose observed sd is"
         f" {significant(past_noise.sd)}"
     )

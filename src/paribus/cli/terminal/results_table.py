@@ -21,7 +21,8 @@ from paribus.report.verdicts import TRAIN_LONGER, UNDERTRAINED_MEANING
 def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -> None:
     """The primary score of each reported run."""
     plan = read_plan(study)
-    column = column_of(plan.design.primary.measure.table)
+    column, measure = column_of(plan.design.primary.measure.table), plan_measure(plan)
+    unit = measure.unit
     reported_rows = [row for row in rows if row["purpose"] == "reported"]
     seeds = sorted({row["seed"] for row in reported_rows})
     table = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
@@ -37,8 +38,8 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
         table.add_row(
             arm,
             rate,
-            *(_format_score(own.get(seed), column) for seed in seeds),
-            _format_mean(values, len(seeds)),
+            *(_format_score(own.get(seed), column, unit) for seed in seeds),
+            _format_mean(values, len(seeds), unit),
         )
     page.print(table)
     if any(row["outcome"] == UNDERTRAINED for row in reported_rows):
@@ -47,7 +48,6 @@ def print_results(rows: Sequence[dict[str, Any]], study: Study, page: Console) -
             style="yellow",
             soft_wrap=True,
         )
-    measure = plan_measure(plan)
     page.print(
         f"{measure.unit} of {column}, {measure.direction}; {study.folder}",
         style="dim",
@@ -68,19 +68,19 @@ def _trained_scores(
     return scores
 
 
-def _format_mean(values: Sequence[float], n_seeds: int) -> str:
+def _format_mean(values: Sequence[float], n_seeds: int, unit: str) -> str:
     """The mean over the runs that have a value, with their count if some have none."""
     mean = DASH
     if values:
-        mean = score(fmean(values))
+        mean = score(fmean(values), unit)
     if len(values) == n_seeds:
         return mean
     return f"{mean} ({len(values)} of {n_seeds})"
 
 
-def _format_score(row: dict[str, Any] | None, column: str) -> str:
+def _format_score(row: dict[str, Any] | None, column: str, unit: str) -> str:
     if row is None:
         return DASH
     if row["outcome"] == "finished":
-        return score(row.get(column))
+        return score(row.get(column), unit)
     return row["outcome"]

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from paribus.analyse import column_of, score_of
 from paribus.analyse.run_table import outcome_without_score
 from paribus.design import Cell
-from paribus.design.cell_run import cell_held_out_loss, find_evaluation, is_complete
+from paribus.design.cell_run import cell_held_out_loss, find_answers, is_complete
 from paribus.design.study_watcher import StudyWatcher
 from paribus.record import Study, last_row
 from paribus.record.file_names import ROWS_FILE
@@ -110,14 +110,14 @@ class StudyBar(StudyWatcher):
             return outcome
         if not cell.measures:
             return f"{score(cell_held_out_loss(cell, self.study))} nats on held-out text"
-        evaluation = find_evaluation(cell, self.study, cell.measures[0])
-        if evaluation is None:
+        yardstick = cell.measures[0]
+        answers = find_answers(cell, self.study, yardstick)
+        if answers is None:
             return "not measured"
-        value = score_of(evaluation)
+        value, unit = score_of(answers), yardstick.scores.unit
         if value is None:
-            return ": ".join(outcome_without_score(evaluation, self.study, cell.name))
-        unit, column = cell.measures[0].scores.unit, column_of(evaluation.head.yardstick)
-        return f"{score(value)} {unit} ({column})"
+            return ": ".join(outcome_without_score(answers, self.study, cell.name))
+        return f"{score(value, unit)} {unit} ({column_of(yardstick.model_dump(mode='json'))})"
 
     def _time_left(self) -> str:
         """At the pace of this sitting: what an earlier one had done of a run took none of its

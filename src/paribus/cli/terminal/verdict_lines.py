@@ -24,6 +24,8 @@ STYLES = {
     "equivalent": "bold blue",
     "not worse": "bold blue",
     "inconclusive": "bold yellow",
+    "at floor": "bold yellow",
+    "at ceiling": "bold yellow",
 }
 
 

@@ -10,7 +10,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from paribus.analyse.task_scores import CONFUSION_MEASURES, confusion_matrix
+from paribus.analyse.task_scores import (
+    CONFUSION_MEASURES,
+    confusion_matrix,
+)
 from paribus.canonical import canonical_hash
 from paribus.corpus import TokenisedCorpus
 from paribus.corpus.tasks import (
@@ -105,12 +108,25 @@ class PreparedTask:
 
 def prepare_task(task: Task, protocol: Protocol, subjects: Sequence[TaskSubject]) -> PreparedTask:
     """The items of a task, such that each fits every subject."""
-    dataset = _text_of_all(task, subjects)
-    items = task_items(task, "test", dataset)
+    arms = [subject.arm() for subject in subjects]
+    return prepare_for_arms(task, protocol, arms, _text_of_all(task, subjects))
+
+
+def prepare_for_arms(
+    task: Task,
+    protocol: Protocol,
+    arms: Sequence[TaskArm],
+    dataset: TokenisedCorpus | None = None,
+    split: TaskSplit = "test",
+) -> PreparedTask:
+    """The items of a split, such that each fits every arm, known before any of them is trained.
+
+    `dataset` is the text that a task without files takes its items from.
+    """
+    items = task_items(task, split, dataset)
     demonstrations: tuple[AskedItem, ...] = ()
     if isinstance(protocol, FewShot):
         demonstrations = task_items(task, "train", dataset)
-    arms = [subject.arm() for subject in subjects]
     prepared = prepare_items(task, items, demonstrations, arms, protocol)
     asked = {item.name for item in prepared.items}
     originals = tuple(item for item in items if item.name in asked)
@@ -149,13 +165,17 @@ def evaluate_task(
     prepared = prepare_task(task, protocol or ZeroShot(), subjects)
     evaluations: list[TaskEvaluation] = []
     for subject in subjects:
-        evaluations.append(_evaluate_subject(subject, prepared, device, max_positions))
+        evaluations.append(evaluate_prepared(subject, prepared, device, max_positions))
     return tuple(evaluations)
 
 
-def _evaluate_subject(
-    subject: TaskSubject, prepared: PreparedTask, device: torch.device, max_positions: int | None
+def evaluate_prepared(
+    subject: TaskSubject,
+    prepared: PreparedTask,
+    device: torch.device,
+    max_positions: int | None = None,
 ) -> TaskEvaluation:
+    """The answers of one subject to items that were made to fit others too."""
     weights = file_sha256(subject.checkpoint.folder / WEIGHTS_FILE)
     folder, step = _place_and_step(subject.checkpoint)
     path = None

@@ -1,0 +1,49 @@
+"""A finished run measured with a yardstick of its design, whatever that asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from paribus.analyse import column_of
+from paribus.corpus.labelled_rows import LabelledCorpus
+from paribus.design.asked_tasks import AskedTasks, read_asked_task
+from paribus.errors import RecordError
+from paribus.evaluate import evaluate
+from paribus.evaluate.head_answers import evaluate_head
+from paribus.evaluate.tasks.run import TaskSubject, evaluate_prepared
+from paribus.interop.loaded_checkpoint import load_checkpoint
+from paribus.record import CHECKPOINTS, latest_checkpoint
+from paribus.spec.objectives import TextLabels, WordTags
+from paribus.spec.run import RunSpec
+from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
+from paribus.train.parent import Texts
+
+
+def measure_run(
+    folder: Path,
+    run: RunSpec,
+    texts: Texts,
+    yardstick: DesignYardstick,
+    device: torch.device,
+    asked_tasks: AskedTasks,
+) -> None:
+    """Ask a run's last checkpoint, and keep what it says; what was asked before is not asked
+    again.
+    """
+    if isinstance(yardstick, HeadYardstick):
+        objective = run.last.objective
+        assert isinstance(objective, TextLabels | WordTags)
+        evaluate_head(folder, LabelledCorpus(texts[-1], objective), device, yardstick.split)
+    elif isinstance(yardstick, TaskYardstick):
+        column = column_of(yardstick.model_dump(mode="json"))
+        prepared = read_asked_task(*asked_tasks[column])
+        checkpoint = latest_checkpoint(folder / CHECKPOINTS).checkpoint
+        if checkpoint is None:
+            raise RecordError(f"{folder} has no complete checkpoint; train it further")
+        # Which items overlap with the training text is the same for every run: it is not asked.
+        evaluate_prepared(TaskSubject(load_checkpoint(checkpoint.folder)), prepared, device)
+    else:
+        n_sequences = run.last.training.n_sequences
+        evaluate(folder, yardstick, texts[-1], device=device, n_sequences=n_sequences)
