@@ -47,7 +47,9 @@ def command(
     split: Annotated[
         str | None,
         typer.Option(
-            metavar="SPLIT", help="Split to sample from: train, valid or test; by default train."
+            "--split",
+            metavar="SPLIT",
+            help="Split to sample from: train, valid or test; by default train.",
         ),
     ] = None,
     n: Annotated[

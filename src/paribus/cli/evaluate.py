@@ -176,6 +176,7 @@ def command(
     tasks: Annotated[
         str | None,
         typer.Option(
+            "--tasks",
             metavar="TASKS",
             help="Tasks instead of a yardstick, separated by commas: TOML files, names that"
             " `paribus tasks` lists, or READER:PATH.",
