@@ -164,6 +164,6 @@ def test_an_unknown_design_is_met_with_the_nearest() -> None:
         find_design("postions")
     with pytest.raises(
         SpecError,
-        match="designs are bidirectional-input, encoder-decoder, experts, mixed-attention",
+        match="designs are adaptation, bidirectional-input, encoder-decoder, experts, mixed",
     ):
         find_design("something else")

@@ -39,11 +39,34 @@ PARTS = [{"objective": "causal"}, {"objective": "prefix"}]
 REQUIRED: dict[str, dict[str, Any]] = {
     "files": {"paths": ["a.txt"], "max_unpacked": 10**9},
     "pairs": {"paths": ["a.tsv"], "max_unpacked": 10**9},
+    "labelled": {"paths": ["a.tsv"], "max_unpacked": 10**9, "second": "more"},
+    "tagged": {"paths": ["a.conll"], "max_unpacked": 10**9},
+    "conversations": {"paths": ["a.jsonl"], "max_unpacked": 10**9},
+    "preferences": {"paths": ["a.jsonl"], "max_unpacked": 10**9},
+    "labels": {"n_labels": 3},
+    "tags": {"n_labels": 3},
     "mixture": {"components": PARTS},
     "linear": {"min_length": 5},
     "recall": {"n_symbols": 20},
     "arithmetic": {"max_length": 4},
 }
+
+
+# What goes with a source or an objective that asks for it: sources, objective, kind of stage.
+LANGUAGES = ("copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic")
+TALK = {"kind": "copy", "form": "conversations"}
+TOGETHER: dict[str, tuple[dict[str, Any], str, str]] = {
+    "labelled": ({"kind": "labelled"}, "labels", "tune"),
+    "python-labels": ({"kind": "python-labels"}, "labels", "tune"),
+    "labels": ({"kind": "labelled"}, "labels", "tune"),
+    "tagged": ({"kind": "tagged"}, "tags", "tune"),
+    "python-tags": ({"kind": "python-tags"}, "tags", "tune"),
+    "tags": ({"kind": "tagged"}, "tags", "tune"),
+    "conversations": ({"kind": "conversations"}, "seq2seq", "instruct"),
+    "preferences": ({"kind": "preferences"}, "preference", "prefer"),
+    "preference": ({"kind": "preferences"}, "preference", "prefer"),
+}
+MEASURES = ("head", "pairs", "halves", "pseudo")
 
 
 def leaf_paths(model: type[BaseModel], path: str = "") -> Iterator[str]:
@@ -61,6 +84,10 @@ def leaf_paths(model: type[BaseModel], path: str = "") -> Iterator[str]:
 
 def is_of_every_stage(leaf: str) -> bool:
     """Has the only stage of a run this leaf? Only a later stage changes the architecture."""
+    later = ("[conversations]", "[preferences]", "[preference]")
+    refused = ("components.objective[labels]", "components.objective[tags]")  # in a mixture
+    if any(tag in leaf for tag in (*later, *refused)):
+        return False
     return leaf != "kind" and "[file]" not in leaf and not leaf.startswith("architecture.")
 
 
@@ -77,11 +104,19 @@ def written(leaf: str) -> dict[str, Any]:
         }
     if "tokenizer" in kinds:
         table["corpus"] = {"tokenizer": kinds["tokenizer"]}
+    for kind in (kinds.get("sources", ""), kinds.get("objective", "")):
+        if kind in TOGETHER:
+            source, objective, _ = TOGETHER[kind]
+            table["corpus"] = {"sources": [{**source, **REQUIRED.get(source["kind"], {})}]}
+            table["objective"] = {"kind": objective, **REQUIRED.get(objective, {})}
     if "schedule" in kinds:
         table["training"] = {**TRAINING, "schedule": kinds["schedule"]}
     if leaf.startswith("objective"):
         kind = leaf[len("objective[") : leaf.index("]")]
         table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
+        if ".own_samples." in leaf:
+            table["objective"]["own_samples"] = {}
+            table["corpus"] = {"sources": [TALK]}
         if leaf.startswith("objective[mixture].components.objective"):
             table["objective"]["components"] = [{"objective": {"kind": kinds["objective"]}}]
         if leaf == "objective[mixture].components.mode":
@@ -108,8 +143,11 @@ def put(table: Any, path: list[str], value: Any) -> None:
         table = table[name]
     table = table[0] if isinstance(table, list) else table
     if last == "kind":
+        form = table["kind"] if table["kind"] in ("conversations", "preferences") else None
         table.clear()
         table.update(REQUIRED.get(value, {}))
+        if form is not None and value in LANGUAGES:
+            table["form"] = form
     table[last] = value
 
 
@@ -135,8 +173,10 @@ KINDS = tuple(
 UNMEASURED = (
     "objective[reverse].kind",
     "objective[masked].kind",
+    "objective[labels].kind",
+    "objective[tags].kind",
 )
-WORDS = ("pairs", "text", "slice", "all", "strict", "replace", "+", "+-", "R", "X", "else")
+WORDS = ("pairs", "last", "text", "slice", "all", "strict", "replace", "+", "+-", "R", "X", "else")
 
 
 def others(value: Any, last: str) -> Iterator[Any]:
@@ -173,7 +213,7 @@ def arms(base: dict[str, Any], second: dict[str, Any], factor: str) -> tuple[Arm
     moved = {} if factor == "architecture" else copy.deepcopy(second)
     if factor != "architecture":
         set_at_path(moved, factor, 3)
-    for measure in ("halves", "pseudo"):
+    for measure in MEASURES:
         try:
             return arms_of(design(base, moved or second, factor, measure))
         except SpecError as fault:
@@ -183,7 +223,7 @@ def arms(base: dict[str, Any], second: dict[str, Any], factor: str) -> tuple[Arm
 
 def caught(first: Arm, second: Arm, factor: str) -> list[str]:
     """The confounds of two arms, which are the same whichever of them is the baseline."""
-    designs = [design({}, {}, factor, measure) for measure in ("halves", "pseudo")]
+    designs = [design({}, {}, factor, measure) for measure in MEASURES]
     asked = next(
         one for one in designs if not any(arm_refusal(one, arm.table) for arm in (first, second))
     )
@@ -234,12 +274,27 @@ def test_a_leaf_of_a_stage_changed_in_one_arm_is_caught(leaf: str) -> None:
 
 
 CHAIN_WITNESS = f"stages.1.{WITNESS}"
+# of a stage that only comes later, but for its objective, which is that of its kind
+LATER_LEAVES = [
+    leaf
+    for leaf in leaf_paths(Stage)
+    if re.search(r"\[(conversations|preferences|preference)\]", leaf)
+    and leaf != "objective[preference].kind"
+]
 # a later stage has the tokenizer of the first, and an objective that can be measured
 CHAIN_LEAVES = [
     leaf
-    for leaf in STAGE_LEAVES
+    for leaf in (*STAGE_LEAVES, *LATER_LEAVES)
     if "tokenizer" not in leaf and leaf != WITNESS and not leaf.endswith(UNMEASURED)
 ]
+
+
+def stage_kind(leaf: str) -> str:
+    """The kind of a later stage that has a leaf."""
+    for kind in re.findall(r"\[([\w-]+)\]", leaf):
+        if kind in TOGETHER:
+            return TOGETHER[kind][2]
+    return "adapt"
 
 
 def changed_later(leaf: str) -> tuple[Arm, ...] | None:
@@ -251,7 +306,7 @@ def changed_later(leaf: str) -> tuple[Arm, ...] | None:
         later = {key: base.pop(key) for key in ("corpus", "objective", "training") if key in base}
         base["training"] = TRAINING
         base["objective"] = {"kind": "prefix" if mask != "reverse" else "reverse"}
-        base["stages"] = {"0": {}, "1": {"kind": "adapt", **later}}
+        base["stages"] = {"0": {}, "1": {"kind": stage_kind(leaf), **later}}
         try:
             stage = load_run(copy.deepcopy(base)).last.model_dump(mode="json")
         except SpecError:

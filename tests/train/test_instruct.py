@@ -158,7 +158,7 @@ REFUSALS = {
     "stages.0.kind is 'pretrain', but corpus.sources gives conversations; use 'instruct'": {
         "stages.0.corpus.sources": [{**LANGUAGE, "form": "conversations"}]
     },
-    "stages.1.kind is 'pretrain', which only the first stage can be; use 'adapt', 'tune'": {
+    "which only a stage that begins with initial weights can be; use 'adapt', 'tune'": {
         "stages.1.kind": "pretrain"
     },
 }
