@@ -54,6 +54,7 @@ READERS: dict[str, ReaderEntry] = {
             "references": " {word}",
             "measure": "exact match",
             "stop": ("\n", ".", ",", "!", "?", ";", ":", '"'),
+            "n_words": 1,
             "id": "{id}",
         },
     ),

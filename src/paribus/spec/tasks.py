@@ -206,6 +206,8 @@ class GenerationTask(TaskData):
     """Most tokens that are generated. If left out: as many as the longest reference has."""
     stop: tuple[Annotated[str, Field(min_length=1)], ...] = ()
     """Texts that end an answer: it is cut before the first of them."""
+    n_words: Count | None = None
+    """Words of an answer: it is cut after as many. If left out: it is not."""
     answer_after: str = ""
     """Of what is generated and of the references, only what follows the last occurrence of this
     text is compared.

@@ -11,6 +11,7 @@ from paribus.errors import UnsupportedError
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import ask_generation
+from paribus.evaluate.tasks.generation import cut_answer
 from paribus.model import Transformer
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
 from paribus.spec.task_loading import load_task
@@ -47,6 +48,14 @@ def test_answers_are_greedy_and_cut_at_a_stop() -> None:
     assert [answer.key for answer in result.answers] == ["aaaa", "aaaa", "xxxx\nyy"]
     stopped = ask_generation(asked, task(stop=["bb"]), items)
     assert stopped.answers[1].chosen == ""
+
+
+def test_an_answer_is_cut_after_its_words() -> None:
+    one = task(n_words=1, stop=["."])
+    assert cut_answer(one, " signs of spring") == "signs"
+    assert cut_answer(one, " signs. Of spring") == " signs"
+    assert cut_answer(one, " sig") == " sig"
+    assert cut_answer(task(n_words=2), "the sea  again") == "the sea"
 
 
 def test_the_constant_answer_is_the_floor() -> None:

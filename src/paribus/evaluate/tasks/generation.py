@@ -121,7 +121,7 @@ def _generate(
             lambda tokens: _has_stop(task, arm.tokenizer.decode(tokens)),
         )
         for number, answer in zip(numbers, answers, strict=True):
-            texts[number] = _before_stop(task, arm.tokenizer.decode(answer.tokens))
+            texts[number] = cut_answer(task, arm.tokenizer.decode(answer.tokens))
     return texts
 
 
@@ -139,12 +139,18 @@ def _batches(contexts: Sequence[Ids], n_tokens: int) -> Iterator[list[int]]:
 
 
 def _has_stop(task: GenerationTask, text: str) -> bool:
-    return any(stop in text for stop in task.stop)
+    if any(stop in text for stop in task.stop):
+        return True
+    return task.n_words is not None and len(text.split()) > task.n_words
 
 
-def _before_stop(task: GenerationTask, text: str) -> str:
+def cut_answer(task: GenerationTask, text: str) -> str:
+    """What a task counts of a text that was generated."""
     for stop in task.stop:
         text = text.partition(stop)[0]
+    words = text.split()
+    if task.n_words is not None and len(words) > task.n_words:
+        return " ".join(words[: task.n_words])
     return text
 
 
