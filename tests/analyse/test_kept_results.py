@@ -22,7 +22,7 @@ from paribus.record.plan_formats import convert_design
 from paribus.spec.design import compute_margin
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-KEPT = sorted(folder.name for folder in RESULTS.iterdir() if folder.is_dir())
+KEPT = sorted(path.parent.name for path in RESULTS.glob("*/plan.json"))
 # made before annealed lengths, controls outside the family and local parabolas
 FIRST_RULES = ["encoder-decoder-hour"]
 PRESENT_RULES = [name for name in KEPT if name not in FIRST_RULES]
@@ -232,3 +232,25 @@ def test_these_studies_are_kept() -> None:
         "mixed-attention-hour",
         "positions-masked-hour",
     ]
+
+
+def test_the_page_of_blimp_says_what_its_answers_say() -> None:
+    folder = RESULTS / "blimp-books"
+    page = (folder / "README.md").read_text("utf-8")
+    answers = rows_of(folder / "answers.csv")
+    paradigms = {(row["seed"], row["paradigm"]): row for row in rows_of(folder / "paradigms.csv")}
+    for seed in ("1", "2"):
+        right: list[float] = []
+        n_above = 0
+        for row in answers:
+            if row["seed"] != seed:
+                continue
+            own = [{"0": 0.0, "1": 1.0, "5": 0.5}[letter] for letter in row["right"]]
+            paradigm = paradigms[seed, row["paradigm"]]
+            assert len(own) == 1000
+            assert sum(own) / 1000 == pytest.approx(float(paradigm["accuracy"]), abs=5e-4)
+            n_above += sum(own) / 1000 > max(0.5, float(paradigm["length_floor"]))
+            right += own
+        assert len(right) == 67_000
+        assert f"| {seed} | {100 * sum(right) / len(right):.1f} % |" in page
+        assert f"{n_above} (seed {seed})" in page
