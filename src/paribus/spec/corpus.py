@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from paribus.spec.base import Positive, Share, Spec, read_kind
+from paribus.spec.base import Positive, Share, Spec, as_tuple, read_kind
 from paribus.spec.languages import InventedLanguage, Language, LanguageForm
 
 # The special tokens of conversations: who speaks, and where a turn ends.
@@ -35,20 +35,11 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _as_tuple(value: Any) -> Any:
-    """One path or source alone is short for a list of it; a list of none is refused."""
-    if isinstance(value, list | tuple) and not value:
-        raise ValueError("is an empty list; give at least one")
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    return (value,)
-
-
 # Bytes that the files of a source may come to when they are unpacked; None: in proportion to their
 # size on disk. It changes no text and is written only where it is set, so that the names of texts
 # and runs stay what they were.
 MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda n_bytes: n_bytes is None)]
-Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(as_tuple)]
 
 ColumnNumber = Annotated[int, Field(ge=-64, le=64)]
 
@@ -345,7 +336,7 @@ class Corpus(Spec):
     content.
     """
 
-    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_as_tuple)] = (PythonDocs(),)
+    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(as_tuple)] = (PythonDocs(),)
     """Where the text comes from. All sources give the same: running text, pairs, conversations or
     preferences. One alone needs no list.
     """

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from paribus.canonical import canonical_json
@@ -34,7 +35,7 @@ def task_rows(
     `dataset` is the text of a run, which tasks without files of their own take items from.
     """
     if task.language is not None:
-        return language_rows(task.language, split)
+        return chain.from_iterable(language_rows(one, split) for one in task.language)
     if task.reader is not None and not READERS[task.reader].suffixes:
         return corpus_rows(task.reader, split, dataset)
     return _file_split(task, split)
