@@ -6,8 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from byte_models import BYTE_TOKENIZER, byte_model
-from scipy import stats
-from tiny_model import tiny_architecture
 
 from paribus.analyse.task_scores import macro_f1, matthews
 from paribus.corpus.tasks import ChoiceItem
@@ -21,7 +19,6 @@ from paribus.evaluate.tasks.floors import (
     option_scores,
     padded_options,
 )
-from paribus.model import build
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
 
 ITEMS = (
@@ -178,27 +175,6 @@ def test_without_a_context_nothing_is_unconditional() -> None:
         assert result.answers[0].option_unconditional_nats == ()
         assert set(result.accuracy) == {"by sum", "by token", "by byte"}
         assert all(map(math.isfinite, result.answers[0].option_nats))
-
-
-def test_untrained_models_score_what_length_alone_does() -> None:
-    """Twenty seeds of an untrained model: their mean lies within its interval of the floor."""
-    rng = np.random.default_rng(7)
-    letters = list("abcdefghijklmnopqrstuvwxyz")
-    items = []
-    for number in range(40):
-        options = ["".join(rng.choice(letters, rng.integers(1, 9))) for _ in range(3)]
-        context = "".join(rng.choice(letters, 6))
-        items.append(ChoiceItem(str(number), "", context, tuple(options), int(rng.integers(3))))
-    scores = []
-    floors = {}
-    for seed in range(20):
-        sizes = {"n_vocab": 512, "max_length": 31, "n_layers": 1, "init": "normal"}
-        model = build(tiny_architecture("gpt2", sizes), seed=seed)
-        result = ask_choices(AskedModel(model, CausalLM(), BYTE_TOKENIZER), items, "sum")
-        scores.append(np.mean([answer.score for answer in result.answers]))
-        floors = result.floors
-    error = stats.sem(scores) * stats.t.ppf(0.995, len(scores) - 1)
-    assert abs(np.mean(scores) - floors["length"]) <= max(error, 0.02)
 
 
 def test_the_answer_in_the_context_is_found_by_a_model_that_copies() -> None:
