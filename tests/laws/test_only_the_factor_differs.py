@@ -103,6 +103,8 @@ def written(leaf: str) -> dict[str, Any]:
         table["corpus"] = {
             "sources": [{"kind": kinds["sources"], **REQUIRED.get(kinds["sources"], {})}]
         }
+    if leaf == "corpus.shuffled_targets":
+        table["corpus"] = {"sources": ["copy"], "shuffled_targets": True}
     if "tokenizer" in kinds:
         table["corpus"] = {"tokenizer": kinds["tokenizer"]}
     for kind in (kinds.get("sources", ""), kinds.get("objective", "")):

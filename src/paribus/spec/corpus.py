@@ -7,6 +7,7 @@ a corpus give the same. Texts with labels are pairs, whose targets are the label
 from __future__ import annotations
 
 import math
+import operator
 import re
 from typing import Annotated, Any, Literal, Self
 
@@ -310,6 +311,13 @@ DOCUMENT_FORMS: dict[LanguageForm, str] = {
 }
 
 
+# What has no targets that could be shuffled, and why.
+_UNSHUFFLED_FORMS: dict[LanguageForm, str] = {
+    "text": "running text, which has no targets",
+    "preferences": "preferences, whose two targets belong to one source",
+}
+
+
 def document_form(source: Source) -> LanguageForm:
     """What the documents of a source are."""
     match source:
@@ -346,6 +354,12 @@ class Corpus(Spec):
     """Share of documents for validation."""
     test: Share = 0.05
     """Share of documents held out for the verdict."""
+    shuffled_targets: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Whether the targets of training pairs are dealt anew among the sources, once for the whole
+    run: a control that learns what targets look like, and nothing of what they answer. Labels and
+    responses are targets too; of tagged words, each tag moves by itself. Held-out pairs stay as
+    they are.
+    """
 
     @model_validator(mode="after")
     def _require_consistent(self) -> Corpus:
@@ -371,6 +385,11 @@ class Corpus(Spec):
                 f"sources {forms[one]!r} gives {DOCUMENT_FORMS[one]} and {forms[other]!r}"
                 f" {DOCUMENT_FORMS[other]}, which one batch cannot hold; use either, or form ="
                 f" {other!r} for an invented language"
+            )
+        if self.shuffled_targets and self.form in _UNSHUFFLED_FORMS:
+            raise ValueError(
+                f"shuffled_targets is true, but sources {self.sources[0].kind!r} gives"
+                f" {_UNSHUFFLED_FORMS[self.form]}; use pairs or conversations, or leave it out"
             )
         return self
 

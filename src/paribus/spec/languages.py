@@ -220,3 +220,10 @@ InventedLanguage = (
     | TranslationLanguage
     | ArithmeticLanguage
 )
+
+
+def common_phrasings(one: InventedLanguage, other: InventedLanguage) -> tuple[str, ...]:
+    """The phrasings in which two languages ask the same; none where they are of different kinds."""
+    if one.kind != other.kind:
+        return ()
+    return tuple(phrasing for phrasing in one.phrasings if phrasing in other.phrasings)

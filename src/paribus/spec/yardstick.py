@@ -5,6 +5,7 @@ What is asked is text, cut by bytes, so that it is the same for every arm whatev
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -94,6 +95,11 @@ class TaskYardstick(Spec):
     """How it is asked, the same for every arm."""
     split: HeldOutSplit = "test"
     """Which items are asked. A sweep asks those that the task holds out for validation."""
+    unseen: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Refuse the plan where a stage after pretraining trains on this task: on the same invented
+    language in one of its phrasings, on one of its files, or on the Python that its items come
+    from.
+    """
 
     @property
     def scores(self) -> Measure:
