@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from chain_run import chain_spec
+from conversation_run import long_preference_run
 from labelled_texts import labels_run, write_labelled
 from run_attempts import Runner, rows_without_times, runner, wait
 from safetensors.torch import load_file
@@ -18,6 +19,7 @@ from paribus.record import latest_checkpoint
 
 N_STEPS = {
     "chain": [stage.training.n_steps for stage in chain_spec().stages],
+    "preference": [stage.training.n_steps for stage in long_preference_run().stages],
     "labels": [stage.training.n_steps for stage in labels_run(Path("texts.jsonl")).stages],
 }
 
@@ -77,6 +79,10 @@ def test_a_chain_that_ends_with_a_head_killed_five_times_is_the_same(tmp_path: P
     write_labelled(tmp_path / "texts.jsonl")
     require_same_after_kills(tmp_path, 5, seed=3, chain="labels")
     assert len(list(tmp_path.glob("torn/*/checkpoints/*/label-head.safetensors"))) > 0
+
+
+def test_a_chain_that_ends_with_preferences_killed_five_times_is_the_same(tmp_path: Path) -> None:
+    require_same_after_kills(tmp_path, 5, seed=15, chain="preference")
 
 
 @pytest.mark.slow

@@ -79,3 +79,8 @@ def preference_run(
     name: str = "causal", own_samples: bool = False, changes: dict[str, Any] | None = None
 ) -> RunSpec:
     return load_run(preference_table(name, own_samples), changes)
+
+
+def long_preference_run() -> RunSpec:
+    """One whose last stage is twice as long as the others together."""
+    return preference_run(changes={"architecture.dropout": 0.1, "stages.2.training.n_steps": 24})

@@ -1,6 +1,7 @@
 """A run to be killed: `python training_runner.py HOME OBJECTIVE` trains it in each folder it is
-told, one line a folder; the objective `chain` is a run of three stages, and `labels` one of two
-that ends with a head on the texts of HOME/texts.jsonl.
+told, one line a folder; the objective `chain` is a run of three stages, `preference` one that
+ends with a stage of preferences, and `labels` one of two that ends with a head on the texts of
+HOME/texts.jsonl.
 
 Each attempt is a process of its own, forked before anything was computed, so that fifty do not
 import torch fifty times. Its number is said as it begins, its exit status when it has ended.
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import torch
 from chain_run import chain_spec, chain_texts
+from conversation_run import long_preference_run
 from labelled_texts import labels_run
 
 from paribus.spec.run import RunSpec, load_run
@@ -68,6 +70,8 @@ def main(home: Path, objective: str) -> None:
     match objective:
         case "chain":
             spec = chain_spec()
+        case "preference":
+            spec = long_preference_run()
         case "labels":
             spec = labels_run(home / "texts.jsonl", {"architecture.dropout": 0.1})
         case _:

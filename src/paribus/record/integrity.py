@@ -2,8 +2,9 @@
 read from it.
 
 plan.json is compared with its own fingerprints and with plan.lock; every listed file with its
-sha256; what a run answered with the manifest of the checkpoint that was asked. No checkpoint is
-read: nothing in a report comes from one.
+sha256; what a run answered with the manifest of the checkpoint that was asked; and the stages of a
+run with those that the plan has for its arm. No checkpoint is read: nothing in a report comes from
+one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ from paribus.record.file_names import (
 from paribus.record.folder import LISTED_RUN_FORMAT, read_written_stages
 from paribus.record.manifest import manifest_sha256
 from paribus.record.plan_lock import PlanLock, design_fingerprint, plan_fingerprint
-from paribus.record.study import Study
+from paribus.record.planned_runs import cell_faults
+from paribus.record.study import CellRecord, Study
 from paribus.record.task_answers import TaskHead, read_task_head, task_evaluation_paths
 
 if TYPE_CHECKING:
@@ -95,11 +97,13 @@ def check_integrity(
         *_plan_faults(plan, study),
         *(() if is_older else file_faults(study.folder, (*_STUDY_FILES, *optional_files))),
     ]
-    n_older = 0
+    n_older, cells = 0, _cells_by_run(study, plan)
     for name in dict.fromkeys(runs):
         run_faults = _run_faults(study.root / name)
         n_older += run_faults is None
         faults += [f"run {name}: {fault}" for fault in run_faults or ()]
+        if run_faults == ():
+            faults += _recipe_faults(study, plan, cells.get(name, ()))
     for name in dict.fromkeys(open_runs):
         faults += [f"run {name}: {fault}" for fault in _open_run_faults(study.root / name)]
     return IntegrityCheck(tuple(dict.fromkeys(faults)), is_older, n_older)
@@ -200,6 +204,21 @@ def _run_faults(folder: Path) -> tuple[str, ...] | None:
         return faults or tuple(_evaluation_faults(folder))
     except RecordError as fault:
         return (str(fault).removeprefix(f"{folder}/"),)
+
+
+def _recipe_faults(study: Study, plan: PlanRecord, cells: Iterable[CellRecord]) -> Iterator[str]:
+    """Where a run that is whole is not the one that its cells ask for."""
+    for cell in cells:
+        for fault in cell_faults(study, plan, cell):
+            yield f"run {cell.run}, of arm {cell.arm!r} under seed {cell.seed}: {fault}"
+
+
+def _cells_by_run(study: Study, plan: PlanRecord) -> dict[str, list[CellRecord]]:
+    cells: dict[str, list[CellRecord]] = {}
+    for cell in study.planned_cells():
+        if cell.arm in plan.arms:
+            cells.setdefault(cell.run, []).append(cell)
+    return cells
 
 
 def _open_run_faults(folder: Path) -> tuple[str, ...]:
