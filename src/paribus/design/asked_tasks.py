@@ -27,6 +27,7 @@ from paribus.record.disk import write_atomically
 from paribus.record.file_names import asked_items_name
 from paribus.spec import resolve
 from paribus.spec.design import Design
+from paribus.spec.stages import reads_conversations
 from paribus.spec.tasks import GenerationTask
 from paribus.spec.yardstick import TaskYardstick, read_design_yardstick
 
@@ -81,6 +82,7 @@ def _task_arm(arm: PlannedArm) -> TaskArm:
         arm.dataset.tokenizer,
         arm.dataset.vocabulary,
         stage.training.length,
+        reads_conversations(arm.run),
     )
 
 

@@ -1,7 +1,8 @@
 """Questions of invented languages as rows of a task: the question, its answer, and four options.
 
-The split of a question is that of the corpus: a hash of its text, with the shares that a corpus has
-by default. So a question that is asked here is in no training text with these shares.
+The split of a question is that of the corpus: a hash of its text in the form that is read there,
+with the shares that a corpus has by default. So a question that is asked here is in no training
+text of this form with these shares.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from paribus.corpus.documents import Document
 from paribus.corpus.languages.questions import language_documents
 from paribus.corpus.splits import piece_digests, split_of
 from paribus.corpus.tasks.rows import TaskRow
@@ -34,10 +34,9 @@ def language_rows(language: InventedLanguage, split: TaskSplit) -> Iterator[Task
     shares = Corpus.model_fields
     earlier: set[str] = set()
     pairs = language.model_copy(update={"form": "pairs"})
-    for pair in language_documents(pairs, Watcher()):
-        document = pair
-        if language.form == "text":
-            document = Document(b"".join(pair.pieces))
+    # every form of a language asks the same questions, in the same order
+    as_read = language_documents(language, Watcher())
+    for pair, document in zip(language_documents(pairs, Watcher()), as_read, strict=True):
         digest = piece_digests(document)[0]
         if split_of(digest, shares["valid"].default, shares["test"].default) != split:
             continue

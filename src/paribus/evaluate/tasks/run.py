@@ -88,6 +88,7 @@ class TaskSubject:
             self.checkpoint.tokenizer,
             self.checkpoint.vocabulary,
             self.window,
+            self.checkpoint.chat_template is not None,
         )
 
 
@@ -222,6 +223,7 @@ def _ask(
         tokenizer=checkpoint.tokenizer,
         vocabulary=checkpoint.vocabulary,
         window=subject.window,
+        in_turns=checkpoint.chat_template is not None,
     )
     arm = subject.arm()
     if isinstance(task, GenerationTask):
