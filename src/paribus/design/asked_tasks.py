@@ -62,6 +62,9 @@ def _task_yardsticks(design: Design) -> Iterator[tuple[str, TaskYardstick]]:
 
 def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bool) -> PreparedTask:
     task_arms = [_task_arm(arm) for arm in arms]
+    parents: list[TaskArm] = []
+    if yardstick.minus_parent:  # which are asked the same items
+        parents = [_task_arm(arm.first_stages(len(arm.run.stages) - 1)) for arm in arms]
     labels = {arm.name: own.label for arm, own in zip(arms, task_arms, strict=True)}
     is_generated = isinstance(yardstick.task, GenerationTask)
     if is_judged and not is_generated and len(set(labels.values())) > 1:
@@ -70,7 +73,9 @@ def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bo
             f"options would be scored by {each}, which no verdict may compare; ask it under others"
         )
     dataset = _common_text(yardstick, arms)
-    return prepare_for_arms(yardstick.task, yardstick.protocol, task_arms, dataset, yardstick.split)
+    return prepare_for_arms(
+        yardstick.task, yardstick.protocol, [*task_arms, *parents], dataset, yardstick.split
+    )
 
 
 def _task_arm(arm: PlannedArm) -> TaskArm:
