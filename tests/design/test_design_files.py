@@ -44,9 +44,12 @@ TINY = {
 
 def tiny_changes(name: str) -> dict[str, Any]:
     """What makes a design tiny; a head is asked about all texts that are held out."""
-    if name != "understanding":
+    if name not in ("understanding", "preference"):
         return TINY
-    return {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
+    changes = {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
+    if name == "preference":
+        changes["primary.measure.task.n_items"] = 2
+    return changes
 
 
 @pytest.fixture(scope="module")
