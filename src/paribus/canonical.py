@@ -8,13 +8,15 @@ from typing import Any
 
 from paribus.errors import RecordError
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 
 def canonical_json(value: Any) -> str:
     """JSON with keys in order and no spaces: equal for equal values, whatever the order they
     were written in.
     """
     try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as fault:
         raise RecordError(
             f"a stage cannot be written as JSON: {fault}; give finite numbers, text, lists and"

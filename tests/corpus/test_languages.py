@@ -1,14 +1,22 @@
 """Invented languages: answers by hand, and every drawn question answered."""
 
+import re
 from random import Random
 
 import pytest
+from pydantic import ValidationError
 
 from paribus.corpus import language_answer
 from paribus.corpus.documents import Document
 from paribus.corpus.languages.grammar import make_lexicon
-from paribus.corpus.languages.questions import draw_question, language_documents
+from paribus.corpus.languages.questions import (
+    draw_source,
+    language_documents,
+    language_questions,
+)
 from paribus.corpus.progress import Progress
+from paribus.corpus.splits import split_digest
+from paribus.errors import SpecError
 from paribus.spec import (
     ArithmeticLanguage,
     CopyLanguage,
@@ -103,23 +111,21 @@ def test_lengths_and_symbols_are_obeyed():
     draw = Random(1)
     for _ in range(300):
         assert (
-            3
-            <= len(draw_question(CopyLanguage(n_symbols=5, min_length=3, max_length=7), draw)) - 1
-            <= 7
+            3 <= len(draw_source(CopyLanguage(n_symbols=5, min_length=3, max_length=7), draw)) <= 7
         )
-        assert set(draw_question(SortLanguage(n_symbols=3), draw)) <= set("abc=")
+        assert set(draw_source(SortLanguage(n_symbols=3), draw)) <= set("abc")
         assert (
-            len(draw_question(RecallLanguage(n_symbols=7, min_length=7, max_length=7), draw))
-            == 2 * 7 + 3
+            len(draw_source(RecallLanguage(n_symbols=7, min_length=7, max_length=7), draw))
+            == 2 * 7 + 2
         )
         assert len(
-            draw_question(TranslationLanguage(min_length=5, max_length=9), draw).split()
+            draw_source(TranslationLanguage(min_length=5, max_length=9), draw).split()
         ) in range(5, 10)
-        assert draw_question(LinearLanguage(min_length=5, max_length=5), draw).count(">") == 6
+        assert draw_source(LinearLanguage(min_length=5, max_length=5), draw).count(">") == 6
         assert (
-            draw_question(
+            draw_source(
                 ArithmeticLanguage(min_length=3, max_length=3, operations="+-*"), draw
-            ).strip("0123456789=")
+            ).strip("0123456789")
             != ""
         )
 
@@ -127,14 +133,18 @@ def test_lengths_and_symbols_are_obeyed():
 def test_all_lengths_are_drawn():
     draw = Random(1)
     lengths = {
-        len(draw_question(TranslationLanguage(min_length=3, max_length=12), draw).split())
+        len(draw_source(TranslationLanguage(min_length=3, max_length=12), draw).split())
         for _ in range(500)
     }
     assert lengths == set(range(3, 13))
 
 
 WRONG = [
-    (CopyLanguage(), "abc", "'abc' does not end with '='; a question of 'copy' does"),
+    (
+        CopyLanguage(),
+        "abc",
+        "'abc' is no question of 'copy'; use one of its phrasings: '{source}='",
+    ),
     (LinearLanguage(), "b>dc>=", "'b>dc>' leaves its last value open; give 2 independent examples"),
     (
         TranslationLanguage(),
@@ -159,3 +169,67 @@ def test_a_sentence_that_goes_on_is_refused():
             TranslationLanguage(),
             f"{sentence} {words.articles[0]} {words.nouns[0]} {words.verbs[0]}=",
         )
+
+
+PHRASED = RecallLanguage(n_documents=300, phrasings=("look up {source}:", "{source} is "))
+
+
+def test_a_phrasing_is_drawn_for_each_question_and_the_sources_stay_the_same():
+    plain = list(language_questions(RecallLanguage(n_documents=300), Progress()))
+    phrased = list(language_questions(PHRASED, Progress()))
+    n_first = 0
+    for one, other in zip(plain, phrased, strict=True):
+        assert (one.source, one.answer) == (other.source, other.answer)
+        assert one.question == f"{one.source}="
+        assert other.question in (f"look up {one.source}:", f"{one.source} is ")
+        assert language_answer(PHRASED, other.question) == one.answer
+        n_first += other.question.startswith("look up")
+    assert 100 < n_first < 200
+
+
+@pytest.mark.parametrize("form", ["pairs", "text", "conversations", "preferences"])
+def test_a_source_is_held_out_alike_in_every_phrasing_and_form(form):
+    plain = list(language_documents(RecallLanguage(n_documents=300), Progress()))
+    language = PHRASED.model_copy(update={"form": form})
+    for pair, other in zip(plain, language_documents(language, Progress()), strict=True):
+        assert split_digest(other) == split_digest(pair)
+
+
+@pytest.mark.parametrize("form", ["conversations", "preferences"])
+def test_a_plain_question_is_held_out_alike_as_a_pair_and_in_a_conversation(form):
+    pairs = language_documents(CopyLanguage(n_documents=50), Progress())
+    others = language_documents(CopyLanguage(n_documents=50, form=form), Progress())
+    for pair, other in zip(pairs, others, strict=True):
+        assert split_digest(other) == split_digest(pair)
+
+
+@pytest.mark.parametrize(
+    ("phrasings", "says"),
+    [
+        (["sort the letters:"], "write {source} once"),
+        (["{source} {source}="], "write {source} once"),
+        (["sort {source}"], "ends with its source"),
+        (["sort {letters}="], "write {source} once"),
+        ([], "empty list"),
+        (["{source}=", "{source}="], "twice"),
+    ],
+)
+def test_what_is_no_phrasing_is_refused(phrasings, says):
+    with pytest.raises(ValidationError, match=re.escape(says)):
+        SortLanguage(phrasings=phrasings)
+
+
+def test_phrasings_that_cannot_be_told_apart_are_refused():
+    language = CopyLanguage(n_documents=200, n_symbols=2, phrasings=("{source}=", "a{source}="))
+    with pytest.raises(SpecError, match="of two different sources"):
+        list(language_documents(language, Progress()))
+
+
+def test_a_text_in_no_phrasing_is_no_question():
+    with pytest.raises(ValueError, match=r"'look up {source}:', '{source} is '"):
+        language_answer(PHRASED, "axby?a=")
+
+
+def test_plain_phrasings_are_not_written_down():
+    assert "phrasings" not in CopyLanguage().model_dump()
+    assert PHRASED.model_dump()["phrasings"] == PHRASED.phrasings

@@ -70,12 +70,28 @@ def test_byte_pairs_bring_every_text_back_and_count_its_bytes():
     assert len(tokenizer.encode(TEXT)) < 0.7 * len(TEXT)
 
 
+@pytest.mark.parametrize("text", ["", " ", "a", " a b", "a b ", "a  b", "a\tb c", "né e", "x\n y"])
+def test_short_texts_have_the_ids_that_the_library_gives(text: str):
+    for tokenizer in (train_tokenizer(BPETokenizer(n_vocab=307), [TEXT]), byte_tokenizer()):
+        assert tokenizer.encode_short([text, TEXT]) == [
+            tuple(tokenizer.encode(text)),
+            tuple(tokenizer.encode(TEXT)),
+        ]
+
+
+def test_many_short_texts_have_the_ids_that_the_library_gives():
+    tokenizer = train_tokenizer(BPETokenizer(n_vocab=307), [TEXT])
+    texts = strings(2000)
+    assert tokenizer.encode_short(texts) == [tuple(tokenizer.encode(text)) for text in texts]
+
+
 def test_remembered_words_are_forgotten_when_they_are_many(monkeypatch):
     monkeypatch.setattr("paribus.corpus.tokenizer.MAX_WORDS", 3)
     tokenizer = train_tokenizer(BPETokenizer(n_vocab=307), [TEXT])
     for text in ["a b c d e f", "g h " + "long" * 30, TEXT]:
         (encoded,) = tokenizer.encode_batch([text])
         assert encoded.ids.tolist() == tokenizer.encode(text)
+        assert tokenizer.encode_short([text]) == [tuple(tokenizer.encode(text))]
 
 
 def test_the_same_text_gives_the_same_byte_pairs_in_another_process():

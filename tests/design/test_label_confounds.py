@@ -52,8 +52,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-def plan(home: Path, changes: dict[str, Any] | None = None) -> Plan:
-    name, design = find_design(table(home), changes=changes)
+def plan(home: Path, changes: dict[str, Any] | None = None, **keys: Any) -> Plan:
+    name, design = find_design({**table(home), **keys}, changes=changes)
     workspace = Workspace(home / "runs", home / "cache", device="cpu")
     return make_plan(design, name, None, Execution(workspace), show_progress=False)
 
@@ -66,6 +66,7 @@ def plan(home: Path, changes: dict[str, Any] | None = None) -> Plan:
         ("corpus.sources.0.second", "other"),
         ("corpus.valid", 0.1),
         ("corpus.test", 0.1),
+        ("corpus.shuffled_targets", True),
         ("objective.pooling", "last"),
         ("objective.n_labels", 3),
         ("training.n_steps", 13),
@@ -124,3 +125,11 @@ def test_the_control_table_says_which_parameters_the_question_uses(home):
     assert values["t5"] == parameters_used(resolve(other.last_architecture)) + n_head
     assert values["t5"] < arms[1].price.parameters / 1.5  # its decoder has no part in it
     assert values["gpt2"] == arms[0].price.parameters  # its output table is that of its input
+
+
+def test_a_control_with_shuffled_targets_differs_in_nothing_else(home):
+    shuffled = {"stages": {"1": {"corpus": {"shuffled_targets": True}}}}
+    arms = {"causal": {}, "shuffled": shuffled}
+    planned = plan(home, factor="stages.1.corpus.shuffled_targets", arms=arms)
+    differing = [line.path for line in planned.control_lines if line.mark != "✓"]
+    assert differing == ["stages.1.corpus.shuffled_targets", "text"]

@@ -100,8 +100,9 @@ def choices(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Findings]:
 
 
 def test_heads_that_learn_nothing_are_at_the_floor(tmp_path: Path):
-    path = write_labelled(tmp_path / "labels.jsonl", shuffled=True)
-    _, findings = run_design(head_design(path), tmp_path)
+    design = head_design(write_labelled(tmp_path / "labels.jsonl"))
+    design["base"]["stages"]["1"]["corpus"]["shuffled_targets"] = True
+    _, findings = run_design(design, tmp_path)
     verdict = findings.arm("full").judgement.verdict
     assert verdict.word == "at floor"
     assert "which the majority label scores" in verdict.detail

@@ -50,10 +50,11 @@ REQUIRED: dict[str, dict[str, Any]] = {
     "recall": {"n_symbols": 20},
     "arithmetic": {"max_length": 4},
 }
-
+LANGUAGES = ("copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic")
+for language in LANGUAGES:
+    REQUIRED.setdefault(language, {})["phrasings"] = ["{source}:"]
 
 # What goes with a source or an objective that asks for it: sources, objective, kind of stage.
-LANGUAGES = ("copy", "reverse", "sort", "recall", "linear", "translation", "arithmetic")
 TALK = {"kind": "copy", "form": "conversations"}
 TOGETHER: dict[str, tuple[dict[str, Any], str, str]] = {
     "labelled": ({"kind": "labelled"}, "labels", "tune"),
@@ -102,6 +103,8 @@ def written(leaf: str) -> dict[str, Any]:
         table["corpus"] = {
             "sources": [{"kind": kinds["sources"], **REQUIRED.get(kinds["sources"], {})}]
         }
+    if leaf == "corpus.shuffled_targets":
+        table["corpus"] = {"sources": ["copy"], "shuffled_targets": True}
     if "tokenizer" in kinds:
         table["corpus"] = {"tokenizer": kinds["tokenizer"]}
     for kind in (kinds.get("sources", ""), kinds.get("objective", "")):
@@ -190,7 +193,7 @@ def others(value: Any, last: str) -> Iterator[Any]:
     elif isinstance(value, int | float):
         yield from (value + 1, value * 2, value + 2, value / 2, value + 0.1, value - 1, value + 6)
     elif isinstance(value, list):
-        yield [*value, "b.txt"]
+        yield from ([*value, "b.txt"], [*value, "after {source}:"])
     else:
         yield from (word for word in WORDS if word != value)
 

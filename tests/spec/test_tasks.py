@@ -110,7 +110,9 @@ def test_what_cannot_be_meant_is_refused(change: dict[str, object], message: str
 
 
 def test_a_language_of_a_task_has_no_weight() -> None:
-    with pytest.raises(SpecError, match=r"language.weight 2, but a task has no mixture"):
+    with pytest.raises(
+        SpecError, match="a language of weight 2, but all questions of a task are asked"
+    ):
         load_task({"language": {"kind": "copy", "weight": 2.0}})
 
 

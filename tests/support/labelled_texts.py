@@ -31,16 +31,14 @@ TRAINING: dict[str, Any] = {
 }
 
 
-def write_labelled(path: Path, n_texts: int = 300, shuffled: bool = False) -> Path:
-    """Texts of one half of the alphabet or of the other; the label says which, or by chance."""
+def write_labelled(path: Path, n_texts: int = 300) -> Path:
+    """Texts of one half of the alphabet or of the other; the label says which."""
     draws = np.random.default_rng(7)
     lines = []
     for _ in range(n_texts):
         label = "odd" if draws.random() < 0.7 else "even"
         letters = list(ODD_LETTERS if label == "odd" else EVEN_LETTERS)
         text = "".join(draws.choice(letters, int(draws.integers(5, 20))))
-        if shuffled:
-            label = "odd" if draws.random() < 0.7 else "even"
         other = str(draws.choice(["x", "y"]))
         lines.append(json.dumps({"text": text, "label": label, "other": other}))
     path.write_text("\n".join(lines) + "\n")

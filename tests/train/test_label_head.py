@@ -66,7 +66,6 @@ PRESETS: dict[str, dict[str, Any]] = {
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("labels")
     write_labelled(home / "texts.jsonl")
-    write_labelled(home / "shuffled.jsonl", shuffled=True)
     write_tagged(home / "words.conll")
     return home
 
@@ -197,11 +196,19 @@ def test_labels_that_the_text_tells_are_learnt(home, tuned):
     assert evaluate_head(tuned, labelled, CPU) == evaluation
 
 
-def test_shuffled_labels_bring_it_to_the_majority(home):
-    run = labels_run(home / "shuffled.jsonl", {"stages.1.training.n_steps": 60})
+def test_shuffled_labels_bring_it_to_the_majority(home, tuned):
+    steps = {"stages.1.training.n_steps": 60}
+    run = labels_run(home / "texts.jsonl", {**steps, "stages.1.corpus.shuffled_targets": True})
     labelled = LabelledCorpus(run_texts(run, home / "cache")[-1], TextLabels(n_labels=2))
     evaluation = evaluate_head(trained(run, home), labelled, CPU)
     assert evaluation.score == pytest.approx(evaluation.head.floors["majority"], abs=0.1)
+    unshuffled = labels_run(home / "texts.jsonl", steps)
+    asked = LabelledCorpus(run_texts(unshuffled, home / "cache")[-1], TextLabels(n_labels=2))
+    learnt = evaluate_head(tuned, asked, CPU)
+    assert learnt.score > evaluation.highest_floor + 0.1
+    assert learnt.head.floors == evaluation.head.floors  # the same texts with the same labels
+    for one, other in zip(learnt.answers, evaluation.answers, strict=True):
+        assert (one.item, one.key) == (other.item, other.key)
 
 
 def test_tags_that_words_tell_are_learnt_and_words_that_do_not_fit_are_wrong(home):

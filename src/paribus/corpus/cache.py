@@ -103,8 +103,10 @@ def record_file(path: Path) -> WrittenFile:
 
 
 def spec_table(corpus: Corpus, exclude: set[str]) -> dict[str, Any]:
-    """The spec as JSON, without some fields of its sources and tokenizer."""
-    table = corpus.model_dump(mode="json")
+    """The spec as JSON, without some fields of its sources and tokenizer; which target stands
+    beside which source does not change what is kept.
+    """
+    table = corpus.model_dump(mode="json", exclude={"shuffled_targets"})
     for part in (*table["sources"], table["tokenizer"]):
         for name in exclude | LIMIT_FIELDS:
             part.pop(name, None)
@@ -126,9 +128,12 @@ def text_fingerprint(corpus: Corpus, digests: list[str], tokenizer: str) -> str:
 
 
 def corpus_fingerprint(corpus: Corpus, text_name: str) -> str:
-    """A name for what is read: the tokens, and in which shares."""
+    """A name for what is read: the tokens, in which shares, and whether targets are shuffled."""
     total = sum(source.weight for source in corpus.sources)
-    return canonical_hash([text_name, [source.weight / total for source in corpus.sources]])
+    parts: list[Any] = [text_name, [source.weight / total for source in corpus.sources]]
+    if corpus.shuffled_targets:
+        parts.append("shuffled targets")
+    return canonical_hash(parts)
 
 
 def source_key(corpus: Corpus) -> str:

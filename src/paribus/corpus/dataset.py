@@ -139,7 +139,8 @@ def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) ->
         for n, source in enumerate(corpus.sources):
             form = document_form(source)
             n_ids = n_stored_ids(tokenizer.n_text, form)
-            shard = Shard.from_files(folder / f"{n}.{split}", n_ids, form)
+            key = target_shuffle_key(corpus, split, n)
+            shard = Shard.from_files(folder / f"{n}.{split}", n_ids, form, key)
             own.append(_reader(shard, f"{n}", vocabulary, form))
         readers[split] = tuple(own)
     return TokenisedCorpus(
@@ -151,6 +152,15 @@ def open_corpus(corpus: Corpus, folder: Path, index: Index, fingerprint: str) ->
         vocabulary=vocabulary,
         readers=readers,
     )
+
+
+def target_shuffle_key(corpus: Corpus, split: Split, source: int) -> int | None:
+    """The key by which the targets of a source are shuffled, the same in every run; None where
+    each stays beside its own source.
+    """
+    if corpus.shuffled_targets and split == "train":
+        return derive_seed(0, "corpus", f"{source}", "targets")
+    return None
 
 
 def _describe_lack(

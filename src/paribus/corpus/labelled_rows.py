@@ -9,7 +9,7 @@ stand before it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -18,9 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 from paribus.batch import TextBatch
-from paribus.corpus.dataset import TokenisedCorpus
+from paribus.corpus.dataset import TokenisedCorpus, target_shuffle_key
 from paribus.corpus.order import shuffled_indices
 from paribus.corpus.shards import Shard
+from paribus.corpus.shuffled_tags import ShuffledTags
 from paribus.corpus.splits import SPLITS, Split
 from paribus.corpus.tokenizer import N_BYTES
 from paribus.corpus.words import WORD_SEPARATOR, encode_words
@@ -113,9 +114,9 @@ class LabelledCorpus:
 
     def documents(self, split: Split) -> Iterator[LabelledDocument]:
         """Every text of a split, source by source, in the order in which they were read."""
-        for shard in self._shards(split):
+        for source, shard in enumerate(self._shards(split)):
             for number in range(shard.n_documents):
-                yield _document(shard, number)
+                yield self._document(split, source, number)
 
     def text_batch(
         self, split: Split, data_seed: int, k: int, n_sequences: int, length: int
@@ -128,13 +129,13 @@ class LabelledCorpus:
         is_real_BT = np.zeros((n_sequences, length), bool)
         n_labels = 1 if self.kind == "labels" else length
         labels_BM = np.full((n_sequences, n_labels), NO_LABEL)
-        for number, shard in enumerate(self._shards(split)):
+        for number in range(len(self._shards(split))):
             rows_B = np.flatnonzero(sources_B == number)
             documents = self._documents_at(
                 split, number, data_seed, before[number] + np.arange(len(rows_B))
             )
             for row, own in zip(rows_B.tolist(), documents.tolist(), strict=True):
-                ids, labels = self._encode(_document(shard, own), length - 1)
+                ids, labels = self._encode(self._document(split, number, own), length - 1)
                 tokens_BT[row, : len(ids)] = ids
                 is_real_BT[row, : len(ids)] = True
                 labels_BM[row, : len(labels)] = labels
@@ -155,6 +156,23 @@ class LabelledCorpus:
         for document in self.documents(split):
             n_texts += len(self.dataset.encode(document.text)) > length - 1
         return n_texts
+
+    def _document(self, split: Split, source: int, number: int) -> LabelledDocument:
+        """A text with its label or its tags; with others in training, where these are shuffled."""
+        document = _read_document(self._shards(split)[source], number)
+        if self._shuffled_tags and split == "train":
+            return replace(document, label=self._shuffled_tags[source].tags(number))
+        return document
+
+    @cached_property
+    def _shuffled_tags(self) -> tuple[ShuffledTags, ...]:
+        """The tags of training, by source; none where they are not shuffled."""
+        shuffled = []
+        for source, shard in enumerate(self._shards("train")):
+            key = target_shuffle_key(self.dataset.spec, "train", source)
+            if key is not None and self.kind == "tags":
+                shuffled.append(ShuffledTags(shard, key))
+        return tuple(shuffled)
 
     def _encode(self, document: LabelledDocument, room: int) -> tuple[IntArray, IntArray]:
         """The tokens of a text as far as they fit, and its label, or the tag at each token."""
@@ -194,7 +212,10 @@ class LabelledCorpus:
             own = []
             for number in range(len(self.dataset.spec.sources)):
                 stem = self.dataset.folder / f"{number}.{split}{ending}"
-                own.append(Shard.from_files(stem, N_BYTES, "pairs"))
+                key = None  # tags move one by one
+                if self.kind == "labels":
+                    key = target_shuffle_key(self.dataset.spec, split, number)
+                own.append(Shard.from_files(stem, N_BYTES, "pairs", key))
             shards[split] = tuple(own)
         return shards
 
@@ -208,11 +229,11 @@ class LabelledCorpus:
         return labels
 
 
-def _document(shard: Shard, number: int) -> LabelledDocument:
-    first, middle, last = shard.offsets[2 * number : 2 * number + 3].astype(np.int64).tolist()
-    return LabelledDocument(
-        shard.tokens[first:middle].tobytes().decode(), shard.tokens[middle:last].tobytes().decode()
-    )
+def _read_document(shard: Shard, number: int) -> LabelledDocument:
+    text, label = [
+        shard.tokens[first:last].tobytes().decode() for first, last in shard.piece_bounds(number)
+    ]
+    return LabelledDocument(text, label)
 
 
 def _listed(names: tuple[str, ...]) -> str:

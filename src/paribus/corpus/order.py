@@ -15,6 +15,7 @@ IntArray = NDArray[np.int64]
 
 N_ROUNDS = 6
 MAX_SORTED = 1024
+MAX_CACHED_ORDER = 2**20  # documents; the order of more is not kept
 CIRCLE = 2**32
 # 2³² over the golden ratio, odd: the numbers 0, STEP, 2 STEP … mod 2³² spread as evenly as any can
 GOLDEN_STEP = 2654435769

@@ -65,7 +65,8 @@ class PairRows:
     If the target leaves no room for its source, the row holds only the beginning of the target,
     and nothing in it is scored. `name` is part of the seed of every shuffle. `eos` ends a target:
     in conversations it is the end of a turn. The two targets of a preference have the same part of
-    their source before them: what the longer one leaves room for.
+    their source before them: what the longer one leaves room for. Where the shard shuffles its
+    targets, a row holds the target that the shard puts beside its source.
     """
 
     shard: Shard
@@ -91,16 +92,18 @@ class PairRows:
         )
         source_starts = self.shard.document_starts(pairs)
         source_ends = self.shard.target_starts(pairs)
-        document_ends = self.shard.document_starts(pairs + 1)
+        targets = self.shard.target_documents(pairs)
+        target_starts = self.shard.target_starts(targets)
+        document_ends = self.shard.document_starts(targets + 1)
         target_ends = document_ends
-        longest = target_ends - source_ends
+        longest = target_ends - target_starts
         if self.has_rejected:
-            target_ends = self.shard.rejected_starts(pairs)
-            longest = np.maximum(target_ends - source_ends, document_ends - target_ends)
+            target_ends = self.shard.rejected_starts(targets)
+            longest = np.maximum(target_ends - target_starts, document_ends - target_ends)
         # counts eos, which is cut off if the target alone fills the row
         n_target = np.minimum(longest + 1, length)
         n_source = np.minimum(source_ends - source_starts, length - n_target)
-        rows = self._fill(_Places(source_ends, source_ends, target_ends, n_source), length)
+        rows = self._fill(_Places(source_ends, target_starts, target_ends, n_source), length)
         rejected = None
         if self.has_rejected:
             rejected = self._fill(
@@ -178,4 +181,12 @@ class PairRows:
                 n_pieces * first : n_pieces * (first + LOOKUP_DOCUMENTS) + 1
             ]
             lengths = np.diff(offsets.astype(np.int64)).reshape(-1, n_pieces)
-            yield lengths[:, 0], lengths[:, 1:].max(1) + 1
+            targets = lengths[:, 1:].max(1)
+            if self.shard.shuffle_key is not None:
+                targets = self._shuffled_lengths(first, first + len(lengths))
+            yield lengths[:, 0], targets + 1
+
+    def _shuffled_lengths(self, first: int, last: int) -> IntArray:
+        """Tokens of the targets that stand beside the sources of documents first … last-1."""
+        documents = self.shard.target_documents(np.arange(first, last))
+        return self.shard.document_starts(documents + 1) - self.shard.target_starts(documents)

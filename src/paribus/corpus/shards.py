@@ -11,12 +11,15 @@ In conversations and preferences, the ids after those of text are TURN_TOKENS.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.corpus.order import MAX_CACHED_ORDER, IntArray, shuffled_indices
 from paribus.spec.corpus import N_ROLE_TOKENS
 from paribus.spec.languages import LanguageForm
 
@@ -100,16 +103,19 @@ class Shard:
     sentence_bits: NDArray[np.uint8]
     offsets: NDArray[np.uint64]
     pieces_per_document: int
+    shuffle_key: int | None = None  # of the targets; None: each stands beside its own source
 
     @staticmethod
-    def from_files(stem: Path, n_ids: int, form: LanguageForm) -> Shard:
+    def from_files(
+        stem: Path, n_ids: int, form: LanguageForm, shuffle_key: int | None = None
+    ) -> Shard:
         tokens, sentences, cuts = (Path(f"{stem}.{suffix}") for suffix in SUFFIXES)
-        pieces_per_document = PIECES_PER_DOCUMENT[form]
         return Shard(
-            _memory_map(tokens, token_dtype(n_ids)),
-            _memory_map(sentences, np.dtype(np.uint8)),
-            _memory_map(cuts, np.dtype(np.uint64)),
-            pieces_per_document,
+            tokens=_memory_map(tokens, token_dtype(n_ids)),
+            sentence_bits=_memory_map(sentences, np.dtype(np.uint8)),
+            offsets=_memory_map(cuts, np.dtype(np.uint64)),
+            pieces_per_document=PIECES_PER_DOCUMENT[form],
+            shuffle_key=shuffle_key,
         )
 
     @property
@@ -128,6 +134,34 @@ class Shard:
         """Where the targets of pairs begin."""
         assert self.pieces_per_document > 1
         return self.offsets[documents * self.pieces_per_document + 1].astype(np.int64)
+
+    def target_documents(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The documents whose targets stand beside the sources of these: they themselves, unless
+        targets are shuffled.
+        """
+        if self.shuffle_key is None:
+            return documents
+        if self.n_documents > MAX_CACHED_ORDER:
+            return shuffled_indices(documents, self.n_documents, self.shuffle_key)
+        return self._target_order[documents]
+
+    @cached_property
+    def _target_order(self) -> IntArray:
+        assert self.shuffle_key is not None
+        numbers = np.arange(self.n_documents)
+        return shuffled_indices(numbers, self.n_documents, self.shuffle_key)
+
+    def piece_bounds(self, document: int) -> list[tuple[int, int]]:
+        """Where each piece of a document begins and ends; a target is the one beside the
+        source.
+        """
+        n_pieces = self.pieces_per_document
+        offsets = self.offsets[n_pieces * document : n_pieces * (document + 1) + 1]
+        bounds = list(pairwise(offsets.astype(np.int64).tolist()))
+        if self.shuffle_key is not None:
+            other = self.target_documents(np.array([document]))
+            bounds[1] = (int(self.target_starts(other)[0]), int(self.document_starts(other + 1)[0]))
+        return bounds
 
     def rejected_starts(self, documents: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the rejected targets of preferences begin."""

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from paribus.corpus.archives import explain_read_errors, find_files, open_members
+from paribus.corpus.archives import (
+    ArchiveMember,
+    explain_read_errors,
+    find_files,
+    open_members,
+)
 from paribus.corpus.conversation_files import turn_documents
 from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
 from paribus.corpus.documents import Document, SourceNotes
@@ -88,16 +93,23 @@ def _readable_suffixes(source: FileSource) -> tuple[str, ...]:
             return KEYED_SUFFIXES
 
 
-def _read_files(source: FileSource, notes: SourceNotes, progress: Watcher) -> Iterator[Document]:
+def source_members(
+    source: FileSource, notes: SourceNotes, progress: Watcher
+) -> Iterator[ArchiveMember]:
+    """Every file of a source, open, in an order that is always the same."""
     suffixes = _readable_suffixes(source)
     paths = find_files(source.paths, suffixes, notes)
     stats = list(map(_stat, paths))
     allowance = DecompressionLimit(source.max_unpacked, sum(map(size_on_disk, stats)))
     with progress.stage(f"reading {source.kind}", sum(stat.st_size for stat in stats)):
         for path in paths:
-            for member in open_members(path, suffixes, notes, progress, allowance):
-                with explain_read_errors(member.where):
-                    if isinstance(source, ConversationFiles | PreferenceFiles):
-                        yield from turn_documents(member, source, notes)
-                    else:
-                        yield from filed(member, source, notes)
+            yield from open_members(path, suffixes, notes, progress, allowance)
+
+
+def _read_files(source: FileSource, notes: SourceNotes, progress: Watcher) -> Iterator[Document]:
+    for member in source_members(source, notes, progress):
+        with explain_read_errors(member.where):
+            if isinstance(source, ConversationFiles | PreferenceFiles):
+                yield from turn_documents(member, source, notes)
+            else:
+                yield from filed(member, source, notes)

@@ -40,6 +40,17 @@ def _digest(piece: bytes) -> bytes:
     return hashlib.blake2b(piece, digest_size=DIGEST_BYTES).digest()
 
 
+def split_digest(document: Document) -> bytes:
+    """The digest that decides which split a document is in.
+
+    A pair is assigned by its source alone, so a source in valid or test never occurs in train with
+    another target. The responses of one conversation stay together.
+    """
+    if document.split_by is None:
+        return _digest(document.text)
+    return _digest(document.split_by)
+
+
 def split_of(digest: bytes, valid_share: float, test_share: float) -> Split:
     """The split of a text with this digest: the same text is always in the same split."""
     fraction = int.from_bytes(digest[:8]) / 2**64
@@ -59,15 +70,8 @@ def assign_splits(
     digests: list[bytes] = []
     pieces: dict[Split, list[bytes]] = {}
     for document in documents:
-        own_digests = piece_digests(document)
-        digests += own_digests
-        # A pair is assigned by its source alone, so a source in valid or test never occurs in
-        # train with another target. The responses of one conversation stay together.
-        if document.split_by is None:
-            deciding_digest = own_digests[0]
-        else:
-            deciding_digest = _digest(document.split_by)
-        split = split_of(deciding_digest, valid_share, test_share)
+        digests += piece_digests(document)
+        split = split_of(split_digest(document), valid_share, test_share)
         pieces.setdefault(split, []).extend(document.pieces)
     return b"".join(digests), {split: _split_text(texts) for split, texts in pieces.items()}
 

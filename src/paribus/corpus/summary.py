@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from paribus.corpus.conversations import Turn, parse_turns, readable_tokens
 from paribus.corpus.dataset import TokenisedCorpus
 from paribus.corpus.labelled_rows import LabelledCorpus
-from paribus.corpus.shards import TURN_FORMS, Shard
+from paribus.corpus.shards import TURN_FORMS
 from paribus.corpus.splits import Split
 from paribus.errors import SpecError
 from paribus.runtime import numpy_generator
@@ -69,6 +68,8 @@ def corpus_remarks(
         for remark, n in counts.items():
             if n:
                 yield f"corpus.sources.{number} ({source.kind}): {remark}"
+    if dataset.spec.shuffled_targets:
+        yield "the targets of training pairs are shuffled among their sources"
     yield from truncation_remarks(dataset, length, objective)
 
 
@@ -98,11 +99,12 @@ def document_text(
     dataset: TokenisedCorpus, split: Split, source: int, number: int, max_tokens: int = 256
 ) -> tuple[str, ...]:
     """The beginning of a document as it was read: its text, or the source and the target of a
-    pair. What comes before a response has special tokens in it, by their names.
+    pair, as they stand beside each other. What comes before a response has special tokens in it,
+    by their names.
     """
     shard = dataset.readers[split][source].shard
     texts = []
-    for first, last in _piece_bounds(shard, number):
+    for first, last in shard.piece_bounds(number):
         tokens = shard.tokens[first : min(last, first + max_tokens)]
         if dataset.spec.form in TURN_FORMS:
             texts.append(readable_tokens(tokens.tolist(), dataset.tokenizer))
@@ -118,15 +120,8 @@ def document_turns(
     if dataset.spec.form not in TURN_FORMS:
         return ()
     shard = dataset.readers[split][source].shard
-    first, last = next(_piece_bounds(shard, number))
+    first, last = shard.piece_bounds(number)[0]
     return parse_turns(shard.tokens[first:last].tolist(), dataset.tokenizer)
-
-
-def _piece_bounds(shard: Shard, number: int) -> Iterator[tuple[int, int]]:
-    cuts = shard.offsets[
-        number * shard.pieces_per_document : (number + 1) * shard.pieces_per_document + 1
-    ].astype(np.int64)
-    return pairwise(cuts.tolist())
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,7 @@ def sample_documents(
     for source, number in _draw_documents(
         dataset, split, n, numpy_generator(seed, "corpus", "sample", split)
     ):
-        bounds = _piece_bounds(dataset.readers[split][source].shard, number)
+        bounds = dataset.readers[split][source].shard.piece_bounds(number)
         yield DocumentSample(
             source=source,
             kind=dataset.spec.sources[source].kind,

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.corpus.order import IntArray, shuffled_indices
+from paribus.corpus.order import MAX_CACHED_ORDER, IntArray, shuffled_indices
 from paribus.corpus.shards import Shard
 from paribus.runtime import derive_seed
 
 BLOCK_DOCUMENTS = 16  # documents between two entries of an epoch's index
 LOOKUP_DOCUMENTS = 2**18  # documents read at a time when an epoch's index is built
 N_CACHED_EPOCHS = 2  # a batch can span two epochs
-MAX_CACHED_ORDER = 2**20  # documents; an epoch with more does not cache their order
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,6 +128,14 @@ class Tokenizer:
                 spans = np.array(one.offsets, np.int64).reshape(-1, 2)
                 yield Encoding(np.array(one.ids, np.int64), spans[:, 1], _n_lost(text, spans))
 
+    def encode_short(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        """The ids of each text, as numbers of Python: of many short texts, an array for each would
+        take longer than the words.
+        """
+        if self._words is not None:
+            return [self._words.encode_short(text) for text in texts]
+        return [tuple(encoding.ids.tolist()) for encoding in self.encode_batch(texts)]
+
     def _byte_strings(self, description: dict[str, Any]) -> dict[int, bytes]:
         added_tokens = {
             token["id"]: token["content"].encode() for token in description["added_tokens"]
@@ -175,6 +183,17 @@ class _WordCache(dict[str, list[int]]):
             self.clear()
         words = self._BEFORE_SPACES.split(text)
         return np.fromiter(chain.from_iterable(map(self.__getitem__, words)), np.int64)
+
+    def encode_short(self, text: str) -> tuple[int, ...]:
+        """The ids of a text; where each space is a single one, no pattern is needed to part it."""
+        if len(self) > MAX_WORDS:
+            self.clear()
+        plain = text.isascii() and text.isprintable() and "  " not in text
+        if not plain or text[-1:] == " ":
+            words = self._BEFORE_SPACES.split(text)
+        else:
+            words = text.replace(" ", "\n ").split("\n")
+        return tuple(chain.from_iterable(map(self.__getitem__, words)))
 
     def __missing__(self, word: str) -> list[int]:
         ids = self.tokenizer.encode(word)

@@ -23,7 +23,12 @@ from paribus.spec.merging import merge_tables
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.reading import describe_faults
 from paribus.spec.run import RunSpec, Stage, derived_sizes, load_run
-from paribus.spec.stages import ArchitectureChange, indexed_stages, stage_architectures
+from paribus.spec.stages import (
+    ArchitectureChange,
+    indexed_stages,
+    stage_architectures,
+    without_left_out_stages,
+)
 from paribus.spec.widths import width_note
 from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
 
@@ -106,7 +111,8 @@ class _LoadedArm(NamedTuple):
 
 def _load_arm(design: Design, table: Table, open_begin: BeginOpener | None) -> _LoadedArm:
     match = _read_match(table.pop("match", None)) or design.match
-    table = merge_tables(_expand_preset(design.base), _expand_preset(table))
+    merged = merge_tables(_expand_preset(design.base), _expand_preset(table))
+    table = without_left_out_stages(merged)
     run = load_run(table, open_begin=open_begin)
     require_usable(design, run)
     if run.begin is not None and run.inherited_folders:

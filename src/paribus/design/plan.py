@@ -34,6 +34,7 @@ from paribus.design.seeds import reported_seeds
 from paribus.design.series import Series
 from paribus.design.step_cost import measure_step_costs
 from paribus.design.text_lines import describe_text_confounds
+from paribus.design.unseen_tasks import require_unseen_tasks
 from paribus.errors import ConfoundError, SpecError
 from paribus.evaluate.tasks.run import PreparedTask
 from paribus.interop.begin import open_begin
@@ -165,6 +166,7 @@ def make_plan(
     opener = partial(open_begin, runs=execution.workspace.runs_folder)
     arms = arms_of(design, opener)
     require_known_paths(design, arms)
+    require_unseen_tasks(design, arms)
     findings = judge_pairs(design, arms, opener)
     _refuse_confounds(field_lines(design, arms, findings))
     sizes = _match_sizes(design, arms)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 
@@ -63,17 +64,17 @@ class ItemLayout:
         """
         return self.framing != "shifted"
 
-    @property
+    @cached_property
     def question_begin(self) -> Ids:
         """What stands before all else, whatever is cut."""
         return (*self.mode_token, *self.frame.before)
 
-    @property
+    @cached_property
     def question_end(self) -> Ids:
         """What stands after a context, or in place after the target."""
         return (*self.sentinel, *self.frame.after)
 
-    @property
+    @cached_property
     def opening(self) -> Ids:
         """What opens an answer, and is not scored."""
         if self.framing == "apart":

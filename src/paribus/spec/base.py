@@ -15,6 +15,15 @@ class Spec(BaseModel):
     )
 
 
+def as_tuple(value: Any) -> Any:
+    """One value alone is short for a list of it; a list of none is refused."""
+    if isinstance(value, list | tuple) and not value:
+        raise ValueError("is an empty list; give at least one")
+    if isinstance(value, list | tuple):
+        return tuple(value)
+    return (value,)
+
+
 def read_kind(value: Any) -> Any:
     """`positions = "rotary"` is short for `positions = { kind = "rotary" }`."""
     if isinstance(value, str):

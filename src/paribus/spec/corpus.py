@@ -7,12 +7,13 @@ a corpus give the same. Texts with labels are pairs, whose targets are the label
 from __future__ import annotations
 
 import math
+import operator
 import re
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from paribus.spec.base import Positive, Share, Spec, read_kind
+from paribus.spec.base import Positive, Share, Spec, as_tuple, read_kind
 from paribus.spec.languages import InventedLanguage, Language, LanguageForm
 
 # The special tokens of conversations: who speaks, and where a turn ends.
@@ -35,20 +36,11 @@ def _is_none(value: Any) -> bool:
     return value is None
 
 
-def _as_tuple(value: Any) -> Any:
-    """One path or source alone is short for a list of it; a list of none is refused."""
-    if isinstance(value, list | tuple) and not value:
-        raise ValueError("is an empty list; give at least one")
-    if isinstance(value, list | tuple):
-        return tuple(value)
-    return (value,)
-
-
 # Bytes that the files of a source may come to when they are unpacked; None: in proportion to their
 # size on disk. It changes no text and is written only where it is set, so that the names of texts
 # and runs stay what they were.
 MaxUnpacked = Annotated[int | None, Field(ge=1, exclude_if=lambda n_bytes: n_bytes is None)]
-Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_tuple)]
+Paths = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(as_tuple)]
 
 ColumnNumber = Annotated[int, Field(ge=-64, le=64)]
 
@@ -319,6 +311,13 @@ DOCUMENT_FORMS: dict[LanguageForm, str] = {
 }
 
 
+# What has no targets that could be shuffled, and why.
+_UNSHUFFLED_FORMS: dict[LanguageForm, str] = {
+    "text": "running text, which has no targets",
+    "preferences": "preferences, whose two targets belong to one source",
+}
+
+
 def document_form(source: Source) -> LanguageForm:
     """What the documents of a source are."""
     match source:
@@ -345,7 +344,7 @@ class Corpus(Spec):
     content.
     """
 
-    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(_as_tuple)] = (PythonDocs(),)
+    sources: Annotated[tuple[SourceKind, ...], BeforeValidator(as_tuple)] = (PythonDocs(),)
     """Where the text comes from. All sources give the same: running text, pairs, conversations or
     preferences. One alone needs no list.
     """
@@ -355,6 +354,12 @@ class Corpus(Spec):
     """Share of documents for validation."""
     test: Share = 0.05
     """Share of documents held out for the verdict."""
+    shuffled_targets: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Whether the targets of training pairs are dealt anew among the sources, once for the whole
+    run: a control that learns what targets look like, and nothing of what they answer. Labels and
+    responses are targets too; of tagged words, each tag moves by itself. Held-out pairs stay as
+    they are.
+    """
 
     @model_validator(mode="after")
     def _require_consistent(self) -> Corpus:
@@ -380,6 +385,11 @@ class Corpus(Spec):
                 f"sources {forms[one]!r} gives {DOCUMENT_FORMS[one]} and {forms[other]!r}"
                 f" {DOCUMENT_FORMS[other]}, which one batch cannot hold; use either, or form ="
                 f" {other!r} for an invented language"
+            )
+        if self.shuffled_targets and self.form in _UNSHUFFLED_FORMS:
+            raise ValueError(
+                f"shuffled_targets is true, but sources {self.sources[0].kind!r} gives"
+                f" {_UNSHUFFLED_FORMS[self.form]}; use pairs or conversations, or leave it out"
             )
         return self
 

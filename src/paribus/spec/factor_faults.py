@@ -15,7 +15,7 @@ from paribus.spec.design import (
     level_paths,
 )
 from paribus.spec.merging import merge_tables
-from paribus.spec.stages import indexed_stages
+from paribus.spec.stages import indexed_stages, without_left_out_stages
 
 # set by the design's seeds, whatever a run says
 SEED_PATHS = (
@@ -124,7 +124,7 @@ def _is_compared(design: Design, path: str) -> bool:
         return False
     values_by_size: dict[int, list[Any]] = {}
     for table in tables:
-        merged = merge_tables(indexed_stages(design.base), table)
+        merged = without_left_out_stages(merge_tables(indexed_stages(design.base), table))
         size = len(merged.get("stages", ()))
         values_by_size.setdefault(size, []).append(leaves_of(merged).get(path))
     if len(values_by_size) == 1:

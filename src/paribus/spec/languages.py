@@ -4,14 +4,38 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from paribus.spec.base import Count, NonNegative, Positive, Spec
+from paribus.spec.base import Count, NonNegative, Positive, Spec, as_tuple
+from paribus.spec.templates import template_columns
 
 SYMBOLS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 SHORTEST_SENTENCE = 3  # words of the invented grammar: a, noun, verb
 LanguageForm = Literal["pairs", "text", "conversations", "preferences"]
 SymbolCount = Annotated[int, Field(ge=2, le=len(SYMBOLS))]
+PLAIN_PHRASINGS = ("{source}=",)  # what a question is without a phrasing of its own
+
+
+def _require_phrasing(phrasing: str) -> str:
+    """ValueError unless a source can be put into it, and an answer can follow."""
+    if template_columns(phrasing) != ("source",):
+        raise ValueError(
+            f"{phrasing!r} is no phrasing; write {{source}} once, where the source stands, as in"
+            " 'sort {source}:'"
+        )
+    if phrasing.endswith("{source}"):
+        raise ValueError(
+            f"{phrasing!r} ends with its source, so that an answer after it could not be told"
+            " apart; write a sign after it, as in 'sort {source}:'"
+        )
+    return phrasing
+
+
+Phrasing = Annotated[str, AfterValidator(_require_phrasing)]
+
+
+def _is_plain(phrasings: tuple[str, ...]) -> bool:
+    return phrasings == PLAIN_PHRASINGS
 
 
 class Language(Spec):
@@ -27,6 +51,15 @@ class Language(Spec):
     """Pairs of source and target, both as one document of running text, conversations of one
     question and its answer, or preferences for the answer over one with a mistake.
     """
+    phrasings: Annotated[
+        tuple[Phrasing, ...],
+        BeforeValidator(as_tuple),
+        Field(min_length=1, exclude_if=_is_plain),
+    ] = PLAIN_PHRASINGS
+    """How a question is put: templates in which `{source}` is the source, one drawn for each
+    question. Under phrasings of its own a question is held out by its source alone, whatever its
+    form and its phrasing. One alone needs no list.
+    """
     weight: Positive = 1.0
     """The source's share of the rows is its weight over the sum of all weights."""
     min_length: Count
@@ -41,6 +74,8 @@ class Language(Spec):
                 f"min_length is {self.min_length}, above max_length {self.max_length}; use at most"
                 " that"
             )
+        if len(set(self.phrasings)) < len(self.phrasings):
+            raise ValueError("phrasings has one of them twice; give each once")
         return self
 
 
@@ -185,3 +220,10 @@ InventedLanguage = (
     | TranslationLanguage
     | ArithmeticLanguage
 )
+
+
+def common_phrasings(one: InventedLanguage, other: InventedLanguage) -> tuple[str, ...]:
+    """The phrasings in which two languages ask the same; none where they are of different kinds."""
+    if one.kind != other.kind:
+        return ()
+    return tuple(phrasing for phrasing in one.phrasings if phrasing in other.phrasings)

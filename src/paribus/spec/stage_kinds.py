@@ -75,6 +75,11 @@ def _prefer_faults(corpus: Corpus, objective: Objective, training: Training) -> 
 
 def _own_samples_faults(corpus: Corpus) -> Iterator[str]:
     """Own samples are ranked by the answer that an invented language knows."""
+    if corpus.shuffled_targets:
+        yield (
+            "corpus.shuffled_targets is true, but with objective.own_samples the model's own"
+            " responses take the place of targets; leave it out"
+        )
     kinds = [source.kind for source in corpus.sources]
     if len(kinds) > 1 or not isinstance(corpus.sources[0], Language):
         yield (

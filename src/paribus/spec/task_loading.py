@@ -101,7 +101,10 @@ def _task_table(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any],
 
 
 def _language_kind(table: Mapping[str, Any]) -> str | None:
-    language = table.get("language")
+    """What a task over languages is called: as the first of them."""
+    language: Any = table.get("language")
+    if isinstance(language, list | tuple):
+        language = next(iter(language), None)
     if isinstance(language, Mapping):
         return language.get("kind")
     return language

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from paribus.spec.base import Count, NonNegative, Share, Spec, read_kind
+from paribus.spec.base import Count, NonNegative, Share, Spec, as_tuple, read_kind
 from paribus.spec.corpus import MaxUnpacked, Paths
 from paribus.spec.languages import InventedLanguage
 from paribus.spec.task_readers import READERS
@@ -54,9 +54,9 @@ class TaskData(Spec):
     """
     valid_share: Share = 0.0
     """Without files for it: the share of the items in `paths` that is used for validation."""
-    language: LanguageTable | None = None
-    """An invented language instead of files, such as `recall`. Its columns are `question`, `answer`
-    and `options`.
+    language: Annotated[tuple[LanguageTable, ...], BeforeValidator(as_tuple)] | None = None
+    """An invented language instead of files, such as `recall`, or several. The columns are
+    `language`, `question`, `answer` and `options`. One alone needs no list.
     """
     id: Template | None = None
     """The name of an item, which must be its own. If left out: a hash of its text."""
@@ -96,10 +96,12 @@ def _require_one_source(task: TaskData) -> None:
     if task.reader is not None and task.reader not in READERS:
         raise ValueError(f"has the reader {task.reader!r}; use one of {', '.join(READERS)}")
     reads_files = task.reader is None or READERS[task.reader].suffixes
-    if task.language is not None and task.language.weight != 1:
-        raise ValueError(
-            f"has language.weight {task.language.weight:g}, but a task has no mixture; leave it out"
-        )
+    for language in task.language or ():
+        if language.weight != 1:
+            raise ValueError(
+                f"has a language of weight {language.weight:g}, but all questions of a task are"
+                " asked; leave it out"
+            )
     if task.language is not None:
         if task.reader is not None or task.paths is not None:
             raise ValueError("language is given beside reader or paths; give one of them")

@@ -5,6 +5,7 @@ What is asked is text, cut by bytes, so that it is the same for every arm whatev
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -98,6 +99,11 @@ class TaskYardstick(Spec):
     minus_parent: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     """Whether the score of the stage before the last is taken off, item by item: what the last
     stage has changed.
+    """
+    unseen: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    """Refuse the plan where a stage after pretraining trains on this task: on the same invented
+    language in one of its phrasings, on one of its files, or on the Python that its items come
+    from.
     """
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ waits for launches.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -74,6 +75,9 @@ class CUDAGraphRunner(Generic[Out]):
         for problem in micro_batches:
             inputs.append(problem.map_tensors(lambda tensor: tensor.to(self.device, copy=True)))
         torch.cuda.synchronize(self.device)
+        # An autograd graph that only waits for the garbage collector was made on another stream,
+        # which would invalidate the capture.
+        gc.collect()
         torch.cuda.empty_cache()  # what launched steps held is not held twice
         graph = torch.cuda.CUDAGraph()
         # Only calls of this thread count: another one is pinning the next problem meanwhile.

@@ -1,25 +1,24 @@
 """Choices: scored in four ways, as computed by hand; a floor for what needs no model."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from byte_models import BYTE_TOKENIZER, byte_model
-from scipy import stats
-from tiny_model import tiny_architecture
 
 from paribus.analyse.task_scores import macro_f1, matthews
 from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import ask_choices, choice_floors
+from paribus.evaluate.tasks.choices import chunk_items
 from paribus.evaluate.tasks.floors import (
     choose_options,
     label_floors,
     option_scores,
     padded_options,
 )
-from paribus.model import build
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
 
 ITEMS = (
@@ -58,6 +57,59 @@ def test_an_option_has_the_nats_that_likelihoods_give(preset: str, objective: Ob
         assert (answer.chosen, answer.key, answer.document) == (best, item.key, item.document)
         assert answer.score == float(best == item.key)
     assert set(result.accuracy) == {"by sum", "by token", "by byte", "by unconditional"}
+
+
+@pytest.mark.parametrize(("preset", "objective"), ARMS, ids=lambda v: getattr(v, "kind", v))
+def test_answers_do_not_depend_on_the_size_of_a_chunk(preset: str, objective: Objective) -> None:
+    asked = AskedModel(byte_model(preset), objective, BYTE_TOKENIZER)
+    again = ChoiceItem("four", "e", "The sea is", (" g", " four"), 1)
+    items = (*ITEMS, again)
+    whole = ask_choices(asked, items)
+    for size in (1, 2, 3):
+        parts = ask_choices(asked, items, chunk_size=size)
+        assert parts.floors == whole.floors
+        assert parts.accuracy == whole.accuracy
+        for one, other in zip(parts.answers, whole.answers, strict=True):
+            own = replace(
+                one,
+                option_nats=other.option_nats,
+                option_unconditional_nats=other.option_unconditional_nats,
+            )
+            assert own == other
+            assert one.option_nats == pytest.approx(other.option_nats, rel=1e-5)
+            assert one.option_unconditional_nats == pytest.approx(
+                other.option_unconditional_nats, rel=1e-5
+            )
+
+
+def test_items_of_one_context_are_in_one_chunk_and_empty_ones_are_not_kept_together() -> None:
+    contexts = ("a", "", "b", "a", "", "c", "b")
+    items = [ChoiceItem(str(n), "d", text, ("x", "y"), 0) for n, text in enumerate(contexts)]
+    assert list(chunk_items(items, 2)) == [[0, 3], [1], [2, 6], [4, 5]]
+    assert list(chunk_items(items, 1)) == [[0, 3], [1], [2, 6], [4], [5]]
+    assert list(chunk_items(items, 100)) == [[0, 3, 1, 2, 6, 4, 5]]
+
+
+def test_what_items_of_several_chunks_share_is_read_once() -> None:
+    """The same options without a context, and one context of many items."""
+    model = byte_model("gpt2")
+    n_positions: list[int] = []
+    model.stack.register_forward_pre_hook(
+        lambda _, args: n_positions.append(args[0].shape[:2].numel())
+    )
+    asked = AskedModel(model, CausalLM(), BYTE_TOKENIZER)
+    items = [ChoiceItem(str(n), "d", "One", (" yes", " no", f" {n}"), 0) for n in range(6)]
+    ask_choices(asked, items, max_positions=1)
+    whole = sum(n_positions)
+    n_positions.clear()
+    ask_choices(asked, items, max_positions=1, chunk_size=2)
+    assert sum(n_positions) == whole
+    others = [ChoiceItem(str(n), "d", f"Ask {n}", (" yes", " no"), 0) for n in range(6)]
+    n_positions.clear()
+    ask_choices(asked, others, max_positions=1, chunk_size=2)
+    after_contexts = 6 * (len("<Ask 1 yes") - 1 + len("<Ask 1 no") - 1)
+    after_unconditional = len("<Answer: yes") - 1 + len("<Answer: no") - 1
+    assert sum(n_positions) == after_contexts + after_unconditional
 
 
 def test_four_scores_as_computed_by_hand() -> None:
@@ -123,27 +175,6 @@ def test_without_a_context_nothing_is_unconditional() -> None:
         assert result.answers[0].option_unconditional_nats == ()
         assert set(result.accuracy) == {"by sum", "by token", "by byte"}
         assert all(map(math.isfinite, result.answers[0].option_nats))
-
-
-def test_untrained_models_score_what_length_alone_does() -> None:
-    """Twenty seeds of an untrained model: their mean lies within its interval of the floor."""
-    rng = np.random.default_rng(7)
-    letters = list("abcdefghijklmnopqrstuvwxyz")
-    items = []
-    for number in range(40):
-        options = ["".join(rng.choice(letters, rng.integers(1, 9))) for _ in range(3)]
-        context = "".join(rng.choice(letters, 6))
-        items.append(ChoiceItem(str(number), "", context, tuple(options), int(rng.integers(3))))
-    scores = []
-    floors = {}
-    for seed in range(20):
-        sizes = {"n_vocab": 512, "max_length": 31, "n_layers": 1, "init": "normal"}
-        model = build(tiny_architecture("gpt2", sizes), seed=seed)
-        result = ask_choices(AskedModel(model, CausalLM(), BYTE_TOKENIZER), items, "sum")
-        scores.append(np.mean([answer.score for answer in result.answers]))
-        floors = result.floors
-    error = stats.sem(scores) * stats.t.ppf(0.995, len(scores) - 1)
-    assert abs(np.mean(scores) - floors["length"]) <= max(error, 0.02)
 
 
 def test_the_answer_in_the_context_is_found_by_a_model_that_copies() -> None:

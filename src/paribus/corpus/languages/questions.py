@@ -1,13 +1,15 @@
 """Invented languages: a seed gives questions, and each question has one answer, known to anyone
 who can read it.
 
-A question ends with `=`, so that it and its answer can also stand in one text.
+A question is a source and a sign after it, `=` unless the language has phrasings, so that it and
+its answer can also stand in one text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 from random import Random
 from string import ascii_lowercase, digits
@@ -16,8 +18,10 @@ from paribus.corpus.conversations import Turn, prompt_bytes
 from paribus.corpus.documents import Document
 from paribus.corpus.languages.grammar import draw_sentence, translate
 from paribus.corpus.languages.linear import draw_examples, last_value
+from paribus.errors import SpecError
 from paribus.runtime import derive_seed
 from paribus.spec.languages import (
+    PLAIN_PHRASINGS,
     SYMBOLS,
     ArithmeticLanguage,
     CopyLanguage,
@@ -28,71 +32,126 @@ from paribus.spec.languages import (
     SortLanguage,
     TranslationLanguage,
 )
+from paribus.spec.templates import render
 from paribus.watcher import Watcher
 
 QUESTIONS_PER_STREAM = 1024  # questions drawn from one stream
 
 
+@dataclass(frozen=True, slots=True)
+class AnsweredQuestion:
+    """A source, the question as it is put, its answer, and the document of all of it."""
+
+    source: str
+    question: str
+    answer: str
+    document: Document
+
+
 def language_documents(language: InventedLanguage, progress: Watcher) -> Iterator[Document]:
     """All questions with their answers, in the form that the language is asked for."""
+    for question in language_questions(language, progress):
+        yield question.document
+
+
+def language_questions(language: InventedLanguage, progress: Watcher) -> Iterator[AnsweredQuestion]:
+    """All questions of a language, in their order."""
     with progress.stage(f"inventing {language.kind}", language.n_documents):
         for first in range(0, language.n_documents, QUESTIONS_PER_STREAM):
             block = first // QUESTIONS_PER_STREAM
             draw = Random(derive_seed(language.seed, "corpus", language.kind, block))
-            # a stream of its own: every form of a language asks the same questions
+            # streams of their own: every form and phrasing of a language has the same sources
             mistakes = Random(derive_seed(language.seed, "corpus", language.kind, block, "mistake"))
+            phrasings = Random(
+                derive_seed(language.seed, "corpus", language.kind, block, "phrasing")
+            )
             together = min(QUESTIONS_PER_STREAM, language.n_documents - first)
             for _ in range(together):
-                yield _document(language, draw_question(language, draw), mistakes)
+                source = draw_source(language, draw)
+                phrasing = phrasings.choice(language.phrasings)
+                yield _answered_question(language, source, phrasing, mistakes)
             progress.advance(together)
 
 
-def _document(language: InventedLanguage, question: str, mistakes: Random) -> Document:
-    answer = language_answer(language, question)
+def _answered_question(
+    language: InventedLanguage, source: str, phrasing: str, mistakes: Random
+) -> AnsweredQuestion:
+    question, answer = render(phrasing, {"source": source}), source_answer(language, source)
+    _require_readable(language, question, source)
+    split_by = None
+    if language.phrasings != PLAIN_PHRASINGS or language.form in ("conversations", "preferences"):
+        split_by = render(*PLAIN_PHRASINGS, {"source": source}).encode()  # as of plain pairs
+    text, target = question.encode(), answer.encode()
     match language.form:
         case "pairs":
-            return Document(question.encode(), answer.encode())
+            document = Document(text, target, split_by=split_by)
         case "text":
-            return Document((question + answer).encode())
+            document = Document(text + target, split_by=split_by)
         case "conversations":
-            return Document(prompt_bytes([Turn("user", question)]), answer.encode())
-        case "preferences":
-            mistaken = draw_mistake(language, answer, mistakes)
             prompt = prompt_bytes([Turn("user", question)])
-            return Document(prompt, answer.encode(), mistaken.encode())
+            document = Document(prompt, target, split_by=split_by)
+        case "preferences":
+            prompt = prompt_bytes([Turn("user", question)])
+            mistaken = draw_mistake(language, answer, mistakes).encode()
+            document = Document(prompt, target, mistaken, split_by=split_by)
+    return AnsweredQuestion(source, question, answer, document)
 
 
-def draw_question(language: InventedLanguage, rng: Random) -> str:
-    """A question drawn at random."""
+def _require_readable(language: InventedLanguage, question: str, source: str) -> None:
+    """SpecError where a question could be another one in another phrasing."""
+    if len(language.phrasings) > 1 and question_source(language, question) != source:
+        raise SpecError(
+            f"language {language.kind!r} has phrasings that make {question!r} of two different"
+            " sources; use phrasings that can be told apart"
+        )
+
+
+def draw_source(language: InventedLanguage, rng: Random) -> str:
+    """The source of a question, drawn at random."""
     length = rng.randint(language.min_length, language.max_length)
     match language:
         case CopyLanguage() | ReverseLanguage() | SortLanguage():
-            return _draw_letters(rng, language.n_symbols, length) + "="
+            return _draw_letters(rng, language.n_symbols, length)
         case RecallLanguage():
             keys = rng.sample(SYMBOLS[: language.n_symbols], length)
             values = _draw_letters(rng, language.n_symbols, length)
-            return (
-                "".join(a + b for a, b in zip(keys, values, strict=True)) + f"?{rng.choice(keys)}="
-            )
+            pairs = "".join(a + b for a, b in zip(keys, values, strict=True))
+            return f"{pairs}?{rng.choice(keys)}"
         case LinearLanguage():
-            return draw_examples(language, rng, length) + "="
+            return draw_examples(language, rng, length)
         case TranslationLanguage():
-            return draw_sentence(language, rng, length) + "="
+            return draw_sentence(language, rng, length)
         case ArithmeticLanguage():
             first, *others = [rng.randrange(language.modulus) for _ in range(length)]
-            question = str(first)
+            source = str(first)
             for number in others:
-                question += f"{rng.choice(language.operations)}{number}"
-            return question + "="
+                source += f"{rng.choice(language.operations)}{number}"
+            return source
 
 
 def language_answer(language: InventedLanguage, question: str) -> str:
     """The one right answer; ValueError where the question is none of this language."""
-    if not question.endswith("="):
-        raise ValueError(
-            f"{question!r} does not end with '='; a question of {language.kind!r} does"
-        )
-    source = question[:-1]
+    return source_answer(language, question_source(language, question))
+
+
+def question_source(language: InventedLanguage, question: str) -> str:
+    """The source that a question is about; ValueError where it has none of the phrasings.
+
+    Where it has several, the longest holds.
+    """
+    for phrasing in sorted(language.phrasings, key=len, reverse=True):
+        before, _, after = render(phrasing, {"source": "\0"}).partition("\0")
+        fits = len(question) >= len(before) + len(after)
+        if fits and question.startswith(before) and question.endswith(after):
+            return question[len(before) : len(question) - len(after)]
+    raise ValueError(
+        f"{question!r} is no question of {language.kind!r}; use one of its phrasings:"
+        f" {', '.join(map(repr, language.phrasings))}"
+    )
+
+
+def source_answer(language: InventedLanguage, source: str) -> str:
+    """The one right answer to a source; ValueError where it is none of this language."""
     match language:
         case CopyLanguage():
             return source

@@ -8,4 +8,5 @@ from paribus.corpus.tasks.items import choice_items as choice_items
 from paribus.corpus.tasks.items import generation_items as generation_items
 from paribus.corpus.tasks.items import labelled_items as labelled_items
 from paribus.corpus.tasks.items import tagged_items as tagged_items
+from paribus.corpus.tasks.splits import task_members as task_members
 from paribus.corpus.tasks.splits import task_rows as task_rows

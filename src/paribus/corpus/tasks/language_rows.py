@@ -1,8 +1,7 @@
 """Questions of invented languages as rows of a task: the question, its answer, and four options.
 
-The split of a question is that of the corpus: a hash of its text in the form that is read there,
-with the shares that a corpus has by default. So a question that is asked here is in no training
-text of this form with these shares.
+The split of a question is that of the corpus: a hash of its text, with the shares that a corpus has
+by default. So a question that is asked here is in no training text with these shares.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from paribus.corpus.languages.questions import language_documents
-from paribus.corpus.splits import piece_digests, split_of
+from paribus.corpus.languages.questions import language_questions
+from paribus.corpus.splits import split_digest, split_of
 from paribus.corpus.tasks.rows import TaskRow
 from paribus.runtime import derive_seed
 from paribus.spec.corpus import Corpus
@@ -33,47 +32,42 @@ def language_rows(language: InventedLanguage, split: TaskSplit) -> Iterator[Task
     """Every different question of a split, with four answers of which one is right."""
     shares = Corpus.model_fields
     earlier: set[str] = set()
-    pairs = language.model_copy(update={"form": "pairs"})
-    # every form of a language asks the same questions, in the same order
-    as_read = language_documents(language, Watcher())
-    for pair, document in zip(language_documents(pairs, Watcher()), as_read, strict=True):
-        digest = piece_digests(document)[0]
+    for own in language_questions(language, Watcher()):
+        digest = split_digest(own.document)
         if split_of(digest, shares["valid"].default, shares["test"].default) != split:
             continue
-        question, answer = (piece.decode() for piece in pair.pieces)
-        if question in earlier:
+        if own.source in earlier:
             continue
-        earlier.add(question)
-        rng = Random(derive_seed(language.seed, "task", language.kind, question))
-        options = _options(language, question, answer, rng)
+        earlier.add(own.source)
+        rng = Random(derive_seed(language.seed, "task", language.kind, own.source + "="))
+        options = _options(language, own.source, own.answer, rng)
         values = {
-            "question": question,
-            "answer": answer,
+            "language": language.kind,
+            "question": own.question,
+            "answer": own.answer,
             "options": options,
-            "key": str(options.index(answer)),
+            "key": str(options.index(own.answer)),
         }
-        yield TaskRow(f"{language.kind} {question!r}", values)
+        yield TaskRow(f"{language.kind} {own.question!r}", values)
 
 
-def _options(
-    language: InventedLanguage, question: str, answer: str, rng: Random
-) -> tuple[str, ...]:
+def _options(language: InventedLanguage, source: str, answer: str, rng: Random) -> tuple[str, ...]:
     """The answer among up to three wrong ones that look like it, in an order by chance."""
     options = [answer]
     for _ in range(_MAX_TRIES):
         if len(options) == N_OPTIONS:
             break
-        wrong = _wrong_answer(language, question, answer, rng)
+        wrong = _wrong_answer(language, source, answer, rng)
         if wrong not in options:
             options.append(wrong)
     rng.shuffle(options)
     return tuple(options)
 
 
-def _wrong_answer(language: InventedLanguage, question: str, answer: str, rng: Random) -> str:
+def _wrong_answer(language: InventedLanguage, source: str, answer: str, rng: Random) -> str:
     match language:
         case RecallLanguage():
-            values = question.partition("?")[0][1::2]
+            values = source.partition("?")[0][1::2]
             return rng.choice(values + SYMBOLS[: language.n_symbols])
         case LinearLanguage():
             return SYMBOLS[rng.randrange(language.modulus)]

@@ -6,10 +6,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from paribus.canonical import canonical_json
-from paribus.corpus.archives import explain_read_errors, find_files, open_members, suffix_of
+from paribus.corpus.archives import (
+    ArchiveMember,
+    explain_read_errors,
+    find_files,
+    open_members,
+    suffix_of,
+)
 from paribus.corpus.dataset import TokenisedCorpus
 from paribus.corpus.decompression_limit import DecompressionLimit, size_on_disk
 from paribus.corpus.documents import SourceNotes
@@ -34,7 +41,7 @@ def task_rows(
     `dataset` is the text of a run, which tasks without files of their own take items from.
     """
     if task.language is not None:
-        return language_rows(task.language, split)
+        return chain.from_iterable(language_rows(one, split) for one in task.language)
     if task.reader is not None and not READERS[task.reader].suffixes:
         return corpus_rows(task.reader, split, dataset)
     return _file_split(task, split)
@@ -73,17 +80,30 @@ def _read_files(task: Task, paths: Sequence[str]) -> Iterator[TaskRow]:
     if task.reader == PARALLEL:
         yield from _parallel_rows(task, paths)
         return
-    if task.reader is None:
-        suffixes, read = ROW_SUFFIXES, file_rows
+    read = file_rows if task.reader is None else READER_FUNCTIONS[task.reader]
+    for member in _open_files(task, paths):
+        with explain_read_errors(member.where):
+            yield from read(member)
+
+
+def task_members(task: Task) -> Iterator[ArchiveMember]:
+    """Every file of a task, open: of the items that are asked, and of its other splits."""
+    for paths in (task.paths, task.train, task.valid):
+        yield from _open_files(task, paths or ())
+
+
+def _open_files(task: Task, paths: Sequence[str]) -> Iterator[ArchiveMember]:
+    if task.reader == PARALLEL:
+        suffixes = tuple(suffix_of(expand_home("paths", path).name) for path in paths)
+    elif task.reader is None:
+        suffixes = ROW_SUFFIXES
     else:
-        suffixes, read = READERS[task.reader].suffixes, READER_FUNCTIONS[task.reader]
+        suffixes = READERS[task.reader].suffixes
     files = find_files(paths, suffixes, SourceNotes())
     n_bytes = sum(size_on_disk(path.stat()) for path in files)
     limit = DecompressionLimit(task.max_unpacked, n_bytes)
     for path in files:
-        for member in open_members(path, suffixes, SourceNotes(), Watcher(), limit):
-            with explain_read_errors(member.where):
-                yield from read(member)
+        yield from open_members(path, suffixes, SourceNotes(), Watcher(), limit)
 
 
 def _parallel_rows(task: Task, paths: Sequence[str]) -> Iterator[TaskRow]:
@@ -107,11 +127,8 @@ def _parallel_rows(task: Task, paths: Sequence[str]) -> Iterator[TaskRow]:
 
 
 def _lines(task: Task, path: str) -> list[str]:
-    file = expand_home("paths", path)
-    find_files([path], (suffix_of(file.name),), SourceNotes())  # SpecError where there is none
-    limit = DecompressionLimit(task.max_unpacked, size_on_disk(file.stat()))
     lines: list[str] = []
-    for member in open_members(file, (suffix_of(file.name),), SourceNotes(), Watcher(), limit):
+    for member in _open_files(task, [path]):
         with explain_read_errors(member.where):
             lines.extend(text for _, text in text_lines(member))
     return lines

@@ -35,10 +35,7 @@ class TaskArm:
     def encode(self, texts: Sequence[str]) -> list[Ids]:
         """The tokens of each text, all at once; a text that occurs twice is encoded once."""
         distinct = list(dict.fromkeys(texts))
-        encodings = self.tokenizer.encode_batch(distinct)
-        ids: dict[str, Ids] = {}
-        for text, encoding in zip(distinct, encodings, strict=True):
-            ids[text] = tuple(encoding.ids.tolist())
+        ids = dict(zip(distinct, self.tokenizer.encode_short(distinct), strict=True))
         return [ids[text] for text in texts]
 
     @property

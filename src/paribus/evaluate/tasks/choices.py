@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 
 from paribus.corpus.tasks import ChoiceItem
 from paribus.evaluate.likelihood import AskedModel
-from paribus.evaluate.tasks.arms import TaskArm, asked_model_arm
+from paribus.evaluate.tasks.arms import asked_model_arm
 from paribus.evaluate.tasks.floors import (
     choice_floors,
     choose_options,
     option_scores,
     padded_options,
 )
-from paribus.evaluate.tasks.target_scores import target_scores
+from paribus.evaluate.tasks.target_scores import QueuedScores, queue_scores
 from paribus.masks import looks_ahead
-from paribus.model import Transformer
 from paribus.objectives import require_no_leak
 from paribus.objectives.framing import Ids, LaidItem, item_problems, lay_item
 from paribus.record import TaskAnswer
@@ -31,6 +30,7 @@ from paribus.spec.tasks import Normalisation
 T = TypeVar("T")
 Options = Sequence[Sequence[float]]  # of each item, one value for each option
 NORMALISATIONS: tuple[Normalisation, ...] = ("sum", "token", "byte", "unconditional")
+CHUNK_ITEMS = 2**13  # laid out at a time
 
 
 @dataclass(frozen=True)
@@ -49,42 +49,36 @@ def ask_choices(
     unconditional: str = "Answer:",
     *,
     max_positions: int | None = None,
+    chunk_size: int = CHUNK_ITEMS,
 ) -> ChoiceAnswers:
-    """Which option a model chooses for each item, and every option's nats.
+    """Which option a model chooses for each item, and every option's nats, whatever the size of a
+    batch or a chunk.
 
     Where no item has a context, there is no unconditional score beside it.
     """
     assert items
-    arm = asked_model_arm(asked_model)
-    options = list(chain.from_iterable(item.options for item in items))
-    n_options = [len(item.options) for item in items]
-    targets = arm.encode_targets(options)
-    contexts = arm.encode_contexts([item.context for item in items])
-    names = list(chain.from_iterable([item.name] * len(item.options) for item in items))
-    context_of = np.repeat(np.arange(len(items)), n_options).tolist()
-    laid = _lay(arm, names, [contexts[number] for number in context_of], targets)
-    laid_alone: list[LaidItem] = []
-    has_contexts = any(item.context for item in items)
-    if has_contexts:
-        before = arm.encode_contexts([unconditional])[0]
-        laid_alone = _lay(arm, names, [before] * len(options), targets)
-    _require_unseen(asked_model.model, arm, [*laid, *laid_alone])
-    # Both at once: options that many items share are read once after the unconditional context.
-    scores = target_scores(asked_model.model, arm.layout, [*laid, *laid_alone], max_positions)
-    nats, nats_alone = np.split(scores.nats, [len(laid)])
-    bounds = list(pairwise(np.cumsum([0, *n_options]).tolist()))
-    tokens = _by_item([len(target) for target in targets], bounds)
-    n_bytes = _by_item([len(option.encode()) for option in options], bounds)
-    own_nats = _by_item(nats.tolist(), bounds)
-    own_alone = _by_item(nats_alone.tolist(), bounds)
     ways: tuple[Normalisation, ...] = NORMALISATIONS
-    if not has_contexts:
+    queue = _OptionQueue(asked_model, unconditional, max_positions)
+    if not any(item.context for item in items):
         ways = NORMALISATIONS[:-1]
-        own_alone = [()] * len(items)
+        queue = _OptionQueue(asked_model, None, max_positions)
+    order: list[int] = []
+    for numbers in chunk_items(items, chunk_size):
+        queue.add([items[number] for number in numbers])
+        order.extend(numbers)
+    # The device is still at work; what needs no scores is done meanwhile.
+    bounds = _bounds(items, order)
+    tokens = _by_item(queue.n_tokens, bounds)
+    n_truncated = [queue.n_truncated[first] for first, _ in bounds]
+    n_bytes = [tuple([len(option.encode()) for option in item.options]) for item in items]
+    floors = choice_floors(items, tokens, n_bytes, normalisation)
+    nats, nats_alone = queue.nats()
+    own_nats = _by_item(nats, bounds)
+    own_alone = _by_item(nats_alone, bounds)
     results = _choose(items, ways, (own_nats, tokens, n_bytes, own_alone))
     right, chosen = (values.tolist() for values in results[normalisation])
     answers: list[TaskAnswer] = []
-    for number, (item, (first, _)) in enumerate(zip(items, bounds, strict=True)):
+    for number, item in enumerate(items):
         answers.append(
             TaskAnswer(
                 item=item.name,
@@ -96,13 +90,101 @@ def ask_choices(
                 option_nats=own_nats[number],
                 option_tokens=tokens[number],
                 option_bytes=n_bytes[number],
-                n_truncated_tokens=laid[first].n_truncated,
+                n_truncated_tokens=n_truncated[number],
                 option_unconditional_nats=own_alone[number],
             )
         )
-    floors = choice_floors(items, tokens, n_bytes, normalisation)
     accuracy = {f"by {way}": float(results[way][0].mean()) for way in ways}
     return ChoiceAnswers(tuple(answers), accuracy, floors)
+
+
+def chunk_items(items: Sequence[ChoiceItem], size: int) -> Iterator[list[int]]:
+    """The numbers of items, about so many at a time; those of one context stay together, so that
+    what they share is read once.
+    """
+    together: dict[str | int, list[int]] = {}
+    for number, item in enumerate(items):
+        together.setdefault(item.context or number, []).append(number)  # an empty one is not shared
+    chunk: list[int] = []
+    for numbers in together.values():
+        if chunk and len(chunk) + len(numbers) > size:
+            yield chunk
+            chunk = []
+        chunk.extend(numbers)
+    yield chunk
+
+
+class _OptionQueue:
+    """Options that are scored chunk by chunk: those of one are laid out while the device is at
+    work on those before it.
+    """
+
+    def __init__(
+        self, asked_model: AskedModel, unconditional: str | None, max_positions: int | None
+    ):
+        self.n_tokens: list[int] = []  # of each option, in the order of adding
+        self.n_truncated: list[int] = []  # tokens of its context
+        self._model = asked_model.model
+        self._arm = asked_model_arm(asked_model)
+        self._max_positions = max_positions
+        self._unconditional: Ids | None = None
+        if unconditional is not None:
+            self._unconditional = self._arm.encode_contexts([unconditional])[0]
+        self._alone: dict[Ids, int] = {}  # what many items share is read once after that context
+        self._alone_numbers: list[int] = []  # of each option, its number among them
+        self._lengths: set[tuple[int, int]] = set()  # those where no answer is seen
+        self._scores: list[tuple[int, QueuedScores]] = []  # and how many of them have a context
+
+    def add(self, items: Sequence[ChoiceItem]) -> None:
+        """Queue all options of some items."""
+        targets = self._arm.encode_targets([option for item in items for option in item.options])
+        contexts = self._arm.encode_contexts([item.context for item in items])
+        laid: list[LaidItem] = []
+        laid_alone: list[LaidItem] = []
+        remaining = iter(targets)
+        for item, context in zip(items, contexts, strict=True):
+            for target in islice(remaining, len(item.options)):
+                laid.append(lay_item(self._arm.layout, item.name, context, target))
+                if self._unconditional is not None:
+                    laid_alone.extend(self._lay_alone(item.name, self._unconditional, target))
+        self.n_tokens.extend(map(len, targets))
+        self.n_truncated.extend([one.n_truncated for one in laid])
+        both = [*laid, *laid_alone]
+        self._require_unseen(both)
+        scores = queue_scores(self._model, self._arm.layout, both, self._max_positions)
+        self._scores.append((len(laid), scores))
+
+    def nats(self) -> tuple[list[float], list[float]]:
+        """The nats of each option after its context and after the unconditional one, if there is
+        one; the device is waited for.
+        """
+        nats: list[float] = []
+        distinct: list[float] = []
+        for n_laid, scores in self._scores:
+            values = scores.result().nats.tolist()
+            nats.extend(values[:n_laid])
+            distinct.extend(values[n_laid:])
+        return nats, [distinct[number] for number in self._alone_numbers]
+
+    def _lay_alone(self, name: str, context: Ids, target: Ids) -> Iterator[LaidItem]:
+        """A target after the unconditional context, unless it was laid before."""
+        if target not in self._alone:
+            self._alone[target] = len(self._alone)
+            yield lay_item(self._arm.layout, name, context, target)
+        self._alone_numbers.append(self._alone[target])
+
+    def _require_unseen(self, laid_items: Sequence[LaidItem]) -> None:
+        """SpecError where an answer is seen; one item stands for all of its lengths."""
+        layout = self._arm.layout
+        if layout.framing == "in place" or not looks_ahead(self._model.spec.stack.masks):
+            return
+        for one in laid_items:
+            lengths = (len(one.inputs), len(one.target))
+            if lengths in self._lengths:
+                continue
+            self._lengths.add(lengths)
+            for problem in item_problems(layout, one):
+                require_no_leak(layout.component.objective, problem, self._model.spec)
 
 
 def _choose(
@@ -128,22 +210,14 @@ def _choose(
     return results
 
 
-def _lay(
-    arm: TaskArm, names: Sequence[str], contexts: Sequence[Ids], targets: Sequence[Ids]
-) -> list[LaidItem]:
-    laid: list[LaidItem] = []
-    for name, context, target in zip(names, contexts, targets, strict=True):
-        laid.append(lay_item(arm.layout, name, context, target))
-    return laid
-
-
-def _require_unseen(model: Transformer, arm: TaskArm, laid_items: Sequence[LaidItem]) -> None:
-    """SpecError where an answer is seen; one item stands for all of its lengths."""
-    if arm.layout.framing == "in place" or not looks_ahead(model.spec.stack.masks):
-        return
-    for one in {(len(one.inputs), len(one.target)): one for one in laid_items}.values():
-        for problem in item_problems(arm.layout, one):
-            require_no_leak(arm.layout.component.objective, problem, model.spec)
+def _bounds(items: Sequence[ChoiceItem], order: Sequence[int]) -> list[tuple[int, int]]:
+    """Of each item, where its options lie among those of all items in some order."""
+    bounds = [(0, 0)] * len(items)
+    end = 0
+    for number in order:
+        first, end = end, end + len(items[number].options)
+        bounds[number] = (first, end)
+    return bounds
 
 
 def _by_item(values: Sequence[T], bounds: Sequence[tuple[int, int]]) -> list[tuple[T, ...]]:

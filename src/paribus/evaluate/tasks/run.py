@@ -314,11 +314,12 @@ def _with_truncation(
     result: list[TaskAnswer] = []
     lost = prepared.prepared.n_truncated_bytes
     for answer, n_bytes, item in zip(answers, lost, prepared.originals, strict=True):
-        n_tokens = answer.n_truncated_tokens
-        if n_bytes:
-            context = item.context if isinstance(item, ChoiceItem) else item.source
-            cut = context.encode()[:n_bytes].decode(errors="ignore")
-            n_tokens += len(arm.encode([cut])[0])
+        if not n_bytes:
+            result.append(answer)
+            continue
+        context = item.context if isinstance(item, ChoiceItem) else item.source
+        cut = context.encode()[:n_bytes].decode(errors="ignore")
+        n_tokens = answer.n_truncated_tokens + len(arm.encode([cut])[0])
         result.append(replace(answer, n_truncated_tokens=n_tokens))
     return result
 

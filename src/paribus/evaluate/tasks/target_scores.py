@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from paribus.batch import Batch
+from paribus.batch import Batch, to_device
 from paribus.masks import looks_ahead
 from paribus.model import Transformer
 from paribus.objectives import target_nats
@@ -65,7 +65,25 @@ class _SharedRow:
     scored: list[ScoredTarget]
 
 
-@torch.no_grad()
+@dataclass(frozen=True, eq=False)
+class QueuedScores:
+    """Scores that the device may still be working on."""
+
+    n_items: int
+    items_M: NDArray[np.int64]
+    nats_M: Tensor
+    is_likeliest_M: Tensor | None
+
+    def result(self) -> TargetScores:
+        """The scores; the device is waited for."""
+        nats_M = self.nats_M.cpu().numpy().astype(np.float64)
+        sums = np.bincount(self.items_M, nats_M, self.n_items).astype(np.float64)
+        if self.is_likeliest_M is None:
+            return TargetScores(sums)
+        unlikely_M = (~self.is_likeliest_M).cpu().numpy()
+        return TargetScores(sums, np.bincount(self.items_M, unlikely_M, self.n_items) == 0)
+
+
 def target_scores(
     model: Transformer,
     layout: ItemLayout,
@@ -74,6 +92,20 @@ def target_scores(
     with_greedy: bool = False,
 ) -> TargetScores:
     """The score of each laid item, in their order, whatever the size of a batch."""
+    return queue_scores(model, layout, laid_items, max_positions, with_greedy).result()
+
+
+@torch.no_grad()
+def queue_scores(
+    model: Transformer,
+    layout: ItemLayout,
+    laid_items: Sequence[LaidItem],
+    max_positions: int | None = None,
+    with_greedy: bool = False,
+) -> QueuedScores:
+    """What `target_scores` gives, without waiting for the device: more can be prepared while it
+    works.
+    """
     device = model.embedding.weight.device
     rows = shared_rows(layout, laid_items)
     batch_size = max_positions or MAX_BATCH_POSITIONS.get(device.type, 2**14)
@@ -82,20 +114,21 @@ def target_scores(
     items: list[NDArray[np.int64]] = []
     for batch in _batches(rows, batch_size):
         scored = _scored_tokens(batch)
-        inputs = _inputs(model, layout, batch).to(device)
-        states_BTD = model.hidden_states(inputs).states_BTD
-        for logits, targets in _logits(model, states_BTD, scored.places.to(device)):
+        places, inputs = scored.places, _inputs(model, layout, batch)
+        if device.type == "cuda":  # else each copy would wait for the batch before it
+            places, inputs = places.pin_memory(), inputs.map_tensors(Tensor.pin_memory)
+        states_BTD = model.hidden_states(inputs.to(device)).states_BTD
+        for logits, targets in _logits(model, states_BTD, to_device(device)(places)):
             nats.append(target_nats(logits, targets))
             if with_greedy:
                 is_likeliest.append(logits.argmax(-1) == targets)
         items.append(scored.items)
-    item_M = np.concatenate(items)
-    nats_M = torch.cat(nats).cpu().numpy().astype(np.float64)
-    sums = np.bincount(item_M, nats_M, len(laid_items)).astype(np.float64)
-    if not with_greedy:
-        return TargetScores(sums)
-    unlikely_M = (~torch.cat(is_likeliest)).cpu().numpy()
-    return TargetScores(sums, np.bincount(item_M, unlikely_M, len(laid_items)) == 0)
+    return QueuedScores(
+        n_items=len(laid_items),
+        items_M=np.concatenate(items),
+        nats_M=torch.cat(nats),
+        is_likeliest_M=torch.cat(is_likeliest) if with_greedy else None,
+    )
 
 
 def shared_rows(layout: ItemLayout, laid_items: Sequence[LaidItem]) -> list[_SharedRow]:
