@@ -85,11 +85,13 @@ def test_an_evaluation_is_in_bits_per_byte_and_has_no_floor():
     assert [one.count for one in item_totals(answers)] == [4, 2]
 
 
-def test_every_measure_in_points_ends_at_a_hundred():
+def test_every_measure_in_points_ends_at_a_hundred_but_for_differences():
     for name, measure in TASK_MEASURES.items():
         assert measure.kind == name
         assert measure.lower_is_better == (measure.unit == "bits per byte")
-        assert measure.ceiling == (None if measure.lower_is_better else 100.0)
+        assert measure.is_difference == name.endswith(" minus the parent's")
+        has_end = not measure.lower_is_better and not measure.is_difference
+        assert measure.ceiling == (100.0 if has_end else None)
 
 
 def test_the_gain_on_new_documents_is_the_mean_of_points_and_none_where_nothing_adds_up():

@@ -44,9 +44,12 @@ TINY = {
 
 def tiny_changes(name: str) -> dict[str, Any]:
     """What makes a design tiny; a head is asked about all texts that are held out."""
-    if name != "understanding":
+    if name not in ("understanding", "preference"):
         return TINY
-    return {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
+    changes = {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
+    if name == "preference":
+        changes["primary.measure.task.n_items"] = 2
+    return changes
 
 
 @pytest.fixture(scope="module")
@@ -142,13 +145,14 @@ def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: 
 
 @pytest.mark.parametrize("name", shipped_designs())
 def test_every_shipped_design_has_a_control(name: str) -> None:
-    """The input hidden where arms are listed and there is an input; otherwise the baseline at
-    half its training.
+    """The input hidden where arms are listed and there is an input; pairs swapped after
+    preferences; otherwise the baseline at half its training.
     """
     _, design = find_design(name)
     by_length = {"mixed-attention", "positions", "positions-masked", "understanding"}
     assert control_length(design) == (0.5 if name in by_length else None)
-    assert control_arm(design) == (None if name in by_length else "input hidden")
+    arms = dict.fromkeys(by_length) | {"preference": "pairs swapped"}
+    assert control_arm(design) == arms.get(name, "input hidden")
     assert all(control_arm(design) not in pair for pair in judged_pairs(design))
 
 

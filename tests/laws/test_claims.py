@@ -17,7 +17,8 @@ from paribus.spec.design_reading import load_design
 
 ROOT = Path(__file__).parents[2]
 SOURCES = re.findall(r"^## (\S+)$", (ROOT / "docs/references.md").read_text("utf-8"), re.MULTILINE)
-CLAIMS = tomllib.loads((ROOT / "designs/claims.toml").read_text("utf-8"))["claims"]
+CLAIM_FILE = tomllib.loads((ROOT / "designs/claims.toml").read_text("utf-8"))
+CLAIMS, QUESTIONS = CLAIM_FILE["claims"], CLAIM_FILE["questions"]
 VERDICTS = {"better", "worse", "equivalent", "not worse", "inconclusive", "unstable", "no verdict"}
 UNDECIDED = {"inconclusive", "unstable", "no verdict", "withheld", "at floor", "at ceiling"}
 FIELDS = {"source", "claim", "tested_by", "pairs", "supported_by", "status", "verdict"}
@@ -137,10 +138,21 @@ def test_no_claim_rests_on_runs_in_mid_schedule_or_on_a_sweep(claim: Claim) -> N
         assert "runs annealed to that length" in kept.read_text("utf-8")
 
 
-def test_no_claim_is_made_twice_and_every_design_tests_one() -> None:
+def test_no_claim_is_made_twice_and_every_design_tests_one_or_asks_an_open_question() -> None:
     said = [claim["claim"] for claim in CLAIMS]
     assert len(set(said)) == len(said)
-    assert {claim["tested_by"] for claim in CLAIMS} == set(shipped_designs())
+    designs = {claim["tested_by"] for claim in CLAIMS}
+    open_designs = {question["asked_by"] for question in QUESTIONS}
+    assert not designs & open_designs
+    assert designs | open_designs == set(shipped_designs())
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one["asked_by"])
+def test_an_open_question_names_what_comes_nearest_to_a_claim(question: Claim) -> None:
+    assert question.keys() == {"source", "question", "nearest", "asked_by", "status"}
+    assert question["source"] in SOURCES
+    assert question["question"].endswith("?")
+    assert question["status"] == "not run"
 
 
 @pytest.mark.parametrize("name", shipped_designs())

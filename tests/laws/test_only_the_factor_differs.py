@@ -117,6 +117,8 @@ def written(leaf: str) -> dict[str, Any]:
     if leaf.startswith("objective"):
         kind = leaf[len("objective[") : leaf.index("]")]
         table["objective"] = {"kind": kind, **REQUIRED.get(kind, {})}
+        if leaf.endswith(".swapped"):
+            table["objective"]["swapped"] = True  # it is left out where it is false
         if ".own_samples." in leaf:
             table["objective"]["own_samples"] = {}
             table["corpus"] = {"sources": [TALK]}

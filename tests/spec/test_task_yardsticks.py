@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from paribus.analyse import column_of
 from paribus.errors import SpecError
 from paribus.spec.design import Design
 from paribus.spec.design_reading import load_design
@@ -73,6 +74,28 @@ def test_a_yardstick_is_read_again_as_it_was_written_down():
     head = HeadYardstick(measure="matthews")
     assert read_design_yardstick(head.model_dump(mode="json")) == head
     assert head.scores == table_measure(head.model_dump(mode="json")) == MATTHEWS
+
+
+def test_a_score_minus_the_parents_is_a_measure_of_its_own():
+    table = {"kind": "task", "task": "copy", "minus_parent": True}
+    plain, difference = load_design(
+        design_table(others=[{**table, "minus_parent": False}, table])
+    ).others
+    assert "minus_parent" not in plain.model_dump(mode="json")  # so that addresses stay
+    written = difference.model_dump(mode="json")
+    assert written["minus_parent"] is True
+    assert read_design_yardstick(written) == difference
+    measure = table_measure(written)
+    assert measure == difference.scores == TASK_MEASURES["exact match minus the parent's"]
+    assert (measure.unit, measure.ceiling, measure.is_difference) == ("points", None, True)
+    assert column_of(written) == "copy minus the parent's.test"
+    assert column_of(plain.model_dump(mode="json")) == "copy.test"
+
+
+def test_what_does_not_add_up_has_no_difference():
+    task = {"name": "t", "kind": "generation", "language": "copy", "measure": "bleu"}
+    with pytest.raises(SpecError, match="minus_parent is true, but 'bleu' does not add up"):
+        load_design(design_table(others=[{"kind": "task", "task": task, "minus_parent": True}]))
 
 
 def test_the_files_of_a_task_lie_where_the_design_does(tmp_path: Path):

@@ -161,6 +161,25 @@ def test_a_model_that_is_its_own_reference_has_a_loss_of_one_bit(corpus, name):
     assert kl == pytest.approx(0, abs=1e-4)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_swapped_pairs_have_the_opposite_margin(corpus, name):
+    model, reference = models(name)
+    text = corpus.text_batch("train", 1, 0, 4, 48)
+    comparison = ParentComparison(reference, BETA)
+    loss = ModelWithLoss(model, Training(n_steps=1), corpus.vocabulary, None, comparison)
+    sums = []
+    for swapped in (False, True):
+        objective = Preference(beta=BETA, swapped=swapped)
+        has_encoder = model.encoder is not None
+        problem = pose_problem(objective, text, corpus.vocabulary, 1, has_encoder, False)
+        sums.append(loss.score_sums(problem))
+    plain, swapped_sums = sums
+    assert swapped_sums["margin_sum"] == pytest.approx(-plain["margin_sum"], abs=1e-4)
+    assert swapped_sums["kl_sum"] == pytest.approx(plain["kl_sum"], abs=1e-4)
+    assert plain["pair_count"] == swapped_sums["pair_count"] == plain["target_count"] == 4
+    assert "swapped" not in Preference().model_dump()  # so that addresses stay
+
+
 def test_chunks_of_pairs_give_the_gradient_of_all_at_once(corpus, monkeypatch):
     model, reference = models("causal")
     problem = problem_of(corpus, model)

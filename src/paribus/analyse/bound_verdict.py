@@ -59,6 +59,8 @@ def _bound_verdict(
     if bounds.floor is not None and not any(
         _is_above(scores, comparison, measure, bounds) for scores in arms
     ):
+        if measure.is_difference:
+            return Verdict("at floor", "no arm differs from its parent")
         value = f"{bounds.floor.value:.{_DIGITS}g} {measure.unit}"
         return Verdict(
             "at floor", f"no arm is above {value}, which {bounds.floor.description} scores"
@@ -77,12 +79,15 @@ def _is_above(
     scores: Sequence[float], comparison: Comparison, measure: Measure, bounds: ScoreBounds
 ) -> bool:
     """Does the whole interval of an arm's mean lie above the floor? Where all seeds score the same,
-    their spread is taken to be what one item is worth.
+    their spread is taken to be what one item is worth. A difference may lie on either side of 0: a
+    stage that harms has changed something, too.
     """
     assert bounds.floor is not None
     over = moments([measure.gain(bounds.floor.value, score) for score in scores])
-    sd = float(over.sd) or bounds.resolution
-    return float(over.mean) - _half_width(over.n, sd, comparison) > 0
+    sd, mean = float(over.sd) or bounds.resolution, float(over.mean)
+    if measure.is_difference:
+        mean = abs(mean)
+    return mean - _half_width(over.n, sd, comparison) > 0
 
 
 def _reaches(

@@ -16,6 +16,7 @@ from paribus.analyse.factorial import Factorial
 from paribus.analyse.family import ArmPair, judge_family
 from paribus.analyse.judgement import Judgement, Scores
 from paribus.analyse.margins import Margins
+from paribus.analyse.own_ceiling import own_scores, with_own_ceiling
 from paribus.analyse.plan_family import plan_family, plan_family_size
 from paribus.analyse.plan_rules import (
     declared_looks,
@@ -36,6 +37,7 @@ from paribus.analyse.tuning import (
 from paribus.analyse.undertrained import UNDERTRAINED, UndertrainedRuns, UndertrainedScores
 from paribus.errors import SpecError
 from paribus.record.plan import PlanRecord
+from paribus.spec.yardstick import task_measure
 
 MAX_NAMED = 3  # of runs that are not done
 
@@ -65,6 +67,9 @@ def judge_plan(
     criterion = plan_criterion(plan, seeds, margins, remarks)
     criterion = replace(criterion, bounds=row_bounds(rows, plan_measure(plan)))
     pairs, pooled_noise = _judge_pairs(plan, scores, undertrained_scores, criterion)
+    if plan_measure(plan).is_difference:
+        own_measure = task_measure(plan.design.primary.measure.table["task"])
+        pairs = with_own_ceiling(pairs, own_scores(rows, column), own_measure)
     against_baseline = criterion.for_reference_arm(plan.baseline)
     factorial = plan_factorial(plan, scores, undertrained_scores, against_baseline)
     contrasts = contrast_findings(plan, scores, undertrained_scores, against_baseline, factorial)

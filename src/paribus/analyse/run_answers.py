@@ -10,15 +10,21 @@ from typing import Any
 from paribus.analyse.run_scores import Answers
 from paribus.record import Evaluation, TaskEvaluation, read_evaluations, read_task_evaluations
 from paribus.record.address import without_places
+from paribus.record.task_answers import PARENT
 from paribus.spec.yardstick import HEAD, TASK
 
 YardstickTable = Mapping[str, Any]  # a yardstick as a record holds it
 
 
 def column_of(yardstick: YardstickTable) -> str:
-    """What a yardstick's column is called: its kind, or the name of its task, and its split."""
+    """What a yardstick's column is called: its kind, or the name of its task, and its split; with
+    what is taken off, where anything is.
+    """
     if yardstick["kind"] == TASK:
-        return f"{yardstick['task']['name']}.{yardstick['split']}"
+        name = yardstick["task"]["name"]
+        if yardstick.get("minus_parent"):
+            name = f"{name} minus the parent's"
+        return f"{name}.{yardstick['split']}"
     return f"{yardstick['kind']}.{yardstick['split']}"
 
 
@@ -79,7 +85,9 @@ def _find_task(
         )
         # a record also has what the protocol came to
         is_same_protocol = yardstick["protocol"].items() <= head.protocol.items()
-        is_asked = head.items == items and is_same_task and is_same_protocol
+        is_difference = PARENT in head.protocol
+        is_same_score = is_difference == bool(yardstick.get("minus_parent"))
+        is_asked = head.items == items and is_same_task and is_same_protocol and is_same_score
         if is_asked and head.step == n_steps - 1:
             return one
     return None

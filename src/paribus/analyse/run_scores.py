@@ -11,7 +11,8 @@ from paribus.analyse.score_bounds import Floor
 from paribus.analyse.task_scores import CONFUSION_MEASURES, confusion_floors
 from paribus.errors import RecordError
 from paribus.record import Evaluation, TaskEvaluation
-from paribus.spec.measure import LIKELIHOOD, TASK_MEASURES, Measure
+from paribus.record.task_answers import PARENT
+from paribus.spec.measure import LIKELIHOOD, POINTS, TASK_MEASURES, Measure
 from paribus.spec.yardstick import HEAD, MEASURES
 
 Answers = Evaluation | TaskEvaluation
@@ -131,6 +132,13 @@ def highest_floor(measure: Measure, floors: Iterable[tuple[str, float]]) -> Floo
     return highest
 
 
+def parent_score(answers: Answers) -> float | None:
+    """What the parent scored, in the unit of the measure; None where it was not taken off."""
+    if isinstance(answers, Evaluation) or not measure_of(answers).is_difference:
+        return None
+    return measure_of(answers).scale * answers.head.summary[PARENT]
+
+
 def reference_score(answers: Answers) -> float | None:
     """The score that needs no model: the unigram model's, or the highest floor of a task."""
     floor = floor_of(answers)
@@ -142,7 +150,7 @@ def reference_score(answers: Answers) -> float | None:
 def resolution_of(answers: Answers) -> float:
     """The smallest step of a score that counts items: what one item is worth; 0 of a likelihood."""
     measure = measure_of(answers)
-    if measure.ceiling is None:
+    if measure.unit != POINTS:
         return 0.0
     return measure.scale / _count(answers)
 

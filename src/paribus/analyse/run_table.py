@@ -13,6 +13,7 @@ from paribus.analyse.run_answers import column_of, read_answers
 from paribus.analyse.run_scores import (
     Answers,
     floor_of,
+    parent_score,
     raw_score,
     resolution_of,
     score_of,
@@ -41,6 +42,8 @@ COUNTER_COLUMNS = (
     "nats",
     "valid_nats",
 )
+# of runs that end with preferences, on held-out pairs
+PREFERENCE_COLUMNS = ("valid_reward_margin", "valid_preferred", "valid_kl")
 
 
 @dataclass(frozen=True)
@@ -150,6 +153,7 @@ def _cell_row(study: Study, plan: PlanRecord, cell: CellRecord) -> Row:
         **scores,
         **_reference_columns(None if column is None else answers.get(column)),
         **{name: last.get(name) for name in COUNTER_COLUMNS},
+        **{name: last[name] for name in PREFERENCE_COLUMNS if name in last},
         **(_variance_columns(study, cell) if cell.purpose == "variance" else {}),
     }
 
@@ -163,12 +167,16 @@ def _reference_columns(answers: Answers | None) -> Row:
     if not isinstance(answers, TaskEvaluation):
         return {"unigram": unigram_bits(answers)}
     floor = floor_of(answers)
-    return {
+    columns: Row = {
         "unigram": None,
         "floor": None if floor is None else floor.value,
         "floor_name": None if floor is None else floor.name,
         "item_worth": resolution_of(answers),
     }
+    parent = parent_score(answers)
+    if parent is not None:
+        columns["parent_score"] = parent
+    return columns
 
 
 def _variance_columns(study: Study, cell: CellRecord) -> Row:

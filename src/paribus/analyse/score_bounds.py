@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from paribus.record.task_answers import PARENT
 from paribus.spec.measure import Measure
 
 FLOOR_NAMES = {
     "uniform": "a uniform guess",
     "majority": "the majority label",
     "length": "length alone",
+    PARENT: "the parent itself",
 }
 
 

@@ -74,6 +74,12 @@ def prompt_tokens(turns: Sequence[Turn], tokenizer: Tokenizer, vocabulary: Vocab
     return [*ids, vocabulary.role_tokens[ASSISTANT]]
 
 
+def user_turn_frame(vocabulary: Vocabulary) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What stands before and after the text of a user's only turn, as `prompt_tokens` has it."""
+    roles = vocabulary.role_tokens
+    return (roles["user"],), (vocabulary.end_of_turn, roles[ASSISTANT])
+
+
 def parse_turns(stored_ids: Sequence[int], tokenizer: Tokenizer) -> tuple[Turn, ...]:
     """The turns of a source as it lies in a shard, whose ids after the text's are turn tokens."""
     turns = []

@@ -242,8 +242,25 @@ def _require_answers(measure: DesignYardstick, run: RunSpec) -> None:
                 f"objective.kind is {objective.kind!r}, and a head is not asked in words; use the"
                 " yardstick 'head'"
             )
+        if measure.minus_parent:
+            _require_parent(run)
     else:
         answering_component(objective, measure.label)
+
+
+def _require_parent(run: RunSpec) -> None:
+    """SpecError where there is no score of a parent to take off."""
+    if run.parent is None:
+        raise SpecError(
+            "minus_parent is true, but the run has one stage, and so no parent; add a stage, or"
+            " leave minus_parent out"
+        )
+    objective = run.parent.last.objective
+    if isinstance(objective, TextLabels | WordTags):
+        raise SpecError(
+            f"minus_parent is true, but the stage before the last has the objective"
+            f" {objective.kind!r}, and a head is not asked in words; leave minus_parent out"
+        )
 
 
 def run_table(run: RunSpec, numbers_stages: bool) -> Table:

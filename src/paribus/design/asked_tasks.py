@@ -27,6 +27,7 @@ from paribus.record.disk import write_atomically
 from paribus.record.file_names import asked_items_name
 from paribus.spec import resolve
 from paribus.spec.design import Design
+from paribus.spec.stages import reads_conversations
 from paribus.spec.tasks import GenerationTask
 from paribus.spec.yardstick import TaskYardstick, read_design_yardstick
 
@@ -61,6 +62,9 @@ def _task_yardsticks(design: Design) -> Iterator[tuple[str, TaskYardstick]]:
 
 def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bool) -> PreparedTask:
     task_arms = [_task_arm(arm) for arm in arms]
+    parents: list[TaskArm] = []
+    if yardstick.minus_parent:  # which are asked the same items
+        parents = [_task_arm(arm.first_stages(len(arm.run.stages) - 1)) for arm in arms]
     labels = {arm.name: own.label for arm, own in zip(arms, task_arms, strict=True)}
     is_generated = isinstance(yardstick.task, GenerationTask)
     if is_judged and not is_generated and len(set(labels.values())) > 1:
@@ -69,7 +73,9 @@ def _prepare(yardstick: TaskYardstick, arms: Sequence[PlannedArm], is_judged: bo
             f"options would be scored by {each}, which no verdict may compare; ask it under others"
         )
     dataset = _common_text(yardstick, arms)
-    return prepare_for_arms(yardstick.task, yardstick.protocol, task_arms, dataset, yardstick.split)
+    return prepare_for_arms(
+        yardstick.task, yardstick.protocol, [*task_arms, *parents], dataset, yardstick.split
+    )
 
 
 def _task_arm(arm: PlannedArm) -> TaskArm:
@@ -81,6 +87,7 @@ def _task_arm(arm: PlannedArm) -> TaskArm:
         arm.dataset.tokenizer,
         arm.dataset.vocabulary,
         stage.training.length,
+        reads_conversations(arm.run),
     )
 
 

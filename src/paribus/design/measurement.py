@@ -12,13 +12,14 @@ from paribus.design.asked_tasks import AskedTasks, read_asked_task
 from paribus.errors import RecordError
 from paribus.evaluate import evaluate
 from paribus.evaluate.head_answers import evaluate_head
+from paribus.evaluate.tasks.parent_difference import evaluate_minus_parent
 from paribus.evaluate.tasks.run import TaskSubject, evaluate_prepared
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.record import CHECKPOINTS, latest_checkpoint
 from paribus.spec.objectives import TextLabels, WordTags
 from paribus.spec.run import RunSpec
 from paribus.spec.yardstick import DesignYardstick, HeadYardstick, TaskYardstick
-from paribus.train.parent import Texts
+from paribus.train.parent import Texts, parent_checkpoint, parent_folder
 
 
 def measure_run(
@@ -43,7 +44,18 @@ def measure_run(
         if checkpoint is None:
             raise RecordError(f"{folder} has no complete checkpoint; train it further")
         # Which items overlap with the training text is the same for every run: it is not asked.
-        evaluate_prepared(TaskSubject(load_checkpoint(checkpoint.folder)), prepared, device)
+        subject = TaskSubject(load_checkpoint(checkpoint.folder))
+        evaluation = evaluate_prepared(subject, prepared, device)
+        if yardstick.minus_parent:
+            parent = TaskSubject(load_checkpoint(_parent_checkpoint(folder, run, texts)))
+            evaluate_minus_parent(folder, evaluation, parent, prepared, device)
     else:
         n_sequences = run.last.training.n_sequences
         evaluate(folder, yardstick, texts[-1], device=device, n_sequences=n_sequences)
+
+
+def _parent_checkpoint(folder: Path, run: RunSpec, texts: Texts) -> Path:
+    """The last checkpoint of the stage that a run's last stage begins with."""
+    parent = parent_folder(run, texts, folder.parent)
+    assert parent is not None
+    return parent_checkpoint(parent, run)

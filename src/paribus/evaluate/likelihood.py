@@ -44,7 +44,8 @@ class AskedModel:
     """A model, what it was trained to do, and its tokens.
 
     `vocabulary` says which ids are special tokens where they are not ours after the tokenizer's
-    text. `window` is at most the model's max_length, and by default that.
+    text. `window` is at most the model's max_length, and by default that. A model that answers
+    `in_turns` was trained on conversations: a task is asked as the turn of a user.
     """
 
     model: Transformer
@@ -52,6 +53,7 @@ class AskedModel:
     tokenizer: Tokenizer
     vocabulary: Vocabulary | None = None
     window: int | None = None
+    in_turns: bool = False
 
 
 def likelihoods(

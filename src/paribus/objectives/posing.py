@@ -60,7 +60,10 @@ def pose_problem(
             has_encoder=has_encoder,
             separates_documents=separates_documents,
         )
-        return interleaved(*map(one_answer, both_answers(text)))
+        chosen, rejected = map(one_answer, both_answers(text))
+        if objective.swapped:
+            chosen, rejected = rejected, chosen
+        return interleaved(chosen, rejected)
     component = draw_component(objective, seed, text.k)
     framing = problem_layout(component.objective, has_encoder)
     _require_matching_text(component.objective, text)

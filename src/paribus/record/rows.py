@@ -24,6 +24,7 @@ _NUMBERS = (
     "seconds",
     "nats",
     "valid_nats",
+    "valid_kl",
 )
 _TAIL_BYTES, _MAX_TAIL_BYTES = 1 << 16, 1 << 26
 

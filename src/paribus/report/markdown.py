@@ -24,6 +24,7 @@ from paribus.report.methods import METHODS, behind_caption, methods
 from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
+from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
 from paribus.report.report_data import ReportData
 from paribus.report.sensitivity import sensitivity_lines
@@ -156,6 +157,10 @@ def _method_sections(report: ReportData) -> Iterator[str]:
     for name, lines in secondary_tables(report):
         yield f"\n## {_escape_markdown(name)}\n\nA secondary yardstick, to explore: no verdict.\n"
         yield from _table(SECONDARY_HEADING, lines)
+    distances = kl_lines(report)
+    if distances:
+        yield f"\n## {KL_TITLE}\n\n{KL_NOTE}\n"
+        yield from _table(KL_HEADING, distances)
 
 
 def _cost_section(report: ReportData) -> Iterator[str]:

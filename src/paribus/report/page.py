@@ -48,6 +48,7 @@ from paribus.report.noise import METHOD, noise_heading, noise_lines
 from paribus.report.noise import TITLE as NOISE
 from paribus.report.numbers import score_decimals, true_minus
 from paribus.report.overview import comparison_headings, comparison_lines, describe_tally
+from paribus.report.parent_kl import KL_HEADING, KL_NOTE, KL_TITLE, kl_lines
 from paribus.report.positive_control import describe_control
 from paribus.report.rate_gains import describe_sweep_cost, rate_table
 from paribus.report.rate_plot import rate_plot
@@ -179,6 +180,10 @@ def _table_values(report: ReportData) -> dict[str, Any]:
         "behind_heading": details_heading(report),
         "other_heading": SECONDARY_HEADING,
         "others": secondary_tables(report),
+        "kl_title": KL_TITLE,
+        "kl_note": KL_NOTE,
+        "kl_heading": KL_HEADING,
+        "kl_lines": kl_lines(report),
         "noise": noise_lines(report),
         "noise_heading": noise_heading(report),
         "noise_title": NOISE,

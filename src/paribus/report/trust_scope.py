@@ -74,7 +74,10 @@ def bound_checks(report: ReportData) -> Iterator[TrustCheck]:
         yield TrustCheck("Floor", "mind", "The task has no floor on record.")
         return
     value = f"{score(bounds.floor.value, unit)} {unit}"
-    text = f"What needs no model scores up to {value}: {bounds.floor.description}."
+    if report.measure.is_difference:
+        text = "An arm that its last stage has not changed scores 0."
+    else:
+        text = f"What needs no model scores up to {value}: {bounds.floor.description}."
     words = {arm.judgement.verdict.word for arm in report.findings.arms}
     at_bounds = [word for word in BOUND_WORDS if word in words]
     if at_bounds:

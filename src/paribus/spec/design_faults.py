@@ -177,7 +177,10 @@ def _length_faults(design: Design) -> Iterator[str]:
 
 def _yardstick_name(measure: DesignYardstick) -> str:
     if isinstance(measure, TaskYardstick):
-        return f"the task {measure.task.name} on {measure.split}"
+        task = f"the task {measure.task.name} on {measure.split}"
+        if measure.minus_parent:
+            return f"{task}, minus the parent's"
+        return task
     return f"{measure.kind} on {measure.split}"
 
 

@@ -5,7 +5,7 @@ items add up, and where they end.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 LikelihoodKind = Literal["likelihood", "pseudo-likelihood"]
@@ -26,6 +26,7 @@ class Measure:
     scale: float = 1.0  # what a recorded score is multiplied by: 100 where a share is in points
     adds_up: bool = True
     ceiling: float | None = None  # the best score there can be, in the unit
+    is_difference: bool = False  # is it the score of a run minus that of its parent?
 
     @property
     def direction(self) -> str:
@@ -52,6 +53,14 @@ class Measure:
         return max(scores)
 
 
+def minus_parent(measure: Measure) -> Measure:
+    """The measure of a score minus that of the parent: 0 where a stage changes nothing, and without
+    a best score of its own.
+    """
+    kind = f"{measure.kind} minus the parent's"
+    return replace(measure, kind=kind, ceiling=None, is_difference=True)
+
+
 def _points(kind: str, *, adds_up: bool = True) -> Measure:
     """A measure that is recorded between 0 and 1."""
     return Measure(
@@ -74,6 +83,7 @@ _TASK_MEASURES = (
     _points("macro f1", adds_up=False),
     _points("span f1", adds_up=False),
     _points("exact match"),
+    _points("reward"),
     _points("f1"),
     _points("bleu", adds_up=False),
     _points("chrf", adds_up=False),
@@ -82,5 +92,8 @@ _TASK_MEASURES = (
     _points("rouge-l"),
     Measure(kind="bits per byte", unit="bits per byte", lower_is_better=True),
 )
+_DIFFERENCES = tuple(minus_parent(measure) for measure in _TASK_MEASURES if measure.adds_up)
 # by the name that a task and its record have
-TASK_MEASURES: Mapping[str, Measure] = {measure.kind: measure for measure in _TASK_MEASURES}
+TASK_MEASURES: Mapping[str, Measure] = {
+    measure.kind: measure for measure in (*_TASK_MEASURES, *_DIFFERENCES)
+}

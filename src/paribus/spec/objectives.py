@@ -174,6 +174,10 @@ class Preference(Spec):
     """Pairs from the model's own responses to an invented language. If left out: the pairs are
     those of the corpus.
     """
+    swapped: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the rejected response is made the likelier one: a positive control, which must do
+    harm.
+    """
 
 
 class MixtureComponent(Spec):

@@ -20,6 +20,7 @@ from paribus.spec.measure import (
     TASK_MEASURES,
     LikelihoodKind,
     Measure,
+    minus_parent,
 )
 from paribus.spec.merging import in_setting_order, set_at_path
 from paribus.spec.objectives import MaskedLM, Objective, components_of
@@ -95,16 +96,30 @@ class TaskYardstick(Spec):
     """How it is asked, the same for every arm."""
     split: HeldOutSplit = "test"
     """Which items are asked. A sweep asks those that the task holds out for validation."""
+    minus_parent: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Whether the score of the stage before the last is taken off, item by item: what the last
+    stage has changed.
+    """
     unseen: Annotated[bool, Field(exclude_if=operator.not_)] = False
     """Refuse the plan where a stage after pretraining trains on this task: on the same invented
     language in one of its phrasings, on one of its files, or on the Python that its items come
     from.
     """
 
+    @model_validator(mode="after")
+    def _require_sums(self) -> TaskYardstick:
+        measure = task_measure(self.task.model_dump())
+        if self.minus_parent and not measure.adds_up:
+            raise ValueError(
+                f"minus_parent is true, but {measure.kind!r} does not add up over items; use a"
+                " measure that does, such as 'accuracy', 'exact match' or 'reward'"
+            )
+        return self
+
     @property
     def scores(self) -> Measure:
         """What its scores are."""
-        return task_measure(self.task.model_dump())
+        return table_measure(self.model_dump())
 
 
 class HeadYardstick(Spec):
@@ -143,7 +158,10 @@ HEAD = "head"  # the kind of one that asks a fine-tuned head
 def table_measure(table: Mapping[str, Any]) -> Measure:
     """What the scores of a yardstick are, as a record holds it."""
     if table["kind"] == TASK:
-        return task_measure(table["task"])
+        measure = task_measure(table["task"])
+        if table.get("minus_parent"):
+            return minus_parent(measure)
+        return measure
     if table["kind"] == HEAD:
         return TASK_MEASURES[table["measure"]]
     return MEASURES[table["kind"]]

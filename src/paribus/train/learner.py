@@ -122,6 +122,11 @@ class Learner:
         with deterministic_algorithms(self.training.deterministic):
             return self.model_loss.score(problem.to(self.device))
 
+    def score_sums(self, problem: Problem) -> dict[str, float]:
+        """The sums of a held-out problem, those of preferences among them."""
+        with deterministic_algorithms(self.training.deterministic):
+            return self.model_loss.score_sums(problem.to(self.device))
+
     @torch.no_grad()
     def first_nonfinite(self) -> str | None:
         """The first weight that is not finite, if there is one; the device is asked once."""

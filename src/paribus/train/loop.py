@@ -420,7 +420,11 @@ class _Loop:
             **preference_numbers(sums),
         }
         if with_validation:
-            self.valid_nats = row["valid_nats"] = self._validation_loss()
+            valid_sums = self._validation_sums()
+            valid_nats = nats_per_target(valid_sums["nats_sum"], valid_sums["target_count"])
+            self.valid_nats = row["valid_nats"] = valid_nats
+            for name, value in preference_numbers(valid_sums).items():
+                row[f"valid_{name}"] = value
             if self.valid_nats is None or row["nats"] is None:
                 row["gap"] = None
             else:
@@ -428,9 +432,12 @@ class _Loop:
             self.timer_start = time.monotonic()
         self.watcher.row(rows.write(row))
 
-    def _validation_loss(self) -> float | None:
-        scores = [self.learner.score(problem) for problem in self.loader.validation_problems()]
-        return nats_per_target(sum(nats for nats, _ in scores), sum(count for _, count in scores))
+    def _validation_sums(self) -> dict[str, float]:
+        sums = {"nats_sum": 0.0, "target_count": 0.0}
+        for problem in self.loader.validation_problems():
+            for name, value in self.learner.score_sums(problem).items():
+                sums[name] = sums.get(name, 0.0) + value
+        return sums
 
     def _stop_diverged(self) -> None:
         """Nothing has moved or been counted since the bad step: what is saved is the state

@@ -19,7 +19,13 @@ from paribus.objectives import Problem
 from paribus.spec import Experts
 from paribus.spec.training import Training
 from paribus.train.loss import nats_sum
-from paribus.train.preference import HeadInputs, PreferenceResult, Responses, preference_loss
+from paribus.train.preference import (
+    PREFERENCE_SUMS,
+    HeadInputs,
+    PreferenceResult,
+    Responses,
+    preference_loss,
+)
 
 # Compiled forms kept, of all models of a process; beyond its defaults dynamo would go back to the
 # slow form in silence.
@@ -127,7 +133,20 @@ class ModelWithLoss(nn.Module):
     @torch.no_grad()
     def score(self, problem: Problem) -> tuple[float, float]:
         """Nats and number of targets, or of pairs of responses, without dropout."""
-        return self._compute_loss(problem, None).nats.item(), problem.n_terms.item()
+        sums = self.score_sums(problem)
+        return sums["nats_sum"], sums["target_count"]
+
+    @torch.no_grad()
+    def score_sums(self, problem: Problem) -> dict[str, float]:
+        """Nats and number of targets or pairs, and of preferences PREFERENCE_SUMS, without
+        dropout.
+        """
+        result = self._compute_loss(problem, None)
+        sums = {"nats_sum": result.nats.item(), "target_count": problem.n_terms.item()}
+        if result.preference_sums is not None:
+            values = result.preference_sums.tolist()
+            sums |= dict(zip(PREFERENCE_SUMS, values, strict=True))
+        return sums
 
     def _compute_loss(self, problem: Problem, dropout_key: DropoutKey | None) -> LossOfStates:
         """Nats of the answers, what is trained on, and the states they came from."""

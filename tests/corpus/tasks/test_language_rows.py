@@ -4,10 +4,12 @@ import pytest
 
 from paribus.corpus import language_answer
 from paribus.corpus.documents import Document
-from paribus.corpus.splits import piece_digests, split_of
+from paribus.corpus.languages.questions import language_documents
+from paribus.corpus.splits import piece_digests, split_digest, split_of
 from paribus.corpus.tasks import choice_items, task_rows
 from paribus.spec.task_loading import LANGUAGES, load_task
 from paribus.spec.tasks import ChoicesTask
+from paribus.watcher import Watcher
 
 
 @pytest.mark.parametrize("kind", LANGUAGES)
@@ -34,6 +36,22 @@ def test_demonstrations_are_other_questions() -> None:
         questions[split] = {row.values["question"] for row in task_rows(task, split)}
     assert questions["train"]
     assert not questions["train"] & questions["test"]
+
+
+@pytest.mark.parametrize("form", ["pairs", "text", "conversations", "preferences"])
+def test_questions_are_held_out_as_in_a_corpus_of_the_same_form(form: str) -> None:
+    task = load_task("reverse", {"language.n_documents": 400, "language.form": form})
+    assert task.language is not None
+    (language,) = task.language
+    held_out = set()
+    for document in language_documents(language, Watcher()):
+        if split_of(split_digest(document), 0.05, 0.05) == "test":
+            held_out.add(document.pieces[0])
+    rows = list(task_rows(task, "test"))
+    assert len(rows) == len(held_out) > 10
+    for row in rows:
+        question = str(row.values["question"]).encode()
+        assert any(question in source for source in held_out)
 
 
 def test_several_languages_are_one_task_and_each_question_is_in_one_of_its_phrasings() -> None:

@@ -6,11 +6,13 @@ import pytest
 import torch
 from byte_models import BYTE_TOKENIZER, byte_model
 
+from paribus.corpus.conversations import Turn, prompt_tokens
 from paribus.corpus.tasks import GenerationItem
 from paribus.errors import UnsupportedError
 from paribus.evaluate import Item, likelihoods
 from paribus.evaluate.likelihood import AskedModel
 from paribus.evaluate.tasks import ask_generation
+from paribus.evaluate.tasks.arms import asked_model_arm
 from paribus.evaluate.tasks.generation import cut_answer
 from paribus.model import Transformer
 from paribus.spec.objectives import CausalLM, MaskedLM, Objective, PrefixLM, Seq2Seq
@@ -63,6 +65,26 @@ def test_the_constant_answer_is_the_floor() -> None:
     items = [item("say a", "no"), item("say b", "no"), item("x", "yes")]
     assert ask_generation(asked, task(), items).floors == {"majority": pytest.approx(2 / 3)}
     assert ask_generation(asked, task(measure="bits per byte"), items).floors == {}
+
+
+def test_the_floor_of_a_reward_is_that_of_the_constant_answer() -> None:
+    asked = AskedModel(copying_model(), CausalLM(), BYTE_TOKENIZER)
+    items = [item("say a", "ab"), item("say b", "ab"), item("x", "xb")]
+    result = ask_generation(asked, task(measure="reward"), items)
+    assert [answer.score for answer in result.answers] == [0.5, 0.5, 0.5]
+    assert result.floors == {"majority": pytest.approx((1 + 1 + 0.5) / 3)}
+    assert result.summary["exact match"] == 0.0
+
+
+@pytest.mark.parametrize("preset", ["gpt2", "unilm", "t5"])
+def test_a_context_is_the_turn_of_a_user_after_conversations(preset: str) -> None:
+    asked = AskedModel(byte_model(preset), Seq2Seq(), BYTE_TOKENIZER, in_turns=True)
+    arm = asked_model_arm(asked)
+    vocabulary = arm.layout.vocabulary
+    expected = prompt_tokens([Turn("user", "cab=")], BYTE_TOKENIZER, vocabulary)
+    assert list(arm.encode_contexts(["cab="])[0]) == expected
+    assert vocabulary.end_of_turn in arm.layout.end_tokens
+    assert arm.encode(["cab="])[0] == arm.encode_targets(["cab="])[0]
 
 
 def test_only_what_follows_the_mark_is_compared() -> None:

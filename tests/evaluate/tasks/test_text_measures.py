@@ -5,12 +5,26 @@ import importlib
 import pytest
 
 from paribus.errors import UnsupportedError
-from paribus.evaluate.tasks.text_measures import corpus_score, exact_match, text_measure, word_f1
+from paribus.evaluate.tasks.text_measures import (
+    corpus_score,
+    exact_match,
+    letter_reward,
+    text_measure,
+    word_f1,
+)
 
 
 def test_a_match_is_exact_but_for_spaces_around_it() -> None:
     assert exact_match(" yes\n", ["no", "yes"]) == 1.0
     assert exact_match("Yes", ["yes"]) == 0.0
+
+
+def test_the_reward_counts_letters_in_their_places() -> None:
+    assert letter_reward("abcd", ["abcd"]) == 1.0
+    assert letter_reward("abxd", ["abcd"]) == 0.75
+    assert letter_reward("abcdefgh", ["abcd"]) == 0.5  # what follows the answer counts against it
+    assert letter_reward("bcd", ["abcd", "bca"]) == pytest.approx(2 / 3)
+    assert text_measure("reward")("", ["a"]) == 0.0
 
 
 def test_f1_counts_words_without_articles_and_punctuation() -> None:

@@ -1,16 +1,18 @@
 """What is asked with what: the layout and the tokens of a model, known before its weights are.
 
 A model that fills masks is asked for pseudo-likelihoods. They are no probabilities: they choose
-among options, and are labelled.
+among options, and are labelled. One that was trained on conversations reads a context as the turn
+of a user.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paribus.batch import Vocabulary
 from paribus.corpus import Tokenizer
+from paribus.corpus.conversations import user_turn_frame
 from paribus.corpus.dataset import vocabulary_of
 from paribus.errors import SpecError, UnsupportedError
 from paribus.evaluate.likelihood import CHECK_LENGTH, AskedModel
@@ -36,11 +38,21 @@ class TaskArm:
         ids = dict(zip(distinct, self.tokenizer.encode_short(distinct), strict=True))
         return [ids[text] for text in texts]
 
+    @property
+    def turn_frame(self) -> tuple[Ids, Ids]:
+        """What stands before and after a context that is the turn of a user; nothing elsewhere."""
+        if self.layout.in_turns:
+            return user_turn_frame(self.layout.vocabulary)
+        return (), ()
+
     def encode_contexts(self, texts: Sequence[str]) -> list[Ids]:
         """The tokens of contexts; where nothing precedes an empty one, the token before every
         document stands for it.
         """
         contexts = self.encode(texts)
+        before, after = self.turn_frame
+        if before:
+            return [(*before, *ids, *after) for ids in contexts]
         if self.layout.document_prefix:
             return contexts
         return [ids or (self.layout.vocabulary.bos,) for ids in contexts]
@@ -69,6 +81,7 @@ def task_arm(
     tokenizer: Tokenizer,
     vocabulary: Vocabulary | None = None,
     window: int | None = None,
+    in_turns: bool = False,
 ) -> TaskArm:
     """How a model of this spec and objective is asked; SpecError where it cannot be."""
     label = likelihood_kind(objective)
@@ -81,7 +94,8 @@ def task_arm(
         )
     window = min(window or spec.max_length, spec.max_length)
     require_permitted(mixture_of_one(component), spec, min(window, CHECK_LENGTH))
-    return TaskArm(tokenizer, item_layout(component, spec, vocabulary, window), label)
+    layout = item_layout(component, spec, vocabulary, window)
+    return TaskArm(tokenizer, replace(layout, in_turns=in_turns), label)
 
 
 def asked_model_arm(asked_model: AskedModel) -> TaskArm:
@@ -92,6 +106,7 @@ def asked_model_arm(asked_model: AskedModel) -> TaskArm:
         asked_model.tokenizer,
         asked_model.vocabulary,
         asked_model.window,
+        asked_model.in_turns,
     )
 
 

@@ -168,7 +168,8 @@ def _answer_lengths(task: Task, items: Sequence[AskedItem], arm: TaskArm) -> lis
 
 def _fits(arm: TaskArm, context: str, room: int) -> bool:
     n_prefix = len(arm.layout.document_prefix)
-    if len(context.encode()) + n_prefix <= room and arm.tokenizer.writes_every_byte:
+    n_around = n_prefix + sum(map(len, arm.turn_frame))
+    if len(context.encode()) + n_around <= room and arm.tokenizer.writes_every_byte:
         return True  # no token has less than a byte
     return len(arm.encode_contexts([context])[0]) + n_prefix <= room
 

@@ -88,6 +88,7 @@ class TaskSubject:
             self.checkpoint.tokenizer,
             self.checkpoint.vocabulary,
             self.window,
+            self.checkpoint.chat_template is not None,
         )
 
 
@@ -176,7 +177,7 @@ def evaluate_prepared(
     max_positions: int | None = None,
 ) -> TaskEvaluation:
     """The answers of one subject to items that were made to fit others too."""
-    weights = file_sha256(subject.checkpoint.folder / WEIGHTS_FILE)
+    weights = weights_digest(subject)
     folder, step = _place_and_step(subject.checkpoint)
     path = None
     if folder is not None:
@@ -191,12 +192,17 @@ def evaluate_prepared(
             previous = read_task_evaluation(path)
             if previous.head.weights == weights:
                 return previous
-    evaluation = _ask(subject, prepared, device, max_positions)
+    evaluation = ask_prepared(subject, prepared, device, max_positions)
     head = replace(evaluation.head, weights=weights, step=step)
     evaluation = TaskEvaluation(head, evaluation.answers)
     if path is not None:
         write_task_evaluation(path, evaluation)
     return evaluation
+
+
+def weights_digest(subject: TaskSubject) -> str:
+    """The sha256 of a checkpoint's weights."""
+    return file_sha256(subject.checkpoint.folder / WEIGHTS_FILE)
 
 
 def _place_and_step(checkpoint: LoadedCheckpoint) -> tuple[Path | None, int]:
@@ -210,9 +216,13 @@ def _place_and_step(checkpoint: LoadedCheckpoint) -> tuple[Path | None, int]:
     return None, step
 
 
-def _ask(
-    subject: TaskSubject, prepared: PreparedTask, device: torch.device, max_positions: int | None
+def ask_prepared(
+    subject: TaskSubject,
+    prepared: PreparedTask,
+    device: torch.device,
+    max_positions: int | None = None,
 ) -> TaskEvaluation:
+    """The answers of one subject, which are not kept; the head does not say whose they are."""
     checkpoint, task, items = subject.checkpoint, prepared.task, prepared.prepared.items
     # Batches differ in length: what would have to be compiled anew for each is not used.
     kernel = "masked" if device.type == "cuda" else "auto"
@@ -222,6 +232,7 @@ def _ask(
         tokenizer=checkpoint.tokenizer,
         vocabulary=checkpoint.vocabulary,
         window=subject.window,
+        in_turns=checkpoint.chat_template is not None,
     )
     arm = subject.arm()
     if isinstance(task, GenerationTask):

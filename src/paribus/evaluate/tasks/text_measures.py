@@ -1,4 +1,5 @@
-"""How near a generated text comes to its references: exact match, F1 of words, BLEU, chrF, ROUGE.
+"""How near a generated text comes to its references: exact match, reward by letters, F1 of words,
+BLEU, chrF, ROUGE.
 
 All lie between 0 and 1. BLEU and chrF are sacrebleu's, with tokenizers that need no download; ROUGE
 is that of rouge-score, without splitting into sentences.
@@ -14,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from paribus.corpus.own_pairs import reward_of
 from paribus.errors import UnsupportedError
 from paribus.spec.tasks import GenerationMeasure
 
@@ -21,6 +23,7 @@ TextMeasure = Callable[[str, Sequence[str]], float]
 CORPUS_MEASURES: tuple[GenerationMeasure, ...] = ("bleu", "chrf")
 TEXT_MEASURES: tuple[GenerationMeasure, ...] = (
     "exact match",
+    "reward",
     "f1",
     "rouge-1",
     "rouge-2",
@@ -36,6 +39,8 @@ def text_measure(measure: GenerationMeasure) -> TextMeasure:
     match measure:
         case "exact match":
             return exact_match
+        case "reward":
+            return letter_reward
         case "f1":
             return word_f1
         case "bleu":
@@ -74,6 +79,13 @@ def exact_match(text: str, references: Sequence[str]) -> float:
     return float(text.strip() in [reference.strip() for reference in references])
 
 
+def letter_reward(text: str, references: Sequence[str]) -> float:
+    """The reward of own samples, by the nearest reference: the share of letters that stand in
+    their places.
+    """
+    return max(reward_of(text, reference) for reference in references)
+
+
 def word_f1(text: str, references: Sequence[str]) -> float:
     """SQuAD's F1 of words, without case, punctuation and articles; of the nearest reference."""
     return max(_one_f1(_plain_words(text), _plain_words(own)) for own in references)
@@ -108,5 +120,5 @@ def _library(measure: GenerationMeasure) -> Any:
     except ImportError:
         raise UnsupportedError(
             f"the measure {measure!r} needs {package.replace('_', '-')}; install paribus[eval], or"
-            " use 'exact match', 'f1' or 'bits per byte'"
+            " use 'exact match', 'reward', 'f1' or 'bits per byte'"
         ) from None
