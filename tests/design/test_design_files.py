@@ -44,10 +44,10 @@ TINY = {
 
 def tiny_changes(name: str) -> dict[str, Any]:
     """What makes a design tiny; a head is asked about all texts that are held out."""
-    if name not in ("understanding", "preference"):
+    if name not in ("understanding", "preference", "zero-shot"):
         return TINY
     changes = {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
-    if name == "preference":
+    if name != "understanding":
         changes["primary.measure.task.n_items"] = 2
     return changes
 
@@ -145,13 +145,16 @@ def test_a_shipped_design_judges_what_its_question_asks_for(name: str, n_pairs: 
 
 @pytest.mark.parametrize("name", shipped_designs())
 def test_every_shipped_design_has_a_control(name: str) -> None:
-    """The input hidden where arms are listed and there is an input; pairs swapped after
-    preferences; otherwise the baseline at half its training.
+    """The input hidden where arms are listed and there is an input; targets or pairs that teach
+    nothing where a later stage is asked about; otherwise the baseline at half its training.
     """
     _, design = find_design(name)
     by_length = {"mixed-attention", "positions", "positions-masked", "understanding"}
     assert control_length(design) == (0.5 if name in by_length else None)
-    arms = dict.fromkeys(by_length) | {"preference": "pairs swapped"}
+    arms = dict.fromkeys(by_length) | {
+        "preference": "pairs swapped",
+        "zero-shot": "causal LM tuned on shuffled targets",
+    }
     assert control_arm(design) == arms.get(name, "input hidden")
     assert all(control_arm(design) not in pair for pair in judged_pairs(design))
 
