@@ -16,6 +16,7 @@ ROOT = Path(paribus.__file__).parent
 OTHER_HASHES = {
     "corpus/build.py",
     "corpus/cache.py",
+    "corpus/file_contents.py",
     "corpus/python_files.py",
     "corpus/splits.py",
     "corpus/tasks/corpus_rows.py",
