@@ -13,7 +13,7 @@ from paribus.corpus.formats import JSON_SUFFIXES, json_objects
 from paribus.corpus.sources import source_members
 from paribus.corpus.tasks.items import choice_items, generation_items
 from paribus.corpus.tasks.splits import has_split
-from paribus.errors import RecordError, SpecError
+from paribus.errors import SpecError
 from paribus.record.disk import explained, replace
 from paribus.spec.corpus import PairFiles
 from paribus.spec.task_readers import READERS
@@ -77,7 +77,7 @@ def write_task_pairs(path: Path, pairs: tuple[TaskPair, ...], overwrite: bool = 
     if path.suffix not in JSON_SUFFIXES:
         raise SpecError(f"{path} does not end in .jsonl; pairs are written as JSON lines")
     if path.exists() and not overwrite:
-        raise RecordError(f"{path} exists; choose another file, or overwrite it with --force")
+        raise SpecError(f"{path} exists; choose another file, or overwrite it with --force")
     lines = [json.dumps(asdict(pair), ensure_ascii=False) + "\n" for pair in pairs]
     with explained(path, "written", "choose another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
