@@ -41,6 +41,15 @@ TINY = {
     "lengths": [0.5, 1],
 }
 
+# A design with many arms reads little text, and is asked about little.
+SPOKEN = {"phrasings": ["say {source}:"], "n_documents": 300}
+ZERO_SHOT = {
+    "base.corpus.sources": [{**SPOKEN, "kind": "recall", "form": "text"}],
+    "base.stages.1.corpus.sources": [{**SPOKEN, "kind": "copy", "max_length": 30}],
+    "primary.measure.task.language": [{**SPOKEN, "kind": "recall", "max_length": 6}],
+    "others": [{"kind": "task", "task": "recall-choices"}],
+}
+
 
 def tiny_changes(name: str) -> dict[str, Any]:
     """What makes a design tiny; a head is asked about all texts that are held out."""
@@ -49,6 +58,9 @@ def tiny_changes(name: str) -> dict[str, Any]:
     changes = {path: value for path, value in TINY.items() if path != "primary.measure.n_items"}
     if name != "understanding":
         changes["primary.measure.task.n_items"] = 2
+    if name == "zero-shot":
+        changes |= ZERO_SHOT
+        del changes["lengths"]
     return changes
 
 
