@@ -44,6 +44,49 @@ valid_batches = 1
 checkpoint_every = 5
 warmup = 5
 """
+CHAIN = """
+[architecture]
+preset = "gpt2"
+n_layers = 2
+d_model = 32
+attention = {{ n_heads = 2 }}
+
+[corpus]
+sources = [{{ kind = "copy", form = "text", n_documents = 600, max_length = 24 }}]
+
+[training]
+n_steps = 6
+n_sequences = 4
+n_micro_batches = 2
+length = 64
+row_every = 3
+valid_every = 3
+valid_batches = 1
+checkpoint_every = 6
+
+[[stages]]
+kind = "pretrain"
+{stages}
+"""
+INSTRUCT = """
+[[stages]]
+kind = "instruct"
+objective = "seq2seq"
+corpus.sources = [{ kind = "copy", form = "conversations", n_documents = 600, max_length = 24 }]
+"""
+PREFER = """
+[[stages]]
+kind = "prefer"
+objective = "preference"
+corpus.sources = [{ kind = "copy", form = "preferences", n_documents = 600, max_length = 24 }]
+"""
+LABELS = """
+[[stages]]
+kind = "tune"
+objective = { kind = "labels", n_labels = 4 }
+corpus = { sources = [{ kind = "python-labels" }], test = 0.1 }
+"""
+CHAINS = {"preferences": INSTRUCT + PREFER, "a head": LABELS}
 HEADS = "attention = { n_heads = 2 }"
 EXPERTS = (
     "attention = { n_heads = 2, d_latent = 16, d_query_latent = 16, d_content = 8, d_rotary = 8,"
@@ -131,6 +174,24 @@ def test_two_ranks_are_one_process_with_two_parts(
     assert mine.keys() == theirs.keys()
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)
     assert json.loads((two / "environment.json").read_text())[0]["device"] == "2 × cpu"
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_two_ranks_train_a_chain_as_one_process_does(name: str, tmp_path: Path) -> None:
+    (tmp_path / "spec.toml").write_text(CHAIN.format(stages=CHAINS[name]))
+    cache = ["--cache", str(tmp_path / "cache"), "--device", "cpu"]
+    done(processes(1, tmp_path, *cache, "--runs", str(tmp_path / "one")))
+    _, second = done(processes(2, tmp_path, *cache, "--runs", str(tmp_path / "two")))
+    assert second == ""
+    stages = sorted(path.name for path in (tmp_path / "one").iterdir())
+    assert stages == sorted(path.name for path in (tmp_path / "two").iterdir())
+    assert len(stages) == 1 + CHAINS[name].count("[[stages]]")
+    for stage in stages:
+        one, two = tmp_path / "one" / stage, tmp_path / "two" / stage
+        assert rows(one) == rows(two)
+        mine, theirs = tensors(one), tensors(two)
+        assert mine.keys() == theirs.keys()
+        assert all(torch.equal(mine[name], theirs[name]) for name in mine)
 
 
 @pytest.mark.parametrize(

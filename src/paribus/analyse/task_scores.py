@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from paribus.analyse.tag_spans import document_span_counts, span_f1
 from paribus.record import TaskAnswer, TaskEvaluation
 
 N_RESAMPLES = 1000
 LEVEL = 0.95
+SPAN_F1 = "span f1"
 Confusion = NDArray[np.float64]  # [..., labels, labels]: key by chosen
 
 
@@ -27,6 +29,9 @@ def score_interval(evaluation: TaskEvaluation, level: float = LEVEL) -> tuple[fl
     measure, answers = evaluation.head.measure, evaluation.answers
     if measure in CONFUSION_MEASURES:
         return _confusion_interval(answers, CONFUSION_MEASURES[measure], level)
+    if measure == SPAN_F1:
+        counts = document_span_counts(answers)
+        return _percentiles(span_f1(counts[_draws(len(counts))].sum(1)), level)
     if measure in evaluation.head.summary:
         return None
     documents = {answer.document for answer in answers}

@@ -13,7 +13,8 @@ from paribus.errors import RecordError
 from paribus.evaluate import evaluate
 from paribus.evaluate.head_answers import evaluate_head
 from paribus.evaluate.tasks.parent_difference import evaluate_minus_parent
-from paribus.evaluate.tasks.run import TaskSubject, evaluate_prepared
+from paribus.evaluate.tasks.run import evaluate_prepared
+from paribus.evaluate.tasks.subject import TaskSubject
 from paribus.interop.loaded_checkpoint import load_checkpoint
 from paribus.record import CHECKPOINTS, latest_checkpoint
 from paribus.spec.objectives import TextLabels, WordTags

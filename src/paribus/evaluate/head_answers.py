@@ -33,6 +33,7 @@ from paribus.record import CHECKPOINTS, current_environment, latest_checkpoint
 from paribus.record.disk import file_sha256
 from paribus.record.file_names import LABEL_HEAD_FILE, WEIGHTS_FILE
 from paribus.record.task_answers import (
+    TAG_SEPARATOR,
     TaskAnswer,
     TaskEvaluation,
     TaskHead,
@@ -45,7 +46,7 @@ from paribus.runtime import cudnn_version
 from paribus.spec.objectives import TextLabels, WordTags
 
 CUT_WORD = "‹cut›"  # in place of the tag of a word that was not read
-PROTOCOL = {"kind": "head"}
+HEAD_PROTOCOL = {"kind": "head"}
 N_NAME_DIGITS = 16
 
 
@@ -171,6 +172,11 @@ def labelled_items(
     return items
 
 
+def head_weights(folder: Path) -> str:
+    """The sha256 of the weights of a checkpoint together with those of its head."""
+    return canonical_hash([file_sha256(folder / name) for name in (WEIGHTS_FILE, LABEL_HEAD_FILE)])
+
+
 def evaluate_head(
     run_folder: Path, labelled: LabelledCorpus, device: torch.device, split: Split = "test"
 ) -> TaskEvaluation:
@@ -181,9 +187,7 @@ def evaluate_head(
     if checkpoint is None:
         raise RecordError(f"{run_folder} has no complete checkpoint; train it further")
     items = labelled_items(labelled, split)
-    weights = canonical_hash(
-        [file_sha256(checkpoint.folder / name) for name in (WEIGHTS_FILE, LABEL_HEAD_FILE)]
-    )
+    weights = head_weights(checkpoint.folder)
     task = {
         "kind": labelled.kind,
         "corpus": labelled.dataset.fingerprint,
@@ -191,20 +195,20 @@ def evaluate_head(
         "split": split,
     }
     fingerprint = canonical_hash([asdict(item) for item in items])
-    path = task_evaluation_path(run_folder, task, PROTOCOL, fingerprint)
+    path = task_evaluation_path(run_folder, task, HEAD_PROTOCOL, fingerprint)
     if path.exists():
         require_unchanged_task_evaluation(path)
         previous = read_task_evaluation(path)
         if previous.head.weights == weights:
             return previous
     labeller = load_labeller(load_checkpoint(checkpoint.folder), device)
-    answers = _answers(labeller, items, labelled.names)
+    answers = answer_items(labeller, items, labelled.names)
     head = TaskHead(
         task=task,
         name=f"{labelled.kind} of the corpus",
         measure="accuracy",
         label="fine-tuned head",
-        protocol=PROTOCOL,
+        protocol=HEAD_PROTOCOL,
         component={},
         step=checkpoint.step,
         weights=weights,
@@ -214,7 +218,7 @@ def evaluate_head(
         n_truncated=sum(answer.n_truncated_tokens > 0 for answer in answers),
         n_left_out=0,
         text=labelled.dataset.fingerprint,
-        floors=_floors(answers, len(labelled.names)),
+        floors=head_floors(answers, len(labelled.names)),
         summary=_summary(label_scores(answers)),
         environment=current_environment(
             torch.get_num_threads(), device.type, cudnn_version(device)
@@ -225,21 +229,22 @@ def evaluate_head(
     return evaluation
 
 
-def _answers(
+def answer_items(
     labeller: Labeller, items: Sequence[LabelItem] | Sequence[TagItem], names: Sequence[str]
 ) -> tuple[TaskAnswer, ...]:
+    """The label that the head gives to each text, or the tag to each word."""
     texts = [item for item in items if isinstance(item, LabelItem)]
     if texts:
         return answer_labels(labeller, texts, names)
     return answer_tags(labeller, [item for item in items if isinstance(item, TagItem)], names)
 
 
-def _floors(answers: Sequence[TaskAnswer], n_labels: int) -> dict[str, float]:
+def head_floors(answers: Sequence[TaskAnswer], n_labels: int) -> dict[str, float]:
     """What guessing scores: any label, or always the one that most items have."""
     counts = Counter[int | str]()
     for answer in answers:
         if isinstance(answer.key, str):
-            counts.update(answer.key.split(" "))
+            counts.update(answer.key.split(TAG_SEPARATOR))
         else:
             counts[answer.key] += 1
     return {"uniform": 1 / n_labels, "majority": max(counts.values()) / counts.total()}

@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.corpus.tasks import LabelItem, TagItem
-from paribus.record.task_answers import TaskAnswer
+from paribus.record.task_answers import TAG_SEPARATOR, TaskAnswer
 from paribus.spec.corpus import TEXT_SEPARATOR
-
-TAG_SEPARATOR = " "  # between the tags of an answer
 
 
 def label_text(item: LabelItem) -> str:

@@ -19,6 +19,7 @@ from paribus.record.disk import explained
 from paribus.record.file_names import EVALUATIONS, task_answers_name
 from paribus.record.rows import NONFINITE
 
+TAG_SEPARATOR = " "  # between the tags of an answer
 PARENT = "parent"  # in the protocol and the summary of scores minus those of the parent
 _REMEDY = "remove it, and the same command asks again"
 _NAME_CHARACTERS = 16

@@ -193,6 +193,17 @@ class TagsTask(TaskData):
     measure: TagMeasure = "accuracy"
     """The primary measure: accuracy over words, or F1 over the spans that BIO tags mark."""
 
+    @model_validator(mode="after")
+    def _require_span_tags(self) -> TagsTask:
+        if self.measure == "span f1":
+            for label in self.labels:
+                if label != "O" and not label.startswith(("B-", "I-")):
+                    raise ValueError(
+                        f"has the tag {label!r}, which marks no span; for 'span f1' use O and tags"
+                        " that begin with B- or I-"
+                    )
+        return self
+
 
 class GenerationTask(TaskData):
     """What text follows the source? It is generated greedily and compared with the references."""

@@ -8,12 +8,8 @@ from pathlib import Path
 import torch
 
 from paribus.errors import RecordError
-from paribus.evaluate.tasks.run import (
-    PreparedTask,
-    TaskSubject,
-    ask_prepared,
-    weights_digest,
-)
+from paribus.evaluate.tasks.run import PreparedTask, ask_prepared
+from paribus.evaluate.tasks.subject import TaskSubject, weights_digest
 from paribus.record import (
     TaskAnswer,
     TaskEvaluation,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
-import numpy as np
 import torch
 
 from paribus.analyse.task_scores import (
@@ -22,31 +20,28 @@ from paribus.corpus.tasks import (
     choice_items,
     generation_items,
 )
-from paribus.corpus.tasks.items import iterate_texts
 from paribus.errors import SpecError
 from paribus.evaluate.likelihood import AskedModel
-from paribus.evaluate.tasks.arms import TaskArm, task_arm
+from paribus.evaluate.tasks.arms import TaskArm
+from paribus.evaluate.tasks.by_head import evaluate_by_head, is_asked_by_head
 from paribus.evaluate.tasks.choices import ChoiceAnswers, ask_choices
 from paribus.evaluate.tasks.floors import label_floors
 from paribus.evaluate.tasks.generation import ask_generation
-from paribus.evaluate.tasks.overlap import overlapping_items
 from paribus.evaluate.tasks.protocols import AskedItem, PreparedItems, prepare_items
-from paribus.interop.loaded_checkpoint import LoadedCheckpoint
+from paribus.evaluate.tasks.subject import (
+    AskedTask,
+    TaskSubject,
+    ask_once,
+    text_of_all,
+    weights_digest,
+    with_overlap,
+)
 from paribus.record import (
-    CHECKPOINTS,
     TaskAnswer,
     TaskEvaluation,
     TaskHead,
     current_environment,
-    latest_checkpoint,
-    read_task_evaluation,
-    require_unchanged_task_evaluation,
-    task_evaluation_path,
-    verify_checkpoint,
-    write_task_evaluation,
 )
-from paribus.record.disk import file_sha256
-from paribus.record.file_names import WEIGHTS_FILE
 from paribus.runtime import cudnn_version
 from paribus.spec.tasks import (
     ChoicesTask,
@@ -61,35 +56,6 @@ from paribus.spec.tasks import (
 )
 
 GENERATION = "generation"  # the label of what is no likelihood
-
-
-@dataclass(frozen=True, eq=False)
-class TaskSubject:
-    """A checkpoint that is asked, and the text it was trained on, stage by stage, as far as it is
-    known.
-    """
-
-    checkpoint: LoadedCheckpoint
-    texts: tuple[TokenisedCorpus, ...] = ()
-
-    @property
-    def window(self) -> int:
-        """Positions of a row: no more than it was trained on."""
-        most = self.checkpoint.spec.max_length
-        if self.checkpoint.stage is None:
-            return most
-        return min(self.checkpoint.stage.training.length, most)
-
-    def arm(self) -> TaskArm:
-        """How the checkpoint is asked, known without its weights."""
-        return task_arm(
-            self.checkpoint.spec,
-            self.checkpoint.objective(),
-            self.checkpoint.tokenizer,
-            self.checkpoint.vocabulary,
-            self.window,
-            self.checkpoint.chat_template is not None,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +76,7 @@ class PreparedTask:
 def prepare_task(task: Task, protocol: Protocol, subjects: Sequence[TaskSubject]) -> PreparedTask:
     """The items of a task, such that each fits every subject."""
     arms = [subject.arm() for subject in subjects]
-    return prepare_for_arms(task, protocol, arms, _text_of_all(task, subjects))
+    return prepare_for_arms(task, protocol, arms, text_of_all(task, subjects))
 
 
 def prepare_for_arms(
@@ -160,13 +126,22 @@ def evaluate_task(
 ) -> tuple[TaskEvaluation, ...]:
     """The answers of each subject to the same items; those there are already are read.
 
-    Those of a run's newest checkpoint are kept with the run, those of one that lies by itself
-    beside it. Those of an earlier checkpoint of a run are not kept.
+    Labels and tags are asked of a trained head where a subject has one. Answers of
+    a run's newest checkpoint are kept with the run, those of one that lies by itself beside it.
+    Those of an earlier checkpoint of a run are not kept.
     """
-    prepared = prepare_task(task, protocol or ZeroShot(), subjects)
+    protocol = protocol or ZeroShot()
+    by_head = [subject for subject in subjects if is_asked_by_head(subject, task, protocol)]
+    in_words = [subject for subject in subjects if subject not in by_head]
+    prepared = prepare_task(task, protocol, in_words) if in_words else None
     evaluations: list[TaskEvaluation] = []
     for subject in subjects:
-        evaluations.append(evaluate_prepared(subject, prepared, device, max_positions))
+        if subject in by_head:
+            assert isinstance(task, LabelsTask | TagsTask)
+            evaluations.append(evaluate_by_head(subject, task, device))
+        else:
+            assert prepared is not None
+            evaluations.append(evaluate_prepared(subject, prepared, device, max_positions))
     return tuple(evaluations)
 
 
@@ -177,43 +152,13 @@ def evaluate_prepared(
     max_positions: int | None = None,
 ) -> TaskEvaluation:
     """The answers of one subject to items that were made to fit others too."""
-    weights = weights_digest(subject)
-    folder, step = _place_and_step(subject.checkpoint)
-    path = None
-    if folder is not None:
-        path = task_evaluation_path(
-            folder,
-            prepared.task.model_dump(mode="json"),
-            prepared.protocol.model_dump(mode="json"),
-            prepared.fingerprint,
-        )
-        if path.exists():
-            require_unchanged_task_evaluation(path)
-            previous = read_task_evaluation(path)
-            if previous.head.weights == weights:
-                return previous
-    evaluation = ask_prepared(subject, prepared, device, max_positions)
-    head = replace(evaluation.head, weights=weights, step=step)
-    evaluation = TaskEvaluation(head, evaluation.answers)
-    if path is not None:
-        write_task_evaluation(path, evaluation)
-    return evaluation
-
-
-def weights_digest(subject: TaskSubject) -> str:
-    """The sha256 of a checkpoint's weights."""
-    return file_sha256(subject.checkpoint.folder / WEIGHTS_FILE)
-
-
-def _place_and_step(checkpoint: LoadedCheckpoint) -> tuple[Path | None, int]:
-    """Where answers are kept, None if they are not, and the step of the checkpoint."""
-    if checkpoint.run is None:
-        return checkpoint.folder, 0
-    step = verify_checkpoint(checkpoint.folder).step
-    newest = latest_checkpoint(checkpoint.run / CHECKPOINTS).checkpoint
-    if newest is not None and newest.folder.samefile(checkpoint.folder):
-        return checkpoint.run, step
-    return None, step
+    asked = AskedTask(
+        task=prepared.task.model_dump(mode="json"),
+        protocol=prepared.protocol.model_dump(mode="json"),
+        items=prepared.fingerprint,
+        weights=weights_digest(subject),
+    )
+    return ask_once(subject, asked, lambda: ask_prepared(subject, prepared, device, max_positions))
 
 
 def ask_prepared(
@@ -256,7 +201,9 @@ def ask_prepared(
             measure = task.measure
             summary |= _label_measures(result.answers, len(task.labels))
             floors = _label_floors(task, choices, result)
-    answers = _with_overlap(subject, prepared, _with_truncation(arm, prepared, result.answers))
+    answers = with_overlap(
+        subject, prepared.originals, _with_truncation(arm, prepared, result.answers)
+    )
     head = TaskHead(
         task=task.model_dump(mode="json"),
         name=task.name,
@@ -322,47 +269,3 @@ def _with_truncation(
         n_tokens = answer.n_truncated_tokens + len(arm.encode([cut])[0])
         result.append(replace(answer, n_truncated_tokens=n_tokens))
     return result
-
-
-def _with_overlap(
-    subject: TaskSubject, prepared: PreparedTask, answers: Sequence[TaskAnswer]
-) -> tuple[TaskAnswer, ...]:
-    """Answers that say whether their item shares 13 words in a row with the training text."""
-    if not subject.texts:
-        return tuple(answers)
-    overlaps = overlapping_items(subject.texts, list(iterate_texts(prepared.originals)))
-    result: list[TaskAnswer] = []
-    for answer, one in zip(answers, overlaps, strict=True):
-        result.append(replace(answer, overlaps=one))
-    return tuple(result)
-
-
-def overlap_share(evaluation: TaskEvaluation) -> float | None:
-    """The share of items that overlap with the training text; None where that is not known."""
-    known = [answer.overlaps for answer in evaluation.answers if answer.overlaps is not None]
-    if not known:
-        return None
-    return float(np.mean(known))
-
-
-def _text_of_all(task: Task, subjects: Sequence[TaskSubject]) -> TokenisedCorpus | None:
-    """The text that a task without files takes its items from: all subjects must have read the
-    same.
-    """
-    if task.paths is not None or task.language is not None:
-        return None
-    texts = [subject.texts[-1] for subject in subjects if subject.texts]
-    if len(texts) < len(subjects):
-        raise SpecError(
-            f"task {task.name} takes its items from the text of a run, and a checkpoint has none;"
-            " ask runs, or a task with files"
-        )
-    first = texts[0].spec
-    for text in texts[1:]:
-        other = (text.spec.sources, text.spec.valid, text.spec.test)
-        if other != (first.sources, first.valid, first.test):
-            raise SpecError(
-                f"task {task.name} takes its items from the text of the runs, which read different"
-                " texts; ask runs with one corpus together"
-            )
-    return texts[0]
